@@ -1,0 +1,1 @@
+//! Leader election, probes, metrics, back-off and orderly shutdown for kube-rs operators.

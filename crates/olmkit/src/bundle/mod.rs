@@ -1,0 +1,1 @@
+//! Bundles: load from a directory or an image, generate from manifests, write.

@@ -1,0 +1,1 @@
+//! File-based catalogs: model, load, write, graph, validate, render, templates, migrate, diff.

@@ -1,0 +1,32 @@
+//! The command line: one file for each command group. A file turns flags into one library call and its result into
+//! output; no logic lives here.
+
+mod completion;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Packages Kubernetes operators for the Operator Lifecycle Manager.
+#[derive(Parser)]
+#[command(name = "olmkit", version, propagate_version = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// One variant for each command group; the variant's type lives in the group's file.
+#[derive(Subcommand)]
+enum Command {
+    /// Print a completion script for a shell.
+    Completion(completion::Args),
+}
+
+impl Cli {
+    /// Runs the chosen command. `Ok` carries the exit code of a command that ran to its end: 0 fine, 1 findings.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        match self.command {
+            Command::Completion(args) => completion::run(&args),
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! From a derived schema to the structural schema a CustomResourceDefinition holds; checks of such schemas.

@@ -1,0 +1,1 @@
+//! What OLM starts in pods: cp, cpb, copy-content, bundle extraction, the health probe.

@@ -1,0 +1,17 @@
+//! Packages Kubernetes operators for the Operator Lifecycle Manager (OLM): bundles, catalogs, images, and the cluster
+//! flows around them. `docs/architecture.md` tells which module may know which.
+
+pub mod bundle;
+pub mod catalog;
+pub mod cluster;
+pub mod crd;
+pub mod diagnostics;
+pub mod image;
+pub mod in_pod;
+pub mod object;
+pub mod project;
+pub mod rbac;
+pub mod serve;
+pub mod types;
+pub mod validate;
+pub mod yaml;

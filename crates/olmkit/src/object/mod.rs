@@ -1,0 +1,1 @@
+//! What every Kubernetes object has: group, version, kind, names, labels, quantities.

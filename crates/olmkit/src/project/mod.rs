@@ -1,0 +1,1 @@
+//! Renders `config/` for a Rust operator from its own types.

@@ -1,0 +1,1 @@
+//! From a permission table to Role, ClusterRole, bindings and the permissions of a ClusterServiceVersion.

@@ -1,0 +1,1 @@
+//! Typed views of the objects of the Operator Lifecycle Manager.

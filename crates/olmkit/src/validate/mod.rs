@@ -1,0 +1,1 @@
+//! Validation rules, one file for each family; profiles; report.

@@ -1,0 +1,1 @@
+//! YAML as the Go tools read and write it.

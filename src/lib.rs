@@ -1,0 +1,1 @@
+//! Runs memcached on Kubernetes.

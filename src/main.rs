@@ -1,0 +1,2 @@
+//! Runs memcached on Kubernetes.
+fn main() {}
