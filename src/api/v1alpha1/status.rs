@@ -1,0 +1,128 @@
+//! What the operator reports about a `Memcached`.
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::KubeSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use crate::api::{CONDITIONS, NUMBER, PHASE, POD_COUNT, TEXT, descriptor};
+
+/// Condition type: at least one server answers and the operator could do its work.
+pub const AVAILABLE: &str = "Available";
+/// Condition type: the servers are on their way to what the spec asks for.
+pub const PROGRESSING: &str = "Progressing";
+/// Condition type: something keeps the operator or the servers from doing their work.
+pub const DEGRADED: &str = "Degraded";
+
+/// What runs, as last seen by the operator. No field is required: an empty status is a valid one.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MemcachedStatus {
+    /// Available, Progressing and Degraded, each with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        schema_with = "conditions",
+        extend("x-olm-descriptor" = descriptor("Conditions", &[CONDITIONS]))
+    )]
+    pub conditions: Vec<Condition>,
+
+    /// Names of the pods that belong to this object, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[x_kube(merge_strategy = ListMerge::Atomic)]
+    #[schemars(extend("x-olm-descriptor" = descriptor("Nodes", &[])))]
+    pub nodes: Vec<String>,
+
+    /// Number of servers that answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-olm-descriptor" = descriptor("Ready Replicas", &[POD_COUNT])))]
+    pub ready_replicas: Option<i32>,
+
+    /// Number of servers that exist, ready or not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-olm-descriptor" = descriptor("Replicas", &[POD_COUNT])))]
+    pub replicas: Option<i32>,
+
+    /// Label selector of the pods, for the scale subresource.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-olm-descriptor" = descriptor("Selector", &[TEXT])))]
+    pub selector: Option<String>,
+
+    /// The state in one word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-olm-descriptor" = descriptor("Phase", &[PHASE])))]
+    pub phase: Option<Phase>,
+
+    /// The image that the servers run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-olm-descriptor" = descriptor("Image", &[TEXT])))]
+    pub image: Option<String>,
+
+    /// The metadata.generation that this status is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-olm-descriptor" = descriptor("Observed Generation", &[NUMBER])))]
+    pub observed_generation: Option<i64>,
+}
+
+/// The state of a `Memcached` in one word.
+#[derive(JsonSchema, Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Phase {
+    /// No server has answered yet.
+    Pending,
+    /// As many servers as asked for answer, all of them as the spec says.
+    Running,
+    /// Servers are added, removed or replaced.
+    Resizing,
+    /// Something is wrong; the condition Degraded says what.
+    Degraded,
+    /// The object is being deleted.
+    Deleting,
+}
+
+/// The list of conditions, with the bounds that Kubernetes' own kinds have: one entry for each type.
+fn conditions(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+        "items": {
+            "type": "object",
+            "description": "One aspect of the object's state.",
+            "required": ["lastTransitionTime", "message", "reason", "status", "type"],
+            "properties": {
+                "lastTransitionTime": {
+                    "description": "When the condition last changed from one status to another.",
+                    "type": "string",
+                    "format": "date-time",
+                },
+                "message": {
+                    "description": "What happened, for people.",
+                    "type": "string",
+                    "maxLength": 32768,
+                },
+                "observedGeneration": {
+                    "description": "The metadata.generation that the condition is about.",
+                    "type": "integer",
+                    "format": "int64",
+                    "minimum": 0,
+                },
+                "reason": {
+                    "description": "What happened, for programs: one word in CamelCase.",
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": 1024,
+                    "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
+                },
+                "status": {
+                    "description": "Whether the condition holds.",
+                    "type": "string",
+                    "enum": ["True", "False", "Unknown"],
+                },
+                "type": {
+                    "description": "Name of the condition in CamelCase.",
+                    "type": "string",
+                    "maxLength": 316,
+                    "pattern": r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
+                },
+            },
+        },
+    })
+}
