@@ -1,0 +1,92 @@
+//! Kubeconfig files and clients.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::api::{ObjectMeta, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Config};
+use serde_json::{Value, json};
+
+use crate::Error;
+use crate::pki::Pki;
+
+/// How to reach the server, as whom.
+#[derive(Debug)]
+pub(crate) struct Access {
+    folder: PathBuf,
+    authority: PathBuf,
+    url: String,
+    kubeconfig: PathBuf,
+}
+
+impl Access {
+    /// Writes the administrator's kubeconfig into `folder`.
+    pub(crate) fn administrator(folder: &Path, pki: &Pki, url: String) -> Result<Self, Error> {
+        let mut access =
+            Self { folder: folder.to_owned(), authority: pki.path("ca.crt"), url, kubeconfig: PathBuf::new() };
+        access.kubeconfig = access.certificate_kubeconfig("admin", pki)?;
+        Ok(access)
+    }
+
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    pub(crate) async fn config(&self) -> Result<Config, Error> {
+        let mut config = Config::from_custom_kubeconfig(Kubeconfig::read_from(&self.kubeconfig)?, &KubeConfigOptions::default()).await?;
+        // A proxy from the environment must never stand between a test and its own server.
+        config.proxy_url = None;
+        Ok(config)
+    }
+
+    pub(crate) async fn client(&self) -> Result<Client, Error> {
+        Client::try_from(self.config().await?).map_err(Error::request("make a client"))
+    }
+
+    /// A kubeconfig with the client certificate `name` of the authority.
+    pub(crate) fn certificate_kubeconfig(&self, name: &str, pki: &Pki) -> Result<PathBuf, Error> {
+        let user = json!({
+            "client-certificate": pki.path(&format!("{name}.crt")),
+            "client-key": pki.path(&format!("{name}.key")),
+        });
+        self.write(name, "default", &user)
+    }
+
+    /// A kubeconfig with a token of the ServiceAccount.
+    pub(crate) async fn service_account_kubeconfig(&self, namespace: &str, name: &str) -> Result<PathBuf, Error> {
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.client().await?, namespace);
+        let request = TokenRequest {
+            metadata: ObjectMeta::default(),
+            spec: TokenRequestSpec { expiration_seconds: Some(3600), ..TokenRequestSpec::default() },
+            status: None,
+        };
+        let answer = accounts
+            .create_token_request(name, &PostParams::default(), &request)
+            .await
+            .map_err(Error::request(format!("get a token for service account {namespace}/{name}")))?;
+        let token = answer.status.map(|status| status.token).unwrap_or_default();
+        self.write(&format!("service-account-{namespace}-{name}"), namespace, &json!({ "token": token }))
+    }
+
+    /// A kubeconfig file is YAML, and JSON is YAML.
+    fn write(&self, name: &str, namespace: &str, user: &Value) -> Result<PathBuf, Error> {
+        let kubeconfig = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "controlplane", "cluster": {"server": self.url, "certificate-authority": self.authority}}],
+            "users": [{"name": name, "user": user}],
+            "contexts": [{"name": name, "context": {"cluster": "controlplane", "user": name, "namespace": namespace}}],
+            "current-context": name,
+        });
+        let path = self.folder.join(format!("{name}.kubeconfig"));
+        fs::write(&path, format!("{kubeconfig:#}\n")).map_err(Error::io("write the kubeconfig", &path))?;
+        Ok(path)
+    }
+}

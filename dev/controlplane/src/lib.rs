@@ -1,0 +1,241 @@
+//! A real Kubernetes control plane for tests: etcd, kube-apiserver and kube-controller-manager as processes on
+//! loopback and free ports, as an ordinary user, and on request the two operators of the Operator Lifecycle Manager.
+//!
+//! There is no node. Pods that controllers create are marked scheduled, running and ready by a small helper
+//! ([`Options::pods_become_ready`]); nothing else is pretended. What needs containers (images, probes, networks,
+//! pod security at run time) is shown by the end-to-end test on a real node.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), controlplane::Error> {
+//! use controlplane::{ControlPlane, Options};
+//!
+//! let control_plane = ControlPlane::start(Options::default().with_olm()).await?;
+//! let client = control_plane.client().await?;
+//! println!("KUBECONFIG={}", control_plane.kubeconfig().display());
+//! # drop(client);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Everything ends when the handle is dropped, and also when the test process panics, is interrupted or killed:
+//! each process is held by a pipe to this one. Several control planes may run at once; start one for each test binary
+//! or each test as isolation asks (one costs about 600 MiB and 5 to 10 seconds of two cores).
+//!
+//! The programs come from the folder that `dev/tools/build.sh control-plane` fills (see [`tools`]).
+
+mod access;
+mod api_server;
+mod audit;
+mod error;
+mod olm;
+mod pki;
+mod pods;
+mod process;
+pub mod tools;
+
+use std::path::{Path, PathBuf};
+
+pub use audit::AuditEvent;
+pub use error::Error;
+
+use process::{Janitor, Process};
+
+/// What to start, beside etcd, kube-apiserver and kube-controller-manager.
+#[derive(Debug, Clone)]
+pub struct Options {
+    olm: bool,
+    audit: bool,
+    pods_become_ready: bool,
+    unavailable_images: Vec<String>,
+    api_server_arguments: Vec<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            olm: false,
+            audit: false,
+            pods_become_ready: true,
+            unavailable_images: Vec::new(),
+            api_server_arguments: Vec::new(),
+        }
+    }
+}
+
+impl Options {
+    /// Adds OLM: its custom resource definitions, the namespaces `olm` and `operators` with their OperatorGroups, and
+    /// the `olm` and `catalog` operators as processes. Catalogs are reached by `spec.address`, bundles must be served
+    /// inline (without an image): there is no node that could run a catalog pod or an unpack job.
+    ///
+    /// Both operators listen for health checks on a port that cannot be changed (8080 and 8443, all addresses). When
+    /// another control plane on this machine has the port, they carry on without; nothing here depends on it.
+    #[must_use]
+    pub fn with_olm(mut self) -> Self {
+        self.olm = true;
+        self
+    }
+
+    /// Writes one audit event for each request (level Metadata), to be read with [`ControlPlane::audit_events`].
+    #[must_use]
+    pub fn with_audit(mut self) -> Self {
+        self.audit = true;
+        self
+    }
+
+    /// Whether pods are bound to the one pretended node and marked running and ready (the default). Without it they
+    /// stay Pending until the test writes their status.
+    #[must_use]
+    pub fn pods_become_ready(mut self, yes: bool) -> Self {
+        self.pods_become_ready = yes;
+        self
+    }
+
+    /// Pods with a container of this image stay at `ImagePullBackOff`, as on a node that cannot pull it.
+    #[must_use]
+    pub fn unavailable_image(mut self, image: impl Into<String>) -> Self {
+        self.unavailable_images.push(image.into());
+        self
+    }
+
+    /// A further argument of kube-apiserver, as `--name=value`.
+    #[must_use]
+    pub fn api_server_argument(mut self, argument: impl Into<String>) -> Self {
+        self.api_server_arguments.push(argument.into());
+        self
+    }
+}
+
+/// A running control plane. Dropping it ends every process and removes its state.
+#[derive(Debug)]
+pub struct ControlPlane {
+    // Fields drop in this order: the helper before the server it talks to, the folder after all who write to it.
+    _pods: Option<pods::Helper>,
+    processes: Vec<Process>,
+    access: access::Access,
+    audit_log: Option<PathBuf>,
+    _janitor: Janitor,
+    _directory: Option<tempfile::TempDir>,
+}
+
+impl ControlPlane {
+    /// Starts the processes and waits until they serve: the API server ready, the default service account made by the
+    /// controller manager, and with OLM its custom resources established and its OperatorGroup resolved.
+    ///
+    /// Environment: `KUBEBUILDER_ASSETS` (folder with etcd and kube-apiserver), `OLMKIT_DEV_CACHE` (see [`tools`]),
+    /// `OLMKIT_DEV_KEEP` (any value keeps the state folder with all logs; its path is logged at info level).
+    ///
+    /// # Errors
+    /// A program that is missing (with the command that builds it), a process that ended or did not get ready in time
+    /// (with the last lines of its log), or a request that the server refused.
+    pub async fn start(options: Options) -> Result<Self, Error> {
+        let programs = tools::Programs::locate(options.olm)?;
+        let directory = tempfile::Builder::new()
+            .prefix("controlplane-")
+            .tempdir()
+            .map_err(|source| Error::Io { what: "make a folder for the control plane's state", path: std::env::temp_dir(), source })?;
+        let root = directory.path().to_owned();
+        let janitor = if keep_state() { Janitor::none() } else { Janitor::watch(&root)? };
+        let pki = pki::Pki::generate(&root.join("pki"))?;
+
+        let mut processes = Vec::new();
+        let server = api_server::start(&programs, &root, &pki, &options, &mut processes).await?;
+        api_server::start_controller_manager(&programs, &root, &pki, &server, &mut processes).await?;
+        let helper = match options.pods_become_ready {
+            true => Some(pods::Helper::start(server.access.config().await?, options.unavailable_images.clone()).await?),
+            false => None,
+        };
+        if options.olm {
+            olm::start(&programs, &root, &pki, &server.access, &mut processes).await?;
+        }
+        let directory = if keep_state() {
+            tracing::info!(folder = %directory.keep().display(), "control plane state is kept");
+            None
+        } else {
+            Some(directory)
+        };
+        Ok(Self {
+            _pods: helper,
+            processes,
+            access: server.access,
+            audit_log: server.audit_log,
+            _janitor: janitor,
+            _directory: directory,
+        })
+    }
+
+    /// The administrator's kubeconfig file (group `system:masters`).
+    pub fn kubeconfig(&self) -> &Path {
+        self.access.kubeconfig()
+    }
+
+    /// The server's address, `https://127.0.0.1:PORT`.
+    pub fn url(&self) -> &str {
+        self.access.url()
+    }
+
+    /// A new administrator's client. A client belongs to the runtime that made it: each `#[tokio::test]` asks for its own.
+    ///
+    /// # Errors
+    /// When the kubeconfig was changed on disk.
+    pub async fn client(&self) -> Result<kube::Client, Error> {
+        self.access.client().await
+    }
+
+    /// The administrator's client configuration, to be changed before a client is made of it.
+    ///
+    /// # Errors
+    /// When the kubeconfig was changed on disk.
+    pub async fn config(&self) -> Result<kube::Config, Error> {
+        self.access.config().await
+    }
+
+    /// A kubeconfig file that authenticates as a ServiceAccount and as nothing else, by a token from the TokenRequest
+    /// API (valid one hour); `namespace` becomes the context's namespace. So a process on this machine has exactly the
+    /// rights its pods would have.
+    ///
+    /// # Errors
+    /// When the ServiceAccount does not exist.
+    pub async fn service_account_kubeconfig(&self, namespace: &str, name: &str) -> Result<PathBuf, Error> {
+        self.access.service_account_kubeconfig(namespace, name).await
+    }
+
+    /// The file to which the API server appends audit events as JSON lines; `None` without [`Options::with_audit`].
+    pub fn audit_log(&self) -> Option<&Path> {
+        self.audit_log.as_deref()
+    }
+
+    /// All requests answered so far, in the order they were answered. Watches appear twice: at stage `ResponseStarted`
+    /// when they are open, and `ResponseComplete` when they end.
+    ///
+    /// # Errors
+    /// Without [`Options::with_audit`], or when the log cannot be read.
+    pub fn audit_events(&self) -> Result<Vec<AuditEvent>, Error> {
+        audit::read(self.audit_log().ok_or(Error::NoAudit)?)
+    }
+
+    /// Checks that every process that was started still runs.
+    ///
+    /// # Errors
+    /// The first process that ended, with the last lines of its log.
+    pub fn check(&mut self) -> Result<(), Error> {
+        self.processes.iter_mut().try_for_each(Process::check)
+    }
+
+    /// The last lines of each process's log, for a failed test to print.
+    pub fn log_tails(&self) -> String {
+        self.processes.iter().map(Process::log_tail).collect()
+    }
+}
+
+impl Drop for ControlPlane {
+    fn drop(&mut self) {
+        // The last started first: clients before the server, the server before its storage.
+        while let Some(process) = self.processes.pop() {
+            drop(process);
+        }
+    }
+}
+
+fn keep_state() -> bool {
+    std::env::var_os("OLMKIT_DEV_KEEP").is_some()
+}

@@ -1,0 +1,184 @@
+//! Processes that cannot outlive this one.
+//!
+//! Each program runs below a shell that waits for either of two things: the program's end, or the end of a pipe whose
+//! other side this process holds. The pipe closes when the handle is dropped and also when this process dies in any
+//! way, so nothing is ever left behind, without signal handlers and without a thread that must stay alive.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::Error;
+
+/// Starts `"$@"`; ends it when standard input ends; ends with its exit code. KILL and not TERM: the state is thrown
+/// away, and a server that shuts down in order takes seconds.
+const HOLD: &str = r#"
+exec 3<&0 </dev/null
+"$@" 3<&- & program=$!
+( while read -r _ <&3; do :; done; kill -9 $program 2>/dev/null ) & holder=$!
+exec 3<&-
+wait $program; code=$?
+kill $holder 2>/dev/null
+exit $code
+"#;
+
+/// Removes a folder once standard input has ended and the processes that write to it had a moment to die.
+const REMOVE: &str = r#"while read -r _; do :; done; for pause in 0.2 0.5 2; do sleep $pause; rm -rf "$1" 2>/dev/null; [ -e "$1" ] || break; done"#;
+
+/// Lines of a log that an error shows.
+const TAIL_LINES: usize = 20;
+
+/// A program that runs until this value is dropped.
+#[derive(Debug)]
+pub(crate) struct Process {
+    name: &'static str,
+    holder: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Starts `program`, its output going to `logs/NAME.log`.
+    pub(crate) fn start(
+        name: &'static str,
+        logs: &Path,
+        program: &Path,
+        arguments: impl IntoIterator<Item = OsString>,
+        environment: &[(&str, OsString)],
+    ) -> Result<Self, Error> {
+        fs::create_dir_all(logs).map_err(Error::io("make the folder for logs", logs))?;
+        let log = logs.join(format!("{name}.log"));
+        let output = File::create(&log).map_err(Error::io("write the log", &log))?;
+        let errors = output.try_clone().map_err(Error::io("write the log", &log))?;
+        let holder = Command::new("sh")
+            .args(["-c", HOLD, "sh"])
+            .arg(program)
+            .args(arguments)
+            .envs(environment.iter().cloned())
+            // With this variable OLM's HTTP client panics on objects without OLM's label.
+            .env_remove("CI")
+            .stdin(Stdio::piped())
+            .stdout(output)
+            .stderr(errors)
+            // An interrupt from the terminal goes to this process alone; the pipe tells the others.
+            .process_group(0)
+            .spawn()
+            .map_err(Error::io("start", program))?;
+        Ok(Self { name, holder, log })
+    }
+
+    /// An error when the program has ended.
+    pub(crate) fn check(&mut self) -> Result<(), Error> {
+        match self.holder.try_wait() {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => Err(Error::Ended { name: self.name, status: status.to_string(), log: self.tail() }),
+            Err(source) => Err(Error::Io { what: "look after a process", path: self.log.clone(), source }),
+        }
+    }
+
+    /// Calls `probe` until it succeeds; fails when the program ends or the time is over.
+    pub(crate) async fn wait_until<F>(&mut self, what: &'static str, limit: Duration, mut probe: F) -> Result<(), Error>
+    where
+        F: AsyncFnMut() -> Result<(), String>,
+    {
+        let end = Instant::now() + limit;
+        loop {
+            self.check()?;
+            let reason = match tokio::time::timeout(Duration::from_secs(10), probe()).await {
+                Ok(Ok(())) => return Ok(()),
+                Ok(Err(reason)) => reason,
+                Err(_) => "no answer within 10 s".to_owned(),
+            };
+            if Instant::now() > end {
+                return Err(Error::NotReady { name: self.name, what, seconds: limit.as_secs(), reason, log: self.tail() });
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// The name and the last lines of the log.
+    pub(crate) fn log_tail(&self) -> String {
+        format!("--- {}\n{}\n", self.name, self.tail())
+    }
+
+    fn tail(&self) -> String {
+        let text = fs::read(&self.log).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<&str> = text.lines().collect();
+        lines.iter().skip(lines.len().saturating_sub(TAIL_LINES)).copied().collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        drop(self.holder.stdin.take());
+        // The shell ends as soon as the program does, which gets KILL: this takes milliseconds.
+        let _ = self.holder.wait();
+    }
+}
+
+/// Removes the state folder when this process dies without dropping its handle.
+#[derive(Debug)]
+pub(crate) struct Janitor {
+    shell: Option<Child>,
+}
+
+impl Janitor {
+    /// Watches over `folder`.
+    pub(crate) fn watch(folder: &Path) -> Result<Self, Error> {
+        let shell = Command::new("sh")
+            .args(["-c", REMOVE, "sh"])
+            .arg(folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .map_err(Error::io("start", Path::new("sh")))?;
+        Ok(Self { shell: Some(shell) })
+    }
+
+    /// Nobody removes anything.
+    pub(crate) fn none() -> Self {
+        Self { shell: None }
+    }
+}
+
+impl Drop for Janitor {
+    fn drop(&mut self) {
+        if let Some(shell) = &mut self.shell {
+            drop(shell.stdin.take());
+            let _ = shell.wait();
+        }
+    }
+}
+
+/// Ports on loopback that were free a moment ago. They are taken together, so that they differ from each other.
+pub(crate) fn free_ports<const N: usize>() -> Result<[u16; N], Error> {
+    let path = Path::new("127.0.0.1:0");
+    let mut listeners = Vec::with_capacity(N);
+    let mut ports = [0; N];
+    for port in &mut ports {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").map_err(Error::io("find a free port", path))?;
+        *port = listener.local_addr().map_err(Error::io("find a free port", path))?.port();
+        listeners.push(listener);
+    }
+    Ok(ports)
+}
+
+/// Reads a small file as text.
+pub(crate) fn read_to_string(path: &Path) -> Result<String, Error> {
+    let mut text = String::new();
+    File::open(path).and_then(|mut file| file.read_to_string(&mut text)).map_err(Error::io("read", path))?;
+    Ok(text)
+}
+
+/// Builds a list of arguments from strings and paths.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! arguments {
+    ($($argument:expr),* $(,)?) => { vec![$(std::ffi::OsString::from($argument)),*] };
+}

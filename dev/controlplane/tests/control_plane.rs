@@ -1,0 +1,135 @@
+//! The control plane itself: what its users rely on. Needs `make tools`.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use controlplane::{ControlPlane, Options};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use serde_json::json;
+
+/// The Deployment `name` in namespace `default`, with `replicas` pods of `image`.
+fn deployment(name: &str, replicas: u32, image: &str) -> Deployment {
+    serde_json::from_value(json!({
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"containers": [{"name": "main", "image": image}]},
+            },
+        },
+    }))
+    .unwrap()
+}
+
+async fn eventually<F: AsyncFnMut() -> Option<T>, T>(what: &str, mut probe: F) -> T {
+    let end = Instant::now() + Duration::from_secs(30);
+    loop {
+        if let Some(value) = probe().await {
+            return value;
+        }
+        assert!(Instant::now() < end, "not within 30 s: {what}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+async fn available(client: &Client, name: &str) -> i32 {
+    let deployments: Api<Deployment> = Api::namespaced(client.clone(), "default");
+    let status = deployments.get(name).await.unwrap().status.unwrap_or_default();
+    status.available_replicas.unwrap_or(0)
+}
+
+#[tokio::test]
+async fn controllers_run_and_pods_become_ready() {
+    let options = Options::default().with_audit().unavailable_image("registry.invalid/no/such:image");
+    let control_plane = ControlPlane::start(options).await.unwrap();
+    let client = control_plane.client().await.unwrap();
+    let deployments: Api<Deployment> = Api::namespaced(client.clone(), "default");
+    let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
+
+    deployments.create(&PostParams::default(), &deployment("web", 3, "registry.invalid/web:1")).await.unwrap();
+    eventually("three available replicas", async || (available(&client, "web").await == 3).then_some(())).await;
+
+    // A pod that is scaled away is really gone, as after a kubelet's clean-up.
+    let smaller = Patch::Merge(json!({"spec": {"replicas": 1}}));
+    deployments.patch("web", &PatchParams::default(), &smaller).await.unwrap();
+    let labels = ListParams::default().labels("app=web");
+    eventually("one pod left", async || (pods.list(&labels).await.unwrap().items.len() == 1).then_some(())).await;
+
+    deployments.create(&PostParams::default(), &deployment("broken", 1, "registry.invalid/no/such:image")).await.unwrap();
+    let labels = ListParams::default().labels("app=broken");
+    let reason = eventually("the pod waits for its image", async || {
+        let pod = pods.list(&labels).await.unwrap().items.into_iter().next()?;
+        pod.status?.container_statuses?.first()?.state.as_ref()?.waiting.as_ref()?.reason.clone()
+    })
+    .await;
+    assert_eq!(reason, "ImagePullBackOff");
+    assert_eq!(available(&client, "broken").await, 0);
+
+    // Owner references and namespaces are cleaned up by the real controllers.
+    deployments.delete("web", &DeleteParams::default()).await.unwrap();
+    let labels = ListParams::default().labels("app=web");
+    eventually("pods of a deleted Deployment gone", async || pods.list(&labels).await.unwrap().items.is_empty().then_some(())).await;
+
+    let mine = control_plane.audit_events().unwrap();
+    assert!(mine.iter().any(|event| event.user.username == "admin" && event.verb == "create"
+        && event.object_ref.as_ref().is_some_and(|object| object.resource == "deployments")));
+}
+
+#[tokio::test]
+async fn a_service_account_has_its_own_rights_only() {
+    let control_plane = ControlPlane::start(Options::default()).await.unwrap();
+    let kubeconfig = control_plane.service_account_kubeconfig("default", "default").await.unwrap();
+    let kubeconfig = kube::config::Kubeconfig::read_from(kubeconfig).unwrap();
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.unwrap();
+    let pods: Api<Pod> = Api::default_namespaced(Client::try_from(config).unwrap());
+    let refused = pods.list(&ListParams::default()).await.unwrap_err();
+    assert!(refused.to_string().contains("system:serviceaccount:default:default"), "{refused}");
+}
+
+#[tokio::test]
+async fn olm_answers() {
+    let mut control_plane = ControlPlane::start(Options::default().with_olm()).await.unwrap();
+    let namespaces: Api<Namespace> = Api::all(control_plane.client().await.unwrap());
+    assert!(namespaces.get_opt("operators").await.unwrap().is_some());
+    control_plane.check().unwrap();
+}
+
+/// Neither a dropped handle nor a process that is killed leaves anything running.
+#[tokio::test]
+async fn nothing_outlives_its_owner() {
+    // The command waits for the end of its input, which comes with the end of this test.
+    let mut owner = Command::new(env!("CARGO_BIN_EXE_controlplane"))
+        .args(["sh", "-c", "echo $KUBECONFIG; read _"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut kubeconfig = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(owner.stdout.take().unwrap()), &mut kubeconfig).unwrap();
+    let folder = std::path::Path::new(kubeconfig.trim()).parent().unwrap().to_owned();
+    assert!(processes_with(&folder) >= 3, "etcd, kube-apiserver and kube-controller-manager run");
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    let end = Instant::now() + Duration::from_secs(10);
+    while processes_with(&folder) > 0 || folder.exists() {
+        assert!(Instant::now() < end, "still there: {}", folder.display());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// How many processes have the folder among their arguments.
+fn processes_with(folder: &std::path::Path) -> usize {
+    let folder = folder.to_str().unwrap();
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    entries
+        .filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok())
+        .filter(|arguments| String::from_utf8_lossy(arguments).contains(folder))
+        .count()
+}
