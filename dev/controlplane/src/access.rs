@@ -25,8 +25,12 @@ pub(crate) struct Access {
 impl Access {
     /// Writes the administrator's kubeconfig into `folder`.
     pub(crate) fn administrator(folder: &Path, pki: &Pki, url: String) -> Result<Self, Error> {
-        let mut access =
-            Self { folder: folder.to_owned(), authority: pki.path("ca.crt"), url, kubeconfig: PathBuf::new() };
+        let mut access = Self {
+            folder: folder.to_owned(),
+            authority: pki.path("ca.crt"),
+            url,
+            kubeconfig: PathBuf::new(),
+        };
         access.kubeconfig = access.certificate_kubeconfig("admin", pki)?;
         Ok(access)
     }
@@ -40,7 +44,9 @@ impl Access {
     }
 
     pub(crate) async fn config(&self) -> Result<Config, Error> {
-        let mut config = Config::from_custom_kubeconfig(Kubeconfig::read_from(&self.kubeconfig)?, &KubeConfigOptions::default()).await?;
+        let mut config =
+            Config::from_custom_kubeconfig(Kubeconfig::read_from(&self.kubeconfig)?, &KubeConfigOptions::default())
+                .await?;
         // A proxy from the environment must never stand between a test and its own server.
         config.proxy_url = None;
         Ok(config)
@@ -64,15 +70,24 @@ impl Access {
         let accounts: Api<ServiceAccount> = Api::namespaced(self.client().await?, namespace);
         let request = TokenRequest {
             metadata: ObjectMeta::default(),
-            spec: TokenRequestSpec { expiration_seconds: Some(3600), ..TokenRequestSpec::default() },
+            spec: TokenRequestSpec {
+                expiration_seconds: Some(3600),
+                ..TokenRequestSpec::default()
+            },
             status: None,
         };
         let answer = accounts
             .create_token_request(name, &PostParams::default(), &request)
             .await
-            .map_err(Error::request(format!("get a token for service account {namespace}/{name}")))?;
+            .map_err(Error::request(format!(
+                "get a token for service account {namespace}/{name}"
+            )))?;
         let token = answer.status.map(|status| status.token).unwrap_or_default();
-        self.write(&format!("service-account-{namespace}-{name}"), namespace, &json!({ "token": token }))
+        self.write(
+            &format!("service-account-{namespace}-{name}"),
+            namespace,
+            &json!({ "token": token }),
+        )
     }
 
     /// A kubeconfig file is YAML, and JSON is YAML.

@@ -37,9 +37,18 @@ pub(crate) async fn start(
     let [etcd_port, peer_port, port] = free_ports()?;
     let logs = root.join("logs");
     let etcd_url = format!("http://127.0.0.1:{etcd_port}");
-    let mut etcd = Process::start("etcd", &logs, &programs.etcd, etcd_arguments(root, &etcd_url, peer_port, &programs.etcd), &[])?;
+    let mut etcd = Process::start(
+        "etcd",
+        &logs,
+        &programs.etcd,
+        etcd_arguments(root, &etcd_url, peer_port, &programs.etcd),
+        &[],
+    )?;
     etcd.wait_until("client port", START_LIMIT, async || {
-        tokio::net::TcpStream::connect(("127.0.0.1", etcd_port)).await.map(drop).map_err(|error| error.to_string())
+        tokio::net::TcpStream::connect(("127.0.0.1", etcd_port))
+            .await
+            .map(drop)
+            .map_err(|error| error.to_string())
     })
     .await?;
     processes.push(etcd);
@@ -60,8 +69,14 @@ pub(crate) async fn start(
     let client = access.client().await?;
     server
         .wait_until("/readyz", START_LIMIT, async || {
-            let request = http::Request::get("/readyz").body(Vec::new()).map_err(|error| error.to_string())?;
-            client.request_text(request).await.map(drop).map_err(|error| error.to_string())
+            let request = http::Request::get("/readyz")
+                .body(Vec::new())
+                .map_err(|error| error.to_string())?;
+            client
+                .request_text(request)
+                .await
+                .map(drop)
+                .map_err(|error| error.to_string())
         })
         .await?;
     processes.push(server);
@@ -94,11 +109,21 @@ pub(crate) async fn start_controller_manager(
         // The one node has no kubelet that would renew its lease; these two would evict its pods.
         "--controllers=*,-node-lifecycle-controller,-taint-eviction-controller",
     ]);
-    let mut manager = Process::start("kube-controller-manager", &root.join("logs"), &programs.kube_controller_manager, arguments, &[])?;
+    let mut manager = Process::start(
+        "kube-controller-manager",
+        &root.join("logs"),
+        &programs.kube_controller_manager,
+        arguments,
+        &[],
+    )?;
     let accounts: Api<ServiceAccount> = Api::namespaced(server.access.client().await?, "default");
     manager
         .wait_until("service account default/default", START_LIMIT, async || {
-            accounts.get("default").await.map(drop).map_err(|error| error.to_string())
+            accounts
+                .get("default")
+                .await
+                .map(drop)
+                .map_err(|error| error.to_string())
         })
         .await?;
     processes.push(manager);

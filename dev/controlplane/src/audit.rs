@@ -78,7 +78,11 @@ pub(crate) fn read(path: &Path) -> Result<Vec<AuditEvent>, Error> {
         .lines()
         .enumerate()
         .map(|(index, line)| {
-            serde_json::from_str(line).map_err(|source| Error::Audit { path: path.to_owned(), line: index + 1, source })
+            serde_json::from_str(line).map_err(|source| Error::Audit {
+                path: path.to_owned(),
+                line: index + 1,
+                source,
+            })
         })
         .collect()
 }

@@ -91,7 +91,10 @@ impl Error {
     /// For `map_err` on requests.
     pub(crate) fn request(what: impl Into<String>) -> impl FnOnce(kube::Error) -> Self {
         let what = what.into();
-        move |source| Self::Request { what, source: Box::new(source) }
+        move |source| Self::Request {
+            what,
+            source: Box::new(source),
+        }
     }
 
     /// For `map_err` on files.

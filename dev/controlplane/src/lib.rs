@@ -132,9 +132,17 @@ impl ControlPlane {
         let directory = tempfile::Builder::new()
             .prefix("controlplane-")
             .tempdir()
-            .map_err(|source| Error::Io { what: "make a folder for the control plane's state", path: std::env::temp_dir(), source })?;
+            .map_err(|source| Error::Io {
+                what: "make a folder for the control plane's state",
+                path: std::env::temp_dir(),
+                source,
+            })?;
         let root = directory.path().to_owned();
-        let janitor = if keep_state() { Janitor::none() } else { Janitor::watch(&root)? };
+        let janitor = if keep_state() {
+            Janitor::none()
+        } else {
+            Janitor::watch(&root)?
+        };
         let pki = pki::Pki::generate(&root.join("pki"))?;
 
         let mut processes = Vec::new();

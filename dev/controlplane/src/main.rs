@@ -27,9 +27,15 @@ struct Arguments {
 fn main() -> anyhow::Result<ExitCode> {
     // kube's client reports each refused connection while the server starts.
     let filter = tracing_subscriber::EnvFilter::new("info,kube_client=off");
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter).init();
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_env_filter(filter)
+        .init();
     let arguments = Arguments::parse();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
     runtime.block_on(run(arguments))
 }
 
@@ -41,7 +47,10 @@ async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     if arguments.audit {
         options = options.with_audit();
     }
-    eprintln!("starting the control plane{}", if arguments.olm { " with OLM" } else { "" });
+    eprintln!(
+        "starting the control plane{}",
+        if arguments.olm { " with OLM" } else { "" }
+    );
     let mut control_plane = ControlPlane::start(options).await?;
     if let Some(log) = control_plane.audit_log() {
         eprintln!("audit log: {}", log.display());
@@ -58,6 +67,8 @@ async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     };
     let mut command = Command::new(program);
     command.args(rest).env("KUBECONFIG", control_plane.kubeconfig());
-    let status = tokio::task::spawn_blocking(move || command.status()).await?.with_context(|| format!("could not run {program}"))?;
+    let status = tokio::task::spawn_blocking(move || command.status())
+        .await?
+        .with_context(|| format!("could not run {program}"))?;
     Ok(u8::try_from(status.code().unwrap_or(1)).map_or(ExitCode::FAILURE, ExitCode::from))
 }

@@ -42,12 +42,19 @@ async fn apply_definitions(client: &Client, folder: &Path) -> Result<(), Error> 
     for entry in fs::read_dir(folder).map_err(Error::io("read", folder))? {
         let path = entry.map_err(Error::io("read", folder))?.path();
         let text = read_to_string(&path)?;
-        let definition: Value = serde_yaml::from_str(&text).map_err(|source| Error::Manifest { path: path.clone(), source })?;
+        let definition: Value = serde_yaml::from_str(&text).map_err(|source| Error::Manifest {
+            path: path.clone(),
+            source,
+        })?;
         definitions.push(definition);
     }
-    let applied = definitions.into_iter().map(|definition| apply(client, "customresourcedefinitions", definition));
+    let applied = definitions
+        .into_iter()
+        .map(|definition| apply(client, "customresourcedefinitions", definition));
     let applied = try_join_all(applied).await?;
-    try_join_all(applied.iter().map(|definition| established(client, definition))).await.map(drop)
+    try_join_all(applied.iter().map(|definition| established(client, definition)))
+        .await
+        .map(drop)
 }
 
 async fn established(client: &Client, definition: &DynamicObject) -> Result<(), Error> {
@@ -56,17 +63,30 @@ async fn established(client: &Client, definition: &DynamicObject) -> Result<(), 
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
     let what = format!("see CustomResourceDefinition {name} established");
     let established = kube::runtime::wait::await_condition(api, &name, |object: Option<&DynamicObject>| {
-        object.and_then(|object| object.data.pointer("/status/conditions")?.as_array().cloned()).is_some_and(|conditions| {
-            conditions.iter().any(|condition| condition.get("type") == Some(&json!("Established")) && condition.get("status") == Some(&json!("True")))
-        })
+        object
+            .and_then(|object| object.data.pointer("/status/conditions")?.as_array().cloned())
+            .is_some_and(|conditions| {
+                conditions.iter().any(|condition| {
+                    condition.get("type") == Some(&json!("Established"))
+                        && condition.get("status") == Some(&json!("True"))
+                })
+            })
     });
     match tokio::time::timeout(LIMIT, established).await {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(error)) => Err(Error::NotReady {
-            name: "kube-apiserver", what: "established definition", seconds: LIMIT.as_secs(), reason: format!("{what}: {error}"), log: String::new(),
+            name: "kube-apiserver",
+            what: "established definition",
+            seconds: LIMIT.as_secs(),
+            reason: format!("{what}: {error}"),
+            log: String::new(),
         }),
         Err(_) => Err(Error::NotReady {
-            name: "kube-apiserver", what: "established definition", seconds: LIMIT.as_secs(), reason: what, log: String::new(),
+            name: "kube-apiserver",
+            what: "established definition",
+            seconds: LIMIT.as_secs(),
+            reason: what,
+            log: String::new(),
         }),
     }
 }
@@ -74,13 +94,14 @@ async fn established(client: &Client, definition: &DynamicObject) -> Result<(), 
 /// What OLM's own installation creates beside its Deployments. Not the catalog of operatorhub.io: an unreachable
 /// catalog in the global namespace makes every resolution fail.
 fn singletons() -> Vec<(&'static str, Value)> {
-    let namespace = |name: &str, level: &str| {
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {"pod-security.kubernetes.io/enforce": level}}})
-    };
+    let namespace = |name: &str, level: &str| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {"pod-security.kubernetes.io/enforce": level}}});
     vec![
         ("namespaces", namespace("olm", "restricted")),
         ("namespaces", namespace("operators", "baseline")),
-        ("olmconfigs", json!({"apiVersion": "operators.coreos.com/v1", "kind": "OLMConfig", "metadata": {"name": "cluster"}})),
+        (
+            "olmconfigs",
+            json!({"apiVersion": "operators.coreos.com/v1", "kind": "OLMConfig", "metadata": {"name": "cluster"}}),
+        ),
         (
             "operatorgroups",
             json!({"apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup", "metadata": {"name": "global-operators", "namespace": "operators"}}),
@@ -107,7 +128,13 @@ async fn start_processes(
         ("OPERATOR_NAMESPACE", "olm".into()),
         ("OPERATOR_NAME", "olm-operator".into()),
     ];
-    let mut operator = Process::start("olm-operator", &logs, &olm.olm, arguments!["--namespace=olm"], &environment)?;
+    let mut operator = Process::start(
+        "olm-operator",
+        &logs,
+        &olm.olm,
+        arguments!["--namespace=olm"],
+        &environment,
+    )?;
     // TLS moves the health server from 8080, which the other operator wants, to 8443.
     let arguments = arguments![
         flag("kubeconfig", access.kubeconfig()),
@@ -120,13 +147,17 @@ async fn start_processes(
     let kind = GroupVersionKind::gvk("operators.coreos.com", "v1", "OperatorGroup");
     let groups: Api<DynamicObject> = Api::namespaced_with(client.clone(), "olm", &resource(&kind, "operatorgroups"));
     operator
-        .wait_until("OperatorGroup olm/olm-operators with its namespaces resolved", LIMIT, async || {
-            let group = groups.get("olm-operators").await.map_err(|error| error.to_string())?;
-            match group.data.pointer("/status/namespaces/0") {
-                Some(_) => Ok(()),
-                None => Err("status.namespaces is empty".to_owned()),
-            }
-        })
+        .wait_until(
+            "OperatorGroup olm/olm-operators with its namespaces resolved",
+            LIMIT,
+            async || {
+                let group = groups.get("olm-operators").await.map_err(|error| error.to_string())?;
+                match group.data.pointer("/status/namespaces/0") {
+                    Some(_) => Ok(()),
+                    None => Err("status.namespaces is empty".to_owned()),
+                }
+            },
+        )
         .await?;
     catalog.check()?;
     processes.push(operator);
@@ -144,7 +175,13 @@ async fn apply(client: &Client, plural: &str, object: Value) -> Result<DynamicOb
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
         None => Api::all_with(client.clone(), &resource),
     };
-    api.patch(&name, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(&object)).await.map_err(Error::request(what))
+    api.patch(
+        &name,
+        &PatchParams::apply(FIELD_MANAGER).force(),
+        &Patch::Apply(&object),
+    )
+    .await
+    .map_err(Error::request(what))
 }
 
 fn resource(kind: &GroupVersionKind, plural: &str) -> ApiResource {
@@ -156,5 +193,9 @@ fn definition_kind() -> GroupVersionKind {
 }
 
 fn text(object: &Value, pointer: &str) -> String {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+    object
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned()
 }

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
 };
 
 use crate::Error;
@@ -23,19 +24,31 @@ impl Pki {
     /// Writes a new authority and everything it signs into `folder`.
     pub(crate) fn generate(folder: &Path) -> Result<Self, Error> {
         fs::create_dir_all(folder).map_err(Error::io("make the folder for certificates", folder))?;
-        let pki = Self { folder: folder.to_owned() };
+        let pki = Self {
+            folder: folder.to_owned(),
+        };
 
         let key = KeyPair::generate()?;
         let mut authority = CertificateParams::default();
         authority.distinguished_name = distinguished_name("controlplane-ca", None);
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
+        authority.key_usages = vec![
+            KeyUsagePurpose::KeyCertSign,
+            KeyUsagePurpose::CrlSign,
+            KeyUsagePurpose::DigitalSignature,
+        ];
         let certificate = authority.self_signed(&key)?;
         pki.write("ca.crt", &certificate.pem())?;
         pki.write("ca.key", &key.serialize_pem())?;
         let issuer = Issuer::new(authority, key);
 
-        let server_names = ["localhost", "127.0.0.1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
+        let server_names = [
+            "localhost",
+            "127.0.0.1",
+            "kubernetes",
+            "kubernetes.default",
+            "kubernetes.default.svc",
+        ];
         let mut server = CertificateParams::new(server_names.map(String::from))?;
         server.distinguished_name = distinguished_name("kube-apiserver", None);
         pki.sign("apiserver", server, &issuer)?;

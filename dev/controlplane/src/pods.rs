@@ -41,7 +41,11 @@ impl Helper {
                 runtime.block_on(async move {
                     match Client::try_from(config) {
                         Ok(client) => {
-                            let pods = Pods { client, unavailable_images, addresses: AtomicU32::new(2) };
+                            let pods = Pods {
+                                client,
+                                unavailable_images,
+                                addresses: AtomicU32::new(2),
+                            };
                             tokio::select! { () = pods.watch() => {}, _ = stopped => {} }
                         }
                         Err(error) => tracing::error!(%error, "pod helper has no client"),
@@ -49,7 +53,10 @@ impl Helper {
                 });
             })
             .map_err(Error::io("start the pod helper", std::path::Path::new("thread")))?;
-        Ok(Self { stop: Some(stop), thread: Some(thread) })
+        Ok(Self {
+            stop: Some(stop),
+            thread: Some(thread),
+        })
     }
 }
 
@@ -64,8 +71,17 @@ impl Drop for Helper {
 
 async fn register_node(client: &Client) -> Result<(), Error> {
     let nodes: Api<Node> = Api::all(client.clone());
-    let node = Node { metadata: ObjectMeta { name: Some(NODE.to_owned()), ..ObjectMeta::default() }, ..Node::default() };
-    nodes.create(&PostParams::default(), &node).await.map_err(Error::request(format!("create node {NODE}")))?;
+    let node = Node {
+        metadata: ObjectMeta {
+            name: Some(NODE.to_owned()),
+            ..ObjectMeta::default()
+        },
+        ..Node::default()
+    };
+    nodes
+        .create(&PostParams::default(), &node)
+        .await
+        .map_err(Error::request(format!("create node {NODE}")))?;
     let status = json!({"status": {
         "capacity": {"cpu": "64", "memory": "256Gi", "pods": "10000"},
         "allocatable": {"cpu": "64", "memory": "256Gi", "pods": "10000"},
@@ -93,7 +109,10 @@ struct Pods {
 impl Pods {
     async fn watch(&self) {
         let pods: Api<Pod> = Api::all(self.client.clone());
-        let mut changes = watcher(pods, WatcherConfig::default()).default_backoff().applied_objects().boxed();
+        let mut changes = watcher(pods, WatcherConfig::default())
+            .default_backoff()
+            .applied_objects()
+            .boxed();
         loop {
             match changes.try_next().await {
                 Ok(Some(pod)) => {
@@ -112,17 +131,36 @@ impl Pods {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default());
         let name = pod.name_any();
         let result = if pod.metadata.deletion_timestamp.is_some() {
-            let preconditions = Preconditions { uid: pod.uid(), resource_version: None };
-            let now = DeleteParams { grace_period_seconds: Some(0), preconditions: Some(preconditions), ..DeleteParams::default() };
+            let preconditions = Preconditions {
+                uid: pod.uid(),
+                resource_version: None,
+            };
+            let now = DeleteParams {
+                grace_period_seconds: Some(0),
+                preconditions: Some(preconditions),
+                ..DeleteParams::default()
+            };
             api.delete(&name, &now).await.map(drop)
         } else if pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_none()) {
-            let target = ObjectReference { kind: Some("Node".to_owned()), name: Some(NODE.to_owned()), ..ObjectReference::default() };
-            let metadata = ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() };
+            let target = ObjectReference {
+                kind: Some("Node".to_owned()),
+                name: Some(NODE.to_owned()),
+                ..ObjectReference::default()
+            };
+            let metadata = ObjectMeta {
+                name: Some(name.clone()),
+                ..ObjectMeta::default()
+            };
             let binding = Binding { metadata, target };
-            api.create_subresource::<_, Value>("binding", &name, &PostParams::default(), &binding).await.map(drop)
+            api.create_subresource::<_, Value>("binding", &name, &PostParams::default(), &binding)
+                .await
+                .map(drop)
         } else if pod.status.as_ref().and_then(|status| status.phase.as_deref()) != Some("Running") {
             match self.status(pod) {
-                Some(status) => api.patch_status(&name, &PatchParams::default(), &Patch::Strategic(status)).await.map(drop),
+                Some(status) => api
+                    .patch_status(&name, &PatchParams::default(), &Patch::Strategic(status))
+                    .await
+                    .map(drop),
                 None => Ok(()),
             }
         } else {
@@ -139,19 +177,36 @@ impl Pods {
     fn status(&self, pod: &Pod) -> Option<Value> {
         let spec = pod.spec.as_ref()?;
         let now = Time(Timestamp::now());
-        let unavailable = |container: &Container| container.image.as_ref().is_some_and(|image| self.unavailable_images.contains(image));
+        let unavailable = |container: &Container| {
+            container
+                .image
+                .as_ref()
+                .is_some_and(|image| self.unavailable_images.contains(image))
+        };
         let waits = spec.containers.iter().any(unavailable);
-        let written = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref()).is_some();
+        let written = pod
+            .status
+            .as_ref()
+            .and_then(|status| status.container_statuses.as_ref())
+            .is_some();
         if waits && written {
             return None;
         }
-        let containers: Vec<ContainerStatus> =
-            spec.containers.iter().map(|container| container_status(container, unavailable(container), &now)).collect();
-        let ready = if waits { "False" } else { "True" };
-        let conditions: Vec<Value> = [("PodScheduled", "True"), ("Initialized", "True"), ("ContainersReady", ready), ("Ready", ready)]
-            .into_iter()
-            .map(|(kind, status)| json!({"type": kind, "status": status, "lastTransitionTime": now}))
+        let containers: Vec<ContainerStatus> = spec
+            .containers
+            .iter()
+            .map(|container| container_status(container, unavailable(container), &now))
             .collect();
+        let ready = if waits { "False" } else { "True" };
+        let conditions: Vec<Value> = [
+            ("PodScheduled", "True"),
+            ("Initialized", "True"),
+            ("ContainersReady", ready),
+            ("Ready", ready),
+        ]
+        .into_iter()
+        .map(|(kind, status)| json!({"type": kind, "status": status, "lastTransitionTime": now}))
+        .collect();
         let mut status = BTreeMap::from([
             ("phase", json!(if waits { "Pending" } else { "Running" })),
             ("conditions", json!(conditions)),

@@ -74,8 +74,16 @@ impl Process {
     pub(crate) fn check(&mut self) -> Result<(), Error> {
         match self.holder.try_wait() {
             Ok(None) => Ok(()),
-            Ok(Some(status)) => Err(Error::Ended { name: self.name, status: status.to_string(), log: self.tail() }),
-            Err(source) => Err(Error::Io { what: "look after a process", path: self.log.clone(), source }),
+            Ok(Some(status)) => Err(Error::Ended {
+                name: self.name,
+                status: status.to_string(),
+                log: self.tail(),
+            }),
+            Err(source) => Err(Error::Io {
+                what: "look after a process",
+                path: self.log.clone(),
+                source,
+            }),
         }
     }
 
@@ -93,7 +101,13 @@ impl Process {
                 Err(_) => "no answer within 10 s".to_owned(),
             };
             if Instant::now() > end {
-                return Err(Error::NotReady { name: self.name, what, seconds: limit.as_secs(), reason, log: self.tail() });
+                return Err(Error::NotReady {
+                    name: self.name,
+                    what,
+                    seconds: limit.as_secs(),
+                    reason,
+                    log: self.tail(),
+                });
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
@@ -108,7 +122,12 @@ impl Process {
         let text = fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<&str> = text.lines().collect();
-        lines.iter().skip(lines.len().saturating_sub(TAIL_LINES)).copied().collect::<Vec<_>>().join("\n")
+        lines
+            .iter()
+            .skip(lines.len().saturating_sub(TAIL_LINES))
+            .copied()
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 }
 
@@ -163,7 +182,10 @@ pub(crate) fn free_ports<const N: usize>() -> Result<[u16; N], Error> {
     let mut ports = [0; N];
     for port in &mut ports {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").map_err(Error::io("find a free port", path))?;
-        *port = listener.local_addr().map_err(Error::io("find a free port", path))?.port();
+        *port = listener
+            .local_addr()
+            .map_err(Error::io("find a free port", path))?
+            .port();
         listeners.push(listener);
     }
     Ok(ports)
@@ -172,7 +194,9 @@ pub(crate) fn free_ports<const N: usize>() -> Result<[u16; N], Error> {
 /// Reads a small file as text.
 pub(crate) fn read_to_string(path: &Path) -> Result<String, Error> {
     let mut text = String::new();
-    File::open(path).and_then(|mut file| file.read_to_string(&mut text)).map_err(Error::io("read", path))?;
+    File::open(path)
+        .and_then(|mut file| file.read_to_string(&mut text))
+        .map_err(Error::io("read", path))?;
     Ok(text)
 }
 

@@ -27,7 +27,11 @@ pub(crate) struct Olm {
 
 /// The cache folder for development tools. `None` when neither of its variables nor `HOME` is set.
 pub fn cache() -> Option<PathBuf> {
-    let folder = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let folder = |name| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
     folder("OLMKIT_DEV_CACHE")
         .or_else(|| folder("XDG_CACHE_HOME").map(|cache| cache.join("olmkit")))
         .or_else(|| folder("HOME").map(|home| home.join(".cache/olmkit")))
@@ -46,10 +50,14 @@ pub fn program(name: &'static str) -> Result<PathBuf, Error> {
     if name == "etcd" {
         folders.extend(std::env::var_os("PATH").iter().flat_map(std::env::split_paths));
     }
-    folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file()).ok_or_else(|| Error::MissingProgram {
-        program: name,
-        looked_in: folders.iter().map(|folder| folder.display().to_string()).collect(),
-    })
+    folders
+        .iter()
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
+        .ok_or_else(|| Error::MissingProgram {
+            program: name,
+            looked_in: folders.iter().map(|folder| folder.display().to_string()).collect(),
+        })
 }
 
 impl Programs {
@@ -65,10 +73,16 @@ impl Programs {
 
 impl Olm {
     fn locate() -> Result<Self, Error> {
-        let crds = cache().unwrap_or_else(|| Path::new(".cache").to_owned()).join("olm/crds");
+        let crds = cache()
+            .unwrap_or_else(|| Path::new(".cache").to_owned())
+            .join("olm/crds");
         if !crds.is_dir() {
             return Err(Error::MissingCrds(crds));
         }
-        Ok(Self { olm: program("olm")?, catalog: program("catalog")?, crds })
+        Ok(Self {
+            olm: program("olm")?,
+            catalog: program("catalog")?,
+            crds,
+        })
     }
 }

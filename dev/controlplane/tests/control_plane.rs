@@ -47,26 +47,54 @@ async fn available(client: &Client, name: &str) -> i32 {
 
 #[tokio::test]
 async fn controllers_run_and_pods_become_ready() {
-    let options = Options::default().with_audit().unavailable_image("registry.invalid/no/such:image");
+    let options = Options::default()
+        .with_audit()
+        .unavailable_image("registry.invalid/no/such:image");
     let control_plane = ControlPlane::start(options).await.unwrap();
     let client = control_plane.client().await.unwrap();
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), "default");
     let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
 
-    deployments.create(&PostParams::default(), &deployment("web", 3, "registry.invalid/web:1")).await.unwrap();
-    eventually("three available replicas", async || (available(&client, "web").await == 3).then_some(())).await;
+    deployments
+        .create(&PostParams::default(), &deployment("web", 3, "registry.invalid/web:1"))
+        .await
+        .unwrap();
+    eventually("three available replicas", async || {
+        (available(&client, "web").await == 3).then_some(())
+    })
+    .await;
 
     // A pod that is scaled away is really gone, as after a kubelet's clean-up.
     let smaller = Patch::Merge(json!({"spec": {"replicas": 1}}));
-    deployments.patch("web", &PatchParams::default(), &smaller).await.unwrap();
+    deployments
+        .patch("web", &PatchParams::default(), &smaller)
+        .await
+        .unwrap();
     let labels = ListParams::default().labels("app=web");
-    eventually("one pod left", async || (pods.list(&labels).await.unwrap().items.len() == 1).then_some(())).await;
+    eventually("one pod left", async || {
+        (pods.list(&labels).await.unwrap().items.len() == 1).then_some(())
+    })
+    .await;
 
-    deployments.create(&PostParams::default(), &deployment("broken", 1, "registry.invalid/no/such:image")).await.unwrap();
+    deployments
+        .create(
+            &PostParams::default(),
+            &deployment("broken", 1, "registry.invalid/no/such:image"),
+        )
+        .await
+        .unwrap();
     let labels = ListParams::default().labels("app=broken");
     let reason = eventually("the pod waits for its image", async || {
         let pod = pods.list(&labels).await.unwrap().items.into_iter().next()?;
-        pod.status?.container_statuses?.first()?.state.as_ref()?.waiting.as_ref()?.reason.clone()
+        pod.status?
+            .container_statuses?
+            .first()?
+            .state
+            .as_ref()?
+            .waiting
+            .as_ref()?
+            .reason
+            .clone()
     })
     .await;
     assert_eq!(reason, "ImagePullBackOff");
@@ -75,22 +103,39 @@ async fn controllers_run_and_pods_become_ready() {
     // Owner references and namespaces are cleaned up by the real controllers.
     deployments.delete("web", &DeleteParams::default()).await.unwrap();
     let labels = ListParams::default().labels("app=web");
-    eventually("pods of a deleted Deployment gone", async || pods.list(&labels).await.unwrap().items.is_empty().then_some(())).await;
+    eventually("pods of a deleted Deployment gone", async || {
+        pods.list(&labels).await.unwrap().items.is_empty().then_some(())
+    })
+    .await;
 
     let mine = control_plane.audit_events().unwrap();
-    assert!(mine.iter().any(|event| event.user.username == "admin" && event.verb == "create"
-        && event.object_ref.as_ref().is_some_and(|object| object.resource == "deployments")));
+    assert!(mine.iter().any(|event| {
+        event.user.username == "admin"
+            && event.verb == "create"
+            && event
+                .object_ref
+                .as_ref()
+                .is_some_and(|object| object.resource == "deployments")
+    }));
 }
 
 #[tokio::test]
 async fn a_service_account_has_its_own_rights_only() {
     let control_plane = ControlPlane::start(Options::default()).await.unwrap();
-    let kubeconfig = control_plane.service_account_kubeconfig("default", "default").await.unwrap();
+    let kubeconfig = control_plane
+        .service_account_kubeconfig("default", "default")
+        .await
+        .unwrap();
     let kubeconfig = kube::config::Kubeconfig::read_from(kubeconfig).unwrap();
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.unwrap();
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default())
+        .await
+        .unwrap();
     let pods: Api<Pod> = Api::default_namespaced(Client::try_from(config).unwrap());
     let refused = pods.list(&ListParams::default()).await.unwrap_err();
-    assert!(refused.to_string().contains("system:serviceaccount:default:default"), "{refused}");
+    assert!(
+        refused.to_string().contains("system:serviceaccount:default:default"),
+        "{refused}"
+    );
 }
 
 #[tokio::test]
@@ -112,9 +157,16 @@ async fn nothing_outlives_its_owner() {
         .spawn()
         .unwrap();
     let mut kubeconfig = String::new();
-    std::io::BufRead::read_line(&mut std::io::BufReader::new(owner.stdout.take().unwrap()), &mut kubeconfig).unwrap();
+    std::io::BufRead::read_line(
+        &mut std::io::BufReader::new(owner.stdout.take().unwrap()),
+        &mut kubeconfig,
+    )
+    .unwrap();
     let folder = std::path::Path::new(kubeconfig.trim()).parent().unwrap().to_owned();
-    assert!(processes_with(&folder) >= 3, "etcd, kube-apiserver and kube-controller-manager run");
+    assert!(
+        processes_with(&folder) >= 3,
+        "etcd, kube-apiserver and kube-controller-manager run"
+    );
     owner.kill().unwrap();
     owner.wait().unwrap();
     let end = Instant::now() + Duration::from_secs(10);
