@@ -1,0 +1,136 @@
+//! One finding.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::yaml::{Node, Position};
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// The object will be refused, or will not work.
+    Error,
+    /// It works, but not as well or not as long as its author thinks.
+    Warning,
+    /// Worth knowing; never fails a run.
+    Info,
+}
+
+impl Severity {
+    /// The word for people and formats: `error`, `warning`, `info`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Info => "info",
+        }
+    }
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Something a check has to say about an input.
+///
+/// ```
+/// use olmkit::diagnostics::{Finding, Severity};
+///
+/// let finding = Finding::new("CSV-1", Severity::Error, "metadata.name is empty")
+///     .object("ClusterServiceVersion/")
+///     .path("metadata.name")
+///     .hint("name it <package>.v<version>");
+/// assert_eq!(finding.severity, Severity::Error);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Identifier of the rule, for `olmkit explain`.
+    pub rule: &'static str,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is wrong, one sentence or operator-sdk's own text.
+    pub message: String,
+    /// The object concerned, as `Kind/name`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
+    /// Path of the value inside the object: `spec.versions[0].schema`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The file, as the user named it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+    /// Where the value starts in the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub position: Option<Position>,
+    /// Where the value ends; the caret underlines from start to end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end: Option<Position>,
+    /// The way out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+impl Finding {
+    /// Makes a finding without a place.
+    pub fn new(rule: &'static str, severity: Severity, message: impl Into<String>) -> Self {
+        Self {
+            rule,
+            severity,
+            message: message.into(),
+            object: None,
+            path: None,
+            file: None,
+            position: None,
+            end: None,
+            hint: None,
+        }
+    }
+
+    /// Names the object.
+    #[must_use]
+    pub fn object(mut self, object: impl Into<String>) -> Self {
+        self.object = Some(object.into());
+        self
+    }
+
+    /// Names the path inside the object.
+    #[must_use]
+    pub fn path(mut self, path: impl Into<String>) -> Self {
+        self.path = Some(path.into());
+        self
+    }
+
+    /// Names the file.
+    #[must_use]
+    pub fn file(mut self, file: impl Into<PathBuf>) -> Self {
+        self.file = Some(file.into());
+        self
+    }
+
+    /// Sets the place.
+    #[must_use]
+    pub fn at(mut self, position: Position) -> Self {
+        self.position = Some(position);
+        self
+    }
+
+    /// Takes the place of a node.
+    #[must_use]
+    pub fn at_node(mut self, node: &Node) -> Self {
+        self.position = Some(node.start);
+        self.end = Some(node.end);
+        self
+    }
+
+    /// Says what to do.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
