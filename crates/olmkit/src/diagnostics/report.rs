@@ -24,7 +24,10 @@ impl Report {
 
     /// Number of findings of one severity.
     pub fn count(&self, severity: Severity) -> usize {
-        self.findings.iter().filter(|finding| finding.severity == severity).count()
+        self.findings
+            .iter()
+            .filter(|finding| finding.severity == severity)
+            .count()
     }
 
     /// Whether there is an error.
@@ -48,7 +51,9 @@ impl Report {
 
 impl FromIterator<Finding> for Report {
     fn from_iter<I: IntoIterator<Item = Finding>>(findings: I) -> Self {
-        Self { findings: findings.into_iter().collect() }
+        Self {
+            findings: findings.into_iter().collect(),
+        }
     }
 }
 

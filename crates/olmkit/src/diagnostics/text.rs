@@ -17,7 +17,10 @@ pub struct TextOptions {
 ///
 /// What the writer gives.
 pub fn write_text(report: &Report, _options: TextOptions, out: &mut dyn Write) -> io::Result<()> {
-    report.findings.iter().try_for_each(|finding| write_finding(finding, out))
+    report
+        .findings
+        .iter()
+        .try_for_each(|finding| write_finding(finding, out))
 }
 
 fn write_finding(finding: &Finding, out: &mut dyn Write) -> io::Result<()> {
@@ -29,7 +32,11 @@ fn write_finding(finding: &Finding, out: &mut dyn Write) -> io::Result<()> {
         }
     }
     if let Some(object) = &finding.object {
-        let path = finding.path.as_deref().map(|path| format!(", {path}")).unwrap_or_default();
+        let path = finding
+            .path
+            .as_deref()
+            .map(|path| format!(", {path}"))
+            .unwrap_or_default();
         writeln!(out, "  object: {object}{path}")?;
     }
     if let Some(hint) = &finding.hint {

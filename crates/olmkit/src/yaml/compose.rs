@@ -58,7 +58,14 @@ pub(super) fn parse_part(bytes: &[u8], lines_before: u32) -> Result<Document, Er
 }
 
 fn shift_lines(mut error: Error, lines: u32) -> Error {
-    if let Error::Yaml { position: Some(position), .. } | Error::Limit { position: Some(position), .. } = &mut error
+    if let Error::Yaml {
+        position: Some(position),
+        ..
+    }
+    | Error::Limit {
+        position: Some(position),
+        ..
+    } = &mut error
         && lines > 0
     {
         position.line = position.line.saturating_add(lines);
@@ -129,15 +136,19 @@ impl<'a> Composer<'a> {
 
     fn run(mut self) -> Result<Document, Error> {
         loop {
-            let event = self.parser.parse().map_err(|error| syntax_error(&error, self.lines_before))?;
+            let event = self
+                .parser
+                .parse()
+                .map_err(|error| syntax_error(&error, self.lines_before))?;
             let start = position(event.start_mark, self.lines_before);
             let end = position(event.end_mark, self.lines_before);
             let source = offset(event.start_mark)..offset(event.end_mark);
             match event.data {
                 EventData::StreamStart { .. } => {}
-                EventData::DocumentStart { version_directive: Some(version), .. }
-                    if (version.major, version.minor) != (1, 1) =>
-                {
+                EventData::DocumentStart {
+                    version_directive: Some(version),
+                    ..
+                } if (version.major, version.minor) != (1, 1) => {
                     let line = start.line.saturating_sub(self.lines_before + 1);
                     return Err(Error::Yaml {
                         problem: "found incompatible YAML document".to_owned(),
@@ -165,13 +176,15 @@ impl<'a> Composer<'a> {
         let source = text.get(source).unwrap_or_default();
         let refused = |problem: &str| {
             let line = start.line.saturating_sub(self.lines_before);
-            Err(Error::Yaml { problem: problem.to_owned(), line: (line > 1).then_some(line), position: Some(start) })
+            Err(Error::Yaml {
+                problem: problem.to_owned(),
+                line: (line > 1).then_some(line),
+                position: Some(start),
+            })
         };
         match style {
             ScalarStyle::DoubleQuoted if has_slash_escape(source) => refused("found unknown escape character"),
-            ScalarStyle::Plain if self.in_flow() && source.contains('?') => {
-                refused("did not find expected ',' or ']'")
-            }
+            ScalarStyle::Plain if self.in_flow() && source.contains('?') => refused("did not find expected ',' or ']'"),
             ScalarStyle::Literal | ScalarStyle::Folded if last => Ok(without_added_line_end(&value, text).to_owned()),
             _ => Ok(value),
         }
@@ -186,23 +199,43 @@ impl<'a> Composer<'a> {
             return Err(error);
         }
         let origin = Position { line: 1, column: 1 };
-        let root = self.root.unwrap_or_else(|| Node::new(Value::Null, origin, origin, Style::Plain));
-        Ok(Document { root, duplicates: self.duplicates })
+        let root = self
+            .root
+            .unwrap_or_else(|| Node::new(Value::Null, origin, origin, Style::Plain));
+        Ok(Document {
+            root,
+            duplicates: self.duplicates,
+        })
     }
 
     fn node_event(&mut self, event: Event, source: Range<usize>, start: Position, end: Position) -> Result<(), Error> {
         match event.data {
             EventData::Alias { anchor } => self.alias(&anchor, start, end),
-            EventData::Scalar { anchor, tag, value, plain_implicit, style, .. } => {
+            EventData::Scalar {
+                anchor,
+                tag,
+                value,
+                plain_implicit,
+                style,
+                ..
+            } => {
                 let value = self.as_go_yaml_reads(value, style, source, start)?;
                 self.scalar(anchor, tag.as_deref(), value, plain_implicit, style, (start, end))
             }
             EventData::SequenceStart { anchor, style, .. } => {
-                let style = if style == SequenceStyle::Flow { Style::Flow } else { Style::Plain };
+                let style = if style == SequenceStyle::Flow {
+                    Style::Flow
+                } else {
+                    Style::Plain
+                };
                 self.open(Content::Sequence(Vec::new()), anchor, style, start)
             }
             EventData::MappingStart { anchor, style, .. } => {
-                let style = if style == MappingStyle::Flow { Style::Flow } else { Style::Plain };
+                let style = if style == MappingStyle::Flow {
+                    Style::Flow
+                } else {
+                    Style::Plain
+                };
                 self.open(Content::Mapping(MappingBuilder::default()), anchor, style, start)
             }
             EventData::SequenceEnd | EventData::MappingEnd => self.close(end),
@@ -219,7 +252,14 @@ impl<'a> Composer<'a> {
         if let Some(name) = &anchor {
             self.anchors.insert(name.clone(), Anchor::Open);
         }
-        self.frames.push(Frame { content, start, end: start, style, anchor, decoded_before });
+        self.frames.push(Frame {
+            content,
+            start,
+            end: start,
+            style,
+            anchor,
+            decoded_before,
+        });
         Ok(())
     }
 
@@ -271,7 +311,10 @@ impl<'a> Composer<'a> {
     /// Takes `<<` as a merge if a key is expected here.
     fn merge_key(&mut self) -> bool {
         match self.frames.last_mut() {
-            Some(Frame { content: Content::Mapping(builder), .. }) if !builder.awaits_value() => {
+            Some(Frame {
+                content: Content::Mapping(builder),
+                ..
+            }) if !builder.awaits_value() => {
                 builder.merge_key();
                 true
             }
@@ -283,10 +326,16 @@ impl<'a> Composer<'a> {
         self.step();
         let mut node = match self.anchors.get(name) {
             None => {
-                return Err(Error::without_line(format!("unknown anchor '{name}' referenced"), Some(start)));
+                return Err(Error::without_line(
+                    format!("unknown anchor '{name}' referenced"),
+                    Some(start),
+                ));
             }
             Some(Anchor::Open) => {
-                self.defer(Error::without_line(format!("anchor '{name}' value contains itself"), Some(start)));
+                self.defer(Error::without_line(
+                    format!("anchor '{name}' value contains itself"),
+                    Some(start),
+                ));
                 Node::new(Value::Null, start, end, Style::Plain)
             }
             Some(Anchor::Done(node, steps)) => {
@@ -338,7 +387,8 @@ impl<'a> Composer<'a> {
             }
             Content::Mapping(builder) => {
                 let place = node.start;
-                let refused = matches!(node.value, Value::Sequence(_) | Value::Mapping(_)).then(|| json::go_syntax(&node));
+                let refused =
+                    matches!(node.value, Value::Sequence(_) | Value::Mapping(_)).then(|| json::go_syntax(&node));
                 builder.key(node);
                 if let Some(text) = refused {
                     self.defer(Error::without_line(format!("invalid map key: {text}"), Some(place)));
@@ -383,7 +433,10 @@ fn has_slash_escape(source: &str) -> bool {
 }
 
 fn limit(problem: String, place: Position) -> Error {
-    Error::Limit { problem, position: Some(place) }
+    Error::Limit {
+        problem,
+        position: Some(place),
+    }
 }
 
 fn too_many_nodes(place: Position) -> Error {
@@ -406,13 +459,19 @@ fn offset(mark: Mark) -> usize {
 
 fn position(mark: Mark, lines_before: u32) -> Position {
     let count = |from_zero: u64| u32::try_from(from_zero).unwrap_or(u32::MAX).saturating_add(1);
-    Position { line: count(mark.line).saturating_add(lines_before), column: count(mark.column) }
+    Position {
+        line: count(mark.line).saturating_add(lines_before),
+        column: count(mark.column),
+    }
 }
 
 /// go-yaml prints the line of scanner errors as people count, that of parser errors one too low, and no line where
 /// that gives 0.
 fn syntax_error(error: &libyaml_safer::Error, lines_before: u32) -> Error {
-    let line_of = |mark: Option<Mark>| mark.map(|mark| u32::try_from(mark.line).unwrap_or(u32::MAX)).unwrap_or(0);
+    let line_of = |mark: Option<Mark>| {
+        mark.map(|mark| u32::try_from(mark.line).unwrap_or(u32::MAX))
+            .unwrap_or(0)
+    };
     let problem_line = line_of(error.problem_mark());
     let line = if problem_line == 0 {
         line_of(error.context_mark())

@@ -19,7 +19,12 @@ fn trees(file: &str) -> Option<Vec<Node>> {
 }
 
 fn vectors(file: &str) -> Option<Vec<Value>> {
-    Some(trees(file)?.iter().map(|tree| tree.to_json().expect("vector")).collect())
+    Some(
+        trees(file)?
+            .iter()
+            .map(|tree| tree.to_json().expect("vector"))
+            .collect(),
+    )
 }
 
 fn text_of(file: &str) -> Option<String> {
@@ -49,17 +54,26 @@ fn same(a: &Value, b: &Value) -> bool {
 
 fn report(what: &str, total: usize, failures: &[String]) {
     println!("{what}: {} of {total} vectors agree", total - failures.len());
-    assert!(failures.is_empty(), "{} differ:\n{}", failures.len(), failures.join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{} differ:\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
 }
 
 #[test]
 fn reads_what_go_reads() {
-    let Some(vectors) = vectors("yaml/read.jsonl") else { return };
+    let Some(vectors) = vectors("yaml/read.jsonl") else {
+        return;
+    };
     let mut failures = Vec::new();
     let mut texts_differ = Vec::new();
     for vector in &vectors {
         let bytes = match vector.get("yaml_base64") {
-            Some(text) => base64::engine::general_purpose::STANDARD.decode(text.as_str().unwrap()).unwrap(),
+            Some(text) => base64::engine::general_purpose::STANDARD
+                .decode(text.as_str().unwrap())
+                .unwrap(),
             None => vector["yaml"].as_str().unwrap().as_bytes().to_vec(),
         };
         let shown: String = String::from_utf8_lossy(&bytes).chars().take(60).collect();
@@ -78,16 +92,25 @@ fn reads_what_go_reads() {
             && shown != "1: a\n\"1\": b"
             && duplicates.is_empty() == vector.get("strict_error").is_some()
         {
-            failures.push(format!("{shown:?}: duplicates {duplicates:?}, wanted {:?}", vector.get("strict_error")));
+            failures.push(format!(
+                "{shown:?}: duplicates {duplicates:?}, wanted {:?}",
+                vector.get("strict_error")
+            ));
         }
     }
-    println!("error texts that differ: {}\n{}", texts_differ.len(), texts_differ.join("\n"));
+    println!(
+        "error texts that differ: {}\n{}",
+        texts_differ.len(),
+        texts_differ.join("\n")
+    );
     report("read", vectors.len(), &failures);
 }
 
 #[test]
 fn splits_streams_as_go_does() {
-    let Some(vectors) = vectors("yaml/stream.jsonl") else { return };
+    let Some(vectors) = vectors("yaml/stream.jsonl") else {
+        return;
+    };
     let mut failures = Vec::new();
     for vector in &vectors {
         let input = vector["input"].as_str().unwrap();
@@ -103,7 +126,12 @@ fn splits_streams_as_go_does() {
         let documents_agree = ours.len() == wanted.len() && ours.iter().zip(wanted).all(|(a, b)| same(a, b));
         if !documents_agree || error.is_some() != vector.get("error").is_some() {
             let shown: String = input.chars().take(80).collect();
-            failures.push(format!("{shown:?} ({lookahead}): ours {} {error:?}, wanted {} {:?}", ours.len(), wanted.len(), vector.get("error")));
+            failures.push(format!(
+                "{shown:?} ({lookahead}): ours {} {error:?}, wanted {} {:?}",
+                ours.len(),
+                wanted.len(),
+                vector.get("error")
+            ));
         }
     }
     report("stream", vectors.len(), &failures);
@@ -115,7 +143,9 @@ const WITHOUT_ORDER: &str = "v1alpha1: 1\nv1beta1: 1\nv1beta2: 1";
 
 #[test]
 fn writes_what_go_writes() {
-    let Some(vectors) = trees("yaml/write.jsonl") else { return };
+    let Some(vectors) = trees("yaml/write.jsonl") else {
+        return;
+    };
     let mut failures = Vec::new();
     for vector in &vectors {
         let json = vector.get("json").expect("json");

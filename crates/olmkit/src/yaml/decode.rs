@@ -23,7 +23,11 @@ pub fn decode<T: DeserializeOwned>(node: &Node) -> Result<T, Error> {
     let value = node.to_json().map_err(|error| Error::Convert(Box::new(error)))?;
     serde_json::from_value(value).map_err(|error| {
         let problem = format!("json: {error}");
-        let inner = Error::Decode { problem, path: String::new(), position: Some(node.start) };
+        let inner = Error::Decode {
+            problem,
+            path: String::new(),
+            position: Some(node.start),
+        };
         Error::Unmarshal(Box::new(inner))
     })
 }

@@ -21,8 +21,20 @@ pub fn documents(bytes: &[u8]) -> Documents<'_> {
 pub fn documents_with_lookahead(bytes: &[u8], lookahead: usize) -> Documents<'_> {
     let head = bytes.get(..lookahead.min(bytes.len())).unwrap_or_default();
     let mode = if is_json(head) { Mode::Json } else { Mode::Yaml };
-    let text = if mode == Mode::Json { std::str::from_utf8(bytes).ok() } else { None };
-    Documents { bytes, text, at: 0, line: 1, column: 1, mode, json_values: 0 }
+    let text = if mode == Mode::Json {
+        std::str::from_utf8(bytes).ok()
+    } else {
+        None
+    };
+    Documents {
+        bytes,
+        text,
+        at: 0,
+        line: 1,
+        column: 1,
+        mode,
+        json_values: 0,
+    }
 }
 
 /// Iterator over the documents of a stream, see [`documents`].
@@ -74,14 +86,27 @@ impl<'a> Documents<'a> {
             Some(text) => Cow::Borrowed(text),
             None => String::from_utf8_lossy(rest),
         };
-        match first_value(&text, Position { line: self.line, column: self.column }) {
+        match first_value(
+            &text,
+            Position {
+                line: self.line,
+                column: self.column,
+            },
+        ) {
             Ok(First::End) => None,
             Ok(First::Value(root, end)) => {
                 // Lossy conversion makes text longer than its bytes; streams with broken UTF-8 end after one value.
-                let end = if matches!(text, Cow::Borrowed(_)) { end } else { rest.len() };
+                let end = if matches!(text, Cow::Borrowed(_)) {
+                    end
+                } else {
+                    rest.len()
+                };
                 self.advance(end);
                 self.json_values += 1;
-                Some(Ok(Document { root, duplicates: Vec::new() }))
+                Some(Ok(Document {
+                    root,
+                    duplicates: Vec::new(),
+                }))
             }
             Err(error) if self.json_values > 1 || matches!(error, Error::Limit { .. }) => Some(Err(error)),
             Err(error) => self.turn_to_yaml(error),
@@ -104,7 +129,10 @@ impl<'a> Documents<'a> {
             let head = self.rest().get(..4)?;
             let character = match std::str::from_utf8(head) {
                 Ok(text) => text.chars().next()?,
-                Err(error) => std::str::from_utf8(head.get(..error.valid_up_to())?).ok()?.chars().next()?,
+                Err(error) => std::str::from_utf8(head.get(..error.valid_up_to())?)
+                    .ok()?
+                    .chars()
+                    .next()?,
             };
             if !character.is_whitespace() {
                 return Some(());
@@ -135,9 +163,14 @@ impl<'a> Documents<'a> {
             let Some(line) = line else {
                 return (line_start > start).then(|| Ok((self.slice(start, line_start), first_line)));
             };
-            let Some(after) = line.strip_prefix(b"---") else { continue };
+            let Some(after) = line.strip_prefix(b"---") else {
+                continue;
+            };
             if let Some(text) = not_a_comment(after) {
-                let position = Position { line: self.line - 1, column: 1 };
+                let position = Position {
+                    line: self.line - 1,
+                    column: 1,
+                };
                 return Some(Err(Error::Separator { text, position }));
             }
             // A separator at the very start belongs to the document, any other one ends it.

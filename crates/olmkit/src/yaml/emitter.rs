@@ -35,7 +35,13 @@ pub(super) struct Emitter {
 
 impl Emitter {
     pub(super) fn new() -> Self {
-        Self { out: String::new(), column: 0, indent: None, whitespace: true, indention: true }
+        Self {
+            out: String::new(),
+            column: 0,
+            indent: None,
+            whitespace: true,
+            indention: true,
+        }
     }
 
     /// Ends the document and gives its text.
@@ -119,7 +125,11 @@ impl Emitter {
         while let Some(character) = characters.next() {
             if character == ' ' {
                 let folds = place == Place::Value && !spaces && self.column > WIDTH && characters.peek() != Some(&' ');
-                if folds { self.write_indent(level) } else { self.put(' ') }
+                if folds {
+                    self.write_indent(level)
+                } else {
+                    self.put(' ')
+                }
                 spaces = true;
             } else {
                 self.put(character);
@@ -139,7 +149,11 @@ impl Emitter {
             if character == ' ' {
                 let inside = at > 0 && !rest.is_empty() && !rest.starts_with(' ');
                 let folds = place == Place::Value && !spaces && self.column > WIDTH && inside;
-                if folds { self.write_indent(level) } else { self.put(' ') }
+                if folds {
+                    self.write_indent(level)
+                } else {
+                    self.put(' ')
+                }
                 spaces = true;
             } else if is_break(character) {
                 if !breaks && character == '\n' {

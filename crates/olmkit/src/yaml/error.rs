@@ -101,7 +101,11 @@ impl Error {
 
     /// A YAML error whose place go-yaml does not print.
     pub(super) fn without_line(problem: impl Into<String>, position: Option<Position>) -> Self {
-        Error::Yaml { problem: problem.into(), line: None, position }
+        Error::Yaml {
+            problem: problem.into(),
+            line: None,
+            position,
+        }
     }
 }
 

@@ -55,17 +55,29 @@ pub(super) struct Input<'a> {
 pub(super) fn prepare(bytes: &[u8]) -> Result<Input<'_>, Error> {
     let text = decode(bytes)?;
     if text.ends_with('\n') {
-        return Ok(Input { text, line_end_added: false });
+        return Ok(Input {
+            text,
+            line_end_added: false,
+        });
     }
     let mut text = text.into_owned();
     text.push('\n');
-    Ok(Input { text: Cow::Owned(text), line_end_added: true })
+    Ok(Input {
+        text: Cow::Owned(text),
+        line_end_added: true,
+    })
 }
 
 /// A block scalar read from a text whose last line end was added, as it would be without it.
 pub(super) fn without_added_line_end<'v>(value: &'v str, text: &str) -> &'v str {
-    let Some(shorter) = value.strip_suffix('\n') else { return value };
-    let last_line = text.trim_end_matches('\n').rsplit(['\n', '\r']).next().unwrap_or_default();
+    let Some(shorter) = value.strip_suffix('\n') else {
+        return value;
+    };
+    let last_line = text
+        .trim_end_matches('\n')
+        .rsplit(['\n', '\r'])
+        .next()
+        .unwrap_or_default();
     let last_line_is_blank = last_line.bytes().all(|byte| byte == b' ');
     let kept = last_line_is_blank && !shorter.is_empty() && !shorter.ends_with(['\n', ' ']);
     if kept { value } else { shorter }
@@ -86,7 +98,10 @@ fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, Error> {
         _ => Cow::Borrowed(utf8(bytes)?),
     };
     match first_forbidden(text.as_bytes()) {
-        Some(at) => Err(Error::without_line("control characters are not allowed", Some(position_of(&text, at)))),
+        Some(at) => Err(Error::without_line(
+            "control characters are not allowed",
+            Some(position_of(&text, at)),
+        )),
         None => Ok(text),
     }
 }

@@ -56,16 +56,21 @@ impl Node {
         if let Some(whole) = number::as_integer(value) {
             return Ok(serde_json::Value::from(whole));
         }
-        Number::from_f64(value).map(serde_json::Value::Number).ok_or_else(|| Error::NotJson {
-            problem: format!("json: unsupported value: {}", number::format_g64(value)),
-            position: Some(self.start),
-        })
+        Number::from_f64(value)
+            .map(serde_json::Value::Number)
+            .ok_or_else(|| Error::NotJson {
+                problem: format!("json: unsupported value: {}", number::format_g64(value)),
+                position: Some(self.start),
+            })
     }
 }
 
 fn unsupported_key(key: &Node, value: &Node) -> Error {
     Error::NotJson {
-        problem: format!("unsupported map key of type: %!s(<nil>), key: <nil>, value: {}", go_syntax(value)),
+        problem: format!(
+            "unsupported map key of type: %!s(<nil>), key: <nil>, value: {}",
+            go_syntax(value)
+        ),
         position: Some(key.start),
     }
 }

@@ -22,7 +22,12 @@ pub(super) fn first_value(text: &str, origin: Position) -> Result<First, Error> 
         None => Ok(First::End),
         Some(Ok(_)) => {
             let end = stream.byte_offset();
-            let mut walk = Walk { text, at: 0, place: origin, nodes: 0 };
+            let mut walk = Walk {
+                text,
+                at: 0,
+                place: origin,
+                nodes: 0,
+            };
             let node = walk.value(0)?;
             Ok(First::Value(node, end))
         }
@@ -32,16 +37,31 @@ pub(super) fn first_value(text: &str, origin: Position) -> Result<First, Error> 
 
 fn json_error(error: &serde_json::Error, origin: Position) -> Error {
     let problem = error.to_string();
-    let problem = problem.rsplit_once(" at line ").map_or(problem.as_str(), |(text, _)| text);
+    let problem = problem
+        .rsplit_once(" at line ")
+        .map_or(problem.as_str(), |(text, _)| text);
     let line = u32::try_from(error.line()).unwrap_or(u32::MAX);
     let column = u32::try_from(error.column()).unwrap_or(u32::MAX).max(1);
     let position = if line <= 1 {
-        Position { line: origin.line, column: origin.column.saturating_add(column).saturating_sub(1) }
+        Position {
+            line: origin.line,
+            column: origin.column.saturating_add(column).saturating_sub(1),
+        }
     } else {
-        Position { line: origin.line.saturating_add(line).saturating_sub(1), column }
+        Position {
+            line: origin.line.saturating_add(line).saturating_sub(1),
+            column,
+        }
     };
-    let problem = if error.is_eof() { "unexpected EOF".to_owned() } else { format!("json: {problem}") };
-    Error::Json { problem, position: Some(position) }
+    let problem = if error.is_eof() {
+        "unexpected EOF".to_owned()
+    } else {
+        format!("json: {problem}")
+    };
+    Error::Json {
+        problem,
+        position: Some(position),
+    }
 }
 
 /// Walks over text that serde_json has found to be valid.
@@ -62,7 +82,10 @@ impl Walk<'_> {
             } else {
                 format!("document has more than {MAX_NODES} nodes")
             };
-            return Err(Error::Limit { problem, position: Some(self.place) });
+            return Err(Error::Limit {
+                problem,
+                position: Some(self.place),
+            });
         }
         let start = self.place;
         let (value, style, spelling) = match self.peek() {
@@ -174,7 +197,10 @@ impl Walk<'_> {
     /// A number, `true`, `false` or `null`.
     fn word(&mut self) -> &str {
         let start = self.at;
-        while self.peek().is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')) {
+        while self
+            .peek()
+            .is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'))
+        {
             self.step();
         }
         self.text.get(start..self.at).unwrap_or_default()
@@ -198,7 +224,10 @@ impl Walk<'_> {
         let character = self.text.get(self.at..)?.chars().next()?;
         self.at += character.len_utf8();
         if character == '\n' {
-            self.place = Position { line: self.place.line.saturating_add(1), column: 1 };
+            self.place = Position {
+                line: self.place.line.saturating_add(1),
+                column: 1,
+            };
         } else {
             self.place.column = self.place.column.saturating_add(1);
         }

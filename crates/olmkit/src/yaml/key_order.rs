@@ -21,7 +21,11 @@ pub(super) fn sort_keys<T>(entries: &mut Vec<T>, key: &impl Fn(&T) -> &str) {
     let mut right_items = right.into_iter().peekable();
     while let (Some(left), Some(right)) = (left_items.peek(), right_items.peek()) {
         let take_right = less(key(right), key(left));
-        merged.extend(if take_right { right_items.next() } else { left_items.next() });
+        merged.extend(if take_right {
+            right_items.next()
+        } else {
+            left_items.next()
+        });
     }
     merged.extend(left_items);
     merged.extend(right_items);
@@ -45,19 +49,28 @@ fn less(a: &str, b: &str) -> bool {
     }
     // After a run of digits that is not all zeros, a zero is one more digit of that number, not a leading zero.
     let inside_number = (first_a == '0' || first_b == '0')
-        && common.chars().rev().take_while(|digit| is_digit(*digit)).any(|digit| digit != '0');
+        && common
+            .chars()
+            .rev()
+            .take_while(|digit| is_digit(*digit))
+            .any(|digit| digit != '0');
     let (number_a, length_a) = leading_number(rest_a, inside_number);
     let (number_b, length_b) = leading_number(rest_b, inside_number);
-    let order = number_a.cmp(&number_b).then(length_a.cmp(&length_b)).then(first_a.cmp(&first_b));
+    let order = number_a
+        .cmp(&number_b)
+        .then(length_a.cmp(&length_b))
+        .then(first_a.cmp(&first_b));
     order == Ordering::Less
 }
 
 /// The number that the digits at the start make, wrapping as Go's int64 does, and how many digits there are.
 fn leading_number(text: &str, inside_number: bool) -> (i64, usize) {
-    text.chars().take_while(|digit| is_digit(*digit)).fold((i64::from(inside_number), 0), |(number, length), digit| {
-        let value = i64::from(u32::from(digit)) - i64::from(u32::from('0'));
-        (number.wrapping_mul(10).wrapping_add(value), length + 1)
-    })
+    text.chars()
+        .take_while(|digit| is_digit(*digit))
+        .fold((i64::from(inside_number), 0), |(number, length), digit| {
+            let value = i64::from(u32::from(digit)) - i64::from(u32::from('0'));
+            (number.wrapping_mul(10).wrapping_add(value), length + 1)
+        })
 }
 
 /// Go's `unicode.IsLetter`: general category L, which is narrower than Rust's `is_alphabetic`.
@@ -77,7 +90,9 @@ fn category(character: char, table: &LazyLock<Option<Regex>>, ascii: fn(char) ->
         return ascii(character);
     }
     let mut buffer = [0; 4];
-    table.as_ref().is_some_and(|table| table.is_match(character.encode_utf8(&mut buffer)))
+    table
+        .as_ref()
+        .is_some_and(|table| table.is_match(character.encode_utf8(&mut buffer)))
 }
 
 #[cfg(test)]

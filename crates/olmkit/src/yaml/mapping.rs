@@ -59,7 +59,12 @@ impl MappingBuilder {
         match found.and_then(|at| self.entries.get_mut(at)) {
             Some(entry) => {
                 let name = key.key().map(|name| name.into_owned()).unwrap_or_default();
-                notes.push(Duplicate { key: name, first: entry.0.start, second: key.start, merged });
+                notes.push(Duplicate {
+                    key: name,
+                    first: entry.0.start,
+                    second: key.start,
+                    merged,
+                });
                 *entry = (key, value);
             }
             None => self.push(key, value),
@@ -81,7 +86,9 @@ impl MappingBuilder {
         let number = self.entries.len();
         if number == LIST_LIMIT {
             let known = self.entries.iter().enumerate();
-            self.table = known.filter_map(|(at, (key, _))| Some((key.key()?.into(), at))).collect();
+            self.table = known
+                .filter_map(|(at, (key, _))| Some((key.key()?.into(), at)))
+                .collect();
         }
         if number >= LIST_LIMIT
             && let Some(name) = key.key()

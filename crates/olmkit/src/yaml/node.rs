@@ -77,7 +77,13 @@ pub struct Node {
 impl Node {
     /// Makes a node.
     pub fn new(value: Value, start: Position, end: Position, style: Style) -> Self {
-        Self { value, start, end, style, spelling: None }
+        Self {
+            value,
+            start,
+            end,
+            style,
+            spelling: None,
+        }
     }
 
     /// Adds the source spelling of a scalar that is not a string.
@@ -102,7 +108,10 @@ impl Node {
 
     /// Key node and value node of `key` in a mapping.
     pub fn entry(&self, key: &str) -> Option<(&Node, &Node)> {
-        self.entries().iter().find(|(name, _)| name.is_key(key)).map(|(name, value)| (name, value))
+        self.entries()
+            .iter()
+            .find(|(name, _)| name.is_key(key))
+            .map(|(name, value)| (name, value))
     }
 
     /// The entries of a mapping in source order; empty for anything else.
@@ -211,5 +220,9 @@ impl Node {
 }
 
 fn unescape_pointer(token: &str) -> Cow<'_, str> {
-    if token.contains('~') { Cow::Owned(token.replace("~1", "/").replace("~0", "~")) } else { Cow::Borrowed(token) }
+    if token.contains('~') {
+        Cow::Owned(token.replace("~1", "/").replace("~0", "~"))
+    } else {
+        Cow::Borrowed(token)
+    }
 }

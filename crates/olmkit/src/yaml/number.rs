@@ -10,7 +10,10 @@ pub(crate) fn format_g64(value: f64) -> String {
 
 /// Go's `strconv.FormatFloat(value, 'g', -1, 32)`: the number is first rounded to 32 bits.
 pub(crate) fn format_g32(value: f64) -> String {
-    #[expect(clippy::cast_possible_truncation, reason = "Go rounds to 32 bits here, and we must print what it prints")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "Go rounds to 32 bits here, and we must print what it prints"
+    )]
     let narrow = value as f32;
     if let Some(special) = special(f64::from(narrow)) {
         return special.to_owned();

@@ -74,7 +74,9 @@ fn decode_binary(text: &str) -> Result<Scalar, String> {
     let bytes = base64::engine::general_purpose::STANDARD
         .decode(packed)
         .map_err(|_| "!!binary value contains invalid base64 data".to_owned())?;
-    Ok(Scalar::Value(Value::String(String::from_utf8_lossy(&bytes).into_owned())))
+    Ok(Scalar::Value(Value::String(
+        String::from_utf8_lossy(&bytes).into_owned(),
+    )))
 }
 
 /// The first byte tells what a scalar may be; most texts are settled by it.
@@ -123,7 +125,11 @@ fn dotted_float(text: &str) -> Option<f64> {
         let digit = |place: Option<usize>| place.and_then(|place| bytes.get(place)).is_some_and(u8::is_ascii_digit);
         digit(at.checked_sub(1)) && digit(Some(at + 1))
     };
-    if bytes.iter().enumerate().any(|(at, byte)| *byte == b'_' && !between_digits(at)) {
+    if bytes
+        .iter()
+        .enumerate()
+        .any(|(at, byte)| *byte == b'_' && !between_digits(at))
+    {
         return None;
     }
     float(&text.replace('_', ""))
@@ -147,9 +153,10 @@ fn number(text: &str) -> Option<(Kind, Value)> {
     let binary = if let Some(digits) = plain.strip_prefix("0b") {
         signed(digits, 2)
     } else {
-        plain.strip_prefix("-0b").filter(|digits| !digits.starts_with(['+', '-'])).and_then(|digits| {
-            i64::from_str_radix(&format!("-{digits}"), 2).ok()
-        })
+        plain
+            .strip_prefix("-0b")
+            .filter(|digits| !digits.starts_with(['+', '-']))
+            .and_then(|digits| i64::from_str_radix(&format!("-{digits}"), 2).ok())
     };
     binary.map(|value| (Kind::Int, Value::Integer(value)))
 }
@@ -250,7 +257,9 @@ mod tests {
 
     #[test]
     fn what_only_looks_like_a_number_is_text() {
-        for text in ["1e400", "0x", "0xg", "1.2.3", "-", "+", "._5", "12:30", "0b12", "1e", "--1", "+-1"] {
+        for text in [
+            "1e400", "0x", "0xg", "1.2.3", "-", "+", "._5", "12:30", "0b12", "1e", "--1", "+-1",
+        ] {
             assert_eq!(value(text), Value::String(text.to_owned()), "{text}");
         }
     }

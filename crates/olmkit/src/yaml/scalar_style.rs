@@ -61,7 +61,10 @@ fn allowed(wanted: ScalarStyle, text: &str, simple_key: bool) -> ScalarStyle {
 
 impl Traits {
     fn of(text: &str) -> Self {
-        let mut traits = Self { indicators: text.starts_with("---") || text.starts_with("..."), ..Self::default() };
+        let mut traits = Self {
+            indicators: text.starts_with("---") || text.starts_with("..."),
+            ..Self::default()
+        };
         let mut previous = None;
         let mut characters = text.chars().peekable();
         while let Some(character) = characters.next() {

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::Value as Tree;
 use super::emitter::Emitter;
-use super::key_order::sort_keys;
 use super::json_text::{First, first_value};
+use super::key_order::sort_keys;
 use super::resolve::{Scalar, resolve_plain};
 use super::{Error, MAX_DEPTH, Node, Position, number};
 
@@ -25,7 +25,9 @@ const LONGEST_KEY: usize = 1024;
 /// [`Error::Marshal`] when serde cannot serialize the value; [`Error::Yaml`] for texts that Go cannot write either:
 /// control characters, keys over 1022 characters; [`Error::Limit`] beyond [`super::MAX_DEPTH`].
 pub fn to_string<T: Serialize + ?Sized>(value: &T) -> Result<String, Error> {
-    let value = serde_json::to_value(value).map_err(|error| Error::Marshal { problem: error.to_string() })?;
+    let value = serde_json::to_value(value).map_err(|error| Error::Marshal {
+        problem: error.to_string(),
+    })?;
     value_to_string(&value)
 }
 
@@ -106,7 +108,10 @@ fn check_node(node: &Node, depth: usize) -> Result<(), Error> {
 }
 
 fn too_deep() -> Error {
-    Error::Limit { problem: format!("exceeded max depth of {MAX_DEPTH}"), position: None }
+    Error::Limit {
+        problem: format!("exceeded max depth of {MAX_DEPTH}"),
+        position: None,
+    }
 }
 
 fn check_key(key: &str) -> Result<(), Error> {
@@ -197,7 +202,11 @@ fn as_reread(text: &str) -> Cow<'_, str> {
         if line.is_empty() && rest.peek().is_some() {
             continue;
         }
-        if breaks == 1 { folded.push(' ') } else { (1..breaks).for_each(|_| folded.push('\n')) }
+        if breaks == 1 {
+            folded.push(' ')
+        } else {
+            (1..breaks).for_each(|_| folded.push('\n'))
+        }
         folded.push_str(line);
         breaks = 0;
     }
