@@ -2,6 +2,8 @@
 //! output; no logic lives here.
 
 mod completion;
+mod image;
+mod registry_flags;
 
 use std::process::ExitCode;
 
@@ -20,6 +22,8 @@ pub struct Cli {
 enum Command {
     /// Print a completion script for a shell.
     Completion(completion::Args),
+    /// Build images and move them between registries, layouts and archives, without a daemon.
+    Image(image::Args),
 }
 
 impl Cli {
@@ -27,6 +31,13 @@ impl Cli {
     pub fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
             Command::Completion(args) => completion::run(&args),
+            Command::Image(args) => image::run(&args),
         }
     }
+}
+
+/// Runs a future to its end on a runtime of this thread.
+pub fn block_on<F: Future>(future: F) -> anyhow::Result<F::Output> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    Ok(runtime.block_on(future))
 }

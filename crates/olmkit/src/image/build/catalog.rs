@@ -1,0 +1,37 @@
+//! Catalog images: a file-based catalog and the server for it.
+
+use std::path::Path;
+
+use super::helper::{HELPER_USER, helper_layer};
+use super::recipe::Recipe;
+use crate::image::error::Error;
+use crate::image::layer::LayerBuilder;
+use crate::image::spec::Platform;
+
+/// Label that tells where in the image the file-based catalog lies. OLM v1 reads nothing else of the image; opm and
+/// operator-sdk take an image without it for an SQLite index.
+pub const CATALOG_CONFIGS_LABEL: &str = "operators.operatorframework.io.index.configs.v1";
+const CONFIGS: &str = "/configs";
+
+/// The recipe of a catalog image: the helper image's layer, and the catalog directory at `/configs`.
+/// OLM v0 runs it and asks port 50051; OLM v1 only reads the directory.
+pub fn catalog_recipe(directory: &Path, binary: &Path, platform: Platform, time: u64) -> Result<Recipe, Error> {
+    if !directory.is_dir() {
+        return Err(Error::Input(format!(
+            "{} is not a directory: give the directory of a file-based catalog",
+            directory.display()
+        )));
+    }
+    let mut content = LayerBuilder::new();
+    content.directory(CONFIGS, 0o755)?.tree(directory, CONFIGS)?;
+    let mut recipe = Recipe::new(platform, time);
+    recipe.layers.push(("olmkit image build helper".to_owned(), helper_layer(binary)?));
+    recipe.layers.push(("olmkit image build catalog".to_owned(), content));
+    recipe.config.labels.insert(CATALOG_CONFIGS_LABEL.to_owned(), CONFIGS.to_owned());
+    recipe.config.exposed_ports.insert("50051/tcp".to_owned(), serde_json::Map::new());
+    recipe.config.user = HELPER_USER.to_string();
+    recipe.config.env = vec!["PATH=/bin".to_owned()];
+    recipe.config.entrypoint = vec!["/bin/olmkit".to_owned()];
+    recipe.config.cmd = ["catalog", "serve", CONFIGS].map(str::to_owned).to_vec();
+    Ok(recipe)
+}

@@ -1,0 +1,347 @@
+//! Image references: `registry.example.com:5000/team/operator:v1@sha256:…`.
+//!
+//! The grammar is the one of the distribution project, which every container tool shares. What container engines add
+//! to it, filling in `docker.io/library/`, is deliberately not done in silence: [`Reference::registry`] refuses a short
+//! name and names the full one, because the same short name means different images on machines that are set up
+//! differently.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::digest::{Digest, InvalidDigest};
+
+/// The longest repository name the grammar allows, registry included.
+const NAME_LIMIT: usize = 255;
+/// The longest tag the grammar allows.
+const TAG_LIMIT: usize = 128;
+
+/// A parsed image reference. A tag, a digest, both or neither may be present; with both, the digest decides what is
+/// pulled and the tag is only a note to the reader.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Reference {
+    registry: Option<String>,
+    repository: String,
+    tag: Option<String>,
+    digest: Option<Digest>,
+}
+
+/// Why a text is not a usable image reference.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidReference {
+    /// Nothing was given.
+    #[error("the image reference is empty: give one like registry.example.com/team/operator:v1")]
+    Empty,
+    /// The name part breaks the grammar.
+    #[error("{text:?} is not an image reference: {reason}")]
+    Name {
+        /// What was given.
+        text: String,
+        /// Which rule it breaks.
+        reason: String,
+    },
+    /// The tag breaks the grammar.
+    #[error(
+        "{text:?} is not an image reference: the tag {tag:?} must start with a letter, digit or '_' and hold at most \
+         128 letters, digits, '_', '.' and '-'"
+    )]
+    Tag {
+        /// What was given.
+        text: String,
+        /// The tag in it.
+        tag: String,
+    },
+    /// The digest breaks the grammar.
+    #[error("{text:?} is not an image reference: {source}")]
+    Digest {
+        /// What was given.
+        text: String,
+        /// What is wrong with the digest.
+        source: InvalidDigest,
+    },
+    /// A name without a registry where one is needed.
+    #[error("{text:?} does not name its registry; write {suggestion:?} if that is the image you mean")]
+    Short {
+        /// What was given.
+        text: String,
+        /// The name most container engines would make of it.
+        suggestion: String,
+    },
+}
+
+impl Reference {
+    /// Parses a reference; the same as `text.parse()`.
+    ///
+    /// ```
+    /// use olmkit::image::Reference;
+    /// let reference = Reference::parse("localhost:5000/memcached-operator-bundle:v0.0.1")?;
+    /// assert_eq!(reference.registry()?, "localhost:5000");
+    /// assert_eq!(reference.repository(), "memcached-operator-bundle");
+    /// assert_eq!(reference.tag(), Some("v0.0.1"));
+    /// # Ok::<(), olmkit::image::InvalidReference>(())
+    /// ```
+    pub fn parse(text: &str) -> Result<Self, InvalidReference> {
+        if text.is_empty() {
+            return Err(InvalidReference::Empty);
+        }
+        let (rest, digest) = match text.split_once('@') {
+            None => (text, None),
+            Some((rest, digest)) => {
+                let parsed = digest.parse().map_err(|source| InvalidReference::Digest { text: text.into(), source })?;
+                (rest, Some(parsed))
+            }
+        };
+        // A colon after the last slash starts the tag; one before it belongs to the registry's port.
+        let (name, tag) = match rest.rsplit_once(':') {
+            Some((name, tag)) if !tag.contains('/') => (name, Some(tag)),
+            _ => (rest, None),
+        };
+        if let Some(tag) = tag
+            && !is_tag(tag)
+        {
+            return Err(InvalidReference::Tag { text: text.into(), tag: tag.into() });
+        }
+        let (registry, repository) = split_registry(name);
+        check_name(name, registry, repository)
+            .map_err(|reason| InvalidReference::Name { text: text.into(), reason })?;
+        Ok(Self {
+            registry: registry.map(str::to_owned),
+            repository: repository.to_owned(),
+            tag: tag.map(str::to_owned),
+            digest,
+        })
+    }
+
+    /// The registry's host and port. A short name has none: the error says which full name engines would make of it.
+    pub fn registry(&self) -> Result<&str, InvalidReference> {
+        self.registry.as_deref().ok_or_else(|| InvalidReference::Short {
+            text: self.to_string(),
+            suggestion: self.with_registry("docker.io").to_string(),
+        })
+    }
+
+    /// Whether the reference names no registry.
+    pub fn is_short(&self) -> bool {
+        self.registry.is_none()
+    }
+
+    /// The repository below the registry, such as `team/operator`.
+    pub fn repository(&self) -> &str {
+        &self.repository
+    }
+
+    /// Registry and repository without tag and digest.
+    pub fn name(&self) -> String {
+        match &self.registry {
+            Some(registry) => format!("{registry}/{}", self.repository),
+            None => self.repository.clone(),
+        }
+    }
+
+    /// The tag, if one is written.
+    pub fn tag(&self) -> Option<&str> {
+        self.tag.as_deref()
+    }
+
+    /// The digest, if one is written.
+    pub fn digest(&self) -> Option<&Digest> {
+        self.digest.as_ref()
+    }
+
+    /// What identifies the manifest below the repository: the digest, else the tag, else `latest`.
+    pub fn version(&self) -> String {
+        match (&self.digest, &self.tag) {
+            (Some(digest), _) => digest.to_string(),
+            (None, Some(tag)) => tag.clone(),
+            (None, None) => "latest".to_owned(),
+        }
+    }
+
+    /// The same image by digest only: the reference that can never come to mean another image.
+    pub fn pinned(&self, digest: Digest) -> Self {
+        Self { tag: None, digest: Some(digest), ..self.clone() }
+    }
+
+    /// The same reference with `latest` written out if it names neither tag nor digest.
+    pub fn with_default_tag(&self) -> Self {
+        match (&self.tag, &self.digest) {
+            (None, None) => Self { tag: Some("latest".to_owned()), ..self.clone() },
+            _ => self.clone(),
+        }
+    }
+
+    /// A short name completed with a registry. Docker's own registry keeps single-word names below `library/`.
+    pub fn with_registry(&self, registry: &str) -> Self {
+        let repository = match registry {
+            "docker.io" if !self.repository.contains('/') => format!("library/{}", self.repository),
+            _ => self.repository.clone(),
+        };
+        Self { registry: Some(registry.to_owned()), repository, ..self.clone() }
+    }
+}
+
+/// The first component is a registry if it could not be a path component: it holds a dot, a colon or an upper-case
+/// letter, or is `localhost`.
+fn split_registry(name: &str) -> (Option<&str>, &str) {
+    match name.split_once('/') {
+        Some((first, rest)) if first == "localhost" || first.contains(['.', ':']) || first.to_lowercase() != first => {
+            (Some(first), rest)
+        }
+        _ => (None, name),
+    }
+}
+
+fn check_name(name: &str, registry: Option<&str>, repository: &str) -> Result<(), String> {
+    if name.len() > NAME_LIMIT {
+        return Err(format!("its name has {} characters, at most {NAME_LIMIT} are allowed", name.len()));
+    }
+    if let Some(registry) = registry
+        && !is_registry(registry)
+    {
+        return Err(format!("{registry:?} is not a host name with an optional port"));
+    }
+    if repository.is_empty() {
+        return Err("the repository is missing".to_owned());
+    }
+    match repository.split('/').find(|component| !is_component(component)) {
+        None => Ok(()),
+        Some("") => Err("it holds an empty path component".to_owned()),
+        Some(component) if component.contains(|letter: char| letter.is_ascii_uppercase()) => {
+            Err(format!("{component:?} must be lower case"))
+        }
+        Some(component) => Err(format!(
+            "{component:?} must be lower-case letters and digits, separated by single '.', one or two '_', or '-'"
+        )),
+    }
+}
+
+fn is_registry(registry: &str) -> bool {
+    let (host, port) = match registry.strip_prefix('[') {
+        Some(rest) => match rest.split_once(']') {
+            Some((address, port)) => return is_ipv6(address) && (port.is_empty() || is_port(port.strip_prefix(':'))),
+            None => return false,
+        },
+        None => match registry.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (registry, None),
+        },
+    };
+    let label = |label: &str| {
+        !label.is_empty()
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    host.split('.').all(label) && (port.is_none() || is_port(port))
+}
+
+fn is_port(port: Option<&str>) -> bool {
+    port.is_some_and(|port| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+fn is_ipv6(address: &str) -> bool {
+    !address.is_empty() && address.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b':')
+}
+
+fn is_component(component: &str) -> bool {
+    let alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let bytes = component.as_bytes();
+    if !bytes.first().copied().is_some_and(alphanumeric) || !bytes.last().copied().is_some_and(alphanumeric) {
+        return false;
+    }
+    // What stands between two alphanumeric runs must be one separator: ".", "_", "__" or dashes.
+    component
+        .split(|letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit())
+        .all(|separator| matches!(separator, "" | "." | "_" | "__") || separator.bytes().all(|byte| byte == b'-'))
+}
+
+fn is_tag(tag: &str) -> bool {
+    let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    tag.len() <= TAG_LIMIT
+        && tag.bytes().next().is_some_and(word)
+        && tag.bytes().all(|byte| word(byte) || byte == b'.' || byte == b'-')
+}
+
+impl fmt::Display for Reference {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.name())?;
+        if let Some(tag) = &self.tag {
+            write!(formatter, ":{tag}")?;
+        }
+        match &self.digest {
+            Some(digest) => write!(formatter, "@{digest}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl FromStr for Reference {
+    type Err = InvalidReference;
+
+    fn from_str(text: &str) -> Result<Self, InvalidReference> {
+        Self::parse(text)
+    }
+}
+
+impl Serialize for Reference {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Reference {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIGEST: &str = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+    #[test]
+    fn references_split_as_the_distribution_grammar_says() {
+        // (text, registry, repository, tag, has digest)
+        let cases = [
+            ("quay.io/team/operator:v1".to_owned(), Some("quay.io"), "team/operator", Some("v1"), false),
+            ("localhost:5000/a".to_owned(), Some("localhost:5000"), "a", None, false),
+            ("localhost/a/b__c.d-e---f:X_1.2-3".to_owned(), Some("localhost"), "a/b__c.d-e---f", Some("X_1.2-3"), false),
+            (format!("r.io/a:v1@{DIGEST}"), Some("r.io"), "a", Some("v1"), true),
+            (format!("r.io/a@{DIGEST}"), Some("r.io"), "a", None, true),
+            ("[2001:db8::1]:5000/a:b".to_owned(), Some("[2001:db8::1]:5000"), "a", Some("b"), false),
+            ("Host/a".to_owned(), Some("Host"), "a", None, false),
+            ("nginx:1.27".to_owned(), None, "nginx", Some("1.27"), false),
+            ("team/nginx".to_owned(), None, "team/nginx", None, false),
+        ];
+        for (text, registry, repository, tag, digest) in cases {
+            let parsed = Reference::parse(&text).unwrap();
+            assert_eq!(parsed.registry().ok(), registry, "{text}");
+            assert_eq!(parsed.repository(), repository, "{text}");
+            assert_eq!(parsed.tag(), tag, "{text}");
+            assert_eq!(parsed.digest().is_some(), digest, "{text}");
+            assert_eq!(parsed.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_the_grammar_forbids_is_refused() {
+        let long = format!("r.io/{}", "a".repeat(255));
+        for text in [
+            "", "r.io/", "r.io//a", "r.io/A", "r.io/a_", "r.io/a___b", "r.io/a..b", "r.io/a:", "r.io/a:-x", "r.io/a@sha256:12",
+            "r.io/../a", "-r.io/a", "r.io:x/a", "r.io/a b", " r.io/a", &long,
+        ] {
+            assert!(Reference::parse(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn short_names_are_refused_with_the_full_name() {
+        let message = |text: &str| Reference::parse(text).unwrap().registry().unwrap_err().to_string();
+        assert!(message("nginx:1").contains("\"docker.io/library/nginx:1\""), "{}", message("nginx:1"));
+        assert!(message("team/nginx").contains("\"docker.io/team/nginx\""));
+    }
+}

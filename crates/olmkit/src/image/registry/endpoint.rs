@@ -1,0 +1,104 @@
+//! One registry host: which scheme it speaks and the HTTP client for it.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use super::certificates;
+use super::error::Error;
+use super::{Client, Options};
+
+/// No answer to a connection attempt for this long is a failure.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
+/// No byte in either direction for this long is a failure; the whole transfer may take any time.
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A host with the way to speak to it.
+#[derive(Debug, Clone)]
+pub(super) struct Endpoint {
+    /// Host and port as written in references.
+    pub host: String,
+    /// `https` or `http`.
+    pub scheme: &'static str,
+    /// The HTTP client.
+    pub http: reqwest::Client,
+}
+
+impl Endpoint {
+    /// The address of a path below `/v2/`.
+    pub fn url(&self, path: &str) -> String {
+        // The registry that everyone calls docker.io answers under another name.
+        let host = if self.host == "docker.io" { "registry-1.docker.io" } else { &self.host };
+        format!("{}://{host}/v2/{path}", self.scheme)
+    }
+}
+
+impl Client {
+    /// The endpoint of a host. The scheme is found out once for each host.
+    pub(super) async fn endpoint(&self, host: &str, insecure: bool) -> Result<Endpoint, Error> {
+        if let Some(known) = self.endpoints.lock().ok().and_then(|known| known.get(host).cloned()) {
+            return Ok(known);
+        }
+        let skip_verify = self.options.skip_tls_verify || insecure;
+        let http = http_client(host, &self.options, skip_verify)?;
+        let mut endpoint = Endpoint { host: host.to_owned(), scheme: "https", http };
+        if self.options.plain_http {
+            endpoint.scheme = "http";
+        } else if (is_loopback(host) || insecure) && !self.speaks_tls(&endpoint).await {
+            endpoint.scheme = "http";
+        }
+        if let Ok(mut known) = self.endpoints.lock() {
+            known.insert(host.to_owned(), endpoint.clone());
+        }
+        Ok(endpoint)
+    }
+
+    /// Whether plain HTTP can be ruled out: HTTPS gave an answer, or failed for a reason that has to do with trust.
+    async fn speaks_tls(&self, endpoint: &Endpoint) -> bool {
+        match endpoint.http.get(endpoint.url("")).send().await {
+            Ok(_) => true,
+            Err(error) => certificates::is_certificate_problem(&error),
+        }
+    }
+}
+
+fn http_client(host: &str, options: &Options, skip_verify: bool) -> Result<reqwest::Client, Error> {
+    let mut builder = reqwest::Client::builder()
+        .user_agent(concat!("olmkit/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(CONNECT_TIMEOUT)
+        .read_timeout(READ_TIMEOUT)
+        .tcp_keepalive(Duration::from_secs(30));
+    if is_loopback(host) {
+        // As curl and Go do: a proxy cannot reach what is on this machine.
+        builder = builder.no_proxy();
+    }
+    if skip_verify {
+        builder = builder.tls_danger_accept_invalid_certs(true);
+    }
+    certificates::configure(builder, host, options.ca_file.as_deref())?
+        .build()
+        .map_err(|error| Error::Client { registry: host.to_owned(), reason: certificates::describe(&error) })
+}
+
+/// Whether a host (with or without port) is this machine itself.
+pub(super) fn is_loopback(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_loopback;
+
+    #[test]
+    fn only_this_machine_is_loopback() {
+        for host in ["localhost", "localhost:5000", "127.0.0.1:5000", "127.8.9.1", "[::1]:5000"] {
+            assert!(is_loopback(host), "{host}");
+        }
+        for host in ["localhost.example.com", "10.0.0.1:5000", "registry", "[2001:db8::1]:5000"] {
+            assert!(!is_loopback(host), "{host}");
+        }
+    }
+}
