@@ -52,7 +52,11 @@ impl RegistryFlags {
 
 /// Bars on a terminal, one line for each finished transfer elsewhere.
 fn progress() -> Arc<dyn Progress> {
-    if std::io::stderr().is_terminal() { Arc::new(Bars(MultiProgress::new())) } else { Arc::new(Lines) }
+    if std::io::stderr().is_terminal() {
+        Arc::new(Bars(MultiProgress::new()))
+    } else {
+        Arc::new(Lines)
+    }
 }
 
 struct Bars(MultiProgress);
@@ -62,7 +66,9 @@ struct Bar(ProgressBar);
 impl Progress for Bars {
     fn begin(&self, what: &str, size: u64) -> Box<dyn Transfer> {
         let bar = self.0.add(ProgressBar::new(size));
-        if let Ok(style) = ProgressStyle::with_template("{msg:24} [{bar:30}] {bytes:>10} of {total_bytes:>10} {bytes_per_sec}") {
+        if let Ok(style) =
+            ProgressStyle::with_template("{msg:24} [{bar:30}] {bytes:>10} of {total_bytes:>10} {bytes_per_sec}")
+        {
             bar.set_style(style.progress_chars("=> "));
         }
         bar.set_message(what.to_owned());

@@ -81,7 +81,9 @@ impl FromStr for Digest {
     type Err = InvalidDigest;
 
     fn from_str(text: &str) -> Result<Self, InvalidDigest> {
-        let invalid = || InvalidDigest { text: text.chars().take(200).collect() };
+        let invalid = || InvalidDigest {
+            text: text.chars().take(200).collect(),
+        };
         let (name, hex) = text.split_once(':').ok_or_else(invalid)?;
         let algorithm = match name {
             "sha256" => Algorithm::Sha256,
@@ -92,7 +94,10 @@ impl FromStr for Digest {
         if hex.len() != algorithm.hex_length() || !hex.bytes().all(is_hex) {
             return Err(invalid());
         }
-        Ok(Self { algorithm, hex: hex.to_owned() })
+        Ok(Self {
+            algorithm,
+            hex: hex.to_owned(),
+        })
     }
 }
 
@@ -104,7 +109,9 @@ impl Serialize for Digest {
 
 impl<'de> Deserialize<'de> for Digest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
     }
 }
 
@@ -138,19 +145,27 @@ impl Hasher {
     /// The digest of everything that was added.
     pub fn finish(self) -> Digest {
         match self.0 {
-            State::Sha256(hasher) => Digest { algorithm: Algorithm::Sha256, hex: hex(&hasher.finalize()) },
-            State::Sha512(hasher) => Digest { algorithm: Algorithm::Sha512, hex: hex(&hasher.finalize()) },
+            State::Sha256(hasher) => Digest {
+                algorithm: Algorithm::Sha256,
+                hex: hex(&hasher.finalize()),
+            },
+            State::Sha512(hasher) => Digest {
+                algorithm: Algorithm::Sha512,
+                hex: hex(&hasher.finalize()),
+            },
         }
     }
 }
 
 fn hex(bytes: &[u8]) -> String {
     use fmt::Write;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    bytes
+        .iter()
+        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
 }
 
 /// Passes bytes on to another writer and computes their digest and count.
@@ -163,7 +178,11 @@ pub struct DigestWriter<W> {
 impl<W: Write> DigestWriter<W> {
     /// Wraps a writer; the digest is SHA-256.
     pub fn new(inner: W) -> Self {
-        Self { inner, hasher: Hasher::new(Algorithm::Sha256), size: 0 }
+        Self {
+            inner,
+            hasher: Hasher::new(Algorithm::Sha256),
+            size: 0,
+        }
     }
 
     /// The writer, the digest of what went through, and its size in bytes.
@@ -195,7 +214,11 @@ pub struct DigestReader<R> {
 impl<R: Read> DigestReader<R> {
     /// Wraps a reader.
     pub fn new(inner: R, algorithm: Algorithm) -> Self {
-        Self { inner, hasher: Hasher::new(algorithm), size: 0 }
+        Self {
+            inner,
+            hasher: Hasher::new(algorithm),
+            size: 0,
+        }
     }
 
     /// The digest of what was read so far, and its size in bytes.
@@ -227,7 +250,14 @@ mod tests {
 
     #[test]
     fn other_spellings_are_refused() {
-        for text in ["", "sha256:", "sha256:abc", "md5:d41d8cd98f00b204e9800998ecf8427e", &EMPTY.to_uppercase(), &EMPTY[1..]] {
+        for text in [
+            "",
+            "sha256:",
+            "sha256:abc",
+            "md5:d41d8cd98f00b204e9800998ecf8427e",
+            &EMPTY.to_uppercase(),
+            &EMPTY[1..],
+        ] {
             assert!(text.parse::<Digest>().is_err(), "{text}");
         }
         // A path must not come in through the hexadecimal part.

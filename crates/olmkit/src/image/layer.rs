@@ -101,7 +101,10 @@ impl LayerBuilder {
             let executable = metadata.permissions().mode() & 0o111 != 0;
             return self.file(path, Content::File(source.to_owned()), executable);
         }
-        for item in walkdir::WalkDir::new(source).follow_root_links(true).sort_by_file_name() {
+        for item in walkdir::WalkDir::new(source)
+            .follow_root_links(true)
+            .sort_by_file_name()
+        {
             let item = item.map_err(|error| Error::File {
                 action: "read",
                 path: error.path().unwrap_or(source).to_owned(),
@@ -141,16 +144,25 @@ impl LayerBuilder {
     }
 
     fn insert(&mut self, path: &str, node: Node, mode: u32) -> Result<&mut Self, Error> {
-        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+        let parts: Vec<&str> = path
+            .split('/')
+            .filter(|part| !part.is_empty() && *part != ".")
+            .collect();
         if parts.is_empty() || parts.contains(&"..") || path.contains('\0') {
             return Err(Error::Input(format!("{path:?} is not a path for an entry of an image")));
         }
         let owner = self.owner;
         for end in 1..parts.len() {
             let parent = parts.get(..end).unwrap_or_default().join("/");
-            let entry = self.entries.entry(parent).or_insert(Entry { node: Node::Directory, mode: 0o755, owner });
+            let entry = self.entries.entry(parent).or_insert(Entry {
+                node: Node::Directory,
+                mode: 0o755,
+                owner,
+            });
             if !matches!(entry.node, Node::Directory) {
-                return Err(Error::Input(format!("{path:?} would lie below something that is not a directory")));
+                return Err(Error::Input(format!(
+                    "{path:?} would lie below something that is not a directory"
+                )));
             }
         }
         self.entries.insert(parts.join("/"), Entry { node, mode, owner });
@@ -161,7 +173,10 @@ impl LayerBuilder {
     pub fn write(&self, output: impl Write, time: u64) -> Result<WrittenLayer, Error> {
         // 255 is "unknown operating system"; no name and no time go into the gzip header.
         let compressed = DigestWriter::new(output);
-        let gzip = GzBuilder::new().mtime(0).operating_system(255).write(compressed, Compression::new(6));
+        let gzip = GzBuilder::new()
+            .mtime(0)
+            .operating_system(255)
+            .write(compressed, Compression::new(6));
         let (gzip, diff_id, _) = self.write_tar(gzip, time)?;
         let compressed = gzip.finish().map_err(writing_layer)?;
         let (mut output, digest, size) = compressed.finish();
@@ -179,7 +194,11 @@ impl LayerBuilder {
 }
 
 fn writing_layer(source: io::Error) -> Error {
-    Error::File { action: "write", path: PathBuf::from("layer"), source }
+    Error::File {
+        action: "write",
+        path: PathBuf::from("layer"),
+        source,
+    }
 }
 
 fn append<W: Write>(archive: &mut tar::Builder<W>, path: &str, entry: &Entry, time: u64) -> Result<(), Error> {
@@ -189,11 +208,17 @@ fn append<W: Write>(archive: &mut tar::Builder<W>, path: &str, entry: &Entry, ti
     header.set_gid(entry.owner.1);
     header.set_mtime(time);
     header.set_size(0);
-    let failed = |source| Error::File { action: "write layer entry", path: PathBuf::from(path), source };
+    let failed = |source| Error::File {
+        action: "write layer entry",
+        path: PathBuf::from(path),
+        source,
+    };
     match &entry.node {
         Node::Directory => {
             header.set_entry_type(tar::EntryType::Directory);
-            archive.append_data(&mut header, format!("{path}/"), io::empty()).map_err(failed)
+            archive
+                .append_data(&mut header, format!("{path}/"), io::empty())
+                .map_err(failed)
         }
         Node::Symlink(target) => {
             header.set_entry_type(tar::EntryType::Symlink);
@@ -208,8 +233,13 @@ fn append<W: Write>(archive: &mut tar::Builder<W>, path: &str, entry: &Entry, ti
             let size = file.metadata().map_err(Error::file("read", source))?.len();
             header.set_size(size);
             // A file that grows or shrinks while it is read would break the archive's framing.
-            let mut exact = ExactReader { inner: file, left: size };
-            archive.append_data(&mut header, path, &mut exact).map_err(Error::file("read", source))
+            let mut exact = ExactReader {
+                inner: file,
+                left: size,
+            };
+            archive
+                .append_data(&mut header, path, &mut exact)
+                .map_err(Error::file("read", source))
         }
     }
 }
@@ -227,7 +257,10 @@ impl<R: Read> Read for ExactReader<R> {
         }
         let count = self.inner.by_ref().take(self.left).read(buffer)?;
         if count == 0 {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file shrank while it was read"));
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "the file shrank while it was read",
+            ));
         }
         self.left -= count as u64;
         Ok(count)
@@ -247,7 +280,13 @@ mod tests {
                 let entry = entry.unwrap();
                 let header = entry.header();
                 let path = String::from_utf8(entry.path_bytes().into_owned()).unwrap();
-                (path, header.mode().unwrap(), header.uid().unwrap(), header.mtime().unwrap(), entry.size())
+                (
+                    path,
+                    header.mode().unwrap(),
+                    header.uid().unwrap(),
+                    header.mtime().unwrap(),
+                    entry.size(),
+                )
             })
             .collect()
     }
@@ -263,10 +302,18 @@ mod tests {
         write("b.yaml", 0o600);
         write("a.yaml", 0o664);
         let mut first = LayerBuilder::new();
-        first.tree(folder.path(), "/manifests").unwrap().file("/bin/x", Content::Bytes(vec![1]), true).unwrap();
+        first
+            .tree(folder.path(), "/manifests")
+            .unwrap()
+            .file("/bin/x", Content::Bytes(vec![1]), true)
+            .unwrap();
         write("b.yaml", 0o640);
         let mut second = LayerBuilder::new();
-        second.file("bin/x", Content::Bytes(vec![1]), true).unwrap().tree(folder.path(), "manifests/").unwrap();
+        second
+            .file("bin/x", Content::Bytes(vec![1]), true)
+            .unwrap()
+            .tree(folder.path(), "manifests/")
+            .unwrap();
         let (mut one, mut two) = (Vec::new(), Vec::new());
         assert_eq!(first.write(&mut one, 7).unwrap(), second.write(&mut two, 7).unwrap());
         assert_eq!(one, two);
@@ -277,7 +324,10 @@ mod tests {
             ("manifests/a.yaml", 0o644, 0, 7, 6),
             ("manifests/b.yaml", 0o644, 0, 7, 6),
         ];
-        assert_eq!(listing(&one), expected.map(|(path, mode, owner, time, size)| (path.to_owned(), mode, owner, time, size)));
+        assert_eq!(
+            listing(&one),
+            expected.map(|(path, mode, owner, time, size)| (path.to_owned(), mode, owner, time, size))
+        );
     }
 
     #[test]
@@ -289,7 +339,9 @@ mod tests {
         assert_eq!(written.digest, Digest::of(&bytes));
         assert_eq!(written.size, bytes.len() as u64);
         let mut tar = Vec::new();
-        flate2::read::GzDecoder::new(bytes.as_slice()).read_to_end(&mut tar).unwrap();
+        flate2::read::GzDecoder::new(bytes.as_slice())
+            .read_to_end(&mut tar)
+            .unwrap();
         assert_eq!(written.diff_id, Digest::of(&tar));
     }
 
@@ -306,7 +358,12 @@ mod tests {
     #[test]
     fn paths_out_of_the_image_are_refused() {
         for path in ["", "/", "..", "a/../../b"] {
-            assert!(LayerBuilder::new().file(path, Content::Bytes(Vec::new()), false).is_err(), "{path:?}");
+            assert!(
+                LayerBuilder::new()
+                    .file(path, Content::Bytes(Vec::new()), false)
+                    .is_err(),
+                "{path:?}"
+            );
         }
     }
 }

@@ -109,7 +109,10 @@ impl Layout {
     /// An unnamed file in the layout, on the same file system as the blobs.
     pub(crate) fn temporary(&self) -> Result<NamedTempFile, Error> {
         let folder = self.root.join("blobs");
-        tempfile::Builder::new().prefix(".partial-").tempfile_in(&folder).map_err(Error::file("create", &folder))
+        tempfile::Builder::new()
+            .prefix(".partial-")
+            .tempfile_in(&folder)
+            .map_err(Error::file("create", &folder))
     }
 
     /// Moves a verified file to its blob name.
@@ -121,7 +124,11 @@ impl Layout {
         }
         // Temporary files are private; blobs are ordinary files that other tools of other users may read.
         let _ = file.as_file().set_permissions(fs::Permissions::from_mode(0o644));
-        file.persist(&path).map_err(|error| Error::File { action: "write", path, source: error.error })?;
+        file.persist(&path).map_err(|error| Error::File {
+            action: "write",
+            path,
+            source: error.error,
+        })?;
         Ok(())
     }
 
@@ -152,7 +159,9 @@ impl Layout {
         }
         let mut reader = self.open_blob(descriptor)?;
         let mut bytes = Vec::new();
-        reader.read_to_end(&mut bytes).map_err(Error::file("read", &self.blob_path(&descriptor.digest)))?;
+        reader
+            .read_to_end(&mut bytes)
+            .map_err(Error::file("read", &self.blob_path(&descriptor.digest)))?;
         reader.verify()?;
         Ok(bytes)
     }
@@ -173,7 +182,10 @@ impl Layout {
         // One byte more than promised is enough to notice that there is more.
         let reader = BufReader::new(file).take(descriptor.size.saturating_add(1));
         let reader = DigestReader::new(reader, descriptor.digest.algorithm());
-        Ok(BlobReader { reader, descriptor: descriptor.clone() })
+        Ok(BlobReader {
+            reader,
+            descriptor: descriptor.clone(),
+        })
     }
 
     fn document<T: DeserializeOwned>(&self, descriptor: &Descriptor) -> Result<T, Error> {
@@ -196,7 +208,11 @@ impl Layout {
         let descriptor = self.choose(descriptor, platform, 0)?;
         let manifest = self.read_manifest(&descriptor)?;
         let config = self.document(&manifest.config)?;
-        Ok(Image { descriptor, manifest, config })
+        Ok(Image {
+            descriptor,
+            manifest,
+            config,
+        })
     }
 
     fn choose(&self, descriptor: &Descriptor, platform: &Platform, depth: usize) -> Result<Descriptor, Error> {
@@ -220,7 +236,8 @@ impl Layout {
                 _ => None,
             },
             Some(name) => index.manifests.iter().find(|entry| {
-                named(entry).is_some_and(|have| have == name || have.rsplit_once(':').is_some_and(|(_, tag)| tag == name))
+                named(entry)
+                    .is_some_and(|have| have == name || have.rsplit_once(':').is_some_and(|(_, tag)| tag == name))
             }),
         };
         found.cloned().ok_or_else(|| {
@@ -228,7 +245,11 @@ impl Layout {
             Error::Missing {
                 what: name.map_or_else(|| "a single image".to_owned(), |name| format!("image {name}")),
                 place: display(&self.root),
-                hint: if names.is_empty() { String::new() } else { format!(" (it holds: {})", names.join(", ")) },
+                hint: if names.is_empty() {
+                    String::new()
+                } else {
+                    format!(" (it holds: {})", names.join(", "))
+                },
             }
         })
     }
@@ -236,11 +257,17 @@ impl Layout {
     /// Names an image. An entry of the same name is replaced.
     pub fn set(&self, name: &str, descriptor: &Descriptor) -> Result<(), Error> {
         let mut index = self.index()?;
-        index.manifests.retain(|entry| entry.annotations.get(REFERENCE_NAME).map(String::as_str) != Some(name));
+        index
+            .manifests
+            .retain(|entry| entry.annotations.get(REFERENCE_NAME).map(String::as_str) != Some(name));
         let mut entry = descriptor.clone();
         entry.annotations = BTreeMap::from([(REFERENCE_NAME.to_owned(), name.to_owned())]);
         index.manifests.push(entry);
-        index.manifests.sort_by(|one, two| one.annotations.get(REFERENCE_NAME).cmp(&two.annotations.get(REFERENCE_NAME)));
+        index.manifests.sort_by(|one, two| {
+            one.annotations
+                .get(REFERENCE_NAME)
+                .cmp(&two.annotations.get(REFERENCE_NAME))
+        });
         self.write_index(&index)
     }
 
@@ -248,13 +275,18 @@ impl Layout {
     pub fn remove(&self, name: &str) -> Result<bool, Error> {
         let mut index = self.index()?;
         let before = index.manifests.len();
-        index.manifests.retain(|entry| entry.annotations.get(REFERENCE_NAME).map(String::as_str) != Some(name));
+        index
+            .manifests
+            .retain(|entry| entry.annotations.get(REFERENCE_NAME).map(String::as_str) != Some(name));
         self.write_index(&index)?;
         Ok(index.manifests.len() < before)
     }
 
     fn write_index(&self, index: &Index) -> Result<(), Error> {
-        self.replace("index.json", &serde_json::to_vec(index).map_err(Error::document("index.json"))?)
+        self.replace(
+            "index.json",
+            &serde_json::to_vec(index).map_err(Error::document("index.json"))?,
+        )
     }
 
     fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
@@ -263,7 +295,11 @@ impl Layout {
         let mut file = NamedTempFile::new_in(&self.root).map_err(Error::file("create", &self.root))?;
         file.write_all(bytes).map_err(Error::file("write", &path))?;
         let _ = file.as_file().set_permissions(fs::Permissions::from_mode(0o644));
-        file.persist(&path).map_err(|error| Error::File { action: "write", path, source: error.error })?;
+        file.persist(&path).map_err(|error| Error::File {
+            action: "write",
+            path,
+            source: error.error,
+        })?;
         Ok(())
     }
 
@@ -313,7 +349,11 @@ impl Layout {
         let mut freed = 0;
         for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
             let sample = Digest::of(b"");
-            let name = if algorithm == sample.algorithm() { "sha256" } else { "sha512" };
+            let name = if algorithm == sample.algorithm() {
+                "sha256"
+            } else {
+                "sha512"
+            };
             let folder = self.root.join("blobs").join(name);
             let Ok(entries) = fs::read_dir(&folder) else { continue };
             for entry in entries.flatten() {
@@ -330,15 +370,22 @@ impl Layout {
 
 /// The entry of an index for a platform.
 pub fn choose_platform(index: &Index, platform: &Platform, digest: &Digest) -> Result<Descriptor, Error> {
-    let images = || index.manifests.iter().filter(|entry| is_manifest(&entry.media_type) || is_index(&entry.media_type));
+    let images = || {
+        index
+            .manifests
+            .iter()
+            .filter(|entry| is_manifest(&entry.media_type) || is_index(&entry.media_type))
+    };
     let matching = |entry: &&Descriptor| entry.platform.as_ref().is_some_and(|have| platform.accepts(have));
     let only = || {
         let mut all = images().filter(|entry| entry.platform.is_none());
         all.next().filter(|_| all.next().is_none())
     };
     images().find(matching).or_else(only).cloned().ok_or_else(|| {
-        let mut have: Vec<String> =
-            images().filter_map(|entry| entry.platform.as_ref()).map(ToString::to_string).collect();
+        let mut have: Vec<String> = images()
+            .filter_map(|entry| entry.platform.as_ref())
+            .map(ToString::to_string)
+            .collect();
         have.sort();
         have.dedup();
         Error::Missing {
@@ -352,12 +399,18 @@ pub fn choose_platform(index: &Index, platform: &Platform, digest: &Digest) -> R
 pub(crate) fn refused_manifest(descriptor: &Descriptor, depth: usize) -> Error {
     let reason = if depth >= INDEX_DEPTH {
         format!("indexes point at indexes more than {INDEX_DEPTH} deep")
-    } else if descriptor.media_type.starts_with("application/vnd.docker.distribution.manifest.v1") {
+    } else if descriptor
+        .media_type
+        .starts_with("application/vnd.docker.distribution.manifest.v1")
+    {
         "Docker's manifest schema 1 was retired in 2016; push the image again with a current tool".to_owned()
     } else {
         format!("media type {:?} is not an image", descriptor.media_type)
     };
-    Error::Refused { what: format!("manifest {}", descriptor.digest), reason }
+    Error::Refused {
+        what: format!("manifest {}", descriptor.digest),
+        reason,
+    }
 }
 
 /// Reads a blob and checks it against its descriptor.
@@ -383,10 +436,18 @@ impl BlobReader {
         })?;
         let (digest, size) = self.reader.finish();
         if size != self.descriptor.size {
-            return Err(Error::Size { what, expected: self.descriptor.size, actual: size });
+            return Err(Error::Size {
+                what,
+                expected: self.descriptor.size,
+                actual: size,
+            });
         }
         if digest != self.descriptor.digest {
-            return Err(Error::Mismatch { what, expected: self.descriptor.digest, actual: digest });
+            return Err(Error::Mismatch {
+                what,
+                expected: self.descriptor.digest,
+                actual: digest,
+            });
         }
         Ok(())
     }
@@ -405,10 +466,15 @@ fn empty_index() -> Index {
 pub(crate) fn read_limited(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
     let file = File::open(path).map_err(Error::file("read", path))?;
     let mut bytes = Vec::new();
-    file.take(limit + 1).read_to_end(&mut bytes).map_err(Error::file("read", path))?;
+    file.take(limit + 1)
+        .read_to_end(&mut bytes)
+        .map_err(Error::file("read", path))?;
     if bytes.len() as u64 > limit {
         let reason = format!("it has more than {limit} bytes");
-        return Err(Error::Refused { what: display(path), reason });
+        return Err(Error::Refused {
+            what: display(path),
+            reason,
+        });
     }
     Ok(bytes)
 }
@@ -453,12 +519,22 @@ mod tests {
     fn an_index_that_points_at_itself_ends() {
         let folder = tempfile::tempdir().unwrap();
         let layout = Layout::create(folder.path()).unwrap();
-        let mut inner = layout.write_blob(media_type::OCI_INDEX, br#"{"schemaVersion":2,"manifests":[]}"#).unwrap();
+        let mut inner = layout
+            .write_blob(media_type::OCI_INDEX, br#"{"schemaVersion":2,"manifests":[]}"#)
+            .unwrap();
         for _ in 0..INDEX_DEPTH + 1 {
-            let index = Index { manifests: vec![inner], ..empty_index() };
-            inner = layout.write_blob(media_type::OCI_INDEX, &serde_json::to_vec(&index).unwrap()).unwrap();
+            let index = Index {
+                manifests: vec![inner],
+                ..empty_index()
+            };
+            inner = layout
+                .write_blob(media_type::OCI_INDEX, &serde_json::to_vec(&index).unwrap())
+                .unwrap();
         }
-        assert!(matches!(layout.image(&inner, &Platform::host()), Err(Error::Refused { .. })));
+        assert!(matches!(
+            layout.image(&inner, &Platform::host()),
+            Err(Error::Refused { .. })
+        ));
         assert!(matches!(layout.reachable(&inner), Err(Error::Refused { .. })));
     }
 }

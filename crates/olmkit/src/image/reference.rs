@@ -89,7 +89,10 @@ impl Reference {
         let (rest, digest) = match text.split_once('@') {
             None => (text, None),
             Some((rest, digest)) => {
-                let parsed = digest.parse().map_err(|source| InvalidReference::Digest { text: text.into(), source })?;
+                let parsed = digest.parse().map_err(|source| InvalidReference::Digest {
+                    text: text.into(),
+                    source,
+                })?;
                 (rest, Some(parsed))
             }
         };
@@ -101,11 +104,16 @@ impl Reference {
         if let Some(tag) = tag
             && !is_tag(tag)
         {
-            return Err(InvalidReference::Tag { text: text.into(), tag: tag.into() });
+            return Err(InvalidReference::Tag {
+                text: text.into(),
+                tag: tag.into(),
+            });
         }
         let (registry, repository) = split_registry(name);
-        check_name(name, registry, repository)
-            .map_err(|reason| InvalidReference::Name { text: text.into(), reason })?;
+        check_name(name, registry, repository).map_err(|reason| InvalidReference::Name {
+            text: text.into(),
+            reason,
+        })?;
         Ok(Self {
             registry: registry.map(str::to_owned),
             repository: repository.to_owned(),
@@ -161,13 +169,20 @@ impl Reference {
 
     /// The same image by digest only: the reference that can never come to mean another image.
     pub fn pinned(&self, digest: Digest) -> Self {
-        Self { tag: None, digest: Some(digest), ..self.clone() }
+        Self {
+            tag: None,
+            digest: Some(digest),
+            ..self.clone()
+        }
     }
 
     /// The same reference with `latest` written out if it names neither tag nor digest.
     pub fn with_default_tag(&self) -> Self {
         match (&self.tag, &self.digest) {
-            (None, None) => Self { tag: Some("latest".to_owned()), ..self.clone() },
+            (None, None) => Self {
+                tag: Some("latest".to_owned()),
+                ..self.clone()
+            },
             _ => self.clone(),
         }
     }
@@ -178,7 +193,11 @@ impl Reference {
             "docker.io" if !self.repository.contains('/') => format!("library/{}", self.repository),
             _ => self.repository.clone(),
         };
-        Self { registry: Some(registry.to_owned()), repository, ..self.clone() }
+        Self {
+            registry: Some(registry.to_owned()),
+            repository,
+            ..self.clone()
+        }
     }
 }
 
@@ -195,7 +214,10 @@ fn split_registry(name: &str) -> (Option<&str>, &str) {
 
 fn check_name(name: &str, registry: Option<&str>, repository: &str) -> Result<(), String> {
     if name.len() > NAME_LIMIT {
-        return Err(format!("its name has {} characters, at most {NAME_LIMIT} are allowed", name.len()));
+        return Err(format!(
+            "its name has {} characters, at most {NAME_LIMIT} are allowed",
+            name.len()
+        ));
     }
     if let Some(registry) = registry
         && !is_registry(registry)
@@ -293,7 +315,9 @@ impl Serialize for Reference {
 
 impl<'de> Deserialize<'de> for Reference {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
     }
 }
 
@@ -307,12 +331,30 @@ mod tests {
     fn references_split_as_the_distribution_grammar_says() {
         // (text, registry, repository, tag, has digest)
         let cases = [
-            ("quay.io/team/operator:v1".to_owned(), Some("quay.io"), "team/operator", Some("v1"), false),
+            (
+                "quay.io/team/operator:v1".to_owned(),
+                Some("quay.io"),
+                "team/operator",
+                Some("v1"),
+                false,
+            ),
             ("localhost:5000/a".to_owned(), Some("localhost:5000"), "a", None, false),
-            ("localhost/a/b__c.d-e---f:X_1.2-3".to_owned(), Some("localhost"), "a/b__c.d-e---f", Some("X_1.2-3"), false),
+            (
+                "localhost/a/b__c.d-e---f:X_1.2-3".to_owned(),
+                Some("localhost"),
+                "a/b__c.d-e---f",
+                Some("X_1.2-3"),
+                false,
+            ),
             (format!("r.io/a:v1@{DIGEST}"), Some("r.io"), "a", Some("v1"), true),
             (format!("r.io/a@{DIGEST}"), Some("r.io"), "a", None, true),
-            ("[2001:db8::1]:5000/a:b".to_owned(), Some("[2001:db8::1]:5000"), "a", Some("b"), false),
+            (
+                "[2001:db8::1]:5000/a:b".to_owned(),
+                Some("[2001:db8::1]:5000"),
+                "a",
+                Some("b"),
+                false,
+            ),
             ("Host/a".to_owned(), Some("Host"), "a", None, false),
             ("nginx:1.27".to_owned(), None, "nginx", Some("1.27"), false),
             ("team/nginx".to_owned(), None, "team/nginx", None, false),
@@ -331,8 +373,22 @@ mod tests {
     fn what_the_grammar_forbids_is_refused() {
         let long = format!("r.io/{}", "a".repeat(255));
         for text in [
-            "", "r.io/", "r.io//a", "r.io/A", "r.io/a_", "r.io/a___b", "r.io/a..b", "r.io/a:", "r.io/a:-x", "r.io/a@sha256:12",
-            "r.io/../a", "-r.io/a", "r.io:x/a", "r.io/a b", " r.io/a", &long,
+            "",
+            "r.io/",
+            "r.io//a",
+            "r.io/A",
+            "r.io/a_",
+            "r.io/a___b",
+            "r.io/a..b",
+            "r.io/a:",
+            "r.io/a:-x",
+            "r.io/a@sha256:12",
+            "r.io/../a",
+            "-r.io/a",
+            "r.io:x/a",
+            "r.io/a b",
+            " r.io/a",
+            &long,
         ] {
             assert!(Reference::parse(text).is_err(), "{text:?}");
         }
@@ -341,7 +397,11 @@ mod tests {
     #[test]
     fn short_names_are_refused_with_the_full_name() {
         let message = |text: &str| Reference::parse(text).unwrap().registry().unwrap_err().to_string();
-        assert!(message("nginx:1").contains("\"docker.io/library/nginx:1\""), "{}", message("nginx:1"));
+        assert!(
+            message("nginx:1").contains("\"docker.io/library/nginx:1\""),
+            "{}",
+            message("nginx:1")
+        );
         assert!(message("team/nginx").contains("\"docker.io/team/nginx\""));
     }
 }

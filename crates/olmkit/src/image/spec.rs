@@ -105,7 +105,11 @@ pub struct Descriptor {
     /// Size of the content in bytes.
     pub size: u64,
     /// Annotations of the pointer, not of the content.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_as_default")]
+    #[serde(
+        default,
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub annotations: BTreeMap<String, String>,
     /// For manifests in an index: what the image runs on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,7 +123,14 @@ impl Descriptor {
     /// A descriptor without annotations and platform.
     pub fn new(media_type: &str, digest: Digest, size: u64) -> Self {
         let (annotations, platform, artifact_type) = Default::default();
-        Self { media_type: media_type.to_owned(), digest, size, annotations, platform, artifact_type }
+        Self {
+            media_type: media_type.to_owned(),
+            digest,
+            size,
+            annotations,
+            platform,
+            artifact_type,
+        }
     }
 }
 
@@ -144,7 +155,11 @@ impl Platform {
             "powerpc64" => "ppc64le",
             other => other,
         };
-        Self { architecture: architecture.to_owned(), os: "linux".to_owned(), variant: None }
+        Self {
+            architecture: architecture.to_owned(),
+            os: "linux".to_owned(),
+            variant: None,
+        }
     }
 
     /// Whether an image for `other` serves a request for this platform: a missing variant matches any.
@@ -171,9 +186,11 @@ impl FromStr for Platform {
     fn from_str(text: &str) -> Result<Self, String> {
         let mut parts = text.split('/').map(str::to_owned);
         match (parts.next(), parts.next(), parts.next(), parts.next()) {
-            (Some(os), Some(architecture), variant, None) if !os.is_empty() && !architecture.is_empty() => {
-                Ok(Self { architecture, os, variant })
-            }
+            (Some(os), Some(architecture), variant, None) if !os.is_empty() && !architecture.is_empty() => Ok(Self {
+                architecture,
+                os,
+                variant,
+            }),
             _ => Err(format!("{text:?} is not a platform: write linux/amd64 or linux/arm/v7")),
         }
     }
@@ -200,7 +217,11 @@ pub struct Manifest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<Descriptor>,
     /// Annotations of the image.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_as_default")]
+    #[serde(
+        default,
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub annotations: BTreeMap<String, String>,
 }
 
@@ -217,7 +238,11 @@ pub struct Index {
     #[serde(default, deserialize_with = "null_as_default")]
     pub manifests: Vec<Descriptor>,
     /// Annotations of the index.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_as_default")]
+    #[serde(
+        default,
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub annotations: BTreeMap<String, String>,
 }
 
@@ -254,10 +279,18 @@ pub struct ImageConfig {
 #[serde(rename_all = "PascalCase")]
 pub struct RunConfig {
     /// User and optional group: `65532:65532`.
-    #[serde(default, skip_serializing_if = "String::is_empty", deserialize_with = "null_as_default")]
+    #[serde(
+        default,
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub user: String,
     /// Ports such as `50051/tcp`; information only.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_as_default")]
+    #[serde(
+        default,
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub exposed_ports: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
     /// Environment, `NAME=value`.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_as_default")]
@@ -269,10 +302,18 @@ pub struct RunConfig {
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "null_as_default")]
     pub cmd: Vec<String>,
     /// Working directory; absent means `/`.
-    #[serde(default, skip_serializing_if = "String::is_empty", deserialize_with = "null_as_default")]
+    #[serde(
+        default,
+        skip_serializing_if = "String::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub working_dir: String,
     /// Labels.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_as_default")]
+    #[serde(
+        default,
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub labels: BTreeMap<String, String>,
 }
 
@@ -322,7 +363,12 @@ mod tests {
         let platform: Platform = "linux/arm/v7".parse().unwrap();
         assert_eq!(platform.to_string(), "linux/arm/v7");
         assert!("linux".parse::<Platform>().is_err());
-        assert!("linux/arm64".parse::<Platform>().unwrap().accepts(&"linux/arm64/v8".parse().unwrap()));
+        assert!(
+            "linux/arm64"
+                .parse::<Platform>()
+                .unwrap()
+                .accepts(&"linux/arm64/v8".parse().unwrap())
+        );
         assert!(!platform.accepts(&"linux/arm/v6".parse().unwrap()));
     }
 

@@ -20,18 +20,27 @@ impl Store {
     /// Where the store lies: `OLMKIT_IMAGE_STORE`, else `olmkit/images` in the user's data directory
     /// (`XDG_DATA_HOME`, `~/.local/share`).
     pub fn default_path() -> Result<PathBuf, Error> {
-        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let variable = |name: &str| {
+            std::env::var_os(name)
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from)
+        };
         variable("OLMKIT_IMAGE_STORE")
             .or_else(|| variable("XDG_DATA_HOME").map(|path| path.join("olmkit/images")))
             .or_else(|| variable("HOME").map(|path| path.join(".local/share/olmkit/images")))
-            .ok_or_else(|| Error::Input("set OLMKIT_IMAGE_STORE or HOME: there is no place for built images".to_owned()))
+            .ok_or_else(|| {
+                Error::Input("set OLMKIT_IMAGE_STORE or HOME: there is no place for built images".to_owned())
+            })
     }
 
     /// Opens the store for writing, waiting for others to finish.
     pub fn write(path: &Path) -> Result<Self, Error> {
         let lock = Self::lock_file(path)?;
         lock.lock().map_err(Error::file("lock", path))?;
-        Ok(Self { layout: Layout::create(path)?, _lock: lock })
+        Ok(Self {
+            layout: Layout::create(path)?,
+            _lock: lock,
+        })
     }
 
     /// Opens the store for reading, waiting for a writer to finish.
@@ -42,13 +51,20 @@ impl Store {
         }
         let lock = Self::lock_file(path)?;
         lock.lock_shared().map_err(Error::file("lock", path))?;
-        Ok(Self { layout: Layout::open(path)?, _lock: lock })
+        Ok(Self {
+            layout: Layout::open(path)?,
+            _lock: lock,
+        })
     }
 
     fn lock_file(path: &Path) -> Result<File, Error> {
         std::fs::create_dir_all(path).map_err(Error::file("create", path))?;
         let path = path.join(".lock");
-        File::options().create(true).append(true).open(&path).map_err(Error::file("open", &path))
+        File::options()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .map_err(Error::file("open", &path))
     }
 
     /// The layout.
@@ -66,7 +82,10 @@ impl Store {
     /// The names of all images.
     pub fn references(&self) -> Result<Vec<Reference>, Error> {
         let index = self.layout.index()?;
-        let names = index.manifests.iter().filter_map(|entry| entry.annotations.get(REFERENCE_NAME));
+        let names = index
+            .manifests
+            .iter()
+            .filter_map(|entry| entry.annotations.get(REFERENCE_NAME));
         Ok(names.filter_map(|name| name.parse().ok()).collect())
     }
 

@@ -87,9 +87,17 @@ pub fn run(args: &Args, _flags: &RegistryFlags) -> anyhow::Result<ExitCode> {
     let common = args.kind.common();
     let epoch = std::env::var("SOURCE_DATE_EPOCH").ok();
     let time = source_date_epoch(epoch.as_deref())?;
-    let platforms = if common.platform.is_empty() { vec![Platform::host()] } else { common.platform.clone() };
+    let platforms = if common.platform.is_empty() {
+        vec![Platform::host()]
+    } else {
+        common.platform.clone()
+    };
     let store = Store::write(&Store::default_path()?)?;
-    let media_types = if common.docker { MediaTypes::Docker } else { MediaTypes::Oci };
+    let media_types = if common.docker {
+        MediaTypes::Docker
+    } else {
+        MediaTypes::Oci
+    };
     let mut built = Vec::new();
     for platform in &platforms {
         let mut recipe = args.kind.recipe(platform, time)?;
@@ -100,7 +108,12 @@ pub fn run(args: &Args, _flags: &RegistryFlags) -> anyhow::Result<ExitCode> {
     }
     let image = match built.as_slice() {
         [only] => only.clone(),
-        _ => build_index(store.layout(), media_types, built, common.annotation.iter().cloned().collect())?,
+        _ => build_index(
+            store.layout(),
+            media_types,
+            built,
+            common.annotation.iter().cloned().collect(),
+        )?,
     };
     store.set(&common.tag, &image)?;
     println!("{}", common.tag.pinned(image.digest));
@@ -128,7 +141,12 @@ impl Kind {
             Self::Catalog { directory, binary, .. } => {
                 catalog_recipe(directory, &helper_binary(binary.as_ref(), &platform)?, platform, time)?
             }
-            Self::Operator { binary, authorities, no_authorities, .. } => {
+            Self::Operator {
+                binary,
+                authorities,
+                no_authorities,
+                ..
+            } => {
                 let authorities = (!no_authorities && authorities.exists()).then_some(authorities.as_path());
                 operator_recipe(&for_platform(binary, &platform), authorities, platform, time)?
             }
@@ -147,7 +165,10 @@ fn helper_binary(named: Option<&PathBuf>, platform: &Platform) -> anyhow::Result
 
 fn for_platform(path: &std::path::Path, platform: &Platform) -> PathBuf {
     let text = path.to_string_lossy();
-    PathBuf::from(text.replace("{os}", &platform.os).replace("{arch}", &platform.architecture))
+    PathBuf::from(
+        text.replace("{os}", &platform.os)
+            .replace("{arch}", &platform.architecture),
+    )
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {

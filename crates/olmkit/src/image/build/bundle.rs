@@ -21,16 +21,20 @@ const SCORECARD: &str = "operators.operatorframework.io.test.config.v1";
 pub fn bundle_labels(directory: &Path) -> Result<BTreeMap<String, String>, Error> {
     let path = directory.join("metadata/annotations.yaml");
     let bytes = read_limited(&path, ANNOTATIONS_LIMIT)?;
-    let refused = |reason: String| Error::Refused { what: path.display().to_string(), reason };
-    let document: serde_json::Value =
-        serde_yaml::from_slice(&bytes).map_err(|error| refused(error.to_string()))?;
+    let refused = |reason: String| Error::Refused {
+        what: path.display().to_string(),
+        reason,
+    };
+    let document: serde_json::Value = serde_yaml::from_slice(&bytes).map_err(|error| refused(error.to_string()))?;
     let annotations = document
         .get("annotations")
         .and_then(serde_json::Value::as_object)
         .ok_or_else(|| refused("it needs a map named \"annotations\"".to_owned()))?;
     let mut labels = BTreeMap::new();
     for (key, value) in annotations {
-        let value = value.as_str().ok_or_else(|| refused(format!("the value of {key} must be a string; quote it")))?;
+        let value = value
+            .as_str()
+            .ok_or_else(|| refused(format!("the value of {key} must be a string; quote it")))?;
         labels.insert(key.clone(), value.to_owned());
     }
     if labels.get(PACKAGE).is_none_or(String::is_empty) {
@@ -55,7 +59,11 @@ pub fn bundle_recipe(directory: &Path, platform: Platform, time: u64) -> Result<
     };
     let manifests = place(MANIFESTS, "manifests/")?;
     let mut layer = LayerBuilder::new();
-    for (key, default, required) in [(MANIFESTS, "manifests/", true), (METADATA, "metadata/", true), (SCORECARD, "tests/scorecard/", false)] {
+    for (key, default, required) in [
+        (MANIFESTS, "manifests/", true),
+        (METADATA, "metadata/", true),
+        (SCORECARD, "tests/scorecard/", false),
+    ] {
         let path = place(key, default)?;
         let source = directory.join(&path);
         if required || source.is_dir() {
@@ -83,16 +91,34 @@ fn relative(text: &str) -> Option<PathBuf> {
 }
 
 fn check_unpackable(layer: &LayerBuilder, manifests: &Path, directory: &Path) -> Result<(), Error> {
-    let refused = |reason: String| Err(Error::Refused { what: format!("bundle {}", directory.display()), reason });
-    let below = |path: &Path| path.strip_prefix(manifests).is_ok_and(|rest| rest.components().count() > 1);
+    let refused = |reason: String| {
+        Err(Error::Refused {
+            what: format!("bundle {}", directory.display()),
+            reason,
+        })
+    };
+    let below = |path: &Path| {
+        path.strip_prefix(manifests)
+            .is_ok_and(|rest| rest.components().count() > 1)
+    };
     if let Some(path) = layer.paths().find(|path| below(Path::new(path))) {
-        return refused(format!("{path} lies in a directory below the manifests, where OLM cannot unpack it"));
+        return refused(format!(
+            "{path} lies in a directory below the manifests, where OLM cannot unpack it"
+        ));
     }
-    let annotations: Vec<&str> =
-        layer.paths().filter(|path| Path::new(path).file_name().is_some_and(|name| name == "annotations.yaml")).collect();
+    let annotations: Vec<&str> = layer
+        .paths()
+        .filter(|path| {
+            Path::new(path)
+                .file_name()
+                .is_some_and(|name| name == "annotations.yaml")
+        })
+        .collect();
     if annotations.len() > 1 {
         let all = annotations.join(", ");
-        return refused(format!("it holds several files called annotations.yaml ({all}); OLM takes the last it meets"));
+        return refused(format!(
+            "it holds several files called annotations.yaml ({all}); OLM takes the last it meets"
+        ));
     }
     Ok(())
 }
@@ -126,7 +152,12 @@ mod tests {
         assert_eq!(recipe.config.labels[PACKAGE], "memcached-operator");
         let paths: Vec<&str> = recipe.layers[0].1.paths().collect();
         let expected = [
-            "manifests", "manifests/a.yaml", "metadata", "metadata/annotations.yaml", "tests", "tests/scorecard",
+            "manifests",
+            "manifests/a.yaml",
+            "metadata",
+            "metadata/annotations.yaml",
+            "tests",
+            "tests/scorecard",
             "tests/scorecard/config.yaml",
         ];
         assert_eq!(paths, expected);
@@ -134,11 +165,21 @@ mod tests {
 
     #[test]
     fn what_olm_could_not_unpack_is_refused() {
-        let nested = bundle(&[("manifests/crds/a.yaml", "a"), ("metadata/annotations.yaml", ANNOTATIONS)]);
-        let message = bundle_recipe(nested.path(), Platform::host(), 0).unwrap_err().to_string();
+        let nested = bundle(&[
+            ("manifests/crds/a.yaml", "a"),
+            ("metadata/annotations.yaml", ANNOTATIONS),
+        ]);
+        let message = bundle_recipe(nested.path(), Platform::host(), 0)
+            .unwrap_err()
+            .to_string();
         assert!(message.contains("manifests/crds/a.yaml"), "{message}");
-        let twice = bundle(&[("manifests/annotations.yaml", "a"), ("metadata/annotations.yaml", ANNOTATIONS)]);
-        let message = bundle_recipe(twice.path(), Platform::host(), 0).unwrap_err().to_string();
+        let twice = bundle(&[
+            ("manifests/annotations.yaml", "a"),
+            ("metadata/annotations.yaml", ANNOTATIONS),
+        ]);
+        let message = bundle_recipe(twice.path(), Platform::host(), 0)
+            .unwrap_err()
+            .to_string();
         assert!(message.contains("several files called annotations.yaml"), "{message}");
         let outside = ANNOTATIONS.replace("manifests/", "../manifests/");
         let outside = bundle(&[("manifests/a.yaml", "a"), ("metadata/annotations.yaml", &outside)]);

@@ -25,10 +25,18 @@ pub fn catalog_recipe(directory: &Path, binary: &Path, platform: Platform, time:
     let mut content = LayerBuilder::new();
     content.directory(CONFIGS, 0o755)?.tree(directory, CONFIGS)?;
     let mut recipe = Recipe::new(platform, time);
-    recipe.layers.push(("olmkit image build helper".to_owned(), helper_layer(binary)?));
+    recipe
+        .layers
+        .push(("olmkit image build helper".to_owned(), helper_layer(binary)?));
     recipe.layers.push(("olmkit image build catalog".to_owned(), content));
-    recipe.config.labels.insert(CATALOG_CONFIGS_LABEL.to_owned(), CONFIGS.to_owned());
-    recipe.config.exposed_ports.insert("50051/tcp".to_owned(), serde_json::Map::new());
+    recipe
+        .config
+        .labels
+        .insert(CATALOG_CONFIGS_LABEL.to_owned(), CONFIGS.to_owned());
+    recipe
+        .config
+        .exposed_ports
+        .insert("50051/tcp".to_owned(), serde_json::Map::new());
     recipe.config.user = HELPER_USER.to_string();
     recipe.config.env = vec!["PATH=/bin".to_owned()];
     recipe.config.entrypoint = vec!["/bin/olmkit".to_owned()];

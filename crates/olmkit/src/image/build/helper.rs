@@ -40,7 +40,9 @@ pub(super) fn user_names(layer: &mut LayerBuilder, name: &str, number: u64) -> R
 /// OLM's catalog-operator and as base of catalog images.
 pub fn helper_recipe(binary: &Path, platform: Platform, time: u64) -> Result<Recipe, Error> {
     let mut recipe = Recipe::new(platform, time);
-    recipe.layers.push(("olmkit image build helper".to_owned(), helper_layer(binary)?));
+    recipe
+        .layers
+        .push(("olmkit image build helper".to_owned(), helper_layer(binary)?));
     recipe.config.user = HELPER_USER.to_string();
     recipe.config.env = vec!["PATH=/bin".to_owned()];
     recipe.config.entrypoint = vec!["/bin/olmkit".to_owned()];

@@ -13,7 +13,12 @@ pub const OPERATOR_USER: u64 = 65532;
 
 /// The recipe of an operator image: the binary at `/<its file name>` as entry point, user names, and the certificate
 /// authorities of a bundle file (PEM) where Linux programs look for them.
-pub fn operator_recipe(binary: &Path, authorities: Option<&Path>, platform: Platform, time: u64) -> Result<Recipe, Error> {
+pub fn operator_recipe(
+    binary: &Path,
+    authorities: Option<&Path>,
+    platform: Platform,
+    time: u64,
+) -> Result<Recipe, Error> {
     let name = binary
         .file_name()
         .and_then(|name| name.to_str())
@@ -23,7 +28,11 @@ pub fn operator_recipe(binary: &Path, authorities: Option<&Path>, platform: Plat
     layer.file(&path, Content::File(binary.to_owned()), true)?;
     user_names(&mut layer, "nonroot", OPERATOR_USER)?;
     if let Some(authorities) = authorities {
-        layer.file("/etc/ssl/certs/ca-certificates.crt", Content::File(authorities.to_owned()), false)?;
+        layer.file(
+            "/etc/ssl/certs/ca-certificates.crt",
+            Content::File(authorities.to_owned()),
+            false,
+        )?;
     }
     let mut recipe = Recipe::new(platform, time);
     recipe.layers.push(("olmkit image build operator".to_owned(), layer));

@@ -95,7 +95,10 @@ impl Recipe {
                 os: self.platform.os.clone(),
                 variant: self.platform.variant.clone(),
                 config: self.config.clone(),
-                rootfs: RootFs { kind: "layers".to_owned(), diff_ids: Vec::new() },
+                rootfs: RootFs {
+                    kind: "layers".to_owned(),
+                    diff_ids: Vec::new(),
+                },
                 history: Vec::new(),
             };
             return Ok((config, Vec::new()));
@@ -133,7 +136,9 @@ impl Recipe {
         let mut annotations = self.annotations.clone();
         if let Some(base) = &self.base {
             let set = |annotations: &mut BTreeMap<String, String>, key: &str, value: String| {
-                annotations.entry(format!("org.opencontainers.image.base.{key}")).or_insert(value);
+                annotations
+                    .entry(format!("org.opencontainers.image.base.{key}"))
+                    .or_insert(value);
             };
             set(&mut annotations, "name", base.name.clone());
             set(&mut annotations, "digest", base.image.descriptor.digest.to_string());
@@ -179,9 +184,16 @@ pub fn build_index(
         schema_version: 2,
         media_type: Some(media_types.index().to_owned()),
         manifests,
-        annotations: if media_types == MediaTypes::Oci { annotations } else { BTreeMap::new() },
+        annotations: if media_types == MediaTypes::Oci {
+            annotations
+        } else {
+            BTreeMap::new()
+        },
     };
-    layout.write_blob(media_types.index(), &serde_json::to_vec(&index).map_err(Error::document("image index"))?)
+    layout.write_blob(
+        media_types.index(),
+        &serde_json::to_vec(&index).map_err(Error::document("image index"))?,
+    )
 }
 
 /// The time that images and their entries get: the value of `SOURCE_DATE_EPOCH`
@@ -189,7 +201,9 @@ pub fn build_index(
 pub fn source_date_epoch(value: Option<&str>) -> Result<u64, Error> {
     value.map_or(Ok(0), |value| {
         value.trim().parse().map_err(|_| {
-            Error::Input(format!("SOURCE_DATE_EPOCH={value:?} is not a number of seconds since 1970-01-01"))
+            Error::Input(format!(
+                "SOURCE_DATE_EPOCH={value:?} is not a number of seconds since 1970-01-01"
+            ))
         })
     })
 }
@@ -219,7 +233,12 @@ mod tests {
     #[test]
     fn the_same_recipe_gives_the_same_digest() {
         let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-        let digests = folders.map(|folder| recipe("/a").build(&Layout::create(folder.path()).unwrap()).unwrap().digest);
+        let digests = folders.map(|folder| {
+            recipe("/a")
+                .build(&Layout::create(folder.path()).unwrap())
+                .unwrap()
+                .digest
+        });
         assert_eq!(digests[0], digests[1]);
     }
 
@@ -238,13 +257,23 @@ mod tests {
         top.media_types = MediaTypes::Docker;
         top.config.entrypoint = vec!["/top".to_owned()];
         top.config.env = vec!["A=2".to_owned()];
-        top.base = Some(Base { layout: layout.clone(), image: image.clone(), name: "r.io/base:v1".to_owned() });
+        top.base = Some(Base {
+            layout: layout.clone(),
+            image: image.clone(),
+            name: "r.io/base:v1".to_owned(),
+        });
         let result = Layout::create(&folder.path().join("top")).unwrap();
         let built = top.build(&result).unwrap();
         let built = result.image(&built, &top.platform).unwrap();
         assert_eq!(built.manifest.layers.len(), 2);
         assert_eq!(built.manifest.layers[0].digest, image.manifest.layers[0].digest);
-        assert!(built.manifest.layers.iter().all(|layer| layer.media_type == media_type::DOCKER_LAYER_GZIP));
+        assert!(
+            built
+                .manifest
+                .layers
+                .iter()
+                .all(|layer| layer.media_type == media_type::DOCKER_LAYER_GZIP)
+        );
         assert!(result.has_blob(&image.manifest.layers[0].digest));
         assert_eq!(built.config.config.user, "7");
         assert_eq!(built.config.config.env, ["PATH=/bin", "A=2"]);

@@ -34,7 +34,10 @@ impl Tokens {
     pub(super) fn get(&self, key: &str) -> Option<HeaderValue> {
         let tokens = self.0.lock().ok()?;
         let token = tokens.get(key)?;
-        token.until.is_none_or(|until| until > Instant::now()).then(|| token.header.clone())
+        token
+            .until
+            .is_none_or(|until| until > Instant::now())
+            .then(|| token.header.clone())
     }
 
     fn set(&self, key: String, token: Token) {
@@ -48,20 +51,39 @@ impl Tokens {
 #[derive(Debug, PartialEq, Eq)]
 enum Challenge {
     Basic,
-    Bearer { realm: String, service: Option<String>, scope: Option<String> },
+    Bearer {
+        realm: String,
+        service: Option<String>,
+        scope: Option<String>,
+    },
 }
 
 impl Peer<'_> {
     /// Obtains what a 401 answer asks for and remembers it. The error tells which credential was refused.
     pub(super) async fn authorize(&self, action: &str, headers: &HeaderMap, answer: &str) -> Result<(), Error> {
         let credential = self.credential().await?;
-        let challenge = headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok()).find_map(parse);
+        let challenge = headers
+            .get_all(WWW_AUTHENTICATE)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .find_map(parse);
         let token = match challenge {
             Some(Challenge::Bearer { realm, service, scope }) => {
-                self.fetch_token(action, &realm, service.as_deref(), scope.as_deref(), credential.as_ref()).await?
+                self.fetch_token(
+                    action,
+                    &realm,
+                    service.as_deref(),
+                    scope.as_deref(),
+                    credential.as_ref(),
+                )
+                .await?
             }
             Some(Challenge::Basic) => match credential.as_ref() {
-                Some(Credential { user, secret: Secret::Password(password), .. }) => basic(user, password),
+                Some(Credential {
+                    user,
+                    secret: Secret::Password(password),
+                    ..
+                }) => basic(user, password),
                 _ => None,
             },
             None => None,
@@ -78,15 +100,19 @@ impl Peer<'_> {
     /// The refusal of an action, with the credential that was used.
     pub(super) fn denied(&self, action: &str, status: u16, answer: &str, credential: Option<&Credential>) -> Error {
         let (credential, hint) = match credential {
-            Some(Credential { user, origin, .. }) if user.is_empty() => {
-                (format!("an identity token was sent ({origin})"), "; log in again or ask for access to the repository")
-            }
+            Some(Credential { user, origin, .. }) if user.is_empty() => (
+                format!("an identity token was sent ({origin})"),
+                "; log in again or ask for access to the repository",
+            ),
             Some(Credential { user, origin, .. }) => (
                 format!("user {user:?} was sent ({origin})"),
                 "; check that this user may do that, and log in again if the password has changed",
             ),
             None => (
-                format!("no credential was sent, none was found in {}", self.client.credentials.searched()),
+                format!(
+                    "no credential was sent, none was found in {}",
+                    self.client.credentials.searched()
+                ),
                 "; log in with `podman login`, `docker login` or `skopeo login`, or name a file with --authfile",
             ),
         };
@@ -102,7 +128,10 @@ impl Peer<'_> {
 
     /// The configured credential for this repository.
     pub(super) async fn credential(&self) -> Result<Option<Credential>, Error> {
-        self.client.credentials.find(&self.endpoint.host, &self.repository).await
+        self.client
+            .credentials
+            .find(&self.endpoint.host, &self.repository)
+            .await
     }
 
     async fn fetch_token(
@@ -128,9 +157,27 @@ impl Peer<'_> {
         let body = super::transport::body_text(response, ANSWER_LIMIT).await;
         if status != 200 {
             return Err(match self.denied(action, status, &body, credential) {
-                Error::Denied { action, status, said, credential, hint, .. } => {
-                    let registry = format!("{} (token server of {})", url.host_str().unwrap_or(realm), self.endpoint.host);
-                    Error::Denied { registry, action, status, said, credential, hint }
+                Error::Denied {
+                    action,
+                    status,
+                    said,
+                    credential,
+                    hint,
+                    ..
+                } => {
+                    let registry = format!(
+                        "{} (token server of {})",
+                        url.host_str().unwrap_or(realm),
+                        self.endpoint.host
+                    );
+                    Error::Denied {
+                        registry,
+                        action,
+                        status,
+                        said,
+                        credential,
+                        hint,
+                    }
                 }
                 other => other,
             });
@@ -140,10 +187,17 @@ impl Peer<'_> {
             action: action.to_owned(),
             problem: format!("the token answer is not understood: {error}"),
         })?;
-        let token = if answer.token.is_empty() { answer.access_token } else { answer.token };
+        let token = if answer.token.is_empty() {
+            answer.access_token
+        } else {
+            answer.token
+        };
         let Some(header) = bearer(&token) else { return Ok(None) };
         let life = Duration::from_secs(answer.expires_in.unwrap_or(TOKEN_LIFE).max(TOKEN_LIFE));
-        Ok(Some(Token { header, until: Some(Instant::now() + life.saturating_sub(TOKEN_MARGIN)) }))
+        Ok(Some(Token {
+            header,
+            until: Some(Instant::now() + life.saturating_sub(TOKEN_MARGIN)),
+        }))
     }
 
     /// Credentials go to the realm, so a registry that speaks TLS must not send us to a server that does not.
@@ -157,7 +211,9 @@ impl Peer<'_> {
         match url.scheme() {
             "https" => Ok(url),
             "http" if self.endpoint.scheme == "http" || url.host_str().is_some_and(is_loopback) => Ok(url),
-            _ => Err(protocol(format!("it wants the credential sent to {realm:?}, which is not protected by TLS"))),
+            _ => Err(protocol(format!(
+                "it wants the credential sent to {realm:?}, which is not protected by TLS"
+            ))),
         }
     }
 }
@@ -169,7 +225,11 @@ fn token_request(
     scopes: &[String],
     credential: Option<&Credential>,
 ) -> reqwest::RequestBuilder {
-    if let Some(Credential { secret: Secret::IdentityToken(token), .. }) = credential {
+    if let Some(Credential {
+        secret: Secret::IdentityToken(token),
+        ..
+    }) = credential
+    {
         let mut form = url.clone();
         form.set_query(None);
         form.query_pairs_mut()
@@ -179,7 +239,10 @@ fn token_request(
             .append_pair("scope", &scopes.join(" "))
             .append_pair("refresh_token", token);
         let body = form.query().unwrap_or_default().to_owned();
-        return http.post(url).header("Content-Type", "application/x-www-form-urlencoded").body(body);
+        return http
+            .post(url)
+            .header("Content-Type", "application/x-www-form-urlencoded")
+            .body(body);
     }
     {
         let mut query = url.query_pairs_mut();
@@ -191,9 +254,11 @@ fn token_request(
         }
     }
     match credential {
-        Some(Credential { user, secret: Secret::Password(password), .. }) => {
-            http.get(url).basic_auth(user, Some(password))
-        }
+        Some(Credential {
+            user,
+            secret: Secret::Password(password),
+            ..
+        }) => http.get(url).basic_auth(user, Some(password)),
         _ => http.get(url),
     }
 }
@@ -215,7 +280,9 @@ fn basic(user: &str, password: &str) -> Option<Token> {
 }
 
 fn bearer(token: &str) -> Option<HeaderValue> {
-    let mut header = HeaderValue::from_str(&format!("Bearer {token}")).ok().filter(|_| !token.is_empty())?;
+    let mut header = HeaderValue::from_str(&format!("Bearer {token}"))
+        .ok()
+        .filter(|_| !token.is_empty())?;
     header.set_sensitive(true);
     Some(header)
 }
@@ -239,7 +306,11 @@ fn parse(header: &str) -> Option<Challenge> {
     }
     let mut pairs = parameters(rest);
     let mut take = |name: &str| pairs.remove(name);
-    Some(Challenge::Bearer { realm: take("realm")?, service: take("service"), scope: take("scope") })
+    Some(Challenge::Bearer {
+        realm: take("realm")?,
+        service: take("service"),
+        scope: take("scope"),
+    })
 }
 
 fn parameters(text: &str) -> HashMap<String, String> {
@@ -248,7 +319,9 @@ fn parameters(text: &str) -> HashMap<String, String> {
     while let Some((name, after)) = rest.split_once('=') {
         let (value, next) = match after.strip_prefix('"') {
             Some(quoted) => unquote(quoted),
-            None => after.split_once(',').map_or((after.to_owned(), ""), |(value, next)| (value.trim().to_owned(), next)),
+            None => after
+                .split_once(',')
+                .map_or((after.to_owned(), ""), |(value, next)| (value.trim().to_owned(), next)),
         };
         found.insert(name.trim_matches([' ', ',']).to_ascii_lowercase(), value);
         rest = next;
@@ -286,9 +359,16 @@ mod tests {
             ("Bearer service=\"x\"", None),
             (
                 "Bearer realm=\"https://auth.example.com/token?a=b,c\",service=\"r.io\",scope=\"repository:a:pull,push\"",
-                Some(bearer("https://auth.example.com/token?a=b,c", Some("r.io"), Some("repository:a:pull,push"))),
+                Some(bearer(
+                    "https://auth.example.com/token?a=b,c",
+                    Some("r.io"),
+                    Some("repository:a:pull,push"),
+                )),
             ),
-            ("bearer  Realm=https://t.io/x , service = \"s\\\"q\"", Some(bearer("https://t.io/x", Some("s\"q"), None))),
+            (
+                "bearer  Realm=https://t.io/x , service = \"s\\\"q\"",
+                Some(bearer("https://t.io/x", Some("s\"q"), None)),
+            ),
         ];
         for (text, expected) in cases {
             assert_eq!(parse(text), expected, "{text}");

@@ -41,7 +41,11 @@ struct Failures {
 
 impl Failures {
     fn new() -> Self {
-        Self { in_a_row: 0, in_all: 0, position: 0 }
+        Self {
+            in_a_row: 0,
+            in_all: 0,
+            position: 0,
+        }
     }
 
     /// Notes a failure at a position; true while another attempt makes sense.
@@ -58,7 +62,12 @@ impl Failures {
 
 impl Peer<'_> {
     /// Fetches a blob into a layout. It gets its name there only after size and digest were found right.
-    pub(super) async fn fetch_blob(&self, blob: &Descriptor, layout: &Layout, transfer: &dyn Transfer) -> Result<(), Error> {
+    pub(super) async fn fetch_blob(
+        &self,
+        blob: &Descriptor,
+        layout: &Layout,
+        transfer: &dyn Transfer,
+    ) -> Result<(), Error> {
         let action = format!("pull blob {} of {}", blob.digest, self.name());
         let url = self.url(&format!("blobs/{}", blob.digest));
         let mut file = layout.temporary()?;
@@ -87,7 +96,15 @@ impl Peer<'_> {
                     }
                 }
                 200 => {}
-                _ => return Err(self.refused(&action, &format!("blob {} in {}", blob.digest, self.repository), response).await),
+                _ => {
+                    return Err(self
+                        .refused(
+                            &action,
+                            &format!("blob {} in {}", blob.digest, self.repository),
+                            response,
+                        )
+                        .await);
+                }
             }
             let interruption = loop {
                 match response.chunk().await {
@@ -98,7 +115,8 @@ impl Peer<'_> {
                             return Err(self.protocol(&action, problem));
                         }
                         hasher.update(&chunk);
-                        file.write_all(&chunk).map_err(crate::image::Error::file("write", file.path()))?;
+                        file.write_all(&chunk)
+                            .map_err(crate::image::Error::file("write", file.path()))?;
                         transfer.position(position);
                     }
                     Ok(None) => break None,
@@ -109,7 +127,11 @@ impl Peer<'_> {
                 break;
             }
             let reason = match &interruption {
-                Some(error) => format!("broke off after {position} of {} bytes ({})", blob.size, certificates::describe(error)),
+                Some(error) => format!(
+                    "broke off after {position} of {} bytes ({})",
+                    blob.size,
+                    certificates::describe(error)
+                ),
                 None => format!("ended after {position} of {} bytes", blob.size),
             };
             if !failures.again(position, self.attempts()) {
@@ -127,7 +149,12 @@ impl Peer<'_> {
         let actual = hasher.finish();
         if actual != blob.digest {
             let (registry, what) = (self.endpoint.host.clone(), format!("a blob of {}", self.name()));
-            return Err(Error::Corrupt { registry, what, expected: blob.digest.clone(), actual });
+            return Err(Error::Corrupt {
+                registry,
+                what,
+                expected: blob.digest.clone(),
+                actual,
+            });
         }
         layout.persist(file, &blob.digest)?;
         Ok(())
@@ -141,14 +168,21 @@ impl Peer<'_> {
     }
 
     /// Brings a blob of a layout into the repository, by the cheapest way there is.
-    pub(super) async fn push_blob(&self, blob: &Descriptor, layout: &Layout, transfer: &dyn Transfer) -> Result<Arrival, Error> {
+    pub(super) async fn push_blob(
+        &self,
+        blob: &Descriptor,
+        layout: &Layout,
+        transfer: &dyn Transfer,
+    ) -> Result<Arrival, Error> {
         let action = format!("push blob {} to {}", blob.digest, self.name());
         if self.has_blob(&action, blob).await? {
             return Ok(Arrival::Existed);
         }
         for from in &self.mount_from {
             let url = self.url(&format!("blobs/uploads/?mount={}&from={from}", blob.digest));
-            let response = self.send(&action, |http| http.post(&url).header(CONTENT_LENGTH, 0)).await?;
+            let response = self
+                .send(&action, |http| http.post(&url).header(CONTENT_LENGTH, 0))
+                .await?;
             match response.status().as_u16() {
                 201 => return Ok(Arrival::Mounted),
                 // The registry opened an upload instead: it would, so use it no further than to end it.
@@ -156,13 +190,16 @@ impl Peer<'_> {
                 _ => {}
             }
         }
-        self.upload(&action, blob, &layout.blob_path(&blob.digest), transfer).await?;
+        self.upload(&action, blob, &layout.blob_path(&blob.digest), transfer)
+            .await?;
         Ok(Arrival::Uploaded)
     }
 
     async fn cancel(&self, response: &Response) {
         if let Ok(url) = self.location("cancel an upload", response.headers(), response.url()) {
-            let _ = self.send_once("cancel an upload", |http| http.delete(url.clone())).await;
+            let _ = self
+                .send_once("cancel an upload", |http| http.delete(url.clone()))
+                .await;
         }
     }
 
@@ -171,21 +208,37 @@ impl Peer<'_> {
         let mut chunk = self.client.options.chunk_size.filter(|size| *size > 0);
         loop {
             let url = self.url("blobs/uploads/");
-            let response = self.send(action, |http| http.post(&url).header(CONTENT_LENGTH, 0)).await?;
+            let response = self
+                .send(action, |http| http.post(&url).header(CONTENT_LENGTH, 0))
+                .await?;
             if response.status().as_u16() != 202 {
-                return Err(self.refused(action, &format!("repository {}", self.repository), response).await);
+                return Err(self
+                    .refused(action, &format!("repository {}", self.repository), response)
+                    .await);
             }
             let session = self.location(action, response.headers(), response.url())?;
-            let upload = Upload { action, blob, path, transfer, chunk };
+            let upload = Upload {
+                action,
+                blob,
+                path,
+                transfer,
+                chunk,
+            };
             match self.upload_session(&upload, session, &mut failures).await? {
                 Outcome::Done => return Ok(()),
                 Outcome::TooLarge if chunk.is_none_or(|chunk| chunk > FALLBACK_CHUNK) => {
                     let host = &self.endpoint.host;
-                    self.client.progress.note(&format!("{host} says that the blob is too large for one request; sending pieces"));
+                    self.client.progress.note(&format!(
+                        "{host} says that the blob is too large for one request; sending pieces"
+                    ));
                     chunk = Some(FALLBACK_CHUNK);
                 }
                 Outcome::TooLarge => {
-                    return Err(self.protocol(action, "413: even small pieces are too large for it; a proxy in between limits the size of requests".to_owned()));
+                    return Err(self.protocol(
+                        action,
+                        "413: even small pieces are too large for it; a proxy in between limits the size of requests"
+                            .to_owned(),
+                    ));
                 }
                 Outcome::Restart => {}
             }
@@ -193,7 +246,12 @@ impl Peer<'_> {
     }
 
     /// Sends a blob through one upload session, resuming it after interruptions.
-    async fn upload_session(&self, upload: &Upload<'_>, session: Url, failures: &mut Failures) -> Result<Outcome, Error> {
+    async fn upload_session(
+        &self,
+        upload: &Upload<'_>,
+        session: Url,
+        failures: &mut Failures,
+    ) -> Result<Outcome, Error> {
         let mut session = session;
         let mut position = 0;
         let size = upload.blob.size;
@@ -211,7 +269,8 @@ impl Peer<'_> {
                     if !failures.again(position, self.attempts()) {
                         return Err(self.gave_up(upload.action, reason, failures.in_all));
                     }
-                    self.pause(upload.action, failures.in_a_row, &reason, headers.as_ref()).await;
+                    self.pause(upload.action, failures.in_a_row, &reason, headers.as_ref())
+                        .await;
                     match self.upload_status(upload.action, &session).await? {
                         Some((location, reached)) if reached <= size => (session, position) = (location, reached),
                         _ => return Ok(Outcome::Restart),
@@ -224,9 +283,16 @@ impl Peer<'_> {
     }
 
     /// The last request of an upload names the digest; a small blob travels in it.
-    async fn finish_upload(&self, upload: &Upload<'_>, session: Url, start: u64, failures: &mut Failures) -> Result<Outcome, Error> {
+    async fn finish_upload(
+        &self,
+        upload: &Upload<'_>,
+        session: Url,
+        start: u64,
+        failures: &mut Failures,
+    ) -> Result<Outcome, Error> {
         let mut url = session;
-        url.query_pairs_mut().append_pair("digest", &upload.blob.digest.to_string());
+        url.query_pairs_mut()
+            .append_pair("digest", &upload.blob.digest.to_string());
         let bytes = if start == 0 && upload.blob.size > 0 {
             std::fs::read(upload.path).map_err(crate::image::Error::file("read", upload.path))?
         } else {
@@ -247,24 +313,32 @@ impl Peer<'_> {
                     return Ok(Outcome::Done);
                 }
                 413 => return Ok(Outcome::TooLarge),
-                status if retry::is_transient(status) || status == 404 || status == 416 => {
-                    (format!("answered {}", response.status()), Some(response.headers().clone()))
+                status if retry::is_transient(status) || status == 404 || status == 416 => (
+                    format!("answered {}", response.status()),
+                    Some(response.headers().clone()),
+                ),
+                _ => {
+                    return Err(self
+                        .refused(upload.action, &format!("repository {}", self.repository), response)
+                        .await);
                 }
-                _ => return Err(self.refused(upload.action, &format!("repository {}", self.repository), response).await),
             },
             Err(error) => (certificates::explain(&error, &self.endpoint.host).0, None),
         };
         if !failures.again(upload.blob.size, self.attempts()) {
             return Err(self.gave_up(upload.action, reason, failures.in_all));
         }
-        self.pause(upload.action, failures.in_a_row, &reason, headers.as_ref()).await;
+        self.pause(upload.action, failures.in_a_row, &reason, headers.as_ref())
+            .await;
         // The request may have been carried out and only its answer lost.
         let there = self.has_blob(upload.action, upload.blob).await?;
         Ok(if there { Outcome::Done } else { Outcome::Restart })
     }
 
     async fn send_piece(&self, upload: &Upload<'_>, session: &Url, start: u64, end: u64) -> Result<Piece, Error> {
-        let file = tokio::fs::File::open(upload.path).await.map_err(crate::image::Error::file("read", upload.path))?;
+        let file = tokio::fs::File::open(upload.path)
+            .await
+            .map_err(crate::image::Error::file("read", upload.path))?;
         drop(file);
         let whole = start == 0 && end == upload.blob.size;
         let result = self
@@ -274,8 +348,11 @@ impl Peer<'_> {
                     .header(CONTENT_TYPE, "application/octet-stream")
                     .header(CONTENT_LENGTH, end - start);
                 // A whole blob in one request is a plain stream; only pieces need to say where they belong.
-                let request =
-                    if whole { request } else { request.header(CONTENT_RANGE, format!("{start}-{}", end - 1)) };
+                let request = if whole {
+                    request
+                } else {
+                    request.header(CONTENT_RANGE, format!("{start}-{}", end - 1))
+                };
                 request.body(file_body(upload.path, start, end))
             })
             .await?;
@@ -283,12 +360,18 @@ impl Peer<'_> {
             Ok(response) => match response.status().as_u16() {
                 200..=204 => Ok(Piece::Accepted(response.headers().clone(), response.url().clone())),
                 413 => Ok(Piece::TooLarge),
-                status if retry::is_transient(status) || status == 404 || status == 416 => {
-                    Ok(Piece::Failed(format!("answered {}", response.status()), Some(response.headers().clone())))
-                }
-                _ => Err(self.refused(upload.action, &format!("repository {}", self.repository), response).await),
+                status if retry::is_transient(status) || status == 404 || status == 416 => Ok(Piece::Failed(
+                    format!("answered {}", response.status()),
+                    Some(response.headers().clone()),
+                )),
+                _ => Err(self
+                    .refused(upload.action, &format!("repository {}", self.repository), response)
+                    .await),
             },
-            Err(error) => Ok(Piece::Failed(certificates::explain(&error, &self.endpoint.host).0, None)),
+            Err(error) => Ok(Piece::Failed(
+                certificates::explain(&error, &self.endpoint.host).0,
+                None,
+            )),
         }
     }
 
@@ -298,9 +381,18 @@ impl Peer<'_> {
         if response.status().as_u16() != 204 {
             return Ok(None);
         }
-        let location = self.location(action, response.headers(), response.url()).unwrap_or_else(|_| session.clone());
-        let range = response.headers().get(RANGE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let last = range.trim_start_matches("bytes=").split_once('-').and_then(|(_, last)| last.parse::<u64>().ok());
+        let location = self
+            .location(action, response.headers(), response.url())
+            .unwrap_or_else(|_| session.clone());
+        let range = response
+            .headers()
+            .get(RANGE)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default();
+        let last = range
+            .trim_start_matches("bytes=")
+            .split_once('-')
+            .and_then(|(_, last)| last.parse::<u64>().ok());
         // "0-0" means both nothing and one byte. Taking it for nothing is always right: a start over costs little.
         Ok(last.filter(|last| *last > 0).map(|last| (location, last + 1)))
     }
@@ -381,7 +473,15 @@ fn file_body(path: &Path, start: u64, end: u64) -> Body {
 
 /// Whether a partial answer begins where it was asked to.
 fn starts_at(headers: &HeaderMap, position: u64) -> bool {
-    let text = headers.get(CONTENT_RANGE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let start = text.trim_start_matches("bytes").trim().split('-').next().and_then(|start| start.parse::<u64>().ok());
+    let text = headers
+        .get(CONTENT_RANGE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let start = text
+        .trim_start_matches("bytes")
+        .trim()
+        .split('-')
+        .next()
+        .and_then(|start| start.parse::<u64>().ok());
     start == Some(position)
 }

@@ -18,12 +18,19 @@ pub struct Cache {
 impl Cache {
     /// A cache in a directory that holds at most `limit` bytes; the blobs used longest ago go first.
     pub fn new(folder: &Path, limit: u64) -> Self {
-        Self { folder: folder.to_owned(), limit }
+        Self {
+            folder: folder.to_owned(),
+            limit,
+        }
     }
 
     /// The user's cache: `olmkit/blobs` in `XDG_CACHE_HOME` or `~/.cache`, at most 4 GiB. `None` without a home.
     pub fn of_user() -> Option<Self> {
-        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let variable = |name: &str| {
+            std::env::var_os(name)
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from)
+        };
         let folder = variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")))?;
         Some(Self::new(&folder.join("olmkit/blobs"), 4 << 30))
     }
@@ -43,7 +50,10 @@ impl Cache {
             return None;
         }
         // The time of last use decides who goes first.
-        let _ = File::options().append(true).open(&path).and_then(|file| file.set_modified(SystemTime::now()));
+        let _ = File::options()
+            .append(true)
+            .open(&path)
+            .and_then(|file| file.set_modified(SystemTime::now()));
         Some(path)
     }
 
@@ -62,7 +72,11 @@ impl Cache {
         // A copy, not a link: what someone does to the layout must not change the cache.
         let mut source = File::open(from).map_err(Error::file("read", from))?;
         io::copy(&mut source, temporary.as_file_mut()).map_err(Error::file("write", &path))?;
-        temporary.persist(&path).map_err(|error| Error::File { action: "write", path: path.clone(), source: error.error })?;
+        temporary.persist(&path).map_err(|error| Error::File {
+            action: "write",
+            path: path.clone(),
+            source: error.error,
+        })?;
         self.shrink();
         Ok(())
     }
@@ -111,7 +125,12 @@ mod tests {
         assert!(cache.get(&first).is_none());
         assert!(!cache.path(&first).exists());
         let old = put("12345678");
-        File::options().append(true).open(cache.path(&old)).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        File::options()
+            .append(true)
+            .open(cache.path(&old))
+            .unwrap()
+            .set_modified(SystemTime::UNIX_EPOCH)
+            .unwrap();
         let young = put("abcdefgh");
         assert!(cache.get(&old).is_none() && cache.get(&young).is_some());
     }

@@ -15,7 +15,11 @@ use crate::image::layout::read_limited;
 const FILE_LIMIT: u64 = 8 << 20;
 
 /// Adds certificate authorities and client certificates for a host.
-pub(super) fn configure(mut builder: ClientBuilder, host: &str, ca_file: Option<&Path>) -> Result<ClientBuilder, Error> {
+pub(super) fn configure(
+    mut builder: ClientBuilder,
+    host: &str,
+    ca_file: Option<&Path>,
+) -> Result<ClientBuilder, Error> {
     let mut authorities = Vec::new();
     if let Some(path) = ca_file {
         authorities.extend(read_authorities(path)?);
@@ -32,21 +36,31 @@ pub(super) fn configure(mut builder: ClientBuilder, host: &str, ca_file: Option<
             }
         }
     }
-    Ok(if authorities.is_empty() { builder } else { builder.tls_certs_merge(authorities) })
+    Ok(if authorities.is_empty() {
+        builder
+    } else {
+        builder.tls_certs_merge(authorities)
+    })
 }
 
 fn folders(host: &str) -> Vec<PathBuf> {
     let config = std::env::var_os("XDG_CONFIG_HOME")
         .map(PathBuf::from)
         .or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".config")));
-    let mut folders: Vec<PathBuf> = config.into_iter().map(|path| path.join("containers/certs.d").join(host)).collect();
+    let mut folders: Vec<PathBuf> = config
+        .into_iter()
+        .map(|path| path.join("containers/certs.d").join(host))
+        .collect();
     folders.push(Path::new("/etc/containers/certs.d").join(host));
     folders.push(Path::new("/etc/docker/certs.d").join(host));
     folders
 }
 
 fn read_authorities(path: &Path) -> Result<Vec<Certificate>, Error> {
-    let settings = |reason: String| Error::Settings { path: path.to_owned(), reason };
+    let settings = |reason: String| Error::Settings {
+        path: path.to_owned(),
+        reason,
+    };
     let bytes = read_limited(path, FILE_LIMIT)?;
     let found = Certificate::from_pem_bundle(&bytes).map_err(|error| settings(describe(&error)))?;
     if found.is_empty() {
@@ -59,8 +73,10 @@ fn read_identity(certificate: &Path) -> Result<Identity, Error> {
     let key = certificate.with_extension("key");
     let mut bytes = read_limited(&key, FILE_LIMIT)?;
     bytes.extend(read_limited(certificate, FILE_LIMIT)?);
-    Identity::from_pem(&bytes)
-        .map_err(|error| Error::Settings { path: certificate.to_owned(), reason: describe(&error) })
+    Identity::from_pem(&bytes).map_err(|error| Error::Settings {
+        path: certificate.to_owned(),
+        reason: describe(&error),
+    })
 }
 
 /// The innermost cause of a failure: the part that tells what happened.
@@ -93,13 +109,25 @@ pub(super) fn explain(error: &reqwest::Error, host: &str) -> (String, String) {
             ),
         )
     } else if lower.contains("corrupt message") || lower.contains("invalidcontenttype") {
-        ("does not speak TLS".to_owned(), "; pass --use-http if it is meant to speak plain HTTP".to_owned())
+        (
+            "does not speak TLS".to_owned(),
+            "; pass --use-http if it is meant to speak plain HTTP".to_owned(),
+        )
     } else if lower.contains("failed to lookup address") || lower.contains("name or service not known") {
-        ("is not a known host name".to_owned(), "; check the spelling, or the proxy variables HTTPS_PROXY and NO_PROXY".to_owned())
+        (
+            "is not a known host name".to_owned(),
+            "; check the spelling, or the proxy variables HTTPS_PROXY and NO_PROXY".to_owned(),
+        )
     } else if error.is_timeout() {
-        ("did not answer in time".to_owned(), "; check the network and the proxy variables HTTPS_PROXY and NO_PROXY".to_owned())
+        (
+            "did not answer in time".to_owned(),
+            "; check the network and the proxy variables HTTPS_PROXY and NO_PROXY".to_owned(),
+        )
     } else if lower.contains("refused") {
-        ("refuses connections".to_owned(), "; check that it is running and that host and port are right".to_owned())
+        (
+            "refuses connections".to_owned(),
+            "; check that it is running and that host and port are right".to_owned(),
+        )
     } else {
         (format!("cannot be spoken to ({cause})"), String::new())
     };

@@ -46,7 +46,11 @@ pub enum Secret {
 impl fmt::Debug for Credential {
     /// Shows everything but the secret.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Credential").field("user", &self.user).field("origin", &self.origin).finish_non_exhaustive()
+        formatter
+            .debug_struct("Credential")
+            .field("user", &self.user)
+            .field("origin", &self.origin)
+            .finish_non_exhaustive()
     }
 }
 
@@ -96,13 +100,20 @@ impl Credentials {
     /// Reads the credential files. A file named by the caller or by `REGISTRY_AUTH_FILE` is the only one read, and must
     /// exist; otherwise files that are not there are passed over.
     pub fn load(named: Option<&Path>) -> Result<Self, Error> {
-        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let variable = |name: &str| {
+            std::env::var_os(name)
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from)
+        };
         if let Some(path) = named.map(Path::to_owned).or_else(|| variable("REGISTRY_AUTH_FILE")) {
             let file = CredentialFile::read(&path)?.ok_or_else(|| Error::Settings {
                 path: path.clone(),
                 reason: "this credential file was asked for, but it does not exist".to_owned(),
             })?;
-            return Ok(Self { files: vec![file], searched: vec![path] });
+            return Ok(Self {
+                files: vec![file],
+                searched: vec![path],
+            });
         }
         Self::from_paths(usual_places(variable))
     }
@@ -164,11 +175,17 @@ impl CredentialFile {
             Content::default()
         } else if path.file_name().is_some_and(|name| name == ".dockercfg") {
             // The oldest form has no outer map.
-            Content { auths: serde_json::from_slice(&bytes).map_err(settings)?, ..Content::default() }
+            Content {
+                auths: serde_json::from_slice(&bytes).map_err(settings)?,
+                ..Content::default()
+            }
         } else {
             serde_json::from_slice(&bytes).map_err(settings)?
         };
-        Ok(Some(Self { path: path.to_owned(), content }))
+        Ok(Some(Self {
+            path: path.to_owned(),
+            content,
+        }))
     }
 
     async fn find(&self, registry: &str, repository: &str) -> Result<Option<Credential>, Error> {
@@ -216,7 +233,10 @@ impl CredentialFile {
             });
         };
         // Some writers of the early format left NUL bytes at the end.
-        credential(user.to_owned(), Secret::Password(password.trim_end_matches('\0').to_owned()))
+        credential(
+            user.to_owned(),
+            Secret::Password(password.trim_end_matches('\0').to_owned()),
+        )
     }
 
     /// Runs `docker-credential-<helper> get` with the registry's name on its input.
@@ -228,8 +248,13 @@ impl CredentialFile {
             path: self.path.clone(),
             reason,
         };
-        if !helper.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte)) {
-            return Err(failed("its name may hold only letters, digits, '.', '_' and '-'".to_owned()));
+        if !helper
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+        {
+            return Err(failed(
+                "its name may hold only letters, digits, '.', '_' and '-'".to_owned(),
+            ));
         }
         let mut child = tokio::process::Command::new(&program)
             .arg("get")
@@ -254,7 +279,11 @@ impl CredentialFile {
             if text.contains("credentials not found") {
                 return Ok(None);
             }
-            let said = if text.trim().is_empty() { String::from_utf8_lossy(&output.stderr) } else { text };
+            let said = if text.trim().is_empty() {
+                String::from_utf8_lossy(&output.stderr)
+            } else {
+                text
+            };
             return Err(failed(said.trim().chars().take(500).collect()));
         }
         let answer: HelperAnswer = serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
@@ -266,7 +295,11 @@ impl CredentialFile {
             "<token>" => Secret::IdentityToken(answer.secret),
             _ => Secret::Password(answer.secret),
         };
-        let user = if answer.username == "<token>" { String::new() } else { answer.username };
+        let user = if answer.username == "<token>" {
+            String::new()
+        } else {
+            answer.username
+        };
         Ok(Some(Credential { user, secret, origin }))
     }
 }
@@ -298,16 +331,30 @@ fn keys(registry: &str, repository: &str) -> Vec<String> {
 /// An entry by its exact key, or by one that means the same: with a scheme, with a slash at the end, or one of the
 /// several names of Docker's registry.
 fn lookup<'m, T>(map: &'m BTreeMap<String, T>, key: &str) -> Option<&'m T> {
-    map.get(key).or_else(|| map.iter().find(|(have, _)| normalize(have) == key).map(|(_, value)| value))
+    map.get(key).or_else(|| {
+        map.iter()
+            .find(|(have, _)| normalize(have) == key)
+            .map(|(_, value)| value)
+    })
 }
 
 fn normalize(key: &str) -> String {
     let scheme = key.strip_prefix("https://").or_else(|| key.strip_prefix("http://"));
     // Keys with a scheme are of the old form, whose path is an API version and no repository.
-    let bare = scheme.map_or(key, |rest| rest.split('/').next().unwrap_or(rest)).trim_end_matches('/');
+    let bare = scheme
+        .map_or(key, |rest| rest.split('/').next().unwrap_or(rest))
+        .trim_end_matches('/');
     let (host, path) = bare.split_once('/').map_or((bare, ""), |(host, path)| (host, path));
-    let host = if matches!(host, "index.docker.io" | "registry-1.docker.io") { "docker.io" } else { host };
-    if path.is_empty() { host.to_owned() } else { format!("{host}/{path}") }
+    let host = if matches!(host, "index.docker.io" | "registry-1.docker.io") {
+        "docker.io"
+    } else {
+        host
+    };
+    if path.is_empty() {
+        host.to_owned()
+    } else {
+        format!("{host}/{path}")
+    }
 }
 
 #[cfg(test)]
@@ -322,20 +369,31 @@ mod tests {
     }
 
     fn auth(user: &str) -> String {
-        format!(r#"{{"auth":"{}"}}"#, STANDARD.encode(format!("{user}:secret:with:colons")))
+        format!(
+            r#"{{"auth":"{}"}}"#,
+            STANDARD.encode(format!("{user}:secret:with:colons"))
+        )
     }
 
     #[tokio::test]
     async fn the_first_file_and_the_longest_key_win() {
         let folder = tempfile::tempdir().unwrap();
-        let first = format!(r#"{{"auths":{{"quay.io/team":{},"quay.io/team/operator":{}}}}}"#, auth("team"), auth("operator"));
+        let first = format!(
+            r#"{{"auths":{{"quay.io/team":{},"quay.io/team/operator":{}}}}}"#,
+            auth("team"),
+            auth("operator")
+        );
         let second = format!(
             r#"{{"auths":{{"quay.io":{},"quay.io/team/operator":{},"https://index.docker.io/v1/":{}}}}}"#,
             auth("host"),
             auth("late"),
             auth("hub")
         );
-        let paths = vec![file(&folder, "auth.json", &first), file(&folder, "config.json", &second), folder.path().join("none")];
+        let paths = vec![
+            file(&folder, "auth.json", &first),
+            file(&folder, "config.json", &second),
+            folder.path().join("none"),
+        ];
         let credentials = Credentials::from_paths(paths).unwrap();
         let cases = [
             ("quay.io", "team/operator", Some("operator")),
@@ -347,7 +405,11 @@ mod tests {
         ];
         for (registry, repository, user) in cases {
             let found = credentials.find(registry, repository).await.unwrap();
-            assert_eq!(found.as_ref().map(|found| found.user.as_str()), user, "{registry}/{repository}");
+            assert_eq!(
+                found.as_ref().map(|found| found.user.as_str()),
+                user,
+                "{registry}/{repository}"
+            );
             if let Some(found) = found {
                 assert!(found.secret == Secret::Password("secret:with:colons".to_owned()));
                 assert!(!format!("{found:?}").contains("secret:with"), "{found:?}");
@@ -358,11 +420,18 @@ mod tests {
     #[tokio::test]
     async fn broken_files_are_named() {
         let folder = tempfile::tempdir().unwrap();
-        let error = Credentials::load(Some(&file(&folder, "auth.json", "{"))).unwrap_err().to_string();
+        let error = Credentials::load(Some(&file(&folder, "auth.json", "{")))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("auth.json"), "{error}");
         assert!(Credentials::load(Some(&folder.path().join("absent"))).is_err());
         let path = file(&folder, "b.json", r#"{"auths":{"r.io":{"auth":"bm9jb2xvbg=="}}}"#);
-        let error = Credentials::load(Some(&path)).unwrap().find("r.io", "a").await.unwrap_err().to_string();
+        let error = Credentials::load(Some(&path))
+            .unwrap()
+            .find("r.io", "a")
+            .await
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("entry r.io") && error.contains("log in"), "{error}");
     }
 

@@ -27,7 +27,11 @@ impl Endpoint {
     /// The address of a path below `/v2/`.
     pub fn url(&self, path: &str) -> String {
         // The registry that everyone calls docker.io answers under another name.
-        let host = if self.host == "docker.io" { "registry-1.docker.io" } else { &self.host };
+        let host = if self.host == "docker.io" {
+            "registry-1.docker.io"
+        } else {
+            &self.host
+        };
         format!("{}://{host}/v2/{path}", self.scheme)
     }
 }
@@ -40,7 +44,11 @@ impl Client {
         }
         let skip_verify = self.options.skip_tls_verify || insecure;
         let http = http_client(host, &self.options, skip_verify)?;
-        let mut endpoint = Endpoint { host: host.to_owned(), scheme: "https", http };
+        let mut endpoint = Endpoint {
+            host: host.to_owned(),
+            scheme: "https",
+            http,
+        };
         if self.options.plain_http {
             endpoint.scheme = "http";
         } else if (is_loopback(host) || insecure) && !self.speaks_tls(&endpoint).await {
@@ -76,7 +84,10 @@ fn http_client(host: &str, options: &Options, skip_verify: bool) -> Result<reqwe
     }
     certificates::configure(builder, host, options.ca_file.as_deref())?
         .build()
-        .map_err(|error| Error::Client { registry: host.to_owned(), reason: certificates::describe(&error) })
+        .map_err(|error| Error::Client {
+            registry: host.to_owned(),
+            reason: certificates::describe(&error),
+        })
 }
 
 /// Whether a host (with or without port) is this machine itself.
@@ -94,10 +105,21 @@ mod tests {
 
     #[test]
     fn only_this_machine_is_loopback() {
-        for host in ["localhost", "localhost:5000", "127.0.0.1:5000", "127.8.9.1", "[::1]:5000"] {
+        for host in [
+            "localhost",
+            "localhost:5000",
+            "127.0.0.1:5000",
+            "127.8.9.1",
+            "[::1]:5000",
+        ] {
             assert!(is_loopback(host), "{host}");
         }
-        for host in ["localhost.example.com", "10.0.0.1:5000", "registry", "[2001:db8::1]:5000"] {
+        for host in [
+            "localhost.example.com",
+            "10.0.0.1:5000",
+            "registry",
+            "[2001:db8::1]:5000",
+        ] {
             assert!(!is_loopback(host), "{host}");
         }
     }

@@ -22,7 +22,9 @@ impl Peer<'_> {
     pub(super) async fn resolve_manifest(&self, version: &str) -> Result<Descriptor, Error> {
         let action = format!("resolve {}", self.image(version));
         let url = self.url(&format!("manifests/{version}"));
-        let response = self.send(&action, |http| http.head(&url).header(ACCEPT, ACCEPTED.join(", "))).await?;
+        let response = self
+            .send(&action, |http| http.head(&url).header(ACCEPT, ACCEPTED.join(", ")))
+            .await?;
         let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
         let digest = header("docker-content-digest").and_then(|text| text.parse::<Digest>().ok());
         let size = header(CONTENT_LENGTH.as_str()).and_then(|text| text.parse().ok());
@@ -38,13 +40,25 @@ impl Peer<'_> {
     pub(super) async fn fetch_manifest(&self, version: &str) -> Result<(Descriptor, Vec<u8>), Error> {
         let action = format!("pull {}", self.image(version));
         let url = self.url(&format!("manifests/{version}"));
-        let mut response = self.send(&action, |http| http.get(&url).header(ACCEPT, ACCEPTED.join(", "))).await?;
+        let mut response = self
+            .send(&action, |http| http.get(&url).header(ACCEPT, ACCEPTED.join(", ")))
+            .await?;
         if response.status().as_u16() != 200 {
-            return Err(self.refused(&action, &format!("image {}", self.image(version)), response).await);
+            return Err(self
+                .refused(&action, &format!("image {}", self.image(version)), response)
+                .await);
         }
-        let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let kind = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok())
+            .map(str::to_owned);
         let mut bytes = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| self.unreachable(&action, &error, 1))? {
+        while let Some(chunk) = response
+            .chunk()
+            .await
+            .map_err(|error| self.unreachable(&action, &error, 1))?
+        {
             bytes.extend_from_slice(&chunk);
             if bytes.len() as u64 > DOCUMENT_LIMIT {
                 return Err(self.protocol(&action, format!("the manifest has more than {DOCUMENT_LIMIT} bytes")));
@@ -55,8 +69,16 @@ impl Peer<'_> {
         hasher.update(&bytes);
         let actual = hasher.finish();
         if let Some(expected) = asked.filter(|expected| *expected != actual) {
-            let (registry, what) = (self.endpoint.host.clone(), format!("manifest of {}", self.image(version)));
-            return Err(Error::Corrupt { registry, what, expected, actual });
+            let (registry, what) = (
+                self.endpoint.host.clone(),
+                format!("manifest of {}", self.image(version)),
+            );
+            return Err(Error::Corrupt {
+                registry,
+                what,
+                expected,
+                actual,
+            });
         }
         let kind = media_type_of(&bytes, kind.as_deref())
             .ok_or_else(|| self.protocol(&action, "the manifest does not say what it is".to_owned()))?;
@@ -68,11 +90,15 @@ impl Peer<'_> {
         let action = format!("push {}", self.image(version));
         let url = self.url(&format!("manifests/{version}"));
         let response = self
-            .send(&action, |http| http.put(&url).header(CONTENT_TYPE, media_type).body(bytes.to_vec()))
+            .send(&action, |http| {
+                http.put(&url).header(CONTENT_TYPE, media_type).body(bytes.to_vec())
+            })
             .await?;
         match response.status().as_u16() {
             200 | 201 | 202 => Ok(()),
-            _ => Err(self.refused(&action, &format!("repository {}", self.repository), response).await),
+            _ => Err(self
+                .refused(&action, &format!("repository {}", self.repository), response)
+                .await),
         }
     }
 
@@ -83,7 +109,11 @@ impl Peer<'_> {
     }
 
     pub(super) fn protocol(&self, action: &str, problem: String) -> Error {
-        Error::Protocol { registry: self.endpoint.host.clone(), action: action.to_owned(), problem }
+        Error::Protocol {
+            registry: self.endpoint.host.clone(),
+            action: action.to_owned(),
+            problem,
+        }
     }
 }
 

@@ -37,13 +37,19 @@ impl Client {
     /// The manifest or index that a reference stands for.
     pub async fn resolve(&self, reference: &Reference) -> Result<Descriptor, Error> {
         let reference = self.full_name(reference)?;
-        self.from_sources(&reference, async |peer: &Peer<'_>| peer.resolve_manifest(&reference.version()).await).await
+        self.from_sources(&reference, async |peer: &Peer<'_>| {
+            peer.resolve_manifest(&reference.version()).await
+        })
+        .await
     }
 
     /// Fetches a manifest or index without anything it points at.
     pub async fn manifest(&self, reference: &Reference) -> Result<(Descriptor, Vec<u8>), Error> {
         let reference = self.full_name(reference)?;
-        self.from_sources(&reference, async |peer: &Peer<'_>| peer.fetch_manifest(&reference.version()).await).await
+        self.from_sources(&reference, async |peer: &Peer<'_>| {
+            peer.fetch_manifest(&reference.version()).await
+        })
+        .await
     }
 
     /// Pulls an image into a layout, without naming it there.
@@ -70,7 +76,9 @@ impl Client {
             };
             match result {
                 Ok(value) => return Ok(value),
-                Err(error) => self.progress.note(&format!("mirror {} passed over: {error}", mirror.registry)),
+                Err(error) => self
+                    .progress
+                    .note(&format!("mirror {} passed over: {error}", mirror.registry)),
             }
         }
         let own = own.ok_or_else(|| Error::NotFound {
@@ -87,7 +95,10 @@ impl Peer<'_> {
         let (requested, bytes) = self.fetch_manifest(version).await?;
         if is_manifest(&requested.media_type) {
             self.pull_content(&requested, &bytes, layout).await?;
-            return Ok(Pulled { image: requested.clone(), requested });
+            return Ok(Pulled {
+                image: requested.clone(),
+                requested,
+            });
         }
         if !is_index(&requested.media_type) || depth == 0 {
             return Err(refused_manifest(&requested, INDEX_DEPTH - depth).into());
@@ -98,7 +109,10 @@ impl Peer<'_> {
             Platforms::One(platform) => {
                 let chosen = choose_platform(&index, platform, &requested.digest)?;
                 let inner = Box::pin(self.pull(&chosen.digest.to_string(), layout, platforms, depth - 1)).await?;
-                Descriptor { platform: chosen.platform, ..inner.image }
+                Descriptor {
+                    platform: chosen.platform,
+                    ..inner.image
+                }
             }
             Platforms::All => {
                 self.limit("index", index.manifests.len(), MANIFESTS_LIMIT, &requested)?;
@@ -146,7 +160,9 @@ impl Peer<'_> {
             && let Err(error) = cache.put(&layout.blob_path(&blob.digest), &blob.digest)
         {
             // The image is complete without it.
-            self.client.progress.note(&format!("the content cache cannot be used: {error}"));
+            self.client
+                .progress
+                .note(&format!("the content cache cannot be used: {error}"));
         }
         transfer.finish("pulled");
         Ok(())

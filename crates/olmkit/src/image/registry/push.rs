@@ -33,8 +33,9 @@ impl Client {
             }
         }
         let all = layout.reachable(image)?;
-        let (documents, blobs): (Vec<_>, Vec<_>) =
-            all.into_iter().partition(|blob| is_manifest(&blob.media_type) || is_index(&blob.media_type));
+        let (documents, blobs): (Vec<_>, Vec<_>) = all
+            .into_iter()
+            .partition(|blob| is_manifest(&blob.media_type) || is_index(&blob.media_type));
         stream::iter(&blobs)
             .map(|blob| peer.push_one(blob, layout))
             .buffer_unordered(AT_ONCE)
@@ -43,7 +44,11 @@ impl Client {
         // `reachable` lists what is pointed at before what points; the image itself comes last.
         for document in documents {
             let bytes = layout.read_document(&document)?;
-            let version = if document.digest == image.digest { reference.version() } else { document.digest.to_string() };
+            let version = if document.digest == image.digest {
+                reference.version()
+            } else {
+                document.digest.to_string()
+            };
             peer.put_manifest(&version, &document.media_type, &bytes).await?;
         }
         Ok(())

@@ -33,7 +33,9 @@ fn parse_retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     if let Ok(seconds) = value.parse() {
         return Some(Duration::from_secs(seconds));
     }
-    let date = rfc2822::DateTimeParser::new().parse_timestamp(value.replace("GMT", "+0000")).ok()?;
+    let date = rfc2822::DateTimeParser::new()
+        .parse_timestamp(value.replace("GMT", "+0000"))
+        .ok()?;
     let date = SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(date.as_second()).ok()?);
     Some(date.duration_since(now).unwrap_or_default())
 }
@@ -56,7 +58,10 @@ mod tests {
     fn the_server_is_obeyed_within_reason() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_770);
         assert_eq!(wait(1, Some("7"), now), Duration::from_secs(7));
-        assert_eq!(wait(1, Some("Sun, 06 Nov 1994 08:49:37 GMT"), now), Duration::from_secs(7));
+        assert_eq!(
+            wait(1, Some("Sun, 06 Nov 1994 08:49:37 GMT"), now),
+            Duration::from_secs(7)
+        );
         assert_eq!(wait(1, Some("86400"), now), LONGEST_ASKED_WAIT);
         assert!(wait(1, Some("soon"), now) <= FIRST_WAIT);
     }

@@ -106,9 +106,16 @@ impl Registries {
     /// Reads the settings. A file named by the caller or by `CONTAINERS_REGISTRIES_CONF` is the only one read;
     /// otherwise the user's `registries.conf`, else the system's, and the files of both `registries.conf.d`.
     pub fn load(named: Option<&Path>) -> Result<Self, Error> {
-        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let variable = |name: &str| {
+            std::env::var_os(name)
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from)
+        };
         let mut registries = Self::default();
-        if let Some(path) = named.map(Path::to_owned).or_else(|| variable("CONTAINERS_REGISTRIES_CONF")) {
+        if let Some(path) = named
+            .map(Path::to_owned)
+            .or_else(|| variable("CONTAINERS_REGISTRIES_CONF"))
+        {
             registries.read(&path)?;
             return Ok(registries);
         }
@@ -117,7 +124,11 @@ impl Registries {
             .or_else(|| variable("HOME").map(|home| home.join(".config")))
             .map(|path| path.join("containers"));
         let folders: Vec<PathBuf> = [Some(system), user].into_iter().flatten().collect();
-        let main = folders.iter().rev().map(|folder| folder.join("registries.conf")).find(|path| path.is_file());
+        let main = folders
+            .iter()
+            .rev()
+            .map(|folder| folder.join("registries.conf"))
+            .find(|path| path.is_file());
         if let Some(main) = main {
             registries.read(&main)?;
         }
@@ -130,7 +141,10 @@ impl Registries {
     }
 
     fn read(&mut self, path: &Path) -> Result<(), Error> {
-        let settings = |reason: String| Error::Settings { path: path.to_owned(), reason };
+        let settings = |reason: String| Error::Settings {
+            path: path.to_owned(),
+            reason,
+        };
         let bytes = read_limited(path, FILE_LIMIT)?;
         let text = std::str::from_utf8(&bytes).map_err(|error| settings(error.to_string()))?;
         let file: File = toml::from_str(text).map_err(|error| settings(error.to_string()))?;
@@ -165,14 +179,22 @@ impl Registries {
     /// The rule with the longest prefix that fits an image.
     pub fn rule(&self, reference: &Reference) -> Option<&RegistryRule> {
         let name = reference.name();
-        self.rules.iter().filter(|rule| rule.rest(&name).is_some()).max_by_key(|rule| rule.prefix.len())
+        self.rules
+            .iter()
+            .filter(|rule| rule.rest(&name).is_some())
+            .max_by_key(|rule| rule.prefix.len())
     }
 
     /// Where to look for an image, in order: mirrors first, the image's own registry last.
     pub(super) fn sources(&self, reference: &Reference) -> Result<Vec<Source>, Error> {
-        let Some(rule) = self.rule(reference) else { return Ok(vec![own_source(reference, false)?]) };
+        let Some(rule) = self.rule(reference) else {
+            return Ok(vec![own_source(reference, false)?]);
+        };
         if rule.blocked {
-            return Err(Error::Blocked { what: reference.to_string(), path: rule.file.clone() });
+            return Err(Error::Blocked {
+                what: reference.to_string(),
+                path: rule.file.clone(),
+            });
         }
         let has_digest = reference.digest().is_some();
         let fits = |mirror: &&Mirror| match mirror.serves {
@@ -192,9 +214,10 @@ impl Registries {
     pub(super) fn target(&self, reference: &Reference) -> Result<Source, Error> {
         match self.rule(reference) {
             None => own_source(reference, false),
-            Some(rule) if rule.blocked => {
-                Err(Error::Blocked { what: reference.to_string(), path: rule.file.clone() })
-            }
+            Some(rule) if rule.blocked => Err(Error::Blocked {
+                what: reference.to_string(),
+                path: rule.file.clone(),
+            }),
             Some(rule) if rule.location.is_empty() => own_source(reference, rule.insecure),
             Some(rule) => rule.source(reference, &rule.location, rule.insecure),
         }
@@ -203,17 +226,29 @@ impl Registries {
 
 fn own_source(reference: &Reference, insecure: bool) -> Result<Source, Error> {
     let registry = reference.registry().map_err(crate::image::Error::from)?.to_owned();
-    Ok(Source { registry, repository: reference.repository().to_owned(), insecure })
+    Ok(Source {
+        registry,
+        repository: reference.repository().to_owned(),
+        insecure,
+    })
 }
 
 impl RegistryRule {
     fn from_table(table: RegistryTable, file: &Path) -> Result<Self, String> {
-        let prefix = if table.prefix.is_empty() { table.location.clone() } else { table.prefix };
+        let prefix = if table.prefix.is_empty() {
+            table.location.clone()
+        } else {
+            table.prefix
+        };
         let prefix = prefix.trim_end_matches('/').to_owned();
         if prefix.is_empty() {
             return Err("a [[registry]] table needs a prefix or a location".to_owned());
         }
-        let default = if table.by_digest_only { MirrorUse::DigestOnly } else { MirrorUse::All };
+        let default = if table.by_digest_only {
+            MirrorUse::DigestOnly
+        } else {
+            MirrorUse::All
+        };
         let mirrors = table.mirror.into_iter().map(|mirror| Mirror {
             location: mirror.location.trim_end_matches('/').to_owned(),
             insecure: mirror.insecure,
@@ -236,7 +271,8 @@ impl RegistryRule {
             let (host, rest) = name.split_at(end);
             return (host.len() > suffix.len() && host.ends_with(suffix)).then_some(rest);
         }
-        name.strip_prefix(&self.prefix).filter(|rest| rest.is_empty() || rest.starts_with('/'))
+        name.strip_prefix(&self.prefix)
+            .filter(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
     fn source(&self, reference: &Reference, location: &str, insecure: bool) -> Result<Source, Error> {
@@ -247,12 +283,18 @@ impl RegistryRule {
             path: self.file.clone(),
             reason: format!("location {location:?} for prefix {:?}: {error}", self.prefix),
         })?;
-        Ok(Source { registry, repository: moved.repository().to_owned(), insecure })
+        Ok(Source {
+            registry,
+            repository: moved.repository().to_owned(),
+            insecure,
+        })
     }
 }
 
 fn drop_ins(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return Vec::new();
+    };
     let mut paths: Vec<PathBuf> = entries
         .flatten()
         .map(|entry| entry.path())
@@ -275,7 +317,10 @@ mod tests {
 
     fn places(registries: &Registries, reference: &str) -> Vec<String> {
         let sources = registries.sources(&Reference::parse(reference).unwrap()).unwrap();
-        sources.into_iter().map(|source| format!("{}/{}", source.registry, source.repository)).collect()
+        sources
+            .into_iter()
+            .map(|source| format!("{}/{}", source.registry, source.repository))
+            .collect()
     }
 
     const DIGEST: &str = "@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
@@ -301,7 +346,10 @@ mod tests {
             blocked = true
             "#,
         );
-        assert_eq!(places(&registries, "quay.io/team/op:v1"), ["mirror.example.com/quay/team/op"]);
+        assert_eq!(
+            places(&registries, "quay.io/team/op:v1"),
+            ["mirror.example.com/quay/team/op"]
+        );
         assert_eq!(
             places(&registries, &format!("quay.io/team/op{DIGEST}")),
             ["localhost:5000/m/op", "mirror.example.com/quay/team/op"]
@@ -310,7 +358,12 @@ mod tests {
         assert_eq!(places(&registries, "ghcr.io/a/b:v1"), ["ghcr.io/a/b"]);
         let blocked = registries.sources(&Reference::parse("x.bad.example.com/a").unwrap());
         assert!(matches!(blocked, Err(Error::Blocked { .. })));
-        let full = |text: &str| registries.complete(&Reference::parse(text).unwrap()).unwrap().to_string();
+        let full = |text: &str| {
+            registries
+                .complete(&Reference::parse(text).unwrap())
+                .unwrap()
+                .to_string()
+        };
         assert_eq!(full("nginx:1"), "docker.io/library/nginx:1");
         assert_eq!(full("opm:v1"), "quay.io/operator-framework/opm:v1");
     }

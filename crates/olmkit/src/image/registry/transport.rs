@@ -30,7 +30,13 @@ pub(super) struct Peer<'c> {
 impl Client {
     pub(super) async fn peer(&self, source: &Source, push: bool) -> Result<Peer<'_>, Error> {
         let endpoint = self.endpoint(&source.registry, source.insecure).await?;
-        Ok(Peer { client: self, endpoint, repository: source.repository.clone(), push, mount_from: Vec::new() })
+        Ok(Peer {
+            client: self,
+            endpoint,
+            repository: source.repository.clone(),
+            push,
+            mount_from: Vec::new(),
+        })
     }
 }
 
@@ -64,12 +70,15 @@ impl Peer<'_> {
         action: &str,
         make: impl Fn(&reqwest::Client) -> RequestBuilder,
     ) -> Result<Response, Error> {
-        let response = self.try_repeatedly(action, || self.authorized(make(&self.endpoint.http))).await?;
+        let response = self
+            .try_repeatedly(action, || self.authorized(make(&self.endpoint.http)))
+            .await?;
         if response.status().as_u16() != 401 {
             return Ok(response);
         }
         self.renew(action, response).await?;
-        self.try_repeatedly(action, || self.authorized(make(&self.endpoint.http))).await
+        self.try_repeatedly(action, || self.authorized(make(&self.endpoint.http)))
+            .await
     }
 
     /// Sends a request once. A missing authorization is obtained and the request repeated; nothing else is.
@@ -99,12 +108,18 @@ impl Peer<'_> {
     }
 
     /// Sends requests until one is answered for good.
-    pub(super) async fn try_repeatedly(&self, action: &str, make: impl Fn() -> RequestBuilder) -> Result<Response, Error> {
+    pub(super) async fn try_repeatedly(
+        &self,
+        action: &str,
+        make: impl Fn() -> RequestBuilder,
+    ) -> Result<Response, Error> {
         let mut failed = 0;
         loop {
             let result = make().send().await;
             let reason = match &result {
-                Ok(response) if !retry::is_transient(response.status().as_u16()) => return result.map_err(|error| self.unreachable(action, &error, failed)),
+                Ok(response) if !retry::is_transient(response.status().as_u16()) => {
+                    return result.map_err(|error| self.unreachable(action, &error, failed));
+                }
                 Ok(response) => format!("answered {}", response.status()),
                 Err(error) => certificates::explain(error, &self.endpoint.host).0,
             };
@@ -133,16 +148,24 @@ impl Peer<'_> {
         if error.is_builder() || error.is_redirect() || certificates::is_certificate_problem(error) {
             return 1;
         }
-        if error.is_connect() { self.attempts().min(REFUSED_ATTEMPTS) } else { self.attempts() }
+        if error.is_connect() {
+            self.attempts().min(REFUSED_ATTEMPTS)
+        } else {
+            self.attempts()
+        }
     }
 
     /// Waits before the next attempt and says so.
     pub(super) async fn pause(&self, action: &str, failed: u32, reason: &str, headers: Option<&HeaderMap>) {
-        let asked = headers.and_then(|headers| headers.get(RETRY_AFTER)).and_then(|value| value.to_str().ok());
+        let asked = headers
+            .and_then(|headers| headers.get(RETRY_AFTER))
+            .and_then(|value| value.to_str().ok());
         let wait = retry::wait(failed, asked, SystemTime::now());
         let host = &self.endpoint.host;
         let seconds = wait.as_secs_f32();
-        self.client.progress.note(&format!("{host} {reason}; trying again to {action} in {seconds:.1} s"));
+        self.client
+            .progress
+            .note(&format!("{host} {reason}; trying again to {action} in {seconds:.1} s"));
         tokio::time::sleep(wait).await;
     }
 
@@ -150,7 +173,13 @@ impl Peer<'_> {
     pub(super) fn unreachable(&self, action: &str, error: &reqwest::Error, failed: u32) -> Error {
         let (problem, hint) = certificates::explain(error, &self.endpoint.host);
         let registry = self.endpoint.host.clone();
-        Error::Unreachable { action: action.to_owned(), registry, problem, attempts: attempts_text(failed), hint }
+        Error::Unreachable {
+            action: action.to_owned(),
+            registry,
+            problem,
+            attempts: attempts_text(failed),
+            hint,
+        }
     }
 
     /// An error for an answer that is none of those the caller can go on with.
@@ -162,20 +191,32 @@ impl Peer<'_> {
                 let credential = self.credential().await.ok().flatten();
                 self.denied(action, status, &body, credential.as_ref())
             }
-            404 => Error::NotFound { registry: self.endpoint.host.clone(), what: what.to_owned(), said: said(&body) },
+            404 => Error::NotFound {
+                registry: self.endpoint.host.clone(),
+                what: what.to_owned(),
+                said: said(&body),
+            },
             _ => Error::Answer {
                 registry: self.endpoint.host.clone(),
                 action: action.to_owned(),
                 status,
                 said: said(&body),
-                attempts: if retry::is_transient(status) { attempts_text(self.attempts()) } else { String::new() },
+                attempts: if retry::is_transient(status) {
+                    attempts_text(self.attempts())
+                } else {
+                    String::new()
+                },
             },
         }
     }
 }
 
 pub(super) fn attempts_text(failed: u32) -> String {
-    if failed > 1 { format!(", {failed} times") } else { String::new() }
+    if failed > 1 {
+        format!(", {failed} times")
+    } else {
+        String::new()
+    }
 }
 
 /// The text of an answer, as far as it is needed. What cannot be read is left out.
