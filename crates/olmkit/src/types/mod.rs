@@ -1,1 +1,10 @@
 //! Typed views of the objects of the Operator Lifecycle Manager.
+
+pub mod decode;
+pub mod go_json;
+pub mod go_number;
+pub mod go_text;
+pub mod quantity;
+pub mod structs;
+pub mod time;
+pub mod zero;

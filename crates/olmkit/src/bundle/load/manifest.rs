@@ -1,0 +1,113 @@
+//! One file of the manifests directory, read as the reference tools read it.
+
+use serde_json::Value;
+
+use super::documents::{self, DocumentError};
+use super::{Object, Problem};
+use crate::yaml;
+
+/// What the generic reading of a file gives.
+#[derive(Debug, Clone)]
+pub struct Manifest {
+    /// Path relative to the bundle root.
+    pub path: String,
+    /// The first document as an object, or why it is none.
+    pub object: Result<Object, Box<Problem>>,
+    /// Kind of the first JSON value when the file is JSON that the YAML reader refuses.
+    pub json_kind: Option<String>,
+}
+
+impl Manifest {
+    /// Reads a file.
+    pub fn read(path: &str, bytes: &[u8]) -> Self {
+        let object = read_object(path, bytes).map_err(|problem| problem.at_file(path));
+        let json_kind = match &object {
+            Ok(_) => None,
+            Err(_) => first_json_value(bytes)
+                .and_then(|value| value.get("kind").and_then(Value::as_str).map(str::to_string)),
+        };
+        Self { path: path.to_string(), object, json_kind }
+    }
+
+    /// The kind that decides whether this file is taken for a ClusterServiceVersion.
+    pub fn kind(&self) -> &str {
+        match &self.object {
+            Ok(object) => object.kind(),
+            Err(_) => self.json_kind.as_deref().unwrap_or_default(),
+        }
+    }
+}
+
+fn read_object(path: &str, bytes: &[u8]) -> Result<Object, Box<Problem>> {
+    let documents = documents::split(bytes).map_err(|error| {
+        let line = match &error {
+            DocumentError::Separator { line, .. } => Some(*line),
+            DocumentError::Empty => None,
+        };
+        let mut problem = Problem::new("LOAD-5", error.to_string());
+        problem.position = line.map(|line| yaml::Position { line: u32::try_from(line).unwrap_or(u32::MAX), column: 1 });
+        problem.hint("the file needs a Kubernetes object; only a comment may follow `---` on its line")
+    })?;
+    let (node, value) = parse(&documents.first)?;
+    check_kind(&value)?;
+    Ok(Object {
+        path: path.to_string(),
+        node,
+        value,
+        typed: None,
+        typed_document: documents.typed,
+        second_document: documents.second_line,
+    })
+}
+
+/// Reads one YAML document into the tree and the JSON value.
+pub(super) fn parse(bytes: &[u8]) -> Result<(yaml::Node, Value), Box<Problem>> {
+    let failed = |error: yaml::Error| {
+        let mut problem = Problem::new("LOAD-5", conversion_text(&error));
+        problem.position = error.position();
+        problem
+    };
+    let node = yaml::parse(bytes).map_err(failed)?;
+    let value = node.to_json().map_err(failed)?;
+    Ok((node, value))
+}
+
+fn conversion_text(error: &yaml::Error) -> String {
+    match error {
+        yaml::Error::Convert(_) | yaml::Error::Unmarshal(_) => error.to_string(),
+        _ => format!("error converting YAML to JSON: {error}"),
+    }
+}
+
+/// The generic reading wants a map with a kind; a document without anything in it passes.
+fn check_kind(value: &Value) -> Result<(), Box<Problem>> {
+    let refuse = |text: String| Problem::new("LOAD-5", format!("error unmarshaling JSON: while decoding JSON: {text}"));
+    match value {
+        Value::Null => Ok(()),
+        Value::Object(_) => {
+            let api_version = value.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+            let kind = value.get("kind").and_then(Value::as_str).unwrap_or_default();
+            if kind.is_empty() || api_version.matches('/').count() > 1 {
+                let problem = refuse(format!("Object 'Kind' is missing in '{}'", crate::types::go_json::compact(value)));
+                return Err(problem.hint(
+                    "every file in the manifests directory must be a Kubernetes object with `apiVersion: group/version` and a `kind`; \
+                     move other files elsewhere",
+                ));
+            }
+            Ok(())
+        }
+        other => {
+            let kind = crate::types::decode::type_name(other);
+            Err(refuse(format!("json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}")))
+        }
+    }
+}
+
+/// The first JSON value of a file that starts like JSON.
+fn first_json_value(bytes: &[u8]) -> Option<Value> {
+    let start = bytes.iter().position(|byte| !byte.is_ascii_whitespace())?;
+    if bytes.get(start) != Some(&b'{') {
+        return None;
+    }
+    serde_json::Deserializer::from_slice(bytes).into_iter::<Value>().next()?.ok()
+}

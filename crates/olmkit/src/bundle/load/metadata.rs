@@ -1,0 +1,104 @@
+//! Where a bundle's annotations are, and which directory they name for the manifests.
+
+use std::collections::BTreeMap;
+
+use super::paths;
+use super::tree::{Entry, Tree};
+use super::{Problem, typed_yaml};
+
+/// The prefix of all bundle annotations.
+pub const PREFIX: &str = "operators.operatorframework.io.bundle.";
+/// The annotation that says what kind of manifests the bundle holds.
+pub const MEDIA_TYPE: &str = "operators.operatorframework.io.bundle.mediatype.v1";
+/// The annotation that names the directory of the manifests.
+pub const MANIFESTS: &str = "operators.operatorframework.io.bundle.manifests.v1";
+/// The annotation that names the directory of the metadata.
+pub const METADATA: &str = "operators.operatorframework.io.bundle.metadata.v1";
+/// The annotation that names the package.
+pub const PACKAGE: &str = "operators.operatorframework.io.bundle.package.v1";
+/// The annotation that lists the channels, separated by commas.
+pub const CHANNELS: &str = "operators.operatorframework.io.bundle.channels.v1";
+/// The annotation that names the package's default channel.
+pub const DEFAULT_CHANNEL: &str = "operators.operatorframework.io.bundle.channel.default.v1";
+
+const USUAL_FILE: &str = "metadata/annotations.yaml";
+
+/// The annotations of a bundle.
+#[derive(Debug, Clone, Default)]
+pub struct Metadata {
+    /// The annotations.
+    pub annotations: BTreeMap<String, String>,
+    /// The file they are in, relative to the bundle root.
+    pub file: String,
+}
+
+impl Metadata {
+    /// The value of an annotation.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.annotations.get(key).map(String::as_str)
+    }
+
+    /// The manifests directory relative to the bundle root, cleaned. It can point outside the bundle.
+    pub fn manifests_dir(&self) -> String {
+        let named = self.get(MANIFESTS).unwrap_or("manifests/");
+        paths::join(".", &paths::clean(named))
+    }
+}
+
+/// Finds the annotations: in the usual file, else in the first file of the bundle that has some.
+pub(super) fn find(tree: &Tree, root: &str) -> Result<Metadata, Box<Problem>> {
+    if matches!(tree.entry("metadata"), Some(Entry::File(_))) {
+        let path = paths::join(root, USUAL_FILE);
+        return Err(Problem::new("LOC-1", format!("open {path}: not a directory")).at_file("metadata"));
+    }
+    match tree.entry(USUAL_FILE) {
+        Some(Entry::File(bytes)) => match annotations_of(bytes) {
+            Ok(annotations) if !annotations.is_empty() => {
+                return Ok(Metadata { annotations, file: USUAL_FILE.to_string() });
+            }
+            Ok(_) => {}
+            Err(problem) => {
+                let path = paths::join(root, USUAL_FILE);
+                let mut problem = problem;
+                problem.message = format!("error unmarshalling potential bundle metadata {path}: {}", problem.message);
+                problem.rule = "LOC-1";
+                return Err(problem.at_file(USUAL_FILE).hint(
+                    "`annotations:` must be a map of strings; quote values that look like numbers, and put every key on its own line",
+                ));
+            }
+        },
+        Some(Entry::Unreadable(reason)) if !reason.contains("No such file") => {
+            let path = paths::join(root, USUAL_FILE);
+            return Err(Problem::new("LOC-1", format!("read {path}: {reason}")).at_file(USUAL_FILE));
+        }
+        Some(Entry::Directory | Entry::LinkedDirectory) => {
+            let path = paths::join(root, USUAL_FILE);
+            return Err(Problem::new("LOC-1", format!("read {path}: is a directory")).at_file(USUAL_FILE));
+        }
+        _ => {}
+    }
+    for (path, entry) in tree.walk("") {
+        // The whole path is looked at, so nothing is found in a bundle that is given as `../somewhere`.
+        let Entry::File(bytes) = entry else { continue };
+        if paths::join(root, &path).starts_with('.') {
+            continue;
+        }
+        match annotations_of(bytes) {
+            Ok(annotations) if !annotations.is_empty() => return Ok(Metadata { annotations, file: path }),
+            _ => {}
+        }
+    }
+    Err(Problem::new("LOC-3", format!("metadata not found in {root}"))
+        .at_file(USUAL_FILE)
+        .hint("a bundle needs metadata/annotations.yaml with an `annotations:` map; `olmkit generate bundle` writes it"))
+}
+
+fn annotations_of(bytes: &[u8]) -> Result<BTreeMap<String, String>, Box<Problem>> {
+    let decoded = typed_yaml(bytes, "AnnotationMetadata")?;
+    let annotations = decoded.get("annotations").and_then(serde_json::Value::as_object);
+    Ok(annotations
+        .into_iter()
+        .flatten()
+        .filter_map(|(key, value)| value.as_str().map(|value| (key.clone(), value.to_string())))
+        .collect())
+}

@@ -1,0 +1,318 @@
+//! Loads a bundle the way operator-sdk loads it, and tells why when it cannot.
+//!
+//! Reading is in three steps: the directory into a [`Tree`], the tree into a [`Reading`] that holds whatever could be
+//! understood together with everything that stops operator-sdk, and the reading into a [`Bundle`] when nothing does.
+
+mod documents;
+mod manifest;
+mod manifests;
+mod media_type;
+mod metadata;
+pub mod paths;
+mod tree;
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+pub use manifest::Manifest;
+pub use media_type::MediaType;
+pub use metadata::{CHANNELS, DEFAULT_CHANNEL, MANIFESTS, MEDIA_TYPE, METADATA, Metadata, PACKAGE, PREFIX};
+pub use tree::{Entry, Limits, Tree, TreeError};
+
+use crate::types::decode::decode;
+use crate::yaml;
+
+/// Something that keeps a bundle from being loaded.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{message}")]
+pub struct Problem {
+    /// Id of the rule, such as `LOAD-5`.
+    pub rule: &'static str,
+    /// What is wrong, in operator-sdk's words.
+    pub message: String,
+    /// The file, relative to the bundle root.
+    pub file: Option<String>,
+    /// The place in the file.
+    pub position: Option<yaml::Position>,
+    /// JSON pointer to the value.
+    pub pointer: Option<String>,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl Problem {
+    fn new(rule: &'static str, message: impl Into<String>) -> Box<Self> {
+        Box::new(Self { rule, message: message.into(), file: None, position: None, pointer: None, hint: None })
+    }
+
+    fn at_file(mut self: Box<Self>, file: &str) -> Box<Self> {
+        self.file.get_or_insert_with(|| file.to_string());
+        self
+    }
+
+    fn hint(mut self: Box<Self>, hint: impl Into<String>) -> Box<Self> {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// Why a bundle could not be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The directory could not be read.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+    /// What was read is no bundle. The text is operator-sdk's; `problems` say where.
+    #[error("{message}")]
+    Bundle {
+        /// operator-sdk's text.
+        message: String,
+        /// Every problem with its place.
+        problems: Vec<Problem>,
+    },
+}
+
+/// One object of the bundle.
+#[derive(Debug, Clone)]
+pub struct Object {
+    /// The file it is in, relative to the bundle root.
+    pub path: String,
+    /// The tree with positions.
+    pub node: yaml::Node,
+    /// The object as written; null for a file with nothing in it.
+    pub value: Value,
+    /// The object decoded with Go's types: only for the ClusterServiceVersion and for CustomResourceDefinitions. Fields have
+    /// their exact names, nulls are gone, numbers are text where the field is text.
+    pub typed: Option<Value>,
+    /// The text that typed decoding reads when it is not the first document (see [`documents`]).
+    typed_document: Option<Vec<u8>>,
+    /// Line of a second YAML document, which every tool ignores or misreads.
+    pub second_document: Option<usize>,
+}
+
+impl Object {
+    /// The kind; empty when there is none.
+    pub fn kind(&self) -> &str {
+        self.text("/kind")
+    }
+
+    /// The apiVersion; empty when there is none or it is no string.
+    pub fn api_version(&self) -> &str {
+        self.text("/apiVersion")
+    }
+
+    /// The group of the apiVersion; empty for the core group.
+    pub fn group(&self) -> &str {
+        self.api_version().split_once('/').map_or("", |(group, _)| group)
+    }
+
+    /// The version of the apiVersion.
+    pub fn version(&self) -> &str {
+        self.api_version().split_once('/').map_or(self.api_version(), |(_, version)| version)
+    }
+
+    /// `metadata.name`; empty when there is none or it is no string.
+    pub fn name(&self) -> &str {
+        self.text("/metadata/name")
+    }
+
+    /// `metadata.namespace`; empty when there is none or it is no string.
+    pub fn namespace(&self) -> &str {
+        self.text("/metadata/namespace")
+    }
+
+    /// The string at a JSON pointer; empty for anything else.
+    pub fn text(&self, pointer: &str) -> &str {
+        self.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The group, version and kind as Go prints them: `apps/v1, Kind=Deployment`.
+    pub fn gvk(&self) -> String {
+        if self.kind().is_empty() || self.api_version().matches('/').count() > 1 {
+            return "/, Kind=".to_string();
+        }
+        // A version alone is printed behind an empty group.
+        format!("{}/{}, Kind={}", self.group(), self.version(), self.kind())
+    }
+
+    /// The place of the value at a JSON pointer, or of its nearest parent that is there.
+    pub fn position(&self, pointer: &str) -> yaml::Position {
+        self.nearest(pointer).0.start
+    }
+
+    /// The node at a JSON pointer and `true`, or its nearest parent that is there and `false`.
+    pub fn nearest(&self, pointer: &str) -> (&yaml::Node, bool) {
+        let mut shorter = pointer;
+        loop {
+            if let Some(node) = self.node.pointer(shorter) {
+                return (node, shorter.len() == pointer.len());
+            }
+            match shorter.rsplit_once('/') {
+                Some((parent, _)) => shorter = parent,
+                None => return (&self.node, false),
+            }
+        }
+    }
+}
+
+/// A loaded bundle.
+#[derive(Debug, Clone)]
+pub struct Bundle {
+    /// The bundle's root as texts show it.
+    pub root: String,
+    /// Every file of the bundle.
+    pub tree: Tree,
+    /// The annotations.
+    pub metadata: Metadata,
+    /// The manifests directory relative to the root.
+    pub manifests_dir: String,
+    /// What kind of manifests there are.
+    pub media_type: MediaType,
+    /// Name of the ClusterServiceVersion.
+    pub name: String,
+    /// All objects in the order of their file names.
+    pub objects: Vec<Object>,
+}
+
+impl Bundle {
+    /// The ClusterServiceVersion.
+    pub fn csv(&self) -> Option<&Object> {
+        self.objects.iter().find(|object| object.kind() == "ClusterServiceVersion")
+    }
+
+    /// The CustomResourceDefinitions.
+    pub fn crds(&self) -> impl Iterator<Item = &Object> {
+        self.objects.iter().filter(|object| object.kind() == "CustomResourceDefinition")
+    }
+
+    /// The package's name, from the annotations.
+    pub fn package(&self) -> &str {
+        self.metadata.get(PACKAGE).unwrap_or_default()
+    }
+
+    /// The channels, from the annotations, without blanks and empty entries.
+    pub fn channels(&self) -> Vec<&str> {
+        let list = self.metadata.get(CHANNELS).unwrap_or_default();
+        list.split(',').map(str::trim).filter(|channel| !channel.is_empty()).collect()
+    }
+
+    /// The package's default channel, from the annotations.
+    pub fn default_channel(&self) -> Option<&str> {
+        self.metadata.get(DEFAULT_CHANNEL).filter(|channel| !channel.is_empty())
+    }
+
+    /// The bytes of an object's file.
+    pub fn bytes(&self, object: &Object) -> &[u8] {
+        self.tree.file(&object.path).unwrap_or_default()
+    }
+}
+
+/// Whatever could be understood of a directory.
+#[derive(Debug)]
+pub struct Reading {
+    /// The bundle, as far as it goes. Files that could not be read are missing from it.
+    pub bundle: Bundle,
+    /// What stops operator-sdk, in the order it would have been met. Empty for a bundle that loads.
+    pub problems: Vec<Problem>,
+    /// operator-sdk's text for these problems.
+    pub fatal: Option<String>,
+}
+
+/// Loads the bundle in a directory.
+///
+/// # Errors
+/// When the directory cannot be read, or when what is in it is no bundle to operator-sdk.
+pub fn load(directory: &Path) -> Result<Bundle, LoadError> {
+    let tree = Tree::from_dir(directory, Limits::default())?;
+    let reading = read(tree, &paths::relative_to_working_directory(directory));
+    match reading.fatal {
+        None => Ok(reading.bundle),
+        Some(message) => Err(LoadError::Bundle { message, problems: reading.problems }),
+    }
+}
+
+/// Understands a directory. `root` is its name in texts.
+pub fn read(tree: Tree, root: &str) -> Reading {
+    let mut reading = Reading {
+        bundle: Bundle {
+            root: root.to_string(),
+            tree: Tree::default(),
+            metadata: Metadata::default(),
+            manifests_dir: "manifests".to_string(),
+            media_type: MediaType::Plain,
+            name: String::new(),
+            objects: Vec::new(),
+        },
+        problems: Vec::new(),
+        fatal: None,
+    };
+    match metadata::find(&tree, root) {
+        Ok(metadata) => reading.bundle.metadata = metadata,
+        Err(problem) => reading.stop(*problem),
+    }
+    let directory = reading.bundle.metadata.manifests_dir();
+    if directory == ".." || directory.starts_with("../") {
+        reading.stop(
+            *Problem::new("LOC-5", format!("annotation {MANIFESTS} names {directory:?}, which is outside the bundle"))
+                .at_file(&reading.bundle.metadata.file.clone())
+                .hint("name a directory of the bundle, normally `manifests/`"),
+        );
+        reading.bundle.tree = tree;
+        return reading;
+    }
+    let files = manifests::read_files(&tree, &directory);
+    match media_type::detect(&tree, root, &directory, &files) {
+        Ok(media_type) => reading.bundle.media_type = media_type,
+        Err(problem) => reading.stop(*problem),
+    }
+    let loaded = manifests::load(&tree, root, &directory, files);
+    if reading.fatal.is_none() {
+        reading.fatal = loaded.fatal;
+    }
+    reading.problems.extend(loaded.problems);
+    reading.bundle.name = loaded.name;
+    reading.bundle.objects = loaded.objects;
+    reading.bundle.manifests_dir = directory;
+    reading.bundle.tree = tree;
+    reading
+}
+
+impl Reading {
+    /// Notes a problem at which operator-sdk stops.
+    fn stop(&mut self, problem: Problem) {
+        self.fatal.get_or_insert_with(|| problem.message.clone());
+        self.problems.push(problem);
+    }
+}
+
+/// Reads YAML text into one of the metadata types.
+pub(crate) fn typed_yaml(bytes: &[u8], key: &str) -> Result<Value, Box<Problem>> {
+    let (node, value) = manifest::parse(bytes)?;
+    typed(&node, &value, key)
+}
+
+/// Reads one of the metadata types from a parsed document; `None` when it does not fit.
+pub(crate) fn typed_metadata(node: &yaml::Node, key: &str) -> Option<Value> {
+    let value = node.to_json().ok()?;
+    decode(&value, key, true).ok()
+}
+
+/// The media type of any directory of a tree.
+pub(crate) fn media_type_of(tree: &Tree, root: &str, directory: &str) -> Result<MediaType, Box<Problem>> {
+    media_type::detect(tree, root, directory, &manifests::read_files(tree, directory))
+}
+
+fn typed(node: &yaml::Node, value: &Value, key: &str) -> Result<Value, Box<Problem>> {
+    decode(value, key, true).map_err(|error| {
+        let mut problem = Problem::new("LOAD-7", format!("error unmarshaling JSON: while decoding JSON: {}", error.message));
+        problem.position = node.pointer(&error.pointer).map(|node| node.start);
+        problem.pointer = Some(error.pointer);
+        problem
+    })
+}
+
+/// The path of a bundle directory argument.
+pub fn shown_root(argument: &Path) -> PathBuf {
+    PathBuf::from(paths::relative_to_working_directory(argument))
+}

@@ -1,0 +1,365 @@
+//! Decoding a manifest into the Go types of the reference tools: what they accept, what they turn into a string on the way, and
+//! the words in which they refuse.
+//!
+//! The result is the manifest with only known fields, under their exact names, without nulls, with scalars of the field's
+//! type: rules can read it by path without asking again what was meant.
+
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use serde_json::{Map, Value};
+
+use super::go_number;
+use super::quantity;
+use super::structs::{Custom, Struct, Structs, Type, structs};
+use crate::object::semver;
+
+/// Why a value does not fit its type.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct DecodeError {
+    /// What is wrong, in the words of Go's encoding/json.
+    pub message: String,
+    /// JSON pointer to the value.
+    pub pointer: String,
+}
+
+/// Decodes `value` into the struct that the table of [`super::structs`] lists under `key`.
+///
+/// `from_yaml` tells that the value was YAML text: numbers and booleans then become strings where the field is a string.
+///
+/// # Errors
+/// The first misfit, in the order Go meets them.
+pub fn decode(value: &Value, key: &str, from_yaml: bool) -> Result<Value, DecodeError> {
+    let table = structs();
+    let Some(kind) = table.get(key) else { return Ok(value.clone()) };
+    let mut decoder = Decoder::new(table);
+    let decoded = decoder.value(value, kind, from_yaml.then_some(kind));
+    match decoder.error {
+        Some(error) => Err(error),
+        None => Ok(decoded.unwrap_or_else(|| Value::Object(Map::new()))),
+    }
+}
+
+/// What encoding/json calls a value in its error texts.
+pub fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+struct Decoder<'t> {
+    table: &'t Structs,
+    error: Option<DecodeError>,
+    /// The struct whose field is being read; error texts begin with its name.
+    outer: Option<&'static str>,
+    /// While a type with its own decoder reads nested values, errors name the struct that holds that type.
+    pinned: bool,
+    /// Names of the fields that lead to the value.
+    fields: Vec<&'static str>,
+    /// JSON pointer to the value.
+    pointer: Vec<String>,
+}
+
+impl<'t> Decoder<'t> {
+    fn new(table: &'t Structs) -> Self {
+        Self { table, error: None, outer: None, pinned: false, fields: Vec::new(), pointer: Vec::new() }
+    }
+
+    /// `target` is the type that the YAML reader believes it reads for; it decides whether a scalar becomes a string.
+    fn value(&mut self, value: &Value, kind: &Type, target: Option<&'t Type>) -> Option<Value> {
+        let target = target.map(through_pointers);
+        let (kind, pointer) = through_pointers_counted(kind);
+        if value.is_null() {
+            return self.null(kind, pointer);
+        }
+        if let (Some(Type::Text(_)), Value::Number(_) | Value::Bool(_)) = (target, value) {
+            let text = Value::String(scalar_as_text(value));
+            return self.typed(&text, kind, target);
+        }
+        self.typed(value, kind, target)
+    }
+
+    /// A null is "absent" except for a type with a decoder of its own that is not behind a pointer.
+    fn null(&mut self, kind: &Type, pointer: bool) -> Option<Value> {
+        match kind {
+            Type::Custom(Custom::OperatorVersion) if !pointer => self.operator_version(""),
+            Type::Custom(Custom::SchemaOrBool(_)) if !pointer => self.fail("boolean or JSON schema expected".to_string()),
+            Type::Custom(Custom::Any) if !pointer => Some(Value::Null),
+            _ => None,
+        }
+    }
+
+    fn typed(&mut self, value: &Value, kind: &Type, target: Option<&'t Type>) -> Option<Value> {
+        match (kind, value) {
+            (Type::Text(_), Value::String(_)) | (Type::Bool, Value::Bool(_)) => Some(value.clone()),
+            (Type::Int32, Value::Number(number)) => self.integer(number, i64::from(i32::MIN), i64::from(i32::MAX), "int32"),
+            (Type::Int64, Value::Number(number)) => self.integer(number, i64::MIN, i64::MAX, "int64"),
+            (Type::Float64, Value::Number(_)) => Some(value.clone()),
+            (Type::Bytes, Value::String(text)) => self.bytes(text),
+            (Type::List(inner), Value::Array(items)) => Some(self.list(items, inner, target)),
+            (Type::Map(inner), Value::Object(entries)) => Some(self.map(entries, inner, target)),
+            (Type::Struct(at), Value::Object(entries)) => {
+                let entry = self.table.at(*at)?;
+                Some(self.fields_of(entries, entry, target))
+            }
+            (Type::Custom(custom), _) => self.custom(value, *custom),
+            (Type::Pointer(inner), _) => self.typed(value, inner, target),
+            _ => self.mismatch(type_name(value).to_string(), &self.go_name(kind)),
+        }
+    }
+
+    fn list(&mut self, items: &[Value], inner: &Type, target: Option<&'t Type>) -> Value {
+        let target = match target {
+            Some(Type::List(element)) => Some(&**element),
+            _ => None,
+        };
+        let mut out = Vec::with_capacity(items.len());
+        for (at, item) in items.iter().enumerate() {
+            self.pointer.push(at.to_string());
+            let decoded = self.value(item, inner, target);
+            out.push(decoded.unwrap_or_else(|| zero(inner)));
+            self.pointer.pop();
+        }
+        Value::Array(out)
+    }
+
+    fn map(&mut self, entries: &Map<String, Value>, inner: &Type, target: Option<&'t Type>) -> Value {
+        let mut out = Map::new();
+        for (key, item) in entries {
+            let target = self.target_of_key(target, key);
+            self.pointer.push(key.clone());
+            let decoded = self.value(item, inner, target);
+            out.insert(key.clone(), decoded.unwrap_or_else(|| zero(inner)));
+            self.pointer.pop();
+        }
+        Value::Object(out)
+    }
+
+    fn fields_of(&mut self, entries: &Map<String, Value>, entry: &'t Struct, target: Option<&'t Type>) -> Value {
+        let (outer, depth) = (self.outer, self.fields.len());
+        let mut out = Map::new();
+        for (key, item) in entries {
+            let Some((name, path)) = lookup(entry, key) else { continue };
+            let Some(kind) = self.enter(entry, path) else { continue };
+            if !self.pinned {
+                self.outer = Some(entry.name);
+            }
+            let target = self.target_of_key(target, key);
+            self.pointer.push(key.clone());
+            if let Some(decoded) = self.value(item, kind, target) {
+                merge(&mut out, name, decoded);
+            }
+            self.pointer.pop();
+            self.fields.truncate(depth);
+            self.outer = outer;
+        }
+        Value::Object(out)
+    }
+
+    /// Pushes the names on the way to a field, embedded structs included, and gives the field's type.
+    fn enter(&mut self, entry: &'t Struct, path: &[usize]) -> Option<&'t Type> {
+        let mut at = entry;
+        let mut kind = None;
+        for step in path {
+            let field = at.fields.get(*step)?;
+            self.fields.push(field.name);
+            kind = Some(&field.kind);
+            if let Type::Struct(inner) = field.kind {
+                at = self.table.at(inner)?;
+            }
+        }
+        kind
+    }
+
+    /// What the YAML reader takes the value under `key` for. It looks at the first step to a field only: below an embedded struct
+    /// it sees the struct itself, and so converts nothing there.
+    fn target_of_key(&self, target: Option<&'t Type>, key: &str) -> Option<&'t Type> {
+        match target? {
+            Type::Map(inner) => Some(&**inner),
+            Type::Struct(at) => {
+                let entry = self.table.at(*at)?;
+                let (_, path) = lookup(entry, key)?;
+                entry.fields.get(*path.first()?).map(|field| &field.kind)
+            }
+            _ => None,
+        }
+    }
+
+    fn integer(&mut self, number: &serde_json::Number, least: i64, most: i64, name: &str) -> Option<Value> {
+        let text = go_number::json(number);
+        match text.parse::<i64>() {
+            Ok(value) if (least..=most).contains(&value) => Some(Value::from(value)),
+            _ => self.mismatch(format!("number {text}"), name),
+        }
+    }
+
+    fn bytes(&mut self, text: &str) -> Option<Value> {
+        let config = GeneralPurposeConfig::new()
+            .with_decode_padding_mode(DecodePaddingMode::RequireCanonical)
+            .with_decode_allow_trailing_bits(true);
+        // Go's decoder passes over line ends.
+        let compact: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
+        match GeneralPurpose::new(&alphabet::STANDARD, config).decode(&compact) {
+            Ok(_) => Some(Value::String(text.to_string())),
+            Err(error) => {
+                let at = match error {
+                    base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => at,
+                    base64::DecodeError::InvalidLength(length) => length / 4 * 4,
+                    base64::DecodeError::InvalidPadding => compact.trim_end_matches('=').len(),
+                };
+                self.fail(format!("illegal base64 data at input byte {at}"))
+            }
+        }
+    }
+
+    fn custom(&mut self, value: &Value, custom: Custom) -> Option<Value> {
+        match (custom, value) {
+            (Custom::IntOrString, Value::String(_)) | (Custom::Any, _) => Some(value.clone()),
+            (Custom::IntOrString, Value::Number(number)) => {
+                self.integer(number, i64::from(i32::MIN), i64::from(i32::MAX), "int32")
+            }
+            (Custom::IntOrString, _) => self.mismatch(type_name(value).to_string(), "int32"),
+            (Custom::Quantity, _) => self.quantity(value),
+            (Custom::Time, Value::String(text)) => match super::time::check(text) {
+                Ok(()) => Some(value.clone()),
+                Err(message) => self.fail(message),
+            },
+            (Custom::OperatorVersion, Value::String(text)) => self.operator_version(text),
+            (Custom::Time | Custom::OperatorVersion, _) => self.mismatch(type_name(value).to_string(), "string"),
+            (Custom::SchemaOrBool(_), Value::Bool(_)) => Some(value.clone()),
+            (Custom::SchemaOrBool(at) | Custom::SchemaOrList(at) | Custom::SchemaOrNames(at), Value::Object(_)) => {
+                self.nested(value, &Type::Struct(at))
+            }
+            (Custom::SchemaOrBool(_), _) => self.fail("boolean or JSON schema expected".to_string()),
+            (Custom::SchemaOrList(at), Value::Array(_)) => self.nested(value, &Type::List(Box::new(Type::Struct(at)))),
+            (Custom::SchemaOrNames(_), Value::Array(_)) => self.nested(value, &Type::List(Box::new(Type::Text("string")))),
+            // These two decoders read past anything else without a word.
+            (Custom::SchemaOrList(_) | Custom::SchemaOrNames(_), _) => Some(Value::Object(Map::new())),
+        }
+    }
+
+    fn nested(&mut self, value: &Value, kind: &Type) -> Option<Value> {
+        let pinned = std::mem::replace(&mut self.pinned, true);
+        let decoded = self.value(value, kind, None);
+        self.pinned = pinned;
+        decoded
+    }
+
+    fn quantity(&mut self, value: &Value) -> Option<Value> {
+        let text = match value {
+            Value::String(text) => text.clone(),
+            Value::Number(number) => go_number::json(number),
+            other => other.to_string(),
+        };
+        match quantity::check(text.trim()) {
+            Ok(()) => Some(Value::String(text)),
+            Err(error) => self.fail(error.to_string()),
+        }
+    }
+
+    fn operator_version(&mut self, text: &str) -> Option<Value> {
+        match semver::Version::parse_tolerant(text) {
+            Ok(version) => Some(Value::String(version.to_string())),
+            Err(error) => self.fail(error.to_string()),
+        }
+    }
+
+    fn mismatch(&mut self, value: String, go_type: &str) -> Option<Value> {
+        let place = match self.outer {
+            Some(outer) => format!("struct field {outer}.{}", self.fields.join(".")),
+            None => "value".to_string(),
+        };
+        self.fail(format!("json: cannot unmarshal {value} into Go {place} of type {go_type}"))
+    }
+
+    fn fail(&mut self, message: String) -> Option<Value> {
+        if self.error.is_none() {
+            let pointer =
+                self.pointer.iter().map(|part| format!("/{}", part.replace('~', "~0").replace('/', "~1"))).collect::<String>();
+            self.error = Some(DecodeError { message, pointer });
+        }
+        None
+    }
+
+    fn go_name(&self, kind: &Type) -> String {
+        match kind {
+            Type::Text(name) => (*name).to_string(),
+            Type::Bool => "bool".to_string(),
+            Type::Int32 => "int32".to_string(),
+            Type::Int64 => "int64".to_string(),
+            Type::Float64 => "float64".to_string(),
+            Type::Bytes => "[]uint8".to_string(),
+            Type::List(inner) => format!("[]{}", self.go_name(inner)),
+            Type::Map(inner) => format!("map[string]{}", self.go_name(inner)),
+            Type::Pointer(inner) => format!("*{}", self.go_name(inner)),
+            Type::Struct(at) => self.table.at(*at).map_or_else(String::new, |entry| entry.go_name.to_string()),
+            Type::Custom(custom) => match custom {
+                Custom::Any => "json.RawMessage".to_string(),
+                Custom::IntOrString => "intstr.IntOrString".to_string(),
+                Custom::Quantity => "resource.Quantity".to_string(),
+                Custom::Time => "v1.Time".to_string(),
+                Custom::OperatorVersion => "version.OperatorVersion".to_string(),
+                Custom::SchemaOrBool(_) => "v1.JSONSchemaPropsOrBool".to_string(),
+                Custom::SchemaOrList(_) => "v1.JSONSchemaPropsOrArray".to_string(),
+                Custom::SchemaOrNames(_) => "v1.JSONSchemaPropsOrStringArray".to_string(),
+            },
+        }
+    }
+}
+
+/// The field that a key means: the exact name first, then any other case.
+fn lookup<'s>(entry: &'s Struct, key: &str) -> Option<(&'static str, &'s [usize])> {
+    if let Some((name, path)) = entry.by_name.get_key_value(key) {
+        return Some((name, path));
+    }
+    let mut folded: Vec<_> = entry.by_name.iter().filter(|(name, _)| name.eq_ignore_ascii_case(key)).collect();
+    folded.sort();
+    folded.first().map(|(name, path)| (**name, path.as_slice()))
+}
+
+/// Two spellings of one key fill the same field: maps are merged, anything else is replaced by the later.
+fn merge(out: &mut Map<String, Value>, name: &str, decoded: Value) {
+    match (out.get_mut(name), decoded) {
+        (Some(Value::Object(known)), Value::Object(more)) => known.extend(more),
+        (_, decoded) => {
+            out.insert(name.to_string(), decoded);
+        }
+    }
+}
+
+fn through_pointers(kind: &Type) -> &Type {
+    through_pointers_counted(kind).0
+}
+
+fn through_pointers_counted(mut kind: &Type) -> (&Type, bool) {
+    let mut pointer = false;
+    while let Type::Pointer(inner) = kind {
+        kind = inner;
+        pointer = true;
+    }
+    (kind, pointer)
+}
+
+fn scalar_as_text(value: &Value) -> String {
+    match value {
+        Value::Number(number) if number.is_f64() => number.as_f64().map_or_else(String::new, go_number::general_32),
+        other => other.to_string(),
+    }
+}
+
+/// The Go zero value of a type, for a null inside a list or a map.
+fn zero(kind: &Type) -> Value {
+    match kind {
+        Type::Text(_) => Value::String(String::new()),
+        Type::Bool => Value::Bool(false),
+        Type::Int32 | Type::Int64 | Type::Float64 => Value::from(0),
+        Type::Struct(_) => Value::Object(Map::new()),
+        _ => Value::Null,
+    }
+}

@@ -1,0 +1,276 @@
+//! The table of Go types that the reference tools decode manifests into.
+//!
+//! Which fields a ClusterServiceVersion or a CustomResourceDefinition has, of which type, and in which order, decides what those
+//! tools accept and what they say when they refuse. `structs.txt` holds that table; `dev/go-types` prints it from the Go
+//! packages (operator-framework/api v0.34.0, Kubernetes 0.33.9).
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// How a Go type reads JSON.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Type {
+    /// A string type; the text is the type's Go name.
+    Text(&'static str),
+    /// `bool`.
+    Bool,
+    /// `int32`.
+    Int32,
+    /// `int64`.
+    Int64,
+    /// `float64`.
+    Float64,
+    /// `[]byte`, base64 in JSON.
+    Bytes,
+    /// A slice.
+    List(Box<Type>),
+    /// A map with string keys.
+    Map(Box<Type>),
+    /// A pointer.
+    Pointer(Box<Type>),
+    /// A struct: index into [`Structs`].
+    Struct(usize),
+    /// A type with a JSON decoder of its own.
+    Custom(Custom),
+}
+
+/// Types with a JSON decoder of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Custom {
+    /// Any JSON value, kept as it is (`json.RawMessage`, `JSON`, `FieldsV1`).
+    Any,
+    /// `intstr.IntOrString`.
+    IntOrString,
+    /// `resource.Quantity`.
+    Quantity,
+    /// `metav1.Time`.
+    Time,
+    /// `spec.version` of a ClusterServiceVersion.
+    OperatorVersion,
+    /// `JSONSchemaPropsOrBool` over the given schema struct.
+    SchemaOrBool(usize),
+    /// `JSONSchemaPropsOrArray`.
+    SchemaOrList(usize),
+    /// `JSONSchemaPropsOrStringArray`.
+    SchemaOrNames(usize),
+}
+
+/// One field of a struct.
+#[derive(Debug, Clone)]
+pub struct Field {
+    /// The JSON name, or the Go name of an embedded struct.
+    pub name: &'static str,
+    /// True for an embedded struct, whose fields belong to the struct around it.
+    pub embedded: bool,
+    /// The field's type.
+    pub kind: Type,
+}
+
+/// One struct type.
+#[derive(Debug, Clone)]
+pub struct Struct {
+    /// The bare type name, as error texts give it before a field path.
+    pub name: &'static str,
+    /// The type name with its package, as error texts give it after `of type`.
+    pub go_name: &'static str,
+    /// The fields in source order.
+    pub fields: Vec<Field>,
+    /// JSON name to the fields that lead there: embedded structs, then the field.
+    pub by_name: HashMap<&'static str, Vec<usize>>,
+}
+
+/// All structs.
+#[derive(Debug)]
+pub struct Structs {
+    structs: Vec<Struct>,
+    /// `Type::Struct` of each struct, so that a type can be lent out.
+    types: Vec<Type>,
+    index: HashMap<&'static str, usize>,
+}
+
+/// Structs of bundle metadata, which are small enough to be written here.
+const METADATA: &str = "\
+AnnotationMetadata bundle.AnnotationMetadata
+ annotations {}string
+AnnotationsFile manifests.AnnotationsFile
+ annotations ManifestsAnnotations
+ManifestsAnnotations manifests.Annotations
+ operators.operatorframework.io.bundle.package.v1 string
+ operators.operatorframework.io.bundle.channels.v1 string
+ operators.operatorframework.io.bundle.channel.default.v1 string
+DependenciesFile registry.DependenciesFile
+ dependencies []Dependency
+Dependency registry.Dependency
+ type string
+ value !RawMessage
+GVKDependency registry.GVKDependency
+ group string
+ kind string
+ version string
+PackageDependency registry.PackageDependency
+ packageName string
+ version string
+LabelDependency registry.LabelDependency
+ label string
+CelConstraint registry.CelConstraint
+ cel *Cel
+Cel registry.Cel
+ rule string
+PackageProperty property.Property
+ type string
+ value string
+CategoriesFile struct
+ categories []string
+";
+
+static STRUCTS: LazyLock<Structs> = LazyLock::new(|| Structs::parse(&[include_str!("structs.txt"), METADATA]));
+
+/// The table.
+pub fn structs() -> &'static Structs {
+    &STRUCTS
+}
+
+impl Structs {
+    /// The struct type with a table name, for example `ClusterServiceVersion` or `v1beta1.CustomResourceDefinition`.
+    pub fn get(&self, key: &str) -> Option<&Type> {
+        self.index.get(key).and_then(|&index| self.types.get(index))
+    }
+
+    /// A struct by its index.
+    pub fn at(&self, index: usize) -> Option<&Struct> {
+        self.structs.get(index)
+    }
+
+    /// The type of the field with an exact JSON name.
+    pub fn field<'t>(&'t self, entry: &'t Struct, name: &str) -> Option<&'t Type> {
+        let mut at = entry;
+        let mut kind = None;
+        for step in entry.by_name.get(name)? {
+            let field = at.fields.get(*step)?;
+            kind = Some(&field.kind);
+            if let Type::Struct(inner) = field.kind {
+                at = self.at(inner)?;
+            }
+        }
+        kind
+    }
+
+    fn parse(tables: &[&'static str]) -> Self {
+        let lines = || tables.iter().flat_map(|table| table.lines());
+        let heads: Vec<(&'static str, &'static str)> =
+            lines().filter(|line| !line.starts_with(' ')).filter_map(|line| line.split_once(' ')).collect();
+        let index: HashMap<_, _> = heads.iter().enumerate().map(|(at, (key, _))| (*key, at)).collect();
+        let mut structs: Vec<Struct> = Vec::with_capacity(heads.len());
+        for line in lines() {
+            if let Some(field) = line.strip_prefix(' ') {
+                let (name, kind) = field.split_once(' ').unwrap_or((field, ""));
+                if let Some(last) = structs.last_mut() {
+                    let (name, embedded) = name.strip_prefix('<').map_or((name, false), |name| (name, true));
+                    last.fields.push(Field { name, embedded, kind: parse_type(kind, &index) });
+                }
+            } else if let Some((key, go_name)) = line.split_once(' ') {
+                let name = key.rsplit('.').next().unwrap_or(key);
+                structs.push(Struct { name, go_name, fields: Vec::new(), by_name: HashMap::new() });
+            }
+        }
+        let types = (0..structs.len()).map(Type::Struct).collect();
+        let mut table = Self { structs, types, index };
+        for at in 0..table.structs.len() {
+            let mut names = HashMap::new();
+            table.collect_names(at, &mut Vec::new(), &mut names);
+            if let Some(entry) = table.structs.get_mut(at) {
+                entry.by_name = names;
+            }
+        }
+        table
+    }
+
+    /// Field names as encoding/json sees them: those of embedded structs belong to the outer struct, the outer ones win.
+    fn collect_names(&self, at: usize, path: &mut Vec<usize>, names: &mut HashMap<&'static str, Vec<usize>>) {
+        let Some(entry) = self.structs.get(at) else { return };
+        for (position, field) in entry.fields.iter().enumerate() {
+            path.push(position);
+            match (&field.kind, field.embedded) {
+                (Type::Struct(inner), true) => self.collect_names(*inner, path, names),
+                _ => {
+                    let shorter = names.get(field.name).is_none_or(|known| known.len() > path.len());
+                    if shorter {
+                        names.insert(field.name, path.clone());
+                    }
+                }
+            }
+            path.pop();
+        }
+    }
+}
+
+fn parse_type(text: &'static str, index: &HashMap<&'static str, usize>) -> Type {
+    let inner = |rest: &'static str| Box::new(parse_type(rest, index));
+    if let Some(rest) = text.strip_prefix('*') {
+        return Type::Pointer(inner(rest));
+    }
+    if let Some(rest) = text.strip_prefix("[]") {
+        return Type::List(inner(rest));
+    }
+    if let Some(rest) = text.strip_prefix("{}") {
+        return Type::Map(inner(rest));
+    }
+    if let Some(custom) = text.strip_prefix('!') {
+        return Type::Custom(parse_custom(custom, index));
+    }
+    match text {
+        "string" => Type::Text("string"),
+        "bool" => Type::Bool,
+        "int32" => Type::Int32,
+        "int64" => Type::Int64,
+        "float64" => Type::Float64,
+        "bytes" => Type::Bytes,
+        _ => match (text.strip_prefix("string:"), index.get(text)) {
+            (Some(go_name), _) => Type::Text(go_name),
+            (None, Some(&at)) => Type::Struct(at),
+            (None, None) => Type::Custom(Custom::Any),
+        },
+    }
+}
+
+fn parse_custom(name: &'static str, index: &HashMap<&'static str, usize>) -> Custom {
+    let (package, bare) = name.split_once('.').unwrap_or(("", name));
+    let schema = || match package {
+        "v1beta1" => index.get("v1beta1.JSONSchemaProps"),
+        _ => index.get("v1.JSONSchemaProps"),
+    };
+    match (bare, schema()) {
+        ("IntOrString", _) => Custom::IntOrString,
+        ("Quantity", _) => Custom::Quantity,
+        ("Time", _) => Custom::Time,
+        ("OperatorVersion", _) => Custom::OperatorVersion,
+        ("JSONSchemaPropsOrBool", Some(&at)) => Custom::SchemaOrBool(at),
+        ("JSONSchemaPropsOrArray", Some(&at)) => Custom::SchemaOrList(at),
+        ("JSONSchemaPropsOrStringArray", Some(&at)) => Custom::SchemaOrNames(at),
+        _ => Custom::Any,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_in_the_table_is_known() {
+        let known = ["RawMessage", "FieldsV1", "v1.JSON", "v1beta1.JSON"];
+        for line in include_str!("structs.txt").lines().chain(METADATA.lines()) {
+            let Some((_, kind)) = line.strip_prefix(' ').and_then(|field| field.split_once(' ')) else { continue };
+            let bare = kind.trim_start_matches(['*', '[', ']', '{', '}']);
+            let any = parse_type(bare, &structs().index) == Type::Custom(Custom::Any);
+            assert!(!any || known.contains(&bare.trim_start_matches('!')), "unknown type in: {line}");
+        }
+    }
+
+    #[test]
+    fn names_of_embedded_structs_belong_to_the_outer_struct() {
+        let Some(&Type::Struct(at)) = structs().get("ClusterServiceVersion") else { panic!("no ClusterServiceVersion") };
+        let entry = structs().at(at).expect("struct");
+        assert_eq!(entry.by_name.get("kind").map(Vec::len), Some(2));
+        assert_eq!(entry.by_name.get("spec").map(Vec::len), Some(1));
+    }
+}
