@@ -9,10 +9,8 @@ use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde_json::{Map, Value};
 
-use super::go_number;
-use super::quantity;
 use super::structs::{Custom, Struct, Structs, Type, structs};
-use crate::object::semver;
+use super::{go_number, operator_version, quantity};
 
 /// Why a value does not fit its type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -264,9 +262,9 @@ impl<'t> Decoder<'t> {
     }
 
     fn operator_version(&mut self, text: &str) -> Option<Value> {
-        match semver::Version::parse_tolerant(text) {
-            Ok(version) => Some(Value::String(version.to_string())),
-            Err(error) => self.fail(error.to_string()),
+        match operator_version::normalize(text) {
+            Ok(version) => Some(Value::String(version)),
+            Err(reason) => self.fail(reason),
         }
     }
 

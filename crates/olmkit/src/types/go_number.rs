@@ -13,7 +13,8 @@ pub fn json(number: &Number) -> String {
 fn json_float(value: f64) -> String {
     let size = value.abs();
     if size != 0.0 && !(1e-6..1e21).contains(&size) {
-        let (digits, exponent) = scientific(&format!("{value:e}"));
+        let text = format!("{value:e}");
+        let (digits, exponent) = scientific(&text);
         return format!("{digits}e{}{}", if exponent < 0 { '-' } else { '+' }, exponent.abs());
     }
     format!("{value}")

@@ -4,6 +4,7 @@ pub mod decode;
 pub mod go_json;
 pub mod go_number;
 pub mod go_text;
+pub mod operator_version;
 pub mod quantity;
 pub mod structs;
 pub mod time;

@@ -241,8 +241,3 @@ impl Directory<'_> {
 
 const SUB_DIRECTORY_HINT: &str = "OLM reads the files of this directory only: move the files up, or out of the bundle";
 const HIDDEN_HINT: &str = "remove the file, or keep it out of the bundle with .gitignore or .dockerignore";
-
-/// The typed value of an object, or null.
-pub(crate) fn typed_or_null(object: &Object) -> &Value {
-    object.typed.as_ref().unwrap_or(&Value::Null)
-}
