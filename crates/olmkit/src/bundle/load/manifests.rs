@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
-use serde_json::Value;
 
 use super::manifest::Manifest;
 use super::tree::{Entry, Tree};
