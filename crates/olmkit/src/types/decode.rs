@@ -30,7 +30,9 @@ pub struct DecodeError {
 /// The first misfit, in the order Go meets them.
 pub fn decode(value: &Value, key: &str, from_yaml: bool) -> Result<Value, DecodeError> {
     let table = structs();
-    let Some(kind) = table.get(key) else { return Ok(value.clone()) };
+    let Some(kind) = table.get(key) else {
+        return Ok(value.clone());
+    };
     let mut decoder = Decoder::new(table);
     let decoded = decoder.value(value, kind, from_yaml.then_some(kind));
     match decoder.error {
@@ -66,7 +68,14 @@ struct Decoder<'t> {
 
 impl<'t> Decoder<'t> {
     fn new(table: &'t Structs) -> Self {
-        Self { table, error: None, outer: None, pinned: false, fields: Vec::new(), pointer: Vec::new() }
+        Self {
+            table,
+            error: None,
+            outer: None,
+            pinned: false,
+            fields: Vec::new(),
+            pointer: Vec::new(),
+        }
     }
 
     /// `target` is the type that the YAML reader believes it reads for; it decides whether a scalar becomes a string.
@@ -87,7 +96,9 @@ impl<'t> Decoder<'t> {
     fn null(&mut self, kind: &Type, pointer: bool) -> Option<Value> {
         match kind {
             Type::Custom(Custom::OperatorVersion) if !pointer => self.operator_version(""),
-            Type::Custom(Custom::SchemaOrBool(_)) if !pointer => self.fail("boolean or JSON schema expected".to_string()),
+            Type::Custom(Custom::SchemaOrBool(_)) if !pointer => {
+                self.fail("boolean or JSON schema expected".to_string())
+            }
             Type::Custom(Custom::Any) if !pointer => Some(Value::Null),
             _ => None,
         }
@@ -96,7 +107,9 @@ impl<'t> Decoder<'t> {
     fn typed(&mut self, value: &Value, kind: &Type, target: Option<&'t Type>) -> Option<Value> {
         match (kind, value) {
             (Type::Text(_), Value::String(_)) | (Type::Bool, Value::Bool(_)) => Some(value.clone()),
-            (Type::Int32, Value::Number(number)) => self.integer(number, i64::from(i32::MIN), i64::from(i32::MAX), "int32"),
+            (Type::Int32, Value::Number(number)) => {
+                self.integer(number, i64::from(i32::MIN), i64::from(i32::MAX), "int32")
+            }
             (Type::Int64, Value::Number(number)) => self.integer(number, i64::MIN, i64::MAX, "int64"),
             (Type::Float64, Value::Number(_)) => Some(value.clone()),
             (Type::Bytes, Value::String(text)) => self.bytes(text),
@@ -143,7 +156,9 @@ impl<'t> Decoder<'t> {
         let (outer, depth) = (self.outer, self.fields.len());
         let mut out = Map::new();
         for (key, item) in entries {
-            let Some((name, path)) = lookup(entry, key) else { continue };
+            let Some((name, path)) = lookup(entry, key) else {
+                continue;
+            };
             let Some(kind) = self.enter(entry, path) else { continue };
             if !self.pinned {
                 self.outer = Some(entry.name);
@@ -236,7 +251,9 @@ impl<'t> Decoder<'t> {
             }
             (Custom::SchemaOrBool(_), _) => self.fail("boolean or JSON schema expected".to_string()),
             (Custom::SchemaOrList(at), Value::Array(_)) => self.nested(value, &Type::List(Box::new(Type::Struct(at)))),
-            (Custom::SchemaOrNames(_), Value::Array(_)) => self.nested(value, &Type::List(Box::new(Type::Text("string")))),
+            (Custom::SchemaOrNames(_), Value::Array(_)) => {
+                self.nested(value, &Type::List(Box::new(Type::Text("string"))))
+            }
             // These two decoders read past anything else without a word.
             (Custom::SchemaOrList(_) | Custom::SchemaOrNames(_), _) => Some(Value::Object(Map::new())),
         }
@@ -273,13 +290,18 @@ impl<'t> Decoder<'t> {
             Some(outer) => format!("struct field {outer}.{}", self.fields.join(".")),
             None => "value".to_string(),
         };
-        self.fail(format!("json: cannot unmarshal {value} into Go {place} of type {go_type}"))
+        self.fail(format!(
+            "json: cannot unmarshal {value} into Go {place} of type {go_type}"
+        ))
     }
 
     fn fail(&mut self, message: String) -> Option<Value> {
         if self.error.is_none() {
-            let pointer =
-                self.pointer.iter().map(|part| format!("/{}", part.replace('~', "~0").replace('/', "~1"))).collect::<String>();
+            let pointer = self
+                .pointer
+                .iter()
+                .map(|part| format!("/{}", part.replace('~', "~0").replace('/', "~1")))
+                .collect::<String>();
             self.error = Some(DecodeError { message, pointer });
         }
         None
@@ -296,7 +318,10 @@ impl<'t> Decoder<'t> {
             Type::List(inner) => format!("[]{}", self.go_name(inner)),
             Type::Map(inner) => format!("map[string]{}", self.go_name(inner)),
             Type::Pointer(inner) => format!("*{}", self.go_name(inner)),
-            Type::Struct(at) => self.table.at(*at).map_or_else(String::new, |entry| entry.go_name.to_string()),
+            Type::Struct(at) => self
+                .table
+                .at(*at)
+                .map_or_else(String::new, |entry| entry.go_name.to_string()),
             Type::Custom(custom) => match custom {
                 Custom::Any => "json.RawMessage".to_string(),
                 Custom::IntOrString => "intstr.IntOrString".to_string(),
@@ -316,7 +341,11 @@ fn lookup<'s>(entry: &'s Struct, key: &str) -> Option<(&'static str, &'s [usize]
     if let Some((name, path)) = entry.by_name.get_key_value(key) {
         return Some((name, path));
     }
-    let mut folded: Vec<_> = entry.by_name.iter().filter(|(name, _)| name.eq_ignore_ascii_case(key)).collect();
+    let mut folded: Vec<_> = entry
+        .by_name
+        .iter()
+        .filter(|(name, _)| name.eq_ignore_ascii_case(key))
+        .collect();
     folded.sort();
     folded.first().map(|(name, path)| (**name, path.as_slice()))
 }

@@ -79,6 +79,9 @@ mod tests {
     #[test]
     fn json_is_spelled_as_go_spells_it() {
         let value = serde_json::json!({"b": [1.0, null, true], "a": "<x>\u{7f}\u{1}é"});
-        assert_eq!(compact(&value), "{\"a\":\"\\u003cx\\u003e\u{7f}\\u0001é\",\"b\":[1,null,true]}");
+        assert_eq!(
+            compact(&value),
+            "{\"a\":\"\\u003cx\\u003e\u{7f}\\u0001é\",\"b\":[1,null,true]}"
+        );
     }
 }

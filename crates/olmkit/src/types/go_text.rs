@@ -8,7 +8,9 @@ use super::go_number;
 
 /// A string as `%q` prints it.
 pub fn quote(text: &str) -> String {
-    quote_where(text, |c| c.is_ascii_graphic() || c == ' ' || (!c.is_ascii() && is_printable(c)))
+    quote_where(text, |c| {
+        c.is_ascii_graphic() || c == ' ' || (!c.is_ascii() && is_printable(c))
+    })
 }
 
 /// A string as `%+q` prints it: everything beyond ASCII escaped.

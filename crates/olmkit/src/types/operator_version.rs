@@ -24,13 +24,23 @@ fn without_leading_zeros(part: &str) -> String {
         return part.to_string();
     }
     let rest = part.trim_start_matches('0');
-    if rest.starts_with(|c: char| c.is_ascii_digit()) { rest.to_string() } else { format!("0{rest}") }
+    if rest.starts_with(|c: char| c.is_ascii_digit()) {
+        rest.to_string()
+    } else {
+        format!("0{rest}")
+    }
 }
 
 fn check(parts: &[String]) -> Result<(), String> {
-    let [major, minor, rest] = parts else { return Err("No Major.Minor.Patch elements found".to_string()) };
-    let (rest, build) = rest.split_once('+').map_or((rest.as_str(), None), |(rest, build)| (rest, Some(build)));
-    let (patch, prerelease) = rest.split_once('-').map_or((rest, None), |(patch, pre)| (patch, Some(pre)));
+    let [major, minor, rest] = parts else {
+        return Err("No Major.Minor.Patch elements found".to_string());
+    };
+    let (rest, build) = rest
+        .split_once('+')
+        .map_or((rest.as_str(), None), |(rest, build)| (rest, Some(build)));
+    let (patch, prerelease) = rest
+        .split_once('-')
+        .map_or((rest, None), |(patch, pre)| (patch, Some(pre)));
     number("major", "Major", major)?;
     number("minor", "Minor", minor)?;
     number("patch", "Patch", patch)?;
@@ -38,7 +48,10 @@ fn check(parts: &[String]) -> Result<(), String> {
         identifier(id, "Prerelease is empty", "prerelease")?;
         if id.bytes().all(|byte| byte.is_ascii_digit()) {
             if id.len() > 1 && id.starts_with('0') {
-                return Err(format!("Numeric PreRelease version must not contain leading zeroes {}", quote(id)));
+                return Err(format!(
+                    "Numeric PreRelease version must not contain leading zeroes {}",
+                    quote(id)
+                ));
             }
             unsigned(id)?;
         }
@@ -54,14 +67,23 @@ fn number(word: &str, capital: &str, text: &str) -> Result<(), String> {
         return Err(format!("Invalid character(s) found in {word} number {}", quote(text)));
     }
     if text.len() > 1 && text.starts_with('0') {
-        return Err(format!("{capital} number must not contain leading zeroes {}", quote(text)));
+        return Err(format!(
+            "{capital} number must not contain leading zeroes {}",
+            quote(text)
+        ));
     }
     unsigned(text)
 }
 
 fn unsigned(text: &str) -> Result<(), String> {
-    let reason = if text.is_empty() { "invalid syntax" } else { "value out of range" };
-    text.parse::<u64>().map(|_| ()).map_err(|_| format!("strconv.ParseUint: parsing {}: {reason}", quote(text)))
+    let reason = if text.is_empty() {
+        "invalid syntax"
+    } else {
+        "value out of range"
+    };
+    text.parse::<u64>()
+        .map(|_| ())
+        .map_err(|_| format!("strconv.ParseUint: parsing {}: {reason}", quote(text)))
 }
 
 fn identifier(id: &str, when_empty: &str, word: &str) -> Result<(), String> {
@@ -80,7 +102,12 @@ mod tests {
 
     #[test]
     fn versions_are_completed_or_refused_as_the_go_library_does() {
-        for (text, full) in [("v1.2", "1.2.0"), (" 01.002.3 ", "1.2.3"), ("1.2.3-rc.1+b", "1.2.3-rc.1+b"), ("0", "0.0.0")] {
+        for (text, full) in [
+            ("v1.2", "1.2.0"),
+            (" 01.002.3 ", "1.2.3"),
+            ("1.2.3-rc.1+b", "1.2.3-rc.1+b"),
+            ("0", "0.0.0"),
+        ] {
             assert_eq!(normalize(text).as_deref(), Ok(full), "{text}");
         }
         let refused = [
@@ -88,7 +115,10 @@ mod tests {
             ("0abc", "Invalid character(s) found in major number \"0abc\""),
             ("1.2-rc1", "Short version cannot contain PreRelease/Build meta data"),
             ("1.2.3-", "Prerelease is empty"),
-            ("1.2.3-01", "Numeric PreRelease version must not contain leading zeroes \"01\""),
+            (
+                "1.2.3-01",
+                "Numeric PreRelease version must not contain leading zeroes \"01\"",
+            ),
         ];
         for (text, reason) in refused {
             assert_eq!(normalize(text), Err(reason.to_string()), "{text}");

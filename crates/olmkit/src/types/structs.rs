@@ -157,8 +157,10 @@ impl Structs {
 
     fn parse(tables: &[&'static str]) -> Self {
         let lines = || tables.iter().flat_map(|table| table.lines());
-        let heads: Vec<(&'static str, &'static str)> =
-            lines().filter(|line| !line.starts_with(' ')).filter_map(|line| line.split_once(' ')).collect();
+        let heads: Vec<(&'static str, &'static str)> = lines()
+            .filter(|line| !line.starts_with(' '))
+            .filter_map(|line| line.split_once(' '))
+            .collect();
         let index: HashMap<_, _> = heads.iter().enumerate().map(|(at, (key, _))| (*key, at)).collect();
         let mut structs: Vec<Struct> = Vec::with_capacity(heads.len());
         for line in lines() {
@@ -166,11 +168,20 @@ impl Structs {
                 let (name, kind) = field.split_once(' ').unwrap_or((field, ""));
                 if let Some(last) = structs.last_mut() {
                     let (name, embedded) = name.strip_prefix('<').map_or((name, false), |name| (name, true));
-                    last.fields.push(Field { name, embedded, kind: parse_type(kind, &index) });
+                    last.fields.push(Field {
+                        name,
+                        embedded,
+                        kind: parse_type(kind, &index),
+                    });
                 }
             } else if let Some((key, go_name)) = line.split_once(' ') {
                 let name = key.rsplit('.').next().unwrap_or(key);
-                structs.push(Struct { name, go_name, fields: Vec::new(), by_name: HashMap::new() });
+                structs.push(Struct {
+                    name,
+                    go_name,
+                    fields: Vec::new(),
+                    by_name: HashMap::new(),
+                });
             }
         }
         let types = (0..structs.len()).map(Type::Struct).collect();
@@ -259,16 +270,23 @@ mod tests {
     fn every_type_in_the_table_is_known() {
         let known = ["RawMessage", "FieldsV1", "v1.JSON", "v1beta1.JSON"];
         for line in include_str!("structs.txt").lines().chain(METADATA.lines()) {
-            let Some((_, kind)) = line.strip_prefix(' ').and_then(|field| field.split_once(' ')) else { continue };
+            let Some((_, kind)) = line.strip_prefix(' ').and_then(|field| field.split_once(' ')) else {
+                continue;
+            };
             let bare = kind.trim_start_matches(['*', '[', ']', '{', '}']);
             let any = parse_type(bare, &structs().index) == Type::Custom(Custom::Any);
-            assert!(!any || known.contains(&bare.trim_start_matches('!')), "unknown type in: {line}");
+            assert!(
+                !any || known.contains(&bare.trim_start_matches('!')),
+                "unknown type in: {line}"
+            );
         }
     }
 
     #[test]
     fn names_of_embedded_structs_belong_to_the_outer_struct() {
-        let Some(&Type::Struct(at)) = structs().get("ClusterServiceVersion") else { panic!("no ClusterServiceVersion") };
+        let Some(&Type::Struct(at)) = structs().get("ClusterServiceVersion") else {
+            panic!("no ClusterServiceVersion")
+        };
         let entry = structs().at(at).expect("struct");
         assert_eq!(entry.by_name.get("kind").map(Vec::len), Some(2));
         assert_eq!(entry.by_name.get("spec").map(Vec::len), Some(1));

@@ -9,6 +9,8 @@ pub fn check(text: &str) -> Result<(), String> {
     let shape = text.as_bytes().get(10) == Some(&b'T') && !text.ends_with('z');
     match text.parse::<jiff::Timestamp>() {
         Ok(_) if shape => Ok(()),
-        _ => Err(format!("parsing time {text:?} as \"2006-01-02T15:04:05Z07:00\": it is no RFC 3339 timestamp")),
+        _ => Err(format!(
+            "parsing time {text:?} as \"2006-01-02T15:04:05Z07:00\": it is no RFC 3339 timestamp"
+        )),
     }
 }

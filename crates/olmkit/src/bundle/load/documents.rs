@@ -41,17 +41,35 @@ pub struct Documents {
 /// # Errors
 /// For an empty file, and for text behind a separator.
 pub fn split(bytes: &[u8]) -> Result<Documents, DocumentError> {
-    let mut reader = LineReader { bytes, read: 0, consumed: 0, line: 0 };
+    let mut reader = LineReader {
+        bytes,
+        read: 0,
+        consumed: 0,
+        line: 0,
+    };
     let first = read_document(&mut reader)?;
     let rest = reader.bytes.get(reader.consumed..reader.read).unwrap_or_default();
     if reader.consumed == bytes.len() {
-        return Ok(Documents { first, typed: None, second_line: None });
+        return Ok(Documents {
+            first,
+            typed: None,
+            second_line: None,
+        });
     }
     let second_line = Some(reader.line);
     let again: Vec<u8> = rest.iter().chain(bytes).copied().collect();
-    let mut reader = LineReader { bytes: &again, read: again.len(), consumed: 0, line: 0 };
+    let mut reader = LineReader {
+        bytes: &again,
+        read: again.len(),
+        consumed: 0,
+        line: 0,
+    };
     let typed = read_document(&mut reader)?;
-    Ok(Documents { first, typed: Some(typed), second_line })
+    Ok(Documents {
+        first,
+        typed: Some(typed),
+        second_line,
+    })
 }
 
 /// Reads up to the next separator; one at the very start belongs to the document.
@@ -59,12 +77,19 @@ fn read_document(reader: &mut LineReader<'_>) -> Result<Vec<u8>, DocumentError> 
     let mut document = Vec::new();
     loop {
         let Some((line, terminated)) = reader.line() else {
-            return if document.is_empty() { Err(DocumentError::Empty) } else { Ok(document) };
+            return if document.is_empty() {
+                Err(DocumentError::Empty)
+            } else {
+                Ok(document)
+            };
         };
         if let Some(after) = line.strip_prefix(SEPARATOR) {
             let text = String::from_utf8_lossy(after).trim().to_string();
             if !text.is_empty() && !text.starts_with('#') {
-                return Err(DocumentError::Separator { text, line: reader.line });
+                return Err(DocumentError::Separator {
+                    text,
+                    line: reader.line,
+                });
             }
             if !document.is_empty() {
                 return Ok(document);
@@ -147,7 +172,13 @@ mod tests {
     fn text_behind_a_separator_is_refused() {
         assert_eq!(split(b""), Err(DocumentError::Empty));
         let error = split(b"a: |\n-----BEGIN\n").expect_err("separator");
-        assert_eq!(error, DocumentError::Separator { text: "--BEGIN".to_string(), line: 2 });
+        assert_eq!(
+            error,
+            DocumentError::Separator {
+                text: "--BEGIN".to_string(),
+                line: 2
+            }
+        );
         assert_eq!(text(&split(b"---\n---\na: 1\n").expect("documents").first), "---\n");
     }
 }

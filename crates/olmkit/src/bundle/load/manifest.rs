@@ -23,10 +23,15 @@ impl Manifest {
         let object = read_object(path, bytes).map_err(|problem| problem.at_file(path));
         let json_kind = match &object {
             Ok(_) => None,
-            Err(_) => first_json_value(bytes)
-                .and_then(|value| value.get("kind").and_then(Value::as_str).map(str::to_string)),
+            Err(_) => {
+                first_json_value(bytes).and_then(|value| value.get("kind").and_then(Value::as_str).map(str::to_string))
+            }
         };
-        Self { path: path.to_string(), object, json_kind }
+        Self {
+            path: path.to_string(),
+            object,
+            json_kind,
+        }
     }
 
     /// The kind that decides whether this file is taken for a ClusterServiceVersion.
@@ -45,7 +50,10 @@ fn read_object(path: &str, bytes: &[u8]) -> Result<Object, Box<Problem>> {
             DocumentError::Empty => None,
         };
         let mut problem = Problem::new("LOAD-5", error.to_string());
-        problem.position = line.map(|line| yaml::Position { line: u32::try_from(line).unwrap_or(u32::MAX), column: 1 });
+        problem.position = line.map(|line| yaml::Position {
+            line: u32::try_from(line).unwrap_or(u32::MAX),
+            column: 1,
+        });
         problem.hint("the file needs a Kubernetes object; only a comment may follow `---` on its line")
     })?;
     let (node, value) = parse(&documents.first)?;
@@ -81,14 +89,22 @@ fn conversion_text(error: &yaml::Error) -> String {
 
 /// The generic reading wants a map with a kind; a document without anything in it passes.
 fn check_kind(value: &Value) -> Result<(), Box<Problem>> {
-    let refuse = |text: String| Problem::new("LOAD-5", format!("error unmarshaling JSON: while decoding JSON: {text}"));
+    let refuse = |text: String| {
+        Problem::new(
+            "LOAD-5",
+            format!("error unmarshaling JSON: while decoding JSON: {text}"),
+        )
+    };
     match value {
         Value::Null => Ok(()),
         Value::Object(_) => {
             let api_version = value.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
             let kind = value.get("kind").and_then(Value::as_str).unwrap_or_default();
             if kind.is_empty() || api_version.matches('/').count() > 1 {
-                let problem = refuse(format!("Object 'Kind' is missing in '{}'", crate::types::go_json::compact(value)));
+                let problem = refuse(format!(
+                    "Object 'Kind' is missing in '{}'",
+                    crate::types::go_json::compact(value)
+                ));
                 return Err(problem.hint(
                     "every file in the manifests directory must be a Kubernetes object with `apiVersion: group/version` and a `kind`; \
                      move other files elsewhere",
@@ -98,7 +114,9 @@ fn check_kind(value: &Value) -> Result<(), Box<Problem>> {
         }
         other => {
             let kind = crate::types::decode::type_name(other);
-            Err(refuse(format!("json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}")))
+            Err(refuse(format!(
+                "json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
+            )))
         }
     }
 }
@@ -109,5 +127,8 @@ fn first_json_value(bytes: &[u8]) -> Option<Value> {
     if bytes.get(start) != Some(&b'{') {
         return None;
     }
-    serde_json::Deserializer::from_slice(bytes).into_iter::<Value>().next()?.ok()
+    serde_json::Deserializer::from_slice(bytes)
+        .into_iter::<Value>()
+        .next()?
+        .ok()
 }

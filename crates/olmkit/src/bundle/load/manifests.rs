@@ -30,9 +30,15 @@ pub(super) fn read_files(tree: &Tree, directory: &str) -> BTreeMap<String, Manif
         .collect();
     let total: usize = files.iter().map(|(_, bytes)| bytes.len()).sum();
     if total < PARALLEL_FROM {
-        return files.iter().map(|(path, bytes)| (path.clone(), Manifest::read(path, bytes))).collect();
+        return files
+            .iter()
+            .map(|(path, bytes)| (path.clone(), Manifest::read(path, bytes)))
+            .collect();
     }
-    files.par_iter().map(|(path, bytes)| (path.clone(), Manifest::read(path, bytes))).collect()
+    files
+        .par_iter()
+        .map(|(path, bytes)| (path.clone(), Manifest::read(path, bytes)))
+        .collect()
 }
 
 /// The files that the loader looks at: none whose own name or a directory of theirs starts with a dot.
@@ -40,7 +46,11 @@ fn visible_files<'a>(tree: &'a Tree, directory: &str) -> impl Iterator<Item = (S
     let prefix = if directory == "." { 0 } else { directory.len() };
     let walk_files = !matches!(tree.entry(directory), Some(Entry::LinkedDirectory));
     tree.walk(directory).filter(move |(path, entry)| {
-        let hidden = path.get(prefix..).unwrap_or_default().split('/').any(|part| part.starts_with('.'));
+        let hidden = path
+            .get(prefix..)
+            .unwrap_or_default()
+            .split('/')
+            .any(|part| part.starts_with('.'));
         walk_files && !hidden && !matches!(entry, Entry::Directory)
     })
 }
@@ -56,7 +66,10 @@ pub(super) fn load(tree: &Tree, root: &str, directory: &str, mut files: BTreeMap
         if name.starts_with("annotations") && !check_annotations(tree, root, &path, &mut loaded, &mut errors) {
             continue;
         }
-        if files.get(&path).is_none_or(|file| file.kind() != "ClusterServiceVersion") {
+        if files
+            .get(&path)
+            .is_none_or(|file| file.kind() != "ClusterServiceVersion")
+        {
             continue;
         }
         found = true;
@@ -64,9 +77,20 @@ pub(super) fn load(tree: &Tree, root: &str, directory: &str, mut files: BTreeMap
             // A second one in the same directory brings the same objects and the same errors again.
             continue;
         }
-        let mut part = Directory { tree, root, path: parent, problems: Vec::new(), errors: Vec::new(), objects: Vec::new() };
+        let mut part = Directory {
+            tree,
+            root,
+            path: parent,
+            problems: Vec::new(),
+            errors: Vec::new(),
+            objects: Vec::new(),
+        };
         let stopped = part.load(&mut files);
-        let has_csv = part.objects.iter().any(|object| object.kind() == "ClusterServiceVersion") && stopped.is_none();
+        let has_csv = part
+            .objects
+            .iter()
+            .any(|object| object.kind() == "ClusterServiceVersion")
+            && stopped.is_none();
         let text = stopped.or_else(|| aggregate(&part.errors));
         if let Some(text) = text {
             errors.push(format!("error loading objs in directory: {text}"));
@@ -91,7 +115,10 @@ pub(super) fn load(tree: &Tree, root: &str, directory: &str, mut files: BTreeMap
     if loaded.objects.is_empty() {
         loaded.objects = files.into_values().filter_map(|file| file.object.ok()).collect();
     }
-    let csv = loaded.objects.iter().find(|object| object.kind() == "ClusterServiceVersion");
+    let csv = loaded
+        .objects
+        .iter()
+        .find(|object| object.kind() == "ClusterServiceVersion");
     loaded.name = csv.map(|csv| csv.name().to_string()).unwrap_or_default();
     loaded.fatal = aggregate(&errors);
     loaded
@@ -107,7 +134,11 @@ fn check_annotations(tree: &Tree, root: &str, path: &str, loaded: &mut Loaded, e
             problem.rule = "LOAD-2";
             problem.message = format!("unable to load the annotations file {shown}: {}", problem.message);
             errors.push(problem.message.clone());
-            loaded.problems.push(*problem.at_file(path).hint("annotations.yaml belongs in metadata/, not among the manifests"));
+            loaded.problems.push(
+                *problem
+                    .at_file(path)
+                    .hint("annotations.yaml belongs in metadata/, not among the manifests"),
+            );
             false
         }
     }
@@ -117,9 +148,17 @@ fn check_annotations(tree: &Tree, root: &str, path: &str, loaded: &mut Loaded, e
 fn missing_csv(files: &BTreeMap<String, Manifest>, shown: &str, directory: &str) -> Vec<Problem> {
     let mut problems: Vec<Problem> = files
         .values()
-        .filter_map(|file| file.object.as_ref().err().map(|problem| Problem { rule: "LOAD-1", ..(**problem).clone() }))
+        .filter_map(|file| {
+            file.object.as_ref().err().map(|problem| Problem {
+                rule: "LOAD-1",
+                ..(**problem).clone()
+            })
+        })
         .collect();
-    let kindless = files.values().filter_map(|file| file.object.as_ref().ok()).filter(|object| object.value.is_null());
+    let kindless = files
+        .values()
+        .filter_map(|file| file.object.as_ref().ok())
+        .filter(|object| object.value.is_null());
     for object in kindless {
         let mut problem = *Problem::new("LOAD-1", "the first YAML document of this file is empty")
             .at_file(&object.path)
@@ -138,7 +177,11 @@ fn missing_csv(files: &BTreeMap<String, Manifest>, shown: &str, directory: &str)
 /// Several errors as Kubernetes prints them: without repeats, in brackets unless it is only one.
 fn aggregate(errors: &[String]) -> Option<String> {
     let mut seen = BTreeSet::new();
-    let different: Vec<&str> = errors.iter().filter(|error| seen.insert(*error)).map(String::as_str).collect();
+    let different: Vec<&str> = errors
+        .iter()
+        .filter(|error| seen.insert(*error))
+        .map(String::as_str)
+        .collect();
     match different.as_slice() {
         [] => None,
         [single] => Some((*single).to_string()),
@@ -165,11 +208,23 @@ impl Directory<'_> {
             let path = paths::join(self.path, name);
             let shown = paths::join(self.root, &path);
             if matches!(entry, Entry::Directory) {
-                self.note("LOAD-3", &path, format!("bundle manifests dir contains directory: {shown}"), SUB_DIRECTORY_HINT, stopped.is_some());
+                self.note(
+                    "LOAD-3",
+                    &path,
+                    format!("bundle manifests dir contains directory: {shown}"),
+                    SUB_DIRECTORY_HINT,
+                    stopped.is_some(),
+                );
                 continue;
             }
             if name.starts_with('.') {
-                self.note("LOAD-4", &path, format!("bundle manifests dir has hidden file: {shown}"), HIDDEN_HINT, stopped.is_some());
+                self.note(
+                    "LOAD-4",
+                    &path,
+                    format!("bundle manifests dir has hidden file: {shown}"),
+                    HIDDEN_HINT,
+                    stopped.is_some(),
+                );
                 continue;
             }
             let mut object = match files.remove(&path).map(|file| file.object) {
@@ -199,7 +254,8 @@ impl Directory<'_> {
         if !stopped {
             self.errors.push(message.clone());
         }
-        self.problems.push(*Problem::new(rule, message).at_file(path).hint(hint));
+        self.problems
+            .push(*Problem::new(rule, message).at_file(path).hint(hint));
     }
 
     fn decode(&self, object: &mut Object, name: &str, csvs: &mut usize) -> Result<(), Box<Problem>> {
@@ -215,8 +271,10 @@ impl Directory<'_> {
             ("CustomResourceDefinition", "apiextensions.k8s.io/v1") => ("CRD", "v1.CustomResourceDefinition"),
             ("CustomResourceDefinition", "apiextensions.k8s.io/v1beta1") => ("CRD", "v1beta1.CustomResourceDefinition"),
             ("CustomResourceDefinition", version) => {
-                return Err(Problem::new("LOAD-8", format!("unsupported CRD version {version} for {name}"))
-                    .hint("use `apiVersion: apiextensions.k8s.io/v1`"));
+                return Err(
+                    Problem::new("LOAD-8", format!("unsupported CRD version {version} for {name}"))
+                        .hint("use `apiVersion: apiextensions.k8s.io/v1`"),
+                );
             }
             _ => return Ok(()),
         };

@@ -62,12 +62,21 @@ pub(crate) fn detect(
     if tree.file(&paths::join(directory, "Chart.yaml")).is_some_and(is_chart) {
         return Ok(MediaType::Helm);
     }
-    let has_csv =
-        files.iter().any(|name| manifests.get(&paths::join(directory, name)).is_some_and(|file| file.kind() == "ClusterServiceVersion"));
-    Ok(if has_csv { MediaType::RegistryV1 } else { MediaType::Plain })
+    let has_csv = files.iter().any(|name| {
+        manifests
+            .get(&paths::join(directory, name))
+            .is_some_and(|file| file.kind() == "ClusterServiceVersion")
+    });
+    Ok(if has_csv {
+        MediaType::RegistryV1
+    } else {
+        MediaType::Plain
+    })
 }
 
 fn is_chart(bytes: &[u8]) -> bool {
     let Ok(node) = yaml::parse(bytes) else { return false };
-    node.get("name").and_then(yaml::Node::spelling).is_some_and(|name| !name.is_empty())
+    node.get("name")
+        .and_then(yaml::Node::spelling)
+        .is_some_and(|name| !name.is_empty())
 }

@@ -54,13 +54,19 @@ pub(super) fn find(tree: &Tree, root: &str) -> Result<Metadata, Box<Problem>> {
     match tree.entry(USUAL_FILE) {
         Some(Entry::File(bytes)) => match annotations_of(bytes) {
             Ok(annotations) if !annotations.is_empty() => {
-                return Ok(Metadata { annotations, file: USUAL_FILE.to_string() });
+                return Ok(Metadata {
+                    annotations,
+                    file: USUAL_FILE.to_string(),
+                });
             }
             Ok(_) => {}
             Err(problem) => {
                 let path = paths::join(root, USUAL_FILE);
                 let mut problem = problem;
-                problem.message = format!("error unmarshalling potential bundle metadata {path}: {}", problem.message);
+                problem.message = format!(
+                    "error unmarshalling potential bundle metadata {path}: {}",
+                    problem.message
+                );
                 problem.rule = "LOC-1";
                 return Err(problem.at_file(USUAL_FILE).hint(
                     "`annotations:` must be a map of strings; quote values that look like numbers, and put every key on its own line",
@@ -84,13 +90,20 @@ pub(super) fn find(tree: &Tree, root: &str) -> Result<Metadata, Box<Problem>> {
             continue;
         }
         match annotations_of(bytes) {
-            Ok(annotations) if !annotations.is_empty() => return Ok(Metadata { annotations, file: path }),
+            Ok(annotations) if !annotations.is_empty() => {
+                return Ok(Metadata {
+                    annotations,
+                    file: path,
+                });
+            }
             _ => {}
         }
     }
     Err(Problem::new("LOC-3", format!("metadata not found in {root}"))
         .at_file(USUAL_FILE)
-        .hint("a bundle needs metadata/annotations.yaml with an `annotations:` map; `olmkit generate bundle` writes it"))
+        .hint(
+            "a bundle needs metadata/annotations.yaml with an `annotations:` map; `olmkit generate bundle` writes it",
+        ))
 }
 
 fn annotations_of(bytes: &[u8]) -> Result<BTreeMap<String, String>, Box<Problem>> {

@@ -43,7 +43,14 @@ pub struct Problem {
 
 impl Problem {
     fn new(rule: &'static str, message: impl Into<String>) -> Box<Self> {
-        Box::new(Self { rule, message: message.into(), file: None, position: None, pointer: None, hint: None })
+        Box::new(Self {
+            rule,
+            message: message.into(),
+            file: None,
+            position: None,
+            pointer: None,
+            hint: None,
+        })
     }
 
     fn at_file(mut self: Box<Self>, file: &str) -> Box<Self> {
@@ -109,7 +116,9 @@ impl Object {
 
     /// The version of the apiVersion.
     pub fn version(&self) -> &str {
-        self.api_version().split_once('/').map_or(self.api_version(), |(_, version)| version)
+        self.api_version()
+            .split_once('/')
+            .map_or(self.api_version(), |(_, version)| version)
     }
 
     /// `metadata.name`; empty when there is none or it is no string.
@@ -178,12 +187,16 @@ pub struct Bundle {
 impl Bundle {
     /// The ClusterServiceVersion.
     pub fn csv(&self) -> Option<&Object> {
-        self.objects.iter().find(|object| object.kind() == "ClusterServiceVersion")
+        self.objects
+            .iter()
+            .find(|object| object.kind() == "ClusterServiceVersion")
     }
 
     /// The CustomResourceDefinitions.
     pub fn crds(&self) -> impl Iterator<Item = &Object> {
-        self.objects.iter().filter(|object| object.kind() == "CustomResourceDefinition")
+        self.objects
+            .iter()
+            .filter(|object| object.kind() == "CustomResourceDefinition")
     }
 
     /// The package's name, from the annotations.
@@ -194,7 +207,10 @@ impl Bundle {
     /// The channels, from the annotations, without blanks and empty entries.
     pub fn channels(&self) -> Vec<&str> {
         let list = self.metadata.get(CHANNELS).unwrap_or_default();
-        list.split(',').map(str::trim).filter(|channel| !channel.is_empty()).collect()
+        list.split(',')
+            .map(str::trim)
+            .filter(|channel| !channel.is_empty())
+            .collect()
     }
 
     /// The package's default channel, from the annotations.
@@ -228,7 +244,10 @@ pub fn load(directory: &Path) -> Result<Bundle, LoadError> {
     let reading = read(tree, &paths::relative_to_working_directory(directory));
     match reading.fatal {
         None => Ok(reading.bundle),
-        Some(message) => Err(LoadError::Bundle { message, problems: reading.problems }),
+        Some(message) => Err(LoadError::Bundle {
+            message,
+            problems: reading.problems,
+        }),
     }
 }
 
@@ -254,9 +273,12 @@ pub fn read(tree: Tree, root: &str) -> Reading {
     let directory = reading.bundle.metadata.manifests_dir();
     if directory == ".." || directory.starts_with("../") {
         reading.stop(
-            *Problem::new("LOC-5", format!("annotation {MANIFESTS} names {directory:?}, which is outside the bundle"))
-                .at_file(&reading.bundle.metadata.file.clone())
-                .hint("name a directory of the bundle, normally `manifests/`"),
+            *Problem::new(
+                "LOC-5",
+                format!("annotation {MANIFESTS} names {directory:?}, which is outside the bundle"),
+            )
+            .at_file(&reading.bundle.metadata.file.clone())
+            .hint("name a directory of the bundle, normally `manifests/`"),
         );
         reading.bundle.tree = tree;
         return reading;
@@ -305,7 +327,10 @@ pub(crate) fn media_type_of(tree: &Tree, root: &str, directory: &str) -> Result<
 
 fn typed(node: &yaml::Node, value: &Value, key: &str) -> Result<Value, Box<Problem>> {
     decode(value, key, true).map_err(|error| {
-        let mut problem = Problem::new("LOAD-7", format!("error unmarshaling JSON: while decoding JSON: {}", error.message));
+        let mut problem = Problem::new(
+            "LOAD-7",
+            format!("error unmarshaling JSON: while decoding JSON: {}", error.message),
+        );
         problem.position = node.pointer(&error.pointer).map(|node| node.start);
         problem.pointer = Some(error.pointer);
         problem

@@ -35,15 +35,26 @@ pub fn join(base: &str, name: &str) -> String {
 
 /// A path relative to the working directory, as operator-sdk shows a bundle directory whichever way it was given.
 pub fn relative_to_working_directory(path: &Path) -> String {
-    let Ok(here) = std::env::current_dir() else { return clean(&path.to_string_lossy()) };
+    let Ok(here) = std::env::current_dir() else {
+        return clean(&path.to_string_lossy());
+    };
     let target = clean(&here.join(path).to_string_lossy());
     let here = clean(&here.to_string_lossy());
-    let split = |path: &str| path.split('/').filter(|part| !part.is_empty()).map(str::to_string).collect::<Vec<_>>();
+    let split = |path: &str| {
+        path.split('/')
+            .filter(|part| !part.is_empty())
+            .map(str::to_string)
+            .collect::<Vec<_>>()
+    };
     let (from, to) = (split(&here), split(&target));
     let shared = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
     let up = std::iter::repeat_n("..".to_string(), from.len() - shared);
     let parts: Vec<String> = up.chain(to.into_iter().skip(shared)).collect();
-    if parts.is_empty() { ".".to_string() } else { parts.join("/") }
+    if parts.is_empty() {
+        ".".to_string()
+    } else {
+        parts.join("/")
+    }
 }
 
 #[cfg(test)]
@@ -52,7 +63,14 @@ mod tests {
 
     #[test]
     fn paths_are_cleaned_as_go_cleans_them() {
-        for (path, cleaned) in [("", "."), ("a//b/./c/..", "a/b"), ("../a", "../a"), ("/../a", "/a"), ("a/../..", ".."), ("./", ".")] {
+        for (path, cleaned) in [
+            ("", "."),
+            ("a//b/./c/..", "a/b"),
+            ("../a", "../a"),
+            ("/../a", "/a"),
+            ("a/../..", ".."),
+            ("./", "."),
+        ] {
             assert_eq!(clean(path), cleaned, "{path}");
         }
         assert_eq!(join(".", "manifests"), "manifests");

@@ -18,7 +18,11 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { bytes: 64 << 20, entries: 10_000, depth: 32 }
+        Self {
+            bytes: 64 << 20,
+            entries: 10_000,
+            depth: 32,
+        }
     }
 }
 
@@ -70,9 +74,16 @@ impl Tree {
     /// When the directory cannot be listed or holds more than `limits` allow. A single unreadable file is no error: it is an
     /// [`Entry::Unreadable`].
     pub fn from_dir(root: &Path, limits: Limits) -> Result<Self, TreeError> {
-        let mut reader = Reader { root, limits, bytes: 0, entries: BTreeMap::new() };
+        let mut reader = Reader {
+            root,
+            limits,
+            bytes: 0,
+            entries: BTreeMap::new(),
+        };
         reader.directory(root, &mut Vec::new())?;
-        Ok(Self { entries: reader.entries })
+        Ok(Self {
+            entries: reader.entries,
+        })
     }
 
     /// Builds a tree from files in memory.
@@ -143,7 +154,10 @@ impl Tree {
 
 /// The parts of a path without `.` and empty ones.
 fn parts(path: &str) -> Vec<String> {
-    path.split('/').filter(|part| !part.is_empty() && *part != ".").map(str::to_string).collect()
+    path.split('/')
+        .filter(|part| !part.is_empty() && *part != ".")
+        .map(str::to_string)
+        .collect()
 }
 
 struct Reader<'a> {
@@ -160,7 +174,12 @@ impl Reader<'_> {
         }
         let listing = match fs::read_dir(path) {
             Ok(listing) => listing,
-            Err(error) if parts.is_empty() => return Err(TreeError::List { path: path.to_path_buf(), error }),
+            Err(error) if parts.is_empty() => {
+                return Err(TreeError::List {
+                    path: path.to_path_buf(),
+                    error,
+                });
+            }
             Err(error) => {
                 self.entries.insert(parts.clone(), Entry::Unreadable(error.to_string()));
                 return Ok(());
@@ -172,7 +191,11 @@ impl Reader<'_> {
             }
             parts.push(item.file_name().to_string_lossy().into_owned());
             let is_directory = item.file_type().is_ok_and(|kind| kind.is_dir());
-            let entry = if is_directory { Entry::Directory } else { self.file(&item.path())? };
+            let entry = if is_directory {
+                Entry::Directory
+            } else {
+                self.file(&item.path())?
+            };
             self.entries.insert(parts.clone(), entry);
             if is_directory {
                 self.directory(&item.path(), parts)?;
@@ -204,7 +227,10 @@ impl Reader<'_> {
     }
 
     fn too_large(&self, limit: String) -> TreeError {
-        TreeError::TooLarge { path: self.root.to_path_buf(), limit }
+        TreeError::TooLarge {
+            path: self.root.to_path_buf(),
+            limit,
+        }
     }
 }
 
@@ -214,7 +240,12 @@ mod tests {
 
     #[test]
     fn children_and_walk_are_sorted_and_scoped() {
-        let tree = Tree::from_files([("b/z.yaml", vec![1]), ("b/a/x", vec![2]), ("b.txt", vec![3]), ("a", vec![])]);
+        let tree = Tree::from_files([
+            ("b/z.yaml", vec![1]),
+            ("b/a/x", vec![2]),
+            ("b.txt", vec![3]),
+            ("a", vec![]),
+        ]);
         let names: Vec<_> = tree.children("").map(|(name, _)| name).collect();
         assert_eq!(names, ["a", "b", "b.txt"]);
         let below: Vec<_> = tree.walk("b").map(|(path, _)| path).collect();
@@ -227,7 +258,10 @@ mod tests {
     fn too_many_bytes_are_refused() {
         let dir = tempfile::tempdir().expect("temporary directory");
         std::fs::write(dir.path().join("big"), vec![0u8; 100]).expect("write");
-        let limits = Limits { bytes: 99, ..Limits::default() };
+        let limits = Limits {
+            bytes: 99,
+            ..Limits::default()
+        };
         let error = Tree::from_dir(dir.path(), limits).expect_err("too large");
         assert!(error.to_string().contains("holds more than"), "{error}");
     }
