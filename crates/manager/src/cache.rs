@@ -1,0 +1,344 @@
+//! What the operator knows about the objects of one kind, kept current by watches.
+//!
+//! Of each object the cache keeps what a projection makes of it, not the object: an operator with ten thousand objects
+//! has no room for fields that it never looks at. Objects that cannot be read as their type are logged and left out, so
+//! that one of them does not stop all.
+use std::{
+    collections::{HashMap, HashSet},
+    fmt::Debug,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use futures::{Stream, StreamExt, TryStreamExt};
+use kube::{
+    Api, Resource,
+    core::DeserializeGuard,
+    runtime::{
+        WatchStreamExt,
+        watcher::{self, Event},
+    },
+};
+use prometheus_client::metrics::counter::Counter;
+use serde::de::DeserializeOwned;
+
+use crate::{ObjectKey, probes::Gate};
+
+/// Objects of one kind, reduced to `T`. Cloning gives another handle to the same objects.
+pub struct Cache<T> {
+    objects: Arc<RwLock<HashMap<ObjectKey, Arc<T>>>>,
+}
+
+impl<T> Clone for Cache<T> {
+    fn clone(&self) -> Self {
+        Self {
+            objects: Arc::clone(&self.objects),
+        }
+    }
+}
+
+impl<T> Default for Cache<T> {
+    fn default() -> Self {
+        Self {
+            objects: Arc::default(),
+        }
+    }
+}
+
+/// How an object changed. Both are `None` never; one of them for an object that came or went.
+#[derive(Debug)]
+pub struct Change<T> {
+    /// As it was.
+    pub before: Option<Arc<T>>,
+    /// As it is.
+    pub after: Option<Arc<T>>,
+}
+
+impl<T> Cache<T> {
+    /// The object `key`, if there is one.
+    pub fn get(&self, key: &ObjectKey) -> Option<Arc<T>> {
+        self.objects
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(key)
+            .cloned()
+    }
+
+    /// Number of objects.
+    pub fn len(&self) -> usize {
+        self.objects.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Whether there is no object.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn insert(&self, key: ObjectKey, value: Arc<T>) -> Option<Arc<T>> {
+        self.objects
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(key, value)
+    }
+
+    fn remove(&self, key: &ObjectKey) -> Option<Arc<T>> {
+        self.objects.write().unwrap_or_else(PoisonError::into_inner).remove(key)
+    }
+
+    /// The keys of all objects in the namespace `scope`, or of all objects.
+    fn keys(&self, scope: Option<&str>) -> Vec<ObjectKey> {
+        let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
+        objects
+            .keys()
+            .filter(|key| scope.is_none_or(|namespace| key.namespace == namespace))
+            .cloned()
+            .collect()
+    }
+}
+
+/// One watch that feeds a cache: of a kind, in one namespace or in all.
+pub struct Follow<T, P, C> {
+    /// The cache to feed. Several watches may feed one cache if their scopes do not overlap.
+    pub cache: Cache<T>,
+    /// The namespace that is watched; `None` for all.
+    pub scope: Option<String>,
+    /// Opened when the first complete list has arrived.
+    pub gate: Gate,
+    /// What to keep of an object; `None` to treat it as absent.
+    pub project: P,
+    /// Called after each change of the cache.
+    pub changed: C,
+    /// Counts broken watches.
+    pub errors: Counter,
+}
+
+impl<T, P, C> Follow<T, P, C> {
+    /// Watches the objects of `api` that `config` selects, for ever. Broken watches are opened again after a pause.
+    pub async fn run<K>(self, api: Api<DeserializeGuard<K>>, config: watcher::Config)
+    where
+        K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + 'static,
+        P: Fn(K) -> Option<T>,
+        C: Fn(&ObjectKey, Change<T>),
+    {
+        let events = watcher::watcher(api, config).default_backoff();
+        self.feed(events).await;
+    }
+
+    async fn feed<K>(self, events: impl Stream<Item = watcher::Result<Event<DeserializeGuard<K>>>>)
+    where
+        K: Resource<DynamicType = ()>,
+        P: Fn(K) -> Option<T>,
+        C: Fn(&ObjectKey, Change<T>),
+    {
+        let Self {
+            cache,
+            scope,
+            gate,
+            project,
+            changed,
+            errors,
+        } = self;
+        let mut gate = Some(gate);
+        // Keys of the running list; what is in the cache and not among them at its end is gone.
+        let mut listed = HashSet::new();
+        let mut events = std::pin::pin!(events.into_stream());
+        let remove = |key: &ObjectKey| {
+            if let Some(before) = cache.remove(key) {
+                changed(
+                    key,
+                    Change {
+                        before: Some(before),
+                        after: None,
+                    },
+                );
+            }
+        };
+        let store = |object: DeserializeGuard<K>| match keep(object, &project) {
+            (key, Some(value)) => {
+                let value = Arc::new(value);
+                let before = cache.insert(key.clone(), Arc::clone(&value));
+                changed(
+                    &key,
+                    Change {
+                        before,
+                        after: Some(value),
+                    },
+                );
+                key
+            }
+            (key, None) => {
+                remove(&key);
+                key
+            }
+        };
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(Event::Init) => listed.clear(),
+                Ok(Event::InitApply(object)) => {
+                    listed.insert(store(object));
+                }
+                Ok(Event::InitDone) => {
+                    for key in cache.keys(scope.as_deref()) {
+                        if !listed.contains(&key) {
+                            remove(&key);
+                        }
+                    }
+                    listed = HashSet::new();
+                    if let Some(gate) = gate.take() {
+                        gate.open();
+                    }
+                }
+                Ok(Event::Apply(object)) => {
+                    store(object);
+                }
+                Ok(Event::Delete(object)) => remove(&key_of(&object)),
+                Err(error) => {
+                    errors.inc();
+                    let kind = K::plural(&());
+                    let namespace = scope.as_deref().unwrap_or("all namespaces");
+                    tracing::warn!(%kind, %namespace, error = %chain(&error), "watch broke, opening it again");
+                }
+            }
+        }
+    }
+}
+
+fn key_of<K: Resource<DynamicType = ()>>(object: &DeserializeGuard<K>) -> ObjectKey {
+    match &object.0 {
+        Ok(object) => ObjectKey::of(object),
+        Err(invalid) => ObjectKey::new(
+            invalid.metadata.namespace.clone().unwrap_or_default(),
+            invalid.metadata.name.clone().unwrap_or_default(),
+        ),
+    }
+}
+
+fn keep<K: Resource<DynamicType = ()>, T>(
+    object: DeserializeGuard<K>,
+    project: impl Fn(K) -> Option<T>,
+) -> (ObjectKey, Option<T>) {
+    let key = key_of(&object);
+    match object.0 {
+        Ok(object) => (key, project(object)),
+        Err(invalid) => {
+            tracing::error!(kind = %K::kind(&()), object = %key, error = %invalid.error, "cannot read this object, ignoring it");
+            (key, None)
+        }
+    }
+}
+
+/// An error with its causes in one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use futures::stream;
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::core::ObjectMeta;
+
+    use super::*;
+    use crate::probes::Readiness;
+
+    fn map(name: &str, version: &str) -> DeserializeGuard<ConfigMap> {
+        DeserializeGuard(Ok(ConfigMap {
+            metadata: ObjectMeta {
+                namespace: Some("ns".to_owned()),
+                name: Some(name.to_owned()),
+                resource_version: Some(version.to_owned()),
+                ..ObjectMeta::default()
+            },
+            ..ConfigMap::default()
+        }))
+    }
+
+    /// Feeds `events` to a cache of resource versions and returns the cache, and the changes as `name:before>after`.
+    async fn feed(cache: &Cache<String>, events: Vec<Event<DeserializeGuard<ConfigMap>>>) -> (bool, Vec<String>) {
+        let readiness = Readiness::default();
+        let changes = Mutex::new(Vec::new());
+        let follow = Follow {
+            cache: cache.clone(),
+            scope: Some("ns".to_owned()),
+            gate: readiness.gate("maps"),
+            project: |map: ConfigMap| map.metadata.resource_version,
+            changed: |key: &ObjectKey, change: Change<String>| {
+                let side = |side: Option<Arc<String>>| side.map(|version| version.to_string()).unwrap_or_default();
+                changes
+                    .lock()
+                    .unwrap()
+                    .push(format!("{}:{}>{}", key.name, side(change.before), side(change.after)));
+            },
+            errors: Counter::default(),
+        };
+        follow.feed(stream::iter(events.into_iter().map(Ok))).await;
+        (readiness.is_ready(), changes.into_inner().unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_new_list_removes_what_is_gone() {
+        let cache = Cache::default();
+        let (ready, changes) = feed(
+            &cache,
+            vec![
+                Event::Init,
+                Event::InitApply(map("a", "1")),
+                Event::InitApply(map("b", "2")),
+                Event::InitDone,
+                Event::Apply(map("a", "3")),
+            ],
+        )
+        .await;
+        assert!(ready);
+        assert_eq!(changes, ["a:>1", "b:>2", "a:1>3"]);
+        let (_, changes) = feed(
+            &cache,
+            vec![Event::Init, Event::InitApply(map("a", "3")), Event::InitDone],
+        )
+        .await;
+        assert_eq!(changes, ["a:3>3", "b:2>"]);
+        assert_eq!(cache.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn not_ready_before_the_list_is_complete() {
+        let (ready, _) = feed(&Cache::default(), vec![Event::Init, Event::InitApply(map("a", "1"))]).await;
+        assert!(!ready);
+    }
+
+    #[tokio::test]
+    async fn other_namespaces_of_the_same_cache_are_left_alone() {
+        let cache = Cache::default();
+        cache.insert(ObjectKey::new("other", "x"), Arc::new("1".to_owned()));
+        feed(&cache, vec![Event::Init, Event::InitDone]).await;
+        assert_eq!(cache.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn an_unreadable_object_is_absent_and_stops_nobody() {
+        let cache = Cache::default();
+        let text =
+            r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "ns", "name": "bad"}, "data": 7}"#;
+        let unreadable: DeserializeGuard<ConfigMap> = serde_json::from_str(text).unwrap();
+        assert!(unreadable.0.is_err());
+        let events = vec![
+            Event::Init,
+            Event::InitApply(map("bad", "1")),
+            Event::InitDone,
+            Event::Apply(unreadable),
+            Event::Apply(map("good", "2")),
+        ];
+        let (_, changes) = feed(&cache, events).await;
+        assert_eq!(changes, ["bad:>1", "bad:1>", "good:>2"]);
+    }
+}

@@ -1,0 +1,289 @@
+//! Events about objects: what `kubectl describe` shows below the object.
+//!
+//! Events go to the API group `events.k8s.io/v1`. The same event about the same object within six minutes is not made
+//! again: its count is raised, as client-go does. (The recorder of kube-rs counts events as the same that differ in
+//! their text only, and then loses the second text.)
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use k8s_openapi::{
+    api::{
+        core::v1::ObjectReference,
+        events::v1::{Event as ApiEvent, EventSeries},
+    },
+    apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
+};
+use kube::{
+    Api, Client, Resource,
+    api::{Patch, PatchParams, PostParams},
+};
+use serde_json::json;
+use tokio::{sync::mpsc, time::Instant};
+
+/// Two equal events closer than this are one event with a higher count.
+const SERIES: Duration = Duration::from_mins(6);
+
+/// Events that wait for the API server; more are dropped. An operator publishes on changes only, so a full queue means
+/// that the API server does not keep up, and then work on the objects matters more.
+const WAITING: usize = 1024;
+
+/// The API server's limit for the text of an event, in bytes.
+const MAX_NOTE: usize = 1024;
+
+/// How grave an event is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Severity {
+    /// Things go as they should.
+    Normal,
+    /// Somebody may want to look.
+    Warning,
+}
+
+/// What happened to an object.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Event {
+    /// How grave it is.
+    pub severity: Severity,
+    /// What happened, one word in CamelCase: `Created`.
+    pub reason: &'static str,
+    /// What the operator did or tried, one word in CamelCase: `Resize`.
+    pub action: &'static str,
+    /// What happened, in a sentence.
+    pub note: String,
+}
+
+/// Publishes events; clones share the memory of what was published.
+#[derive(Clone)]
+pub struct Publisher {
+    client: Client,
+    controller: String,
+    instance: String,
+    recent: Arc<Mutex<HashMap<Identity, Recent>>>,
+    queue: mpsc::Sender<(ObjectReference, Event)>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Identity {
+    uid: String,
+    event: Event,
+}
+
+struct Recent {
+    name: String,
+    count: i32,
+    last: Instant,
+}
+
+/// What publishing one event comes down to.
+enum Step {
+    Create { name: String },
+    Count { name: String, count: i32 },
+}
+
+impl Publisher {
+    /// A publisher that signs with the operator's name and that of this process (its pod), and the task that sends what
+    /// was [`queue`](Self::queue)d.
+    ///
+    /// The task ends, after everything queued was sent, when all clones of the publisher are gone.
+    pub fn new(
+        client: Client,
+        controller: impl Into<String>,
+        instance: impl Into<String>,
+    ) -> (Self, impl Future<Output = ()> + Send) {
+        let (queue, mut queued) = mpsc::channel::<(ObjectReference, Event)>(WAITING);
+        let (controller, instance) = (controller.into(), instance.into());
+        let recent = Arc::default();
+        let publisher = Self {
+            client: client.clone(),
+            controller,
+            instance,
+            recent,
+            queue,
+        };
+        // The task must not hold a sender itself, or the channel would never close.
+        let sender = Sender {
+            client,
+            controller: publisher.controller.clone(),
+            instance: publisher.instance.clone(),
+            recent: Arc::clone(&publisher.recent),
+        };
+        let task = async move {
+            while let Some((regarding, event)) = queued.recv().await {
+                if let Err(error) = sender.send(&regarding, &event).await {
+                    tracing::warn!(%error, object = %describe(&regarding), reason = event.reason, "cannot publish an event");
+                }
+            }
+        };
+        (publisher, task)
+    }
+
+    /// Publishes `event` about `object` in the background.
+    pub fn queue<K: Resource<DynamicType = ()>>(&self, object: &K, event: Event) {
+        let regarding = object.object_ref(&());
+        if let Err(error) = self.queue.try_send((regarding, event)) {
+            tracing::warn!(%error, "an event is lost");
+        }
+    }
+
+    /// Publishes `event` about `object` and waits until it is stored.
+    ///
+    /// # Errors
+    /// When the API server refuses it, as it does in a namespace that is being deleted.
+    pub async fn publish<K: Resource<DynamicType = ()>>(&self, object: &K, event: &Event) -> Result<(), kube::Error> {
+        let sender = Sender {
+            client: self.client.clone(),
+            controller: self.controller.clone(),
+            instance: self.instance.clone(),
+            recent: Arc::clone(&self.recent),
+        };
+        sender.send(&object.object_ref(&()), event).await
+    }
+}
+
+struct Sender {
+    client: Client,
+    controller: String,
+    instance: String,
+    recent: Arc<Mutex<HashMap<Identity, Recent>>>,
+}
+
+impl Sender {
+    async fn send(&self, regarding: &ObjectReference, event: &Event) -> Result<(), kube::Error> {
+        let identity = Identity {
+            uid: regarding.uid.clone().unwrap_or_default(),
+            event: event.clone(),
+        };
+        let namespace = regarding.namespace.as_deref().unwrap_or("default");
+        let api: Api<ApiEvent> = Api::namespaced(self.client.clone(), namespace);
+        match self.step(&identity, regarding) {
+            Step::Create { name } => self.create(&api, regarding, event, identity, name).await,
+            Step::Count { name, count } => {
+                let series = EventSeries {
+                    count,
+                    last_observed_time: MicroTime(Timestamp::now()),
+                };
+                let patch = Patch::Merge(json!({ "series": series }));
+                match api.patch(&name, &PatchParams::default(), &patch).await {
+                    Ok(_) => Ok(()),
+                    // Events expire, after an hour by default, and people delete them.
+                    Err(kube::Error::Api(status)) if status.code == 404 => {
+                        let name = event_name(regarding);
+                        self.create(&api, regarding, event, identity, name).await
+                    }
+                    Err(error) => Err(error),
+                }
+            }
+        }
+    }
+
+    async fn create(
+        &self,
+        api: &Api<ApiEvent>,
+        regarding: &ObjectReference,
+        event: &Event,
+        identity: Identity,
+        name: String,
+    ) -> Result<(), kube::Error> {
+        api.create(&PostParams::default(), &self.object(regarding, event, &name))
+            .await?;
+        self.recent().insert(
+            identity,
+            Recent {
+                name,
+                count: 1,
+                last: Instant::now(),
+            },
+        );
+        Ok(())
+    }
+
+    /// Whether this is a new event or another one of a series; forgets what is too old.
+    fn step(&self, identity: &Identity, regarding: &ObjectReference) -> Step {
+        let now = Instant::now();
+        let mut recent = self.recent();
+        recent.retain(|_, known| now.duration_since(known.last) < SERIES);
+        match recent.get_mut(identity) {
+            Some(known) => {
+                known.count = known.count.saturating_add(1);
+                known.last = now;
+                Step::Count {
+                    name: known.name.clone(),
+                    count: known.count,
+                }
+            }
+            None => Step::Create {
+                name: event_name(regarding),
+            },
+        }
+    }
+
+    fn recent(&self) -> std::sync::MutexGuard<'_, HashMap<Identity, Recent>> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn object(&self, regarding: &ObjectReference, event: &Event, name: &str) -> ApiEvent {
+        ApiEvent {
+            metadata: ObjectMeta {
+                name: Some(name.to_owned()),
+                namespace: Some(regarding.namespace.clone().unwrap_or_else(|| "default".to_owned())),
+                ..ObjectMeta::default()
+            },
+            action: Some(event.action.to_owned()),
+            event_time: Some(MicroTime(Timestamp::now())),
+            note: Some(shorten(&event.note, MAX_NOTE)),
+            reason: Some(event.reason.to_owned()),
+            regarding: Some(regarding.clone()),
+            reporting_controller: Some(self.controller.clone()),
+            reporting_instance: Some(self.instance.clone()),
+            type_: Some(match event.severity {
+                Severity::Normal => "Normal".to_owned(),
+                Severity::Warning => "Warning".to_owned(),
+            }),
+            ..ApiEvent::default()
+        }
+    }
+}
+
+/// client-go's names: the object's name and a time in hexadecimal.
+fn event_name(regarding: &ObjectReference) -> String {
+    let name = regarding.name.as_deref().unwrap_or("object");
+    format!("{name}.{:x}", Timestamp::now().as_nanosecond())
+}
+
+fn describe(regarding: &ObjectReference) -> String {
+    let part = |part: &Option<String>| part.clone().unwrap_or_default();
+    format!(
+        "{} {}/{}",
+        part(&regarding.kind),
+        part(&regarding.namespace),
+        part(&regarding.name)
+    )
+}
+
+/// `text` in at most `limit` bytes, cut at a character.
+fn shorten(text: &str, limit: usize) -> String {
+    if text.len() <= limit {
+        return text.to_owned();
+    }
+    let mut end = limit.saturating_sub('…'.len_utf8());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}…", text.get(..end).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_notes_are_cut_at_a_character() {
+        assert_eq!(shorten("short", 10), "short");
+        let cut = shorten(&"ü".repeat(600), MAX_NOTE);
+        assert!(cut.len() <= MAX_NOTE && cut.ends_with('…'));
+    }
+}

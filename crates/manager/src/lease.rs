@@ -1,0 +1,364 @@
+//! Leader election: of several replicas, one leads.
+//!
+//! The rules are those of client-go, so replicas of this and of other implementations can share a Lease:
+//!
+//! - A candidate never compares a time in the Lease with its own clock. It remembers when, by its own monotonic clock,
+//!   it last *saw the Lease change*, and takes over only after the lease duration has passed without a change. Clocks
+//!   that differ between machines do no harm.
+//! - Every write replaces the Lease with the resource version that was read. Of two candidates that write at once, one
+//!   gets a conflict.
+//! - The leader renews every retry period. When it has not succeeded for the renew deadline, which is shorter than the
+//!   lease duration, it stops: before that moment nobody else can have taken over.
+//! - A leader that ends in order releases the Lease, so that a successor need not wait.
+use std::{future::Future, time::Duration};
+
+use jiff::Timestamp;
+use k8s_openapi::{
+    api::coordination::v1::{Lease, LeaseSpec},
+    apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
+};
+use kube::{Api, Client, api::PostParams};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+/// Who stands for election, for which Lease, and how patient everyone is.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Name of the Lease.
+    pub name: String,
+    /// Namespace of the Lease.
+    pub namespace: String,
+    /// Name of this candidate, different from all others, also from the same pod's before a restart.
+    pub identity: String,
+    /// For this long after the last change that it saw, a candidate leaves the Lease alone. Client-go: 15 s.
+    pub lease_duration: Duration,
+    /// For this long the leader tries to renew before it gives up. Client-go: 10 s.
+    pub renew_deadline: Duration,
+    /// Pause between two tries. Client-go: 2 s.
+    pub retry_period: Duration,
+}
+
+impl Config {
+    /// The Lease `namespace`/`name` with client-go's times.
+    pub fn new(namespace: impl Into<String>, name: impl Into<String>, identity: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            namespace: namespace.into(),
+            identity: identity.into(),
+            lease_duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry_period: Duration::from_secs(2),
+        }
+    }
+}
+
+/// Where the Lease is kept: the API server, or memory in tests of the rules.
+pub trait Store {
+    /// Reads the Lease; `None` where there is none.
+    fn get(&self) -> impl Future<Output = Result<Option<Lease>, Error>> + Send;
+    /// Makes the Lease; [`Error::Conflict`] if it exists.
+    fn create(&self, lease: &Lease) -> impl Future<Output = Result<Lease, Error>> + Send;
+    /// Replaces the Lease; [`Error::Conflict`] if it is not at the resource version of `lease` any more.
+    fn replace(&self, lease: &Lease) -> impl Future<Output = Result<Lease, Error>> + Send;
+}
+
+/// Why the Lease could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Somebody else wrote first.
+    #[error("another candidate wrote the lease first")]
+    Conflict,
+    /// The API server refused or could not be reached.
+    #[error("cannot {action} lease {lease}: {source}")]
+    Api {
+        /// What was attempted.
+        action: &'static str,
+        /// Namespace and name of the Lease.
+        lease: String,
+        /// The client's error.
+        source: Box<kube::Error>,
+    },
+    /// No answer in time.
+    #[error("no answer from the API server within {0:?}")]
+    Timeout(Duration),
+}
+
+/// The Lease at the API server.
+#[derive(Clone)]
+pub struct ApiStore {
+    api: Api<Lease>,
+    name: String,
+    namespace: String,
+}
+
+impl ApiStore {
+    /// The Lease that `config` names, reached through `client`.
+    pub fn new(client: Client, config: &Config) -> Self {
+        Self {
+            api: Api::namespaced(client, &config.namespace),
+            name: config.name.clone(),
+            namespace: config.namespace.clone(),
+        }
+    }
+
+    fn error(&self, action: &'static str, source: kube::Error) -> Error {
+        match &source {
+            kube::Error::Api(status) if status.code == 409 => Error::Conflict,
+            _ => Error::Api {
+                action,
+                lease: format!("{}/{}", self.namespace, self.name),
+                source: Box::new(source),
+            },
+        }
+    }
+}
+
+impl Store for ApiStore {
+    async fn get(&self) -> Result<Option<Lease>, Error> {
+        self.api
+            .get_opt(&self.name)
+            .await
+            .map_err(|error| self.error("read", error))
+    }
+
+    async fn create(&self, lease: &Lease) -> Result<Lease, Error> {
+        self.api
+            .create(&PostParams::default(), lease)
+            .await
+            .map_err(|error| self.error("create", error))
+    }
+
+    async fn replace(&self, lease: &Lease) -> Result<Lease, Error> {
+        self.api
+            .replace(&self.name, &PostParams::default(), lease)
+            .await
+            .map_err(|error| self.error("renew", error))
+    }
+}
+
+/// A candidate.
+pub struct Election<S> {
+    config: Config,
+    store: S,
+    observed: Option<Observed>,
+}
+
+/// The Lease as last seen, and when it was first seen so.
+struct Observed {
+    lease: Lease,
+    since: Instant,
+}
+
+impl Observed {
+    fn holder(&self) -> &str {
+        self.spec()
+            .and_then(|spec| spec.holder_identity.as_deref())
+            .unwrap_or_default()
+    }
+
+    fn spec(&self) -> Option<&LeaseSpec> {
+        self.lease.spec.as_ref()
+    }
+}
+
+impl<S: Store> Election<S> {
+    /// A candidate for the Lease in `store`.
+    pub fn new(config: Config, store: S) -> Self {
+        Self {
+            config,
+            store,
+            observed: None,
+        }
+    }
+
+    /// Who held the Lease when it was last read; empty for nobody.
+    pub fn holder(&self) -> &str {
+        self.observed.as_ref().map(Observed::holder).unwrap_or_default()
+    }
+
+    /// Waits until this candidate leads. Errors are logged and tried again.
+    pub async fn acquire(&mut self) {
+        let mut last_holder = String::new();
+        loop {
+            match self.try_once(self.config.renew_deadline).await {
+                Ok(true) => {
+                    tracing::info!(lease = %self.config.name, identity = %self.config.identity, "leading");
+                    return;
+                }
+                Ok(false) => {
+                    if self.holder() != last_holder {
+                        last_holder = self.holder().to_owned();
+                        tracing::info!(lease = %self.config.name, holder = %last_holder, "standing by");
+                    }
+                }
+                Err(Error::Conflict) => {}
+                Err(error) => {
+                    tracing::warn!(lease = %self.config.name, %error, "cannot stand for election, trying again")
+                }
+            }
+            // Client-go's spread, so that candidates do not try in step.
+            sleep(self.config.retry_period.mul_f64(1.0 + 1.2 * rand::random::<f64>())).await;
+        }
+    }
+
+    /// Keeps the lead; returns when it is lost. The caller must stop its work at once then.
+    pub async fn hold(&mut self) {
+        let mut renewed = Instant::now();
+        loop {
+            sleep(self.config.retry_period).await;
+            let deadline = renewed + self.config.renew_deadline;
+            loop {
+                let left = deadline.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    tracing::error!(lease = %self.config.name, "lost the lease: not renewed in time");
+                    return;
+                }
+                match self.try_once(left).await {
+                    Ok(true) => {
+                        renewed = Instant::now();
+                        break;
+                    }
+                    Ok(false) => {
+                        tracing::error!(lease = %self.config.name, holder = %self.holder(), "lost the lease to another");
+                        return;
+                    }
+                    Err(error) => {
+                        tracing::warn!(lease = %self.config.name, %error, "cannot renew the lease, trying again")
+                    }
+                }
+                // Never sleeps past the deadline: the check above has to be in time.
+                let _ = timeout_at(deadline, sleep(self.config.retry_period)).await;
+            }
+        }
+    }
+
+    /// Gives the lead up, so that another candidate may take over at once. Does nothing if this candidate does not lead.
+    ///
+    /// # Errors
+    /// When the Lease could not be written within `limit`; others then wait for the lease duration.
+    pub async fn release(&mut self, limit: Duration) -> Result<(), Error> {
+        let Some(observed) = self
+            .observed
+            .as_ref()
+            .filter(|observed| observed.holder() == self.config.identity)
+        else {
+            return Ok(());
+        };
+        let mut lease = observed.lease.clone();
+        let now = MicroTime(Timestamp::now());
+        let spec = lease.spec.get_or_insert_default();
+        spec.holder_identity = Some(String::new());
+        spec.lease_duration_seconds = Some(1);
+        spec.renew_time = Some(now.clone());
+        spec.acquire_time = Some(now);
+        let released = timeout(limit, self.store.replace(&lease))
+            .await
+            .map_err(|_| Error::Timeout(limit))??;
+        self.observe(released);
+        tracing::info!(lease = %self.config.name, "released the lease");
+        Ok(())
+    }
+
+    /// One try to get or keep the lead within `limit`.
+    async fn try_once(&mut self, limit: Duration) -> Result<bool, Error> {
+        match timeout(limit, self.try_acquire_or_renew()).await {
+            Ok(result) => result,
+            Err(_) => Err(Error::Timeout(limit)),
+        }
+    }
+
+    async fn try_acquire_or_renew(&mut self) -> Result<bool, Error> {
+        // While this candidate leads, its last write is most likely still what is there: no need to read first.
+        if self.holder() == self.config.identity
+            && let Some(observed) = &self.observed
+            && observed.since.elapsed() < self.config.lease_duration
+        {
+            let renewal = self.record(Some(observed));
+            match self.store.replace(&renewal).await {
+                Ok(lease) => {
+                    self.observe(lease);
+                    return Ok(true);
+                }
+                Err(Error::Conflict) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let Some(found) = self.store.get().await? else {
+            let created = self.store.create(&self.record(None)).await?;
+            self.observe(created);
+            return Ok(true);
+        };
+        self.observe(found);
+        let Some(observed) = &self.observed else {
+            return Ok(false);
+        };
+        let theirs = !observed.holder().is_empty() && observed.holder() != self.config.identity;
+        if theirs && observed.since.elapsed() < self.patience(observed) {
+            return Ok(false);
+        }
+        let written = self.store.replace(&self.record(Some(observed))).await?;
+        self.observe(written);
+        Ok(true)
+    }
+
+    /// How long `observed` has to stay unchanged before it may be taken over: what its holder announced.
+    fn patience(&self, observed: &Observed) -> Duration {
+        observed
+            .spec()
+            .and_then(|spec| spec.lease_duration_seconds)
+            .and_then(|seconds| u64::try_from(seconds).ok())
+            .map_or(self.config.lease_duration, Duration::from_secs)
+    }
+
+    /// Remembers `lease`; the clock starts again only if its content is new.
+    fn observe(&mut self, lease: Lease) {
+        match &mut self.observed {
+            Some(observed) if observed.lease.spec == lease.spec => observed.lease = lease,
+            observed => {
+                *observed = Some(Observed {
+                    lease,
+                    since: Instant::now(),
+                })
+            }
+        }
+    }
+
+    /// The Lease with this candidate as its holder, following on from what was observed.
+    fn record(&self, observed: Option<&Observed>) -> Lease {
+        let now = MicroTime(Timestamp::now());
+        let before = observed.and_then(Observed::spec);
+        let leads = observed.is_some_and(|observed| observed.holder() == self.config.identity);
+        let transitions = before.and_then(|spec| spec.lease_transitions).unwrap_or(0);
+        let spec = LeaseSpec {
+            holder_identity: Some(self.config.identity.clone()),
+            lease_duration_seconds: Some(i32::try_from(self.config.lease_duration.as_secs()).unwrap_or(i32::MAX)),
+            acquire_time: if leads {
+                before.and_then(|spec| spec.acquire_time.clone())
+            } else {
+                Some(now.clone())
+            },
+            renew_time: Some(now),
+            lease_transitions: Some(if leads || observed.is_none() {
+                transitions
+            } else {
+                transitions.saturating_add(1)
+            }),
+            ..LeaseSpec::default()
+        };
+        let metadata = observed.map_or_else(
+            || ObjectMeta {
+                name: Some(self.config.name.clone()),
+                namespace: Some(self.config.namespace.clone()),
+                ..ObjectMeta::default()
+            },
+            |observed| observed.lease.metadata.clone(),
+        );
+        Lease {
+            metadata,
+            spec: Some(spec),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "lease_tests.rs"]
+mod tests;

@@ -1,0 +1,133 @@
+//! Which namespaces an operator watches.
+use std::{collections::BTreeSet, fmt, str::FromStr};
+
+use k8s_openapi::NamespaceResourceScope;
+use kube::{Api, Client, Resource};
+
+/// All namespaces, or some of them.
+///
+/// The text form is the one that OLM puts into the annotation `olm.targetNamespaces` and operators read from the
+/// variable `WATCH_NAMESPACE`: names separated by commas, empty for all.
+///
+/// ```
+/// use olmkit_manager::namespaces::Namespaces;
+///
+/// let some: Namespaces = "blue, green".parse()?;
+/// assert!(some.contains("green") && !some.contains("red"));
+/// assert!("".parse::<Namespaces>()?.contains("red"));
+/// # Ok::<(), olmkit_manager::namespaces::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Namespaces {
+    /// Every namespace, also those that come later: cluster-wide watches.
+    #[default]
+    All,
+    /// These namespaces: a watch in each of them, so that rights in these namespaces suffice.
+    These(BTreeSet<String>),
+}
+
+/// A list of namespaces that cannot be one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{name:?} cannot be the name of a namespace: give lower-case letters, digits and '-', separated by commas")]
+pub struct Error {
+    /// The part of the list that is wrong.
+    pub name: String,
+}
+
+impl FromStr for Namespaces {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let names: BTreeSet<String> = text
+            .split(',')
+            .map(str::trim)
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned)
+            .collect();
+        if let Some(name) = names.iter().find(|name| !is_label(name)) {
+            return Err(Error { name: name.clone() });
+        }
+        Ok(if names.is_empty() {
+            Self::All
+        } else {
+            Self::These(names)
+        })
+    }
+}
+
+/// Whether `name` is a DNS label (RFC 1123), as names of namespaces are.
+fn is_label(name: &str) -> bool {
+    name.len() <= 63
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+}
+
+impl Namespaces {
+    /// Whether objects in `namespace` are watched.
+    pub fn contains(&self, namespace: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::These(names) => names.contains(namespace),
+        }
+    }
+
+    /// The namespaces to open a watch in; `None` stands for all at once.
+    pub fn scopes(&self) -> Vec<Option<String>> {
+        match self {
+            Self::All => vec![None],
+            Self::These(names) => names.iter().cloned().map(Some).collect(),
+        }
+    }
+
+    /// Access to the objects of kind `K`: one handle for each of [`scopes`](Self::scopes).
+    pub fn apis<K>(&self, client: &Client) -> Vec<(Option<String>, Api<K>)>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        self.scopes()
+            .into_iter()
+            .map(|scope| {
+                let api = match &scope {
+                    None => Api::all(client.clone()),
+                    Some(namespace) => Api::namespaced(client.clone(), namespace),
+                };
+                (scope, api)
+            })
+            .collect()
+    }
+}
+
+impl fmt::Display for Namespaces {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("all namespaces"),
+            Self::These(names) => {
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                f.write_str(&names.join(", "))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_trimmed_and_empty_parts_ignored() {
+        let parsed: Namespaces = " b ,a,, b".parse().unwrap();
+        assert_eq!(parsed.scopes(), [Some("a".to_owned()), Some("b".to_owned())]);
+        assert_eq!(" , ".parse(), Ok(Namespaces::All));
+    }
+
+    #[test]
+    fn what_cannot_be_a_namespace_is_refused() {
+        for text in ["Blue", "a b", "-a", "a_b", &"x".repeat(64)] {
+            let error = text.parse::<Namespaces>().unwrap_err();
+            assert_eq!(error.name, text);
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Liveness, readiness and metrics over HTTP.
+//!
+//! `/healthz` answers as long as the process does. `/readyz` answers 200 once every [`Gate`] is open; with `?verbose`,
+//! and whenever it is not, the body names the gates. `/metrics` answers with [`Metrics::render`].
+use std::{
+    collections::BTreeMap,
+    convert::Infallible,
+    net::SocketAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use http_body_util::Full;
+use hyper::{
+    Method, Request, Response, StatusCode,
+    body::{Bytes, Incoming},
+    header::CONTENT_TYPE,
+    server::conn::http1,
+    service::service_fn,
+};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpListener;
+
+use crate::metrics::{self, Metrics};
+
+/// Who does not send its request header within this time is cut off.
+const HEADER_LIMIT: Duration = Duration::from_secs(10);
+
+/// Whether the process is ready: all parts that it waits for, by name.
+#[derive(Clone, Default)]
+pub struct Readiness {
+    gates: Arc<Mutex<BTreeMap<String, bool>>>,
+}
+
+/// One part that readiness waits for.
+pub struct Gate {
+    readiness: Readiness,
+    name: String,
+}
+
+impl Readiness {
+    /// Adds a closed gate.
+    pub fn gate(&self, name: impl Into<String>) -> Gate {
+        let name = name.into();
+        self.gates().insert(name.clone(), false);
+        Gate {
+            readiness: self.clone(),
+            name,
+        }
+    }
+
+    /// Whether all gates are open.
+    pub fn is_ready(&self) -> bool {
+        self.gates().values().all(|open| *open)
+    }
+
+    /// The names of the gates that are closed.
+    pub fn waiting_for(&self) -> Vec<String> {
+        self.gates()
+            .iter()
+            .filter(|(_, open)| !**open)
+            .map(|(name, _)| name.clone())
+            .collect()
+    }
+
+    /// One line for each gate, in the form of Kubernetes' own servers.
+    fn report(&self) -> String {
+        let gates = self.gates();
+        let lines = gates.iter().map(|(name, open)| match open {
+            true => format!("[+]{name} ok\n"),
+            false => format!("[-]{name} failed: not synced\n"),
+        });
+        let verdict = if gates.values().all(|open| *open) {
+            "passed"
+        } else {
+            "failed"
+        };
+        lines.chain([format!("readyz check {verdict}\n")]).collect()
+    }
+
+    fn gates(&self) -> MutexGuard<'_, BTreeMap<String, bool>> {
+        self.gates.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Gate {
+    /// Opens the gate, for good.
+    pub fn open(self) {
+        self.readiness.gates().insert(self.name.clone(), true);
+    }
+}
+
+/// What a server answers with.
+#[derive(Clone)]
+pub enum Routes {
+    /// `/healthz` and `/readyz`.
+    Probes(Readiness),
+    /// `/metrics`.
+    Metrics(Metrics),
+}
+
+/// A server that listens already, so that a port in use is noticed before any work starts.
+pub struct Server {
+    listener: TcpListener,
+    routes: Routes,
+}
+
+/// The server could not listen.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {address}: {source}")]
+pub struct BindError {
+    address: SocketAddr,
+    source: std::io::Error,
+}
+
+impl Server {
+    /// Listens on `address`.
+    ///
+    /// # Errors
+    /// When the address is in use or not one of this machine.
+    pub async fn bind(address: SocketAddr, routes: Routes) -> Result<Self, BindError> {
+        match TcpListener::bind(address).await {
+            Ok(listener) => Ok(Self { listener, routes }),
+            Err(source) => Err(BindError { address, source }),
+        }
+    }
+
+    /// Where it listens: the port that was found for port 0.
+    ///
+    /// # Errors
+    /// When the operating system does not say.
+    pub fn address(&self) -> std::io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Answers until the future is dropped.
+    pub async fn serve(self) {
+        let Self { listener, routes } = self;
+        loop {
+            let stream = match listener.accept().await {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    // Too many open files, for one: trying again at once would only burn time.
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    continue;
+                }
+            };
+            let routes = routes.clone();
+            tokio::spawn(async move {
+                let service = service_fn(move |request| {
+                    let response = routes.answer(&request);
+                    async move { Ok::<_, Infallible>(response) }
+                });
+                let connection = http1::Builder::new()
+                    .timer(TokioTimer::new())
+                    .header_read_timeout(HEADER_LIMIT)
+                    .serve_connection(TokioIo::new(stream), service);
+                if let Err(error) = connection.await {
+                    tracing::debug!(%error, "connection ended");
+                }
+            });
+        }
+    }
+}
+
+impl Routes {
+    fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+        if request.method() != Method::GET && request.method() != Method::HEAD {
+            return text(StatusCode::METHOD_NOT_ALLOWED, "only GET\n".to_owned());
+        }
+        self.answer_get(request.uri().path(), request.uri().query().unwrap_or_default())
+    }
+
+    fn answer_get(&self, path: &str, query: &str) -> Response<Full<Bytes>> {
+        let verbose = query
+            .split('&')
+            .any(|part| part == "verbose" || part.starts_with("verbose="));
+        match (self, path) {
+            (Self::Probes(_), "/healthz" | "/livez") => text(StatusCode::OK, "ok".to_owned()),
+            (Self::Probes(readiness), "/readyz") if !readiness.is_ready() => {
+                text(StatusCode::INTERNAL_SERVER_ERROR, readiness.report())
+            }
+            (Self::Probes(readiness), "/readyz") if verbose => text(StatusCode::OK, readiness.report()),
+            (Self::Probes(_), "/readyz") => text(StatusCode::OK, "ok".to_owned()),
+            (Self::Metrics(metrics), "/metrics") => {
+                let mut response = text(StatusCode::OK, metrics.render());
+                response.headers_mut().insert(
+                    CONTENT_TYPE,
+                    hyper::header::HeaderValue::from_static(metrics::CONTENT_TYPE),
+                );
+                response
+            }
+            _ => text(StatusCode::NOT_FOUND, format!("{path} is not served here\n")),
+        }
+    }
+}
+
+fn text(status: StatusCode, body: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(body)));
+    *response.status_mut() = status;
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    async fn get(address: SocketAddr, path: &str) -> String {
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).await.unwrap();
+        response
+    }
+
+    async fn serve(routes: Routes) -> SocketAddr {
+        let server = Server::bind("127.0.0.1:0".parse().unwrap(), routes).await.unwrap();
+        let address = server.address().unwrap();
+        tokio::spawn(server.serve());
+        address
+    }
+
+    #[tokio::test]
+    async fn ready_when_every_gate_is_open() {
+        let readiness = Readiness::default();
+        let (pods, services) = (readiness.gate("pods"), readiness.gate("services"));
+        let address = serve(Routes::Probes(readiness)).await;
+        assert!(get(address, "/healthz").await.starts_with("HTTP/1.1 200"));
+        pods.open();
+        let waiting = get(address, "/readyz").await;
+        assert!(waiting.starts_with("HTTP/1.1 500"), "{waiting}");
+        assert!(waiting.contains("[+]pods ok\n[-]services failed"), "{waiting}");
+        services.open();
+        assert!(get(address, "/readyz").await.starts_with("HTTP/1.1 200"));
+        assert!(get(address, "/readyz?verbose").await.contains("readyz check passed"));
+        assert!(get(address, "/metrics").await.starts_with("HTTP/1.1 404"));
+    }
+
+    #[tokio::test]
+    async fn metrics_come_with_their_media_type() {
+        let metrics = Metrics::new();
+        metrics.queue("memcached");
+        let address = serve(Routes::Metrics(metrics)).await;
+        let response = get(address, "/metrics").await;
+        assert!(
+            response.contains("content-type: application/openmetrics-text"),
+            "{response}"
+        );
+        assert!(response.contains("# TYPE workqueue_depth gauge"), "{response}");
+    }
+
+    #[tokio::test]
+    async fn a_port_in_use_is_said_by_its_address() {
+        let first = Server::bind("127.0.0.1:0".parse().unwrap(), Routes::Metrics(Metrics::new()))
+            .await
+            .unwrap();
+        let address = first.address().unwrap();
+        let error = Server::bind(address, Routes::Metrics(Metrics::new()))
+            .await
+            .err()
+            .unwrap();
+        assert!(error.to_string().starts_with(&format!("cannot listen on {address}: ")));
+    }
+}
