@@ -1,15 +1,19 @@
 //! What the operator knows about the objects of one kind, kept current by watches.
 //!
 //! Of each object the cache keeps what a projection makes of it, not the object: an operator with ten thousand objects
-//! has no room for fields that it never looks at. Objects that cannot be read as their type are logged and left out, so
-//! that one of them does not stop all.
+//! has no room for fields that it never looks at.
+//!
+//! One object that cannot be read as its type breaks the watch of all. Stored custom resources can be such, after a
+//! change of their schema: watch them as [`DeserializeGuard`] and let [`readable`] log and leave out the bad ones.
+//! (The guard costs a copy of each object, so kinds of Kubernetes itself, which always fit, are better watched without,
+//! and metadata-only watches have to be: the guard turns them into watches of whole objects.)
 use std::{
     collections::{HashMap, HashSet},
     fmt::Debug,
     sync::{Arc, PoisonError, RwLock},
 };
 
-use futures::{Stream, StreamExt, TryStreamExt};
+use futures::{Stream, StreamExt};
 use kube::{
     Api, Resource,
     core::DeserializeGuard,
@@ -97,12 +101,18 @@ impl<T> Cache<T> {
 
 /// One watch that feeds a cache: of a kind, in one namespace or in all.
 pub struct Follow<T, P, C> {
+    /// Opened when the first complete list has arrived.
+    pub gate: Gate,
+    /// What to do with the objects.
+    pub source: Source<T, P, C>,
+}
+
+/// Where the objects of one watch go.
+pub struct Source<T, P, C> {
     /// The cache to feed. Several watches may feed one cache if their scopes do not overlap.
     pub cache: Cache<T>,
     /// The namespace that is watched; `None` for all.
     pub scope: Option<String>,
-    /// Opened when the first complete list has arrived.
-    pub gate: Gate,
     /// What to keep of an object; `None` to treat it as absent.
     pub project: P,
     /// Called after each change of the cache.
@@ -113,117 +123,109 @@ pub struct Follow<T, P, C> {
 
 impl<T, P, C> Follow<T, P, C> {
     /// Watches the objects of `api` that `config` selects, for ever. Broken watches are opened again after a pause.
-    pub async fn run<K>(self, api: Api<DeserializeGuard<K>>, config: watcher::Config)
+    pub async fn run<K>(self, api: Api<K>, config: watcher::Config)
     where
         K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + 'static,
         P: Fn(K) -> Option<T>,
         C: Fn(&ObjectKey, Change<T>),
     {
-        let events = watcher::watcher(api, config).default_backoff();
-        self.feed(events).await;
+        self.feed(watcher::watcher(api, config).default_backoff()).await;
     }
 
-    async fn feed<K>(self, events: impl Stream<Item = watcher::Result<Event<DeserializeGuard<K>>>>)
+    async fn feed<K>(self, events: impl Stream<Item = watcher::Result<Event<K>>>)
     where
         K: Resource<DynamicType = ()>,
         P: Fn(K) -> Option<T>,
         C: Fn(&ObjectKey, Change<T>),
     {
-        let Self {
-            cache,
-            scope,
-            gate,
-            project,
-            changed,
-            errors,
-        } = self;
+        let Self { source, gate } = self;
         let mut gate = Some(gate);
         // Keys of the running list; what is in the cache and not among them at its end is gone.
         let mut listed = HashSet::new();
-        let mut events = std::pin::pin!(events.into_stream());
-        let remove = |key: &ObjectKey| {
-            if let Some(before) = cache.remove(key) {
-                changed(
-                    key,
-                    Change {
-                        before: Some(before),
-                        after: None,
-                    },
-                );
+        let mut events = std::pin::pin!(events);
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(Event::Init) => listed.clear(),
+                Ok(Event::InitApply(object)) => {
+                    listed.insert(source.store(object));
+                }
+                Ok(Event::InitDone) => {
+                    source.retain(&std::mem::take(&mut listed));
+                    if let Some(gate) = gate.take() {
+                        gate.open();
+                    }
+                }
+                Ok(Event::Apply(object)) => {
+                    source.store(object);
+                }
+                Ok(Event::Delete(object)) => source.remove(&ObjectKey::of(&object)),
+                Err(error) => source.broke::<K>(&error),
             }
-        };
-        let store = |object: DeserializeGuard<K>| match keep(object, &project) {
-            (key, Some(value)) => {
+        }
+    }
+}
+
+impl<T, P, C: Fn(&ObjectKey, Change<T>)> Source<T, P, C> {
+    fn store<K: Resource>(&self, object: K) -> ObjectKey
+    where
+        P: Fn(K) -> Option<T>,
+    {
+        let key = ObjectKey::of(&object);
+        match (self.project)(object) {
+            Some(value) => {
                 let value = Arc::new(value);
-                let before = cache.insert(key.clone(), Arc::clone(&value));
-                changed(
+                let before = self.cache.insert(key.clone(), Arc::clone(&value));
+                (self.changed)(
                     &key,
                     Change {
                         before,
                         after: Some(value),
                     },
                 );
-                key
             }
-            (key, None) => {
-                remove(&key);
-                key
-            }
-        };
-        while let Some(event) = events.next().await {
-            match event {
-                Ok(Event::Init) => listed.clear(),
-                Ok(Event::InitApply(object)) => {
-                    listed.insert(store(object));
-                }
-                Ok(Event::InitDone) => {
-                    for key in cache.keys(scope.as_deref()) {
-                        if !listed.contains(&key) {
-                            remove(&key);
-                        }
-                    }
-                    listed = HashSet::new();
-                    if let Some(gate) = gate.take() {
-                        gate.open();
-                    }
-                }
-                Ok(Event::Apply(object)) => {
-                    store(object);
-                }
-                Ok(Event::Delete(object)) => remove(&key_of(&object)),
-                Err(error) => {
-                    errors.inc();
-                    let kind = K::plural(&());
-                    let namespace = scope.as_deref().unwrap_or("all namespaces");
-                    tracing::warn!(%kind, %namespace, error = %chain(&error), "watch broke, opening it again");
-                }
+            None => self.remove(&key),
+        }
+        key
+    }
+
+    fn remove(&self, key: &ObjectKey) {
+        if let Some(before) = self.cache.remove(key) {
+            (self.changed)(
+                key,
+                Change {
+                    before: Some(before),
+                    after: None,
+                },
+            );
+        }
+    }
+
+    /// Removes what a complete list does not hold.
+    fn retain(&self, listed: &HashSet<ObjectKey>) {
+        for key in self.cache.keys(self.scope.as_deref()) {
+            if !listed.contains(&key) {
+                self.remove(&key);
             }
         }
     }
-}
 
-fn key_of<K: Resource<DynamicType = ()>>(object: &DeserializeGuard<K>) -> ObjectKey {
-    match &object.0 {
-        Ok(object) => ObjectKey::of(object),
-        Err(invalid) => ObjectKey::new(
-            invalid.metadata.namespace.clone().unwrap_or_default(),
-            invalid.metadata.name.clone().unwrap_or_default(),
-        ),
+    fn broke<K: Resource<DynamicType = ()>>(&self, error: &watcher::Error) {
+        self.errors.inc();
+        let kind = K::plural(&());
+        let namespace = self.scope.as_deref().unwrap_or("all namespaces");
+        tracing::warn!(%kind, %namespace, error = %chain(error), "watch broke, opening it again");
     }
 }
 
-fn keep<K: Resource<DynamicType = ()>, T>(
-    object: DeserializeGuard<K>,
-    project: impl Fn(K) -> Option<T>,
-) -> (ObjectKey, Option<T>) {
-    let key = key_of(&object);
-    match object.0 {
-        Ok(object) => (key, project(object)),
-        Err(invalid) => {
+/// The object in `guard`; one that cannot be read is logged and left out.
+pub fn readable<K: Resource<DynamicType = ()>>(guard: DeserializeGuard<K>) -> Option<K> {
+    let key = ObjectKey::of(&guard);
+    guard
+        .0
+        .inspect_err(|invalid| {
             tracing::error!(kind = %K::kind(&()), object = %key, error = %invalid.error, "cannot read this object, ignoring it");
-            (key, None)
-        }
-    }
+        })
+        .ok()
 }
 
 /// An error with its causes in one line.
@@ -267,11 +269,10 @@ mod tests {
     async fn feed(cache: &Cache<String>, events: Vec<Event<DeserializeGuard<ConfigMap>>>) -> (bool, Vec<String>) {
         let readiness = Readiness::default();
         let changes = Mutex::new(Vec::new());
-        let follow = Follow {
+        let source = Source {
             cache: cache.clone(),
             scope: Some("ns".to_owned()),
-            gate: readiness.gate("maps"),
-            project: |map: ConfigMap| map.metadata.resource_version,
+            project: |map: DeserializeGuard<ConfigMap>| readable(map)?.metadata.resource_version,
             changed: |key: &ObjectKey, change: Change<String>| {
                 let side = |side: Option<Arc<String>>| side.map(|version| version.to_string()).unwrap_or_default();
                 changes
@@ -280,6 +281,10 @@ mod tests {
                     .push(format!("{}:{}>{}", key.name, side(change.before), side(change.after)));
             },
             errors: Counter::default(),
+        };
+        let follow = Follow {
+            gate: readiness.gate("maps"),
+            source,
         };
         follow.feed(stream::iter(events.into_iter().map(Ok))).await;
         (readiness.is_ready(), changes.into_inner().unwrap())

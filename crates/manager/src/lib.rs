@@ -10,6 +10,7 @@
 //! | [`backoff`] | how much later: exponential, with jitter and a cap |
 //! | [`worker`] | works through the queue: limits on concurrency and time, metrics, and an end that lets running work finish |
 //! | [`lease`] | lets one of several replicas lead, by the rules of client-go |
+//! | [`drift`] | tells from a watched object whether it still is as it was applied |
 //! | [`events`] | publishes events about objects; repeated ones are counted instead of repeated |
 //! | [`access`] | asks the API server at start whether the operator may do what it needs to do |
 //! | [`probes`] | liveness, readiness and metrics over HTTP |
@@ -19,11 +20,13 @@
 pub mod access;
 pub mod backoff;
 pub mod cache;
+pub mod drift;
 pub mod events;
 pub mod lease;
 pub mod metrics;
 pub mod namespaces;
 pub mod probes;
+mod quantity;
 pub mod queue;
 pub mod shutdown;
 pub mod worker;
