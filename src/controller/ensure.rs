@@ -1,0 +1,367 @@
+//! One object of a Memcached: compare, and write only where it differs.
+//!
+//! What is written is applied by the server, under the operator's own field manager: fields that others set are left to
+//! them, and fields that the operator applied are taken back from whoever changed them.
+use k8s_openapi::{NamespaceResourceScope, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use kube::{
+    Api, Client, Resource,
+    api::{DeleteParams, Patch, PatchParams, Preconditions},
+};
+use olmkit_manager::{ObjectKey, drift};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+
+use super::{
+    Error, FIELD_MANAGER,
+    observed::{Child, FINGERPRINT, controller_of},
+};
+
+/// A kind of which a Memcached may have one object, under its own name.
+pub trait Part:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope> + Serialize + DeserializeOwned + Clone + std::fmt::Debug
+{
+}
+
+impl<K> Part for K where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Serialize
+        + DeserializeOwned
+        + Clone
+        + std::fmt::Debug
+{
+}
+
+/// What was found and done.
+#[derive(Debug)]
+pub enum Ensured<K> {
+    /// It was as it should be.
+    Settled,
+    /// It was not there and has been made.
+    Created(K),
+    /// It was as applied last, and the wish has changed.
+    Updated(K),
+    /// Somebody else had changed it, at this path first; it has been set back.
+    Restored(K, String),
+}
+
+impl<K> Ensured<K> {
+    /// Number of requests that wrote.
+    pub fn writes(&self) -> u32 {
+        u32::from(!matches!(self, Self::Settled))
+    }
+}
+
+/// What has to be done about an object.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    /// Nothing.
+    Keep,
+    /// Apply; the path is the first that differs.
+    Apply {
+        uid: String,
+        path: String,
+        changed_by_others: bool,
+    },
+    /// It is not among the observed objects, or its owner is unclear: look before anything is written.
+    Look,
+    /// It is going away; what is wanted can be made afterwards.
+    AwaitEnd,
+}
+
+/// Compares `desired` with what was observed under its name.
+fn decide(desired: &Value, fingerprint: &str, observed: Option<&Child>, owner_uid: &str) -> Step {
+    let Some(child) = observed else { return Step::Look };
+    if child.controller.as_ref().is_none_or(|owner| owner.uid != owner_uid) {
+        return Step::Look;
+    }
+    if child.deleting {
+        return Step::AwaitEnd;
+    }
+    match child.differs(desired) {
+        None => Step::Keep,
+        Some(path) => Step::Apply {
+            uid: child.uid.clone(),
+            changed_by_others: child.fingerprint().as_deref() == Some(fingerprint),
+            path,
+        },
+    }
+}
+
+/// Makes the object as `desired`, which `owner_uid` owns; `observed` is what the watch last saw of it.
+///
+/// # Errors
+/// [`Error::Foreign`] if the object belongs to someone else, [`Error::Request`] if the API server refuses the change.
+pub async fn ensure<K: Part>(
+    client: &Client,
+    desired: &K,
+    observed: Option<&Child>,
+    owner_uid: &str,
+) -> Result<Ensured<K>, Error> {
+    let target = Target::<K>::new(client, desired);
+    let (configuration, fingerprint) = target.configuration(desired)?;
+    match decide(&configuration, &fingerprint, observed, owner_uid) {
+        Step::Keep => Ok(Ensured::Settled),
+        Step::AwaitEnd => Err(target.still_deleting()),
+        Step::Apply {
+            uid,
+            path,
+            changed_by_others,
+        } => {
+            let object = target.apply(configuration, Some(&uid)).await?;
+            Ok(if changed_by_others {
+                Ensured::Restored(object, path)
+            } else {
+                Ensured::Updated(object)
+            })
+        }
+        Step::Look => match target.look(owner_uid).await? {
+            None => target.apply(configuration, None).await.map(Ensured::Created),
+            Some(uid) => target.apply(configuration, Some(&uid)).await.map(Ensured::Updated),
+        },
+    }
+}
+
+/// Deletes the object that was observed, unless it is someone else's or going already. Returns the number of writes.
+///
+/// # Errors
+/// [`Error::Request`] if the API server refuses; an object that is gone already is none.
+pub async fn remove<K: Part>(
+    client: &Client,
+    key: &ObjectKey,
+    observed: Option<&Child>,
+    owner_uid: &str,
+) -> Result<u32, Error> {
+    let Some(child) = observed.filter(|child| !child.deleting) else {
+        return Ok(0);
+    };
+    if child.controller.as_ref().is_none_or(|owner| owner.uid != owner_uid) {
+        return Ok(0);
+    }
+    let target = Target::<K>::named(client, key.clone());
+    let only_this = Preconditions {
+        uid: Some(child.uid.clone()),
+        resource_version: None,
+    };
+    let parameters = DeleteParams {
+        preconditions: Some(only_this),
+        ..DeleteParams::default()
+    };
+    match target
+        .api
+        .delete(&key.name, &parameters)
+        .await
+        .map_err(|error| target.error("delete", error))
+    {
+        Ok(_) => Ok(1),
+        Err(error) if error.is_not_found() => Ok(0),
+        Err(error) => Err(error),
+    }
+}
+
+/// One object at the API server.
+struct Target<K> {
+    api: Api<K>,
+    key: ObjectKey,
+}
+
+impl<K: Part> Target<K> {
+    fn new(client: &Client, desired: &K) -> Self {
+        Self::named(client, ObjectKey::of(desired))
+    }
+
+    fn named(client: &Client, key: ObjectKey) -> Self {
+        Self {
+            api: Api::namespaced(client.clone(), &key.namespace),
+            key,
+        }
+    }
+
+    /// What is applied for `desired`, and its fingerprint, which is in it as an annotation.
+    fn configuration(&self, desired: &K) -> Result<(Value, String), Error> {
+        let mut configuration = serde_json::to_value(desired).map_err(|source| Error::Serialize {
+            kind: K::kind(&()).into_owned(),
+            name: self.key.name.clone(),
+            source,
+        })?;
+        let fingerprint = drift::fingerprint(&configuration);
+        if let Some(metadata) = configuration.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.insert("annotations".to_owned(), json!({ FINGERPRINT: fingerprint }));
+        }
+        Ok((configuration, fingerprint))
+    }
+
+    /// Looks whether the object exists: `None` if not, its UID if it may be applied to.
+    async fn look(&self, owner_uid: &str) -> Result<Option<String>, Error> {
+        let found = self
+            .api
+            .get_metadata_opt(&self.key.name)
+            .await
+            .map_err(|error| self.error("read", error))?;
+        let Some(found) = found else { return Ok(None) };
+        let meta = found.metadata;
+        match ownership(&meta, owner_uid) {
+            Ownership::Ours if meta.deletion_timestamp.is_some() => Err(self.still_deleting()),
+            Ownership::Ours => Ok(Some(meta.uid.unwrap_or_default())),
+            Ownership::EarlierMemcached => Err(self.still_deleting()),
+            Ownership::Theirs(owner) => Err(self.foreign(owner)),
+        }
+    }
+
+    /// Applies `configuration`. With the UID of the existing object, conflicts are won, and another object that has
+    /// taken its place meanwhile is left alone. Without one the object is to be created; should one have appeared since
+    /// it was looked for, the fields that its owner set are conflicts, and nothing is taken over.
+    async fn apply(&self, mut configuration: Value, uid: Option<&str>) -> Result<K, Error> {
+        let mut parameters = PatchParams::apply(FIELD_MANAGER);
+        if let Some(uid) = uid {
+            parameters = parameters.force();
+            if let Some(metadata) = configuration.get_mut("metadata").and_then(Value::as_object_mut) {
+                metadata.insert("uid".to_owned(), Value::from(uid));
+            }
+        }
+        let patch = Patch::Apply(&configuration);
+        self.api
+            .patch(&self.key.name, &parameters, &patch)
+            .await
+            .map_err(|error| self.error("apply", error))
+    }
+
+    fn error(&self, action: &'static str, source: kube::Error) -> Error {
+        Error::Request {
+            action,
+            kind: K::kind(&()).into_owned(),
+            name: self.key.name.clone(),
+            source: Box::new(source),
+        }
+    }
+
+    fn foreign(&self, owner: String) -> Error {
+        Error::Foreign {
+            kind: K::kind(&()).into_owned(),
+            name: self.key.name.clone(),
+            owner,
+        }
+    }
+
+    fn still_deleting(&self) -> Error {
+        Error::StillDeleting {
+            kind: K::kind(&()).into_owned(),
+            name: self.key.name.clone(),
+        }
+    }
+}
+
+/// Whose an object is.
+#[derive(Debug, PartialEq, Eq)]
+enum Ownership {
+    /// This Memcached's, or nobody's although the operator made it (its Memcached was deleted with `--cascade=orphan`).
+    Ours,
+    /// A Memcached's of the same name that is gone: the garbage collector is about to delete it.
+    EarlierMemcached,
+    /// Someone else's, in words.
+    Theirs(String),
+}
+
+fn ownership(meta: &ObjectMeta, owner_uid: &str) -> Ownership {
+    match controller_of(meta) {
+        Some(owner) if owner.uid == owner_uid => Ownership::Ours,
+        Some(owner)
+            if owner.kind == "Memcached"
+                && owner.api_version.starts_with("cache.example.com/")
+                && Some(&owner.name) == meta.name.as_ref() =>
+        {
+            Ownership::EarlierMemcached
+        }
+        Some(owner) => Ownership::Theirs(format!("is controlled by {} {}", owner.kind, owner.name)),
+        None if applied_by_us(meta) => Ownership::Ours,
+        None => Ownership::Theirs("was not made by this operator".to_owned()),
+    }
+}
+
+/// Only the operator applies under its field manager's name.
+fn applied_by_us(meta: &ObjectMeta) -> bool {
+    meta.managed_fields
+        .iter()
+        .flatten()
+        .any(|entry| entry.manager.as_deref() == Some(FIELD_MANAGER) && entry.operation.as_deref() == Some("Apply"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operand::{self, fixtures::memcached};
+
+    const OWNER: &str = "11111111-2222";
+
+    fn service() -> (Value, String, Child) {
+        let service = operand::service(&memcached(&json!({})));
+        let mut configuration = serde_json::to_value(&service).unwrap();
+        let fingerprint = drift::fingerprint(&configuration);
+        configuration["metadata"]["annotations"] = json!({ FINGERPRINT: fingerprint });
+        let mut live: k8s_openapi::api::core::v1::Service = serde_json::from_value(configuration.clone()).unwrap();
+        live.metadata.uid = Some("child".to_owned());
+        (configuration, fingerprint, Child::of(&live))
+    }
+
+    #[test]
+    fn what_is_as_applied_is_left_alone() {
+        let (configuration, fingerprint, child) = service();
+        assert_eq!(decide(&configuration, &fingerprint, Some(&child), OWNER), Step::Keep);
+    }
+
+    #[test]
+    fn drift_and_a_changed_wish_are_told_apart() {
+        let (mut configuration, fingerprint, child) = service();
+        configuration["spec"]["ports"][0]["port"] = json!(1);
+        let step = |fingerprint| decide(&configuration, fingerprint, Some(&child), OWNER);
+        let expected = |changed_by_others| Step::Apply {
+            uid: "child".to_owned(),
+            path: ".spec.ports[memcached].port".to_owned(),
+            changed_by_others,
+        };
+        assert_eq!(step(&fingerprint), expected(true));
+        assert_eq!(step("another"), expected(false));
+    }
+
+    #[test]
+    fn nothing_is_written_to_an_object_of_another_owner() {
+        let (configuration, fingerprint, child) = service();
+        assert_eq!(
+            decide(&configuration, &fingerprint, Some(&child), "another"),
+            Step::Look
+        );
+        assert_eq!(decide(&configuration, &fingerprint, None, OWNER), Step::Look);
+    }
+
+    #[test]
+    fn owners_are_recognised() {
+        let meta = |value: Value| serde_json::from_value::<ObjectMeta>(value).unwrap();
+        let owned = |kind: &str, version: &str, uid: &str| {
+            meta(json!({ "name": "sample", "ownerReferences": [
+                { "apiVersion": version, "kind": kind, "name": "sample", "uid": uid, "controller": true },
+            ] }))
+        };
+        assert_eq!(
+            ownership(&owned("Memcached", "cache.example.com/v1alpha1", OWNER), OWNER),
+            Ownership::Ours
+        );
+        assert_eq!(
+            ownership(&owned("Memcached", "cache.example.com/v1alpha1", "old"), OWNER),
+            Ownership::EarlierMemcached
+        );
+        assert_eq!(
+            ownership(&owned("Redis", "cache.example.com/v1", "x"), OWNER),
+            Ownership::Theirs("is controlled by Redis sample".to_owned())
+        );
+        let by = |manager: &str, operation: &str| {
+            meta(json!({ "name": "sample", "managedFields": [{ "manager": manager, "operation": operation }] }))
+        };
+        assert_eq!(ownership(&by(FIELD_MANAGER, "Apply"), OWNER), Ownership::Ours);
+        for stranger in [
+            by("kubectl", "Apply"),
+            by(FIELD_MANAGER, "Update"),
+            meta(json!({ "name": "sample" })),
+        ] {
+            assert!(matches!(ownership(&stranger, OWNER), Ownership::Theirs(_)));
+        }
+    }
+}

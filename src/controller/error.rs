@@ -1,0 +1,75 @@
+//! Why a reconcile did not get through.
+use olmkit_manager::cache::chain;
+
+/// Why a reconcile did not get through.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The API server refused a request, or could not be reached.
+    #[error("cannot {action} {kind} {name}: {}", chain(source))]
+    Request {
+        /// What was attempted: `apply`, `delete`.
+        action: &'static str,
+        /// Kind of the object.
+        kind: String,
+        /// Name of the object.
+        name: String,
+        /// The client's error.
+        source: Box<kube::Error>,
+    },
+    /// An object that this Memcached needs exists already and belongs to someone else.
+    #[error(
+        "{kind} {name} exists and {owner}; it is left alone. Delete or rename it, or give this Memcached another name"
+    )]
+    Foreign {
+        /// Kind of the object.
+        kind: String,
+        /// Name of the object.
+        name: String,
+        /// Whose it is.
+        owner: String,
+    },
+    /// An object of an earlier Memcached of the same name is still being deleted.
+    #[error("{kind} {name} of an earlier owner is still being deleted; waiting for its end")]
+    StillDeleting {
+        /// Kind of the object.
+        kind: String,
+        /// Name of the object.
+        name: String,
+    },
+    /// A desired object could not be put into words.
+    #[error("cannot serialize {kind} {name}: {source}")]
+    Serialize {
+        /// Kind of the object.
+        kind: String,
+        /// Name of the object.
+        name: String,
+        /// The serializer's error.
+        source: serde_json::Error,
+    },
+}
+
+impl Error {
+    /// The reason for the condition Degraded; `None` for what passes by itself and is only tried again.
+    pub fn reason(&self) -> Option<&'static str> {
+        match self {
+            Self::Foreign { .. } => Some("ForeignObject"),
+            Self::StillDeleting { .. } => None,
+            Self::Serialize { .. } => Some("ApplyFailed"),
+            Self::Request { source, .. } => match source.as_ref() {
+                kube::Error::Api(status) => match status.code {
+                    // Somebody else wrote first, or the server is overloaded or restarting.
+                    404 | 409 | 429 | 502..=504 => None,
+                    403 => Some("Forbidden"),
+                    400 | 422 => Some("Invalid"),
+                    _ => Some("ApplyFailed"),
+                },
+                _ => None,
+            },
+        }
+    }
+
+    /// Whether the object that was to be written is not there.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Request { source, .. } if matches!(source.as_ref(), kube::Error::Api(status) if status.code == 404))
+    }
+}

@@ -1,0 +1,282 @@
+//! The status: a pure function of what was observed.
+use k8s_openapi::{
+    apimachinery::pkg::apis::meta::v1::{Condition, Time},
+    jiff::Timestamp,
+};
+use kube::ResourceExt;
+
+use super::observed::DeploymentState;
+use crate::{
+    api::v1alpha1::{AVAILABLE, DEGRADED, Memcached, MemcachedStatus, PROGRESSING, Phase},
+    operand,
+};
+
+/// What a status is made from.
+pub struct Facts<'a> {
+    /// The object.
+    pub memcached: &'a Memcached,
+    /// Its Deployment, if it has one.
+    pub deployment: Option<&'a DeploymentState>,
+    /// The names of its pods, sorted.
+    pub nodes: Vec<String>,
+    /// What kept the operator from doing its work.
+    pub problem: Option<Problem>,
+    /// For conditions that change now.
+    pub now: Timestamp,
+}
+
+/// Something that is wrong, as the condition Degraded says it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// One word in CamelCase.
+    pub reason: String,
+    /// A sentence for people.
+    pub message: String,
+    /// Nothing can run because of it, whatever still does.
+    pub fatal: bool,
+}
+
+/// How far the Deployment is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    /// All servers that were asked for run as asked for.
+    Done,
+    /// Servers are being made, removed or replaced.
+    Underway,
+    /// All servers are as asked for, but some that answered before do not any more.
+    Lost,
+}
+
+/// The status of `facts.memcached`.
+pub fn status(facts: &Facts) -> MemcachedStatus {
+    let memcached = facts.memcached;
+    let progress = progress(facts);
+    let problem = facts.problem.clone().or_else(|| problem_of_deployment(facts, progress));
+    let conditions = vec![
+        condition(facts, AVAILABLE, available(facts, problem.as_ref())),
+        condition(facts, PROGRESSING, progressing(facts, progress, problem.as_ref())),
+        condition(facts, DEGRADED, degraded(problem.as_ref())),
+    ];
+    let deployment = facts.deployment;
+    MemcachedStatus {
+        conditions,
+        nodes: facts.nodes.clone(),
+        ready_replicas: Some(deployment.map_or(0, |deployment| deployment.ready)),
+        replicas: Some(deployment.map_or(0, |deployment| deployment.replicas)),
+        selector: Some(operand::selector_text(memcached)),
+        phase: Some(phase(facts, progress, problem.as_ref())),
+        image: deployment.and_then(|deployment| deployment.image.clone()),
+        observed_generation: memcached.metadata.generation,
+    }
+}
+
+/// The status while the finalizer does its work: the conditions that the tutorials show.
+pub fn finalizing(memcached: &Memcached, finished: bool, now: Timestamp) -> MemcachedStatus {
+    let name = memcached.name_any();
+    let (value, message) = if finished {
+        (
+            "True",
+            format!("Finalizer operations for custom resource {name} name were successfully accomplished"),
+        )
+    } else {
+        (
+            "Unknown",
+            format!("Performing finalizer operations for the custom resource: {name} "),
+        )
+    };
+    let mut status = memcached.status.clone().unwrap_or_default();
+    let facts = Facts {
+        memcached,
+        deployment: None,
+        nodes: Vec::new(),
+        problem: None,
+        now,
+    };
+    let new = condition(&facts, DEGRADED, (value, FINALIZING.to_owned(), message));
+    status.conditions.retain(|known| known.type_ != DEGRADED);
+    status.conditions.push(new);
+    status.phase = Some(Phase::Deleting);
+    status.observed_generation = memcached.metadata.generation;
+    status
+}
+
+/// The reason of the condition Degraded during deletion.
+pub const FINALIZING: &str = "Finalizing";
+
+/// Whether `memcached` says already that the finalizer has done its work.
+pub fn is_finalized(memcached: &Memcached) -> bool {
+    find(memcached, DEGRADED).is_some_and(|known| known.status == "True" && known.reason == FINALIZING)
+}
+
+/// Whether two statuses say the same. Conditions of other types are other people's.
+pub fn same(left: &MemcachedStatus, right: &MemcachedStatus) -> bool {
+    let ours = |status: &MemcachedStatus| {
+        let mut status = status.clone();
+        status
+            .conditions
+            .retain(|known| [AVAILABLE, PROGRESSING, DEGRADED].contains(&known.type_.as_str()));
+        status.conditions.sort_by(|a, b| a.type_.cmp(&b.type_));
+        status
+    };
+    ours(left) == ours(right)
+}
+
+/// A condition's status, reason and message.
+type Verdict = (&'static str, String, String);
+
+fn progress(facts: &Facts) -> Progress {
+    let size = facts.memcached.spec.size;
+    let Some(deployment) = facts.deployment else {
+        return Progress::Underway;
+    };
+    let current = deployment.observed_generation >= deployment.generation;
+    if !current || deployment.updated < size || deployment.replicas != deployment.updated || deployment.replicas > size
+    {
+        return Progress::Underway;
+    }
+    if deployment.available >= size {
+        return Progress::Done;
+    }
+    let before = facts.memcached.status.as_ref();
+    let was_complete = before.is_some_and(|status| {
+        matches!(status.phase, Some(Phase::Running | Phase::Degraded))
+            && status.observed_generation == facts.memcached.metadata.generation
+            && status.replicas == Some(size)
+    });
+    if was_complete {
+        Progress::Lost
+    } else {
+        Progress::Underway
+    }
+}
+
+fn problem_of_deployment(facts: &Facts, progress: Progress) -> Option<Problem> {
+    let deployment = facts.deployment?;
+    if let Some((reason, message)) = &deployment.failure
+        && progress != Progress::Done
+    {
+        return Some(Problem {
+            reason: reason.clone(),
+            message: message.clone(),
+            fatal: false,
+        });
+    }
+    (progress == Progress::Lost).then(|| Problem {
+        reason: "ServersNotReady".to_owned(),
+        message: format!("{}; all of them were", ready_of(facts)),
+        fatal: false,
+    })
+}
+
+fn available(facts: &Facts, problem: Option<&Problem>) -> Verdict {
+    if let Some(problem) = problem.filter(|problem| problem.fatal) {
+        return ("False", problem.reason.clone(), problem.message.clone());
+    }
+    let size = facts.memcached.spec.size;
+    let Some(deployment) = facts.deployment else {
+        return match problem {
+            Some(problem) => ("False", problem.reason.clone(), problem.message.clone()),
+            None => (
+                "False",
+                "Creating".to_owned(),
+                "The Deployment does not exist yet".to_owned(),
+            ),
+        };
+    };
+    if size == 0 {
+        return ("True", "ScaledToZero".to_owned(), "No server is asked for".to_owned());
+    }
+    // One server may be missing: that is how rollouts and node maintenance look.
+    let enough = deployment.available >= (size - 1).max(1);
+    let reason = if enough { "ServersReady" } else { "ServersNotReady" };
+    (
+        if enough { "True" } else { "False" },
+        reason.to_owned(),
+        ready_of(facts),
+    )
+}
+
+fn progressing(facts: &Facts, progress: Progress, problem: Option<&Problem>) -> Verdict {
+    if let Some(problem) = problem.filter(|_| facts.problem.is_some() || facts.deployment.is_none()) {
+        return (
+            "False",
+            problem.reason.clone(),
+            "The operator cannot go on; see the condition Degraded".to_owned(),
+        );
+    }
+    match progress {
+        Progress::Done => (
+            "False",
+            "Complete".to_owned(),
+            "All servers are as asked for".to_owned(),
+        ),
+        Progress::Lost => ("False", "ServersNotReady".to_owned(), ready_of(facts)),
+        Progress::Underway => {
+            let reason = if is_new(facts) { "Creating" } else { "Updating" };
+            ("True", reason.to_owned(), ready_of(facts))
+        }
+    }
+}
+
+fn degraded(problem: Option<&Problem>) -> Verdict {
+    match problem {
+        Some(problem) => ("True", problem.reason.clone(), problem.message.clone()),
+        None => ("False", "AsExpected".to_owned(), "Nothing is wrong".to_owned()),
+    }
+}
+
+fn phase(facts: &Facts, progress: Progress, problem: Option<&Problem>) -> Phase {
+    match progress {
+        _ if problem.is_some() => Phase::Degraded,
+        Progress::Done => Phase::Running,
+        _ if is_new(facts) => Phase::Pending,
+        _ => Phase::Resizing,
+    }
+}
+
+/// Whether no server of the object has answered so far.
+fn is_new(facts: &Facts) -> bool {
+    let before = facts.memcached.status.as_ref().and_then(|status| status.phase);
+    let ready = facts.deployment.is_some_and(|deployment| deployment.ready > 0);
+    match before {
+        None | Some(Phase::Pending) => !ready || facts.memcached.spec.size > 0,
+        Some(Phase::Degraded) => !ready,
+        _ => false,
+    }
+}
+
+fn ready_of(facts: &Facts) -> String {
+    let size = facts.memcached.spec.size;
+    let ready = facts.deployment.map_or(0, |deployment| deployment.ready);
+    format!(
+        "{ready} of {size} {} ready",
+        if size == 1 { "server is" } else { "servers are" }
+    )
+}
+
+/// The condition `type_`; its transition time moves only with its status.
+fn condition(facts: &Facts, type_: &str, (status, reason, message): Verdict) -> Condition {
+    let before = find(facts.memcached, type_).filter(|known| known.status == status);
+    Condition {
+        type_: type_.to_owned(),
+        status: status.to_owned(),
+        reason,
+        message,
+        observed_generation: facts.memcached.metadata.generation,
+        last_transition_time: before.map_or(Time(facts.now), |known| known.last_transition_time.clone()),
+    }
+}
+
+/// The condition `type_` in the status that `memcached` has.
+pub fn find<'a>(memcached: &'a Memcached, type_: &str) -> Option<&'a Condition> {
+    memcached
+        .status
+        .as_ref()?
+        .conditions
+        .iter()
+        .find(|known| known.type_ == type_)
+}
+
+#[cfg(test)]
+#[path = "report_tests.rs"]
+mod tests;

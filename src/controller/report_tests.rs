@@ -1,0 +1,248 @@
+//! The status in every situation.
+use serde_json::json;
+
+use super::*;
+use crate::operand::fixtures::memcached;
+
+const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+/// A Deployment at generation 1 whose controller has seen it.
+fn deployment(replicas: i32, updated: i32, ready: i32) -> DeploymentState {
+    let mut state = DeploymentState::of(&operand::deployment(&memcached(&json!({})), "memcached:1.6"));
+    (state.generation, state.observed_generation) = (1, 1);
+    (state.replicas, state.updated, state.ready, state.available) = (replicas, updated, ready, ready);
+    state
+}
+
+fn report(memcached: &Memcached, deployment: Option<&DeploymentState>) -> MemcachedStatus {
+    status(&Facts {
+        memcached,
+        deployment,
+        nodes: Vec::new(),
+        problem: None,
+        now: NOW,
+    })
+}
+
+/// `Available Progressing Degraded` as statuses with reasons, and the phase.
+fn words(status: &MemcachedStatus) -> String {
+    let conditions: Vec<String> = status
+        .conditions
+        .iter()
+        .map(|known| format!("{}={} {}", known.type_, known.status, known.reason))
+        .collect();
+    format!("{:?}: {}", status.phase.unwrap(), conditions.join(", "))
+}
+
+/// `memcached` after its status was written.
+fn after(mut memcached: Memcached, status: MemcachedStatus) -> Memcached {
+    memcached.status = Some(status);
+    memcached
+}
+
+#[test]
+fn from_creation_to_running() {
+    let mut object = memcached(&json!({ "size": 2 }));
+    let mut seen = Vec::new();
+    for state in [
+        None,
+        Some(deployment(0, 0, 0)),
+        Some(deployment(2, 2, 0)),
+        Some(deployment(2, 2, 1)),
+        Some(deployment(2, 2, 2)),
+    ] {
+        let status = report(&object, state.as_ref());
+        seen.push(words(&status));
+        object = after(object, status);
+    }
+    insta::assert_snapshot!(seen.join("\n"), @"
+    Pending: Available=False Creating, Progressing=True Creating, Degraded=False AsExpected
+    Pending: Available=False ServersNotReady, Progressing=True Creating, Degraded=False AsExpected
+    Pending: Available=False ServersNotReady, Progressing=True Creating, Degraded=False AsExpected
+    Pending: Available=True ServersReady, Progressing=True Creating, Degraded=False AsExpected
+    Running: Available=True ServersReady, Progressing=False Complete, Degraded=False AsExpected
+    ");
+}
+
+fn running(size: i32) -> Memcached {
+    let object = memcached(&json!({ "size": size }));
+    let status = report(&object, Some(&deployment(size, size, size)));
+    assert_eq!(status.phase, Some(Phase::Running));
+    after(object, status)
+}
+
+#[test]
+fn a_changed_size_is_resizing_until_all_are_ready() {
+    let mut object = running(2);
+    object.spec.size = 3;
+    object.metadata.generation = Some(2);
+    let status = report(&object, Some(&deployment(2, 2, 2)));
+    assert_eq!(
+        words(&status),
+        "Resizing: Available=True ServersReady, Progressing=True Updating, Degraded=False AsExpected"
+    );
+    assert_eq!(status.observed_generation, Some(2));
+    object = after(object, status);
+    let status = report(&object, Some(&deployment(3, 3, 2)));
+    assert_eq!(
+        status.phase,
+        Some(Phase::Resizing),
+        "a server that has yet to start is not a lost one"
+    );
+    let status = report(&after(object, status), Some(&deployment(3, 3, 3)));
+    assert_eq!(status.phase, Some(Phase::Running));
+}
+
+#[test]
+fn a_lost_server_degrades() {
+    let object = running(3);
+    let status = report(&object, Some(&deployment(3, 3, 1)));
+    assert_eq!(
+        words(&status),
+        "Degraded: Available=False ServersNotReady, Progressing=False ServersNotReady, Degraded=True ServersNotReady"
+    );
+    let status = report(&after(object, status), Some(&deployment(3, 3, 3)));
+    assert_eq!(status.phase, Some(Phase::Running));
+}
+
+#[test]
+fn a_rollout_is_no_loss() {
+    let object = running(3);
+    let mut state = deployment(3, 3, 3);
+    state.generation = 2;
+    assert_eq!(
+        report(&object, Some(&state)).phase,
+        Some(Phase::Resizing),
+        "not seen by the controller yet"
+    );
+    state.observed_generation = 2;
+    (state.updated, state.ready, state.available) = (1, 2, 2);
+    let status = report(&object, Some(&state));
+    assert_eq!(
+        words(&status),
+        "Resizing: Available=True ServersReady, Progressing=True Updating, Degraded=False AsExpected"
+    );
+}
+
+#[test]
+fn a_stuck_rollout_degrades_with_the_deployments_reason() {
+    let mut state = deployment(1, 1, 0);
+    state.failure = Some(("ProgressDeadlineExceeded".to_owned(), "timed out".to_owned()));
+    let status = report(&memcached(&json!({})), Some(&state));
+    assert_eq!(
+        words(&status),
+        "Degraded: Available=False ServersNotReady, Progressing=True Creating, Degraded=True ProgressDeadlineExceeded"
+    );
+}
+
+#[test]
+fn a_problem_of_the_operator_degrades_and_leaves_running_servers_available() {
+    let object = running(2);
+    let state = deployment(2, 2, 2);
+    let problem = Problem {
+        reason: "Forbidden".to_owned(),
+        message: "quota".to_owned(),
+        fatal: false,
+    };
+    let facts = Facts {
+        memcached: &object,
+        deployment: Some(&state),
+        nodes: Vec::new(),
+        problem: Some(problem),
+        now: NOW,
+    };
+    assert_eq!(
+        words(&status(&facts)),
+        "Degraded: Available=True ServersReady, Progressing=False Forbidden, Degraded=True Forbidden"
+    );
+    let fatal = Problem {
+        reason: "ImageNotSet".to_owned(),
+        message: "no image".to_owned(),
+        fatal: true,
+    };
+    let facts = Facts {
+        problem: Some(fatal),
+        ..facts
+    };
+    assert_eq!(
+        words(&status(&facts)),
+        "Degraded: Available=False ImageNotSet, Progressing=False ImageNotSet, Degraded=True ImageNotSet"
+    );
+}
+
+#[test]
+fn no_server_asked_for_is_running() {
+    let status = report(&memcached(&json!({ "size": 0 })), Some(&deployment(0, 0, 0)));
+    assert_eq!(
+        words(&status),
+        "Running: Available=True ScaledToZero, Progressing=False Complete, Degraded=False AsExpected"
+    );
+}
+
+#[test]
+fn transition_times_move_with_the_status_only() {
+    let object = running(2);
+    let later = NOW
+        .checked_add(k8s_openapi::jiff::SignedDuration::from_secs(60))
+        .unwrap();
+    let state = deployment(2, 2, 1);
+    let facts = Facts {
+        memcached: &object,
+        deployment: Some(&state),
+        nodes: Vec::new(),
+        problem: None,
+        now: later,
+    };
+    let status = status(&facts);
+    let time = |type_: &str| {
+        status
+            .conditions
+            .iter()
+            .find(|known| known.type_ == type_)
+            .unwrap()
+            .last_transition_time
+            .0
+    };
+    assert_eq!((time(AVAILABLE), time(DEGRADED)), (NOW, later));
+}
+
+#[test]
+fn a_settled_status_stays_as_it_is() {
+    let object = running(2);
+    let again = report(&object, Some(&deployment(2, 2, 2)));
+    assert!(same(object.status.as_ref().unwrap(), &again));
+    let mut foreign = again.clone();
+    foreign.conditions.insert(
+        0,
+        Condition {
+            type_: "example.com/Theirs".to_owned(),
+            ..again.conditions[0].clone()
+        },
+    );
+    assert!(same(&foreign, &again), "conditions of others are theirs");
+    assert!(!same(
+        &MemcachedStatus {
+            nodes: vec!["x".to_owned()],
+            ..again.clone()
+        },
+        &again
+    ));
+}
+
+#[test]
+fn the_finalizer_says_what_it_does_as_the_tutorials_show() {
+    let object = running(1);
+    let status = finalizing(&object, false, NOW);
+    let degraded = status.conditions.iter().find(|known| known.type_ == DEGRADED).unwrap();
+    assert_eq!(
+        (degraded.status.as_str(), degraded.reason.as_str()),
+        ("Unknown", "Finalizing")
+    );
+    assert_eq!(
+        degraded.message,
+        "Performing finalizer operations for the custom resource: sample "
+    );
+    assert_eq!(status.phase, Some(Phase::Deleting));
+    let object = after(object, finalizing(&running(1), true, NOW));
+    assert!(is_finalized(&object));
+}

@@ -1,0 +1,40 @@
+//! The PodDisruptionBudget.
+use k8s_openapi::{
+    api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec},
+    apimachinery::pkg::{apis::meta::v1::LabelSelector, util::intstr::IntOrString},
+};
+
+use super::{metadata, selector};
+use crate::api::v1alpha1::Memcached;
+
+/// The budget by which a drained node takes no more than one server away at a time. `None` for fewer than two servers:
+/// there it would protect nothing, and with one server it would mean little.
+pub fn budget(memcached: &Memcached) -> Option<PodDisruptionBudget> {
+    (memcached.spec.size > 1).then(|| PodDisruptionBudget {
+        metadata: metadata(memcached),
+        spec: Some(PodDisruptionBudgetSpec {
+            max_unavailable: Some(IntOrString::Int(1)),
+            selector: Some(LabelSelector {
+                match_labels: Some(selector(memcached)),
+                ..LabelSelector::default()
+            }),
+            ..PodDisruptionBudgetSpec::default()
+        }),
+        ..PodDisruptionBudget::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::operand::fixtures::memcached;
+
+    #[test]
+    fn only_for_more_than_one_server() {
+        assert!(budget(&memcached(&json!({ "size": 0 }))).is_none());
+        assert!(budget(&memcached(&json!({ "size": 1 }))).is_none());
+        insta::assert_json_snapshot!(budget(&memcached(&json!({ "size": 2 }))));
+    }
+}

@@ -1,0 +1,235 @@
+//! The Deployment that runs the servers.
+use k8s_openapi::{
+    api::{
+        apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment},
+        core::v1::{
+            Capabilities, Container, ContainerPort, PodSecurityContext, PodSpec, PodTemplateSpec, Probe,
+            ResourceRequirements, SeccompProfile, SecurityContext, TCPSocketAction,
+        },
+    },
+    apimachinery::pkg::{
+        api::resource::Quantity,
+        apis::meta::v1::{LabelSelector, ObjectMeta},
+        util::intstr::IntOrString,
+    },
+};
+
+use super::{MEMCACHED, labels, metadata, selector};
+use crate::api::v1alpha1::{Memcached, MemcachedSpec};
+
+/// The user that the servers run as; any but root would do, and images of memcached know this one.
+const USER: i64 = 1001;
+
+/// A rollout that makes no progress for so long is reported as stuck. Pulling memcached's image takes seconds.
+const PROGRESS_DEADLINE_SECONDS: i32 = 120;
+
+/// Memory besides the items, in MiB: the program, its threads' buffers, the hash table.
+const BASE_MEMORY_MEBIBYTES: i64 = 32;
+/// Memory for each connection, in KiB: memcached's read and write buffers.
+const CONNECTION_MEMORY_KIBIBYTES: i64 = 16;
+
+/// The Deployment of `memcached`, whose servers run `image`.
+///
+/// It removes an old server before it starts a new one, so there are never more servers than asked for: a client that
+/// looks up the Service would otherwise spread its keys over too many.
+pub fn deployment(memcached: &Memcached, image: &str) -> Deployment {
+    let spec = &memcached.spec;
+    Deployment {
+        metadata: metadata(memcached),
+        spec: Some(DeploymentSpec {
+            replicas: Some(spec.size),
+            progress_deadline_seconds: Some(PROGRESS_DEADLINE_SECONDS),
+            selector: LabelSelector {
+                match_labels: Some(selector(memcached)),
+                ..LabelSelector::default()
+            },
+            strategy: Some(DeploymentStrategy {
+                type_: Some("RollingUpdate".to_owned()),
+                rolling_update: Some(RollingUpdateDeployment {
+                    max_surge: Some(IntOrString::Int(0)),
+                    max_unavailable: Some(IntOrString::Int(1)),
+                }),
+            }),
+            template: PodTemplateSpec {
+                metadata: Some(ObjectMeta {
+                    labels: Some(labels(memcached)),
+                    ..ObjectMeta::default()
+                }),
+                spec: Some(pod(spec, image)),
+            },
+            ..DeploymentSpec::default()
+        }),
+        ..Deployment::default()
+    }
+}
+
+/// A pod that the profile "restricted" of Kubernetes' Pod Security Standards admits, without access to the API.
+fn pod(spec: &MemcachedSpec, image: &str) -> PodSpec {
+    PodSpec {
+        automount_service_account_token: Some(false),
+        containers: vec![container(spec, image)],
+        enable_service_links: Some(false),
+        security_context: Some(PodSecurityContext {
+            run_as_non_root: Some(true),
+            seccomp_profile: Some(SeccompProfile {
+                type_: "RuntimeDefault".to_owned(),
+                ..SeccompProfile::default()
+            }),
+            ..PodSecurityContext::default()
+        }),
+        ..PodSpec::default()
+    }
+}
+
+fn container(spec: &MemcachedSpec, image: &str) -> Container {
+    Container {
+        name: MEMCACHED.to_owned(),
+        image: Some(image.to_owned()),
+        image_pull_policy: Some("IfNotPresent".to_owned()),
+        command: Some(vec![MEMCACHED.to_owned()]),
+        args: Some(arguments(spec)),
+        ports: Some(vec![ContainerPort {
+            name: Some(MEMCACHED.to_owned()),
+            container_port: spec.container_port,
+            protocol: Some("TCP".to_owned()),
+            ..ContainerPort::default()
+        }]),
+        liveness_probe: Some(probe(10, 10)),
+        readiness_probe: Some(probe(1, 5)),
+        resources: Some(resources(spec)),
+        security_context: Some(SecurityContext {
+            allow_privilege_escalation: Some(false),
+            capabilities: Some(Capabilities {
+                drop: Some(vec!["ALL".to_owned()]),
+                ..Capabilities::default()
+            }),
+            read_only_root_filesystem: Some(true),
+            run_as_non_root: Some(true),
+            run_as_user: Some(USER),
+            ..SecurityContext::default()
+        }),
+        ..Container::default()
+    }
+}
+
+/// Options and their values are separate words: memcached takes `-m=64` for the value "=64".
+fn arguments(spec: &MemcachedSpec) -> Vec<String> {
+    let options = [
+        ("-m", spec.memory_limit_megabytes),
+        ("-c", spec.max_connections),
+        ("-p", spec.container_port),
+    ];
+    options
+        .into_iter()
+        .flat_map(|(option, value)| [option.to_owned(), value.to_string()])
+        .collect()
+}
+
+fn probe(initial_delay_seconds: i32, period_seconds: i32) -> Probe {
+    Probe {
+        tcp_socket: Some(TCPSocketAction {
+            port: IntOrString::String(MEMCACHED.to_owned()),
+            ..TCPSocketAction::default()
+        }),
+        initial_delay_seconds: Some(initial_delay_seconds),
+        period_seconds: Some(period_seconds),
+        ..Probe::default()
+    }
+}
+
+/// The container's requests and limits: what the user says, and memory from `memoryLimitMegabytes` where the user says
+/// nothing about memory. Request and limit are equal then: a cache uses all of its memory sooner or later.
+fn resources(spec: &MemcachedSpec) -> ResourceRequirements {
+    let given = spec.resources.clone().unwrap_or_default();
+    let mut limits = given.limits.unwrap_or_default();
+    let mut requests = given.requests.unwrap_or_default();
+    let memory = limits
+        .entry("memory".to_owned())
+        .or_insert_with(|| container_memory(spec))
+        .clone();
+    requests.entry("memory".to_owned()).or_insert(memory);
+    ResourceRequirements {
+        limits: Some(limits),
+        requests: Some(requests),
+        ..ResourceRequirements::default()
+    }
+}
+
+/// Memory of the container: the items, a quarter of that for the hash table and what slabs waste, the buffers of all
+/// connections, and the program.
+fn container_memory(spec: &MemcachedSpec) -> Quantity {
+    let items = i64::from(spec.memory_limit_megabytes);
+    let connections = (i64::from(spec.max_connections) * CONNECTION_MEMORY_KIBIBYTES + 1023) / 1024;
+    Quantity(format!("{}Mi", items + items / 4 + connections + BASE_MEMORY_MEBIBYTES))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::operand::fixtures::memcached;
+
+    #[test]
+    fn with_defaults() {
+        insta::assert_json_snapshot!(deployment(
+            &memcached(&json!({ "size": 2 })),
+            "docker.io/library/memcached:1.6.39"
+        ));
+    }
+
+    /// Nothing takes an image's name apart: ports, digests and missing tags are the container runtime's business.
+    #[test]
+    fn any_image_name_is_passed_on() {
+        for image in [
+            "localhost:5000/memcached",
+            "localhost:5000/memcached:1.6",
+            "memcached",
+            "r/m@sha256:0123",
+            "r:1/m:2@sha256:0123",
+        ] {
+            let deployment = deployment(&memcached(&json!({})), image);
+            let pod = deployment.spec.unwrap().template.spec.unwrap();
+            assert_eq!(pod.containers[0].image.as_deref(), Some(image));
+            assert!(
+                deployment
+                    .metadata
+                    .labels
+                    .unwrap()
+                    .values()
+                    .all(|value| !value.contains("sha256"))
+            );
+        }
+    }
+
+    #[test]
+    fn memory_follows_the_cache_size() {
+        let memory = |spec| {
+            let resources = resources(&memcached(&spec).spec);
+            let text = |map: Option<BTreeMap<String, Quantity>>| map.unwrap()["memory"].0.clone();
+            (text(resources.requests), text(resources.limits))
+        };
+        assert_eq!(memory(json!({})), ("128Mi".into(), "128Mi".into()));
+        assert_eq!(
+            memory(json!({ "memoryLimitMegabytes": 1024 })),
+            ("1328Mi".into(), "1328Mi".into())
+        );
+        assert_eq!(memory(json!({ "maxConnections": 1 })), ("113Mi".into(), "113Mi".into()));
+        assert_eq!(
+            memory(json!({ "resources": { "limits": { "memory": "1Gi" } } })),
+            ("1Gi".into(), "1Gi".into())
+        );
+        let both = json!({ "resources": { "limits": { "memory": "1Gi" }, "requests": { "memory": "512Mi" } } });
+        assert_eq!(memory(both), ("512Mi".into(), "1Gi".into()));
+    }
+
+    #[test]
+    fn other_resources_are_the_users() {
+        let spec = json!({ "resources": { "limits": { "cpu": "2" }, "requests": { "cpu": "500m" } } });
+        let resources = resources(&memcached(&spec).spec);
+        assert_eq!(resources.limits.unwrap()["cpu"].0, "2");
+        assert_eq!(resources.requests.unwrap()["cpu"].0, "500m");
+    }
+}

@@ -1,0 +1,81 @@
+//! Labels: what finds the objects of a Memcached again.
+use std::collections::BTreeMap;
+
+use kube::ResourceExt;
+
+use crate::api::v1alpha1::Memcached;
+
+/// The label that holds the Memcached's name, under the name that memcached operators have always given it.
+pub const OWNER: &str = "memcached_cr";
+/// The recommended label for the same.
+pub const INSTANCE: &str = "app.kubernetes.io/instance";
+/// What the operator's watches select by.
+pub const MANAGED_BY_SELECTOR: &str = "app.kubernetes.io/managed-by=memcached-operator";
+
+const NAME: &str = "app.kubernetes.io/name";
+
+/// The labels by which the Deployment, the Service and the budget select pods.
+///
+/// They hold the object's own name, so that two Memcacheds in a namespace never share a pod, and no version: a
+/// Deployment's selector cannot change, and an image has to.
+pub fn selector(memcached: &Memcached) -> BTreeMap<String, String> {
+    let name = memcached.name_any();
+    [(NAME, "memcached"), (INSTANCE, &name), (OWNER, &name)]
+        .map(owned)
+        .into()
+}
+
+/// The selector in the text form of `status.selector`.
+pub fn selector_text(memcached: &Memcached) -> String {
+    let pairs: Vec<String> = selector(memcached)
+        .into_iter()
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    pairs.join(",")
+}
+
+/// The labels of all objects and pods of a Memcached.
+pub fn labels(memcached: &Memcached) -> BTreeMap<String, String> {
+    let mut labels = selector(memcached);
+    labels.extend(
+        [
+            ("app.kubernetes.io/component", "cache"),
+            ("app.kubernetes.io/managed-by", "memcached-operator"),
+            ("app.kubernetes.io/part-of", "memcached-operator"),
+        ]
+        .map(owned),
+    );
+    labels
+}
+
+fn owned((key, value): (&str, &str)) -> (String, String) {
+    (key.to_owned(), value.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::operand::fixtures::memcached;
+
+    #[test]
+    fn the_watch_selector_is_one_of_the_labels() {
+        let (key, value) = MANAGED_BY_SELECTOR.split_once('=').unwrap();
+        assert_eq!(labels(&memcached(&json!({})))[key], value);
+    }
+
+    #[test]
+    fn the_selector_is_part_of_the_labels_and_holds_no_version() {
+        let object = memcached(&json!({ "image": "memcached:1.6.39" }));
+        let labels = labels(&object);
+        for (key, value) in selector(&object) {
+            assert_eq!(labels[&key], value);
+        }
+        assert!(!selector_text(&object).contains("1.6"));
+        assert_eq!(
+            selector_text(&object),
+            "app.kubernetes.io/instance=sample,app.kubernetes.io/name=memcached,memcached_cr=sample"
+        );
+    }
+}

@@ -1,0 +1,248 @@
+//! Puts the parts together: watches, election, workers, servers, and an orderly end.
+use std::{sync::Arc, time::Duration};
+
+use kube::Client;
+use olmkit_manager::{
+    access,
+    backoff::Backoff,
+    events::Publisher,
+    lease::{self, ApiStore, Election},
+    metrics::Metrics,
+    probes::{self, Readiness, Routes, Server},
+    queue::WorkQueue,
+    shutdown::CancellationToken,
+    worker::{self, Limits},
+};
+use tokio::{task::JoinSet, time::timeout};
+
+use crate::{
+    controller::{self, Caches, Context, Instruments, Queue, reconcile},
+    options::Options,
+    permissions::{self, Scope},
+    settings::Settings,
+};
+
+/// Name of the controller in metrics.
+const CONTROLLER: &str = "memcached";
+
+/// A reconcile sends about ten requests at most; one that takes longer than this waits for something that does not come.
+const RECONCILE_LIMIT: Duration = Duration::from_secs(30);
+
+/// Running reconciles get this long to finish at the end. With the release of the lease and the last events it stays
+/// below the ten seconds that Kubernetes commonly gives an operator's pod.
+const DRAIN_LIMIT: Duration = Duration::from_secs(6);
+
+/// For the release of the lease, and for the last events.
+const FAREWELL_LIMIT: Duration = Duration::from_secs(1);
+
+/// Why the operator ended other than asked to.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A port is in use.
+    #[error(transparent)]
+    Bind(#[from] probes::BindError),
+    /// Another replica leads, or may: this one must not work on.
+    #[error("leadership lost: ending, to come back as a standby")]
+    LeadershipLost,
+    /// A task that never ends has ended.
+    #[error("{0} ended unexpectedly")]
+    Ended(&'static str),
+}
+
+/// Runs the operator until `stop` is cancelled.
+///
+/// # Errors
+/// When a port is in use, or the lease is lost.
+pub async fn run(client: Client, options: Options, settings: Settings, stop: CancellationToken) -> Result<(), Error> {
+    let (readiness, metrics) = (Readiness::default(), Metrics::new());
+    let mut servers = serve(&options, &readiness, &metrics).await?;
+    let queue: Arc<Queue> = Arc::new(WorkQueue::new(Backoff::default(), Some(metrics.queue(CONTROLLER))));
+    let caches = Caches::default();
+    let instruments = Instruments {
+        readiness: readiness.clone(),
+        metrics: metrics.clone(),
+    };
+    let mut watches = controller::watches::start(&client, &options.watch_namespace, &caches, &queue, &instruments);
+    let check = tokio::spawn(check_permissions(client.clone(), options.clone()));
+
+    let identity = identity(&options);
+    let (events, publishing) = Publisher::new(client.clone(), options.operator_name.clone(), identity.clone());
+    let publishing = tokio::spawn(publishing);
+    let context = Arc::new(Context {
+        client: client.clone(),
+        settings,
+        caches,
+        events,
+    });
+    let work = {
+        let (readiness, stop, metrics) = (readiness.clone(), stop.clone(), metrics.clone());
+        let concurrency = usize::from(options.max_concurrent_reconciles);
+        async move {
+            await_ready(&readiness).await;
+            let limits = Limits {
+                concurrency,
+                time: RECONCILE_LIMIT,
+            };
+            let reconcile = move |key| reconcile(Arc::clone(&context), key);
+            worker::run(queue, limits, metrics.workers(CONTROLLER), stop, reconcile).await;
+        }
+    };
+    let result = tokio::select! {
+        result = lead(client, &options, identity, &metrics, work, &stop) => result,
+        _ = watches.join_next() => Err(Error::Ended("a watch")),
+        Some(_) = servers.join_next() => Err(Error::Ended("a server")),
+    };
+    check.abort();
+    // The context is gone, and with it the last publisher: what it queued is sent, then the task ends.
+    if timeout(FAREWELL_LIMIT, publishing).await.is_err() {
+        tracing::warn!("some events were not sent in time");
+    }
+    result
+}
+
+/// Does `work` while leading, or at once where there is no election. Returns when `stop` is cancelled and the work has
+/// come to its end, or when the lead is lost.
+async fn lead(
+    client: Client,
+    options: &Options,
+    identity: String,
+    metrics: &Metrics,
+    work: impl Future<Output = ()>,
+    stop: &CancellationToken,
+) -> Result<(), Error> {
+    if !options.leader_elect {
+        return drain(work, stop).await;
+    }
+    let namespace = options
+        .leader_election_namespace
+        .clone()
+        .unwrap_or_else(|| client.default_namespace().to_owned());
+    let config = lease::Config::new(namespace, options.leader_election_id.clone(), identity);
+    let leading = metrics.leading(&config.name);
+    let mut election = Election::new(config.clone(), ApiStore::new(client, &config));
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => return Ok(()),
+        () = election.acquire() => {}
+    }
+    leading.set(1);
+    let result = tokio::select! {
+        biased;
+        // The lease is kept while the last reconciles finish.
+        result = drain(work, stop) => result,
+        () = election.hold() => Err(Error::LeadershipLost),
+    };
+    leading.set(0);
+    if result.is_ok()
+        && let Err(error) = election.release(FAREWELL_LIMIT).await
+    {
+        tracing::warn!(%error, "cannot release the lease; the next leader waits for it to run out");
+    }
+    result
+}
+
+/// Does `work`, which ends by itself after `stop` is cancelled; what has not finished a while later is abandoned.
+async fn drain(work: impl Future<Output = ()>, stop: &CancellationToken) -> Result<(), Error> {
+    let too_late = async {
+        stop.cancelled().await;
+        tokio::time::sleep(DRAIN_LIMIT).await;
+    };
+    tokio::select! {
+        () = work => {}
+        () = too_late => tracing::warn!("some reconciles did not finish in time"),
+    }
+    Ok(())
+}
+
+async fn serve(options: &Options, readiness: &Readiness, metrics: &Metrics) -> Result<JoinSet<()>, Error> {
+    let mut servers = JoinSet::new();
+    let wanted = [
+        (
+            "probes",
+            options.health_probe_bind_address,
+            Routes::Probes(readiness.clone()),
+        ),
+        (
+            "metrics",
+            options.metrics_bind_address,
+            Routes::Metrics(metrics.clone()),
+        ),
+    ];
+    for (name, address, routes) in wanted {
+        let Some(address) = address else { continue };
+        let server = Server::bind(address, routes).await?;
+        if let Ok(address) = server.address() {
+            tracing::info!(server = name, %address, "listening");
+        }
+        servers.spawn(server.serve());
+    }
+    Ok(servers)
+}
+
+/// Waits until all caches are filled: decisions on half of the objects would be wrong ones.
+async fn await_ready(readiness: &Readiness) {
+    let mut rounds = 0u32;
+    while !readiness.is_ready() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        rounds += 1;
+        if rounds.is_multiple_of(1500) {
+            tracing::warn!(waiting_for = ?readiness.waiting_for(), "not ready yet");
+        }
+    }
+    tracing::info!("all caches are filled");
+}
+
+/// Logs what the operator will not be able to do.
+async fn check_permissions(client: Client, options: Options) {
+    let own = options
+        .leader_election_namespace
+        .clone()
+        .unwrap_or_else(|| client.default_namespace().to_owned());
+    let mut reasons = Vec::new();
+    for grant in permissions::grants() {
+        let namespaces = match grant.scope {
+            Scope::Own if !options.leader_elect => continue,
+            Scope::Own => vec![Some(own.clone())],
+            Scope::Watched => options.watch_namespace.scopes(),
+        };
+        for namespace in namespaces {
+            for verb in grant.verbs {
+                let need = access::Need {
+                    group: grant.group.to_string(),
+                    resource: grant.resource.to_string(),
+                    subresource: grant.subresource.unwrap_or_default().to_owned(),
+                    verb: verb.as_str().to_owned(),
+                    namespace: namespace.clone().unwrap_or_default(),
+                };
+                reasons.push((need, grant.why));
+            }
+        }
+    }
+    let needs = reasons.iter().map(|(need, _)| need.clone()).collect();
+    match access::missing(&client, needs).await {
+        Ok(missing) if missing.is_empty() => tracing::debug!("all permissions are there"),
+        Ok(missing) => {
+            for (need, why) in reasons.iter().filter(|(need, _)| missing.contains(need)) {
+                tracing::error!(missing = %need, needed_because = why, "a permission is missing");
+            }
+        }
+        Err(error) => tracing::warn!(%error, "cannot check the permissions"),
+    }
+}
+
+/// The name of this process: the pod's, and something that a restarted container of the same pod has anew.
+fn identity(options: &Options) -> String {
+    let host = || {
+        std::fs::read_to_string("/proc/sys/kernel/hostname")
+            .ok()
+            .map(|name| name.trim().to_owned())
+    };
+    let pod = options.pod_name.clone().or_else(host).filter(|name| !name.is_empty());
+    let started = jiff::Timestamp::now().as_nanosecond();
+    format!(
+        "{}_{:x}-{:x}",
+        pod.as_deref().unwrap_or("memcached-operator"),
+        std::process::id(),
+        started
+    )
+}
