@@ -1,0 +1,151 @@
+# Each target is a line or two that calls a program; the programs do the work and explain themselves with --help.
+
+# What is built, and what it is called. Set on the command line or in the environment, as with operator-sdk.
+VERSION ?= $(shell sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
+IMAGE_TAG_BASE ?= quay.io/example/memcached-operator
+IMG ?= $(IMAGE_TAG_BASE):v$(VERSION)
+BUNDLE_IMG ?= $(IMAGE_TAG_BASE)-bundle:v$(VERSION)
+CATALOG_IMG ?= $(IMAGE_TAG_BASE)-catalog:v$(VERSION)
+CHANNELS ?= alpha
+DEFAULT_CHANNEL ?= alpha
+BUNDLE_METADATA_OPTS ?= --channels $(CHANNELS) --default-channel $(DEFAULT_CHANNEL)
+BUNDLE_GEN_FLAGS ?= -q --overwrite --version $(VERSION) $(BUNDLE_METADATA_OPTS)
+# Images are built by olmkit, without a daemon. CONTAINER_TOOL=docker, podman or buildah builds them from the Dockerfiles.
+CONTAINER_TOOL ?= olmkit
+PUSH_FLAGS ?=
+ifeq ($(CONTAINER_TOOL),olmkit)
+build-image = $(OLMKIT) image build $(1) --tag $(2)
+push-image = $(OLMKIT) image push $(PUSH_FLAGS) $(1)
+else
+build-image = $(CONTAINER_TOOL) build --file $(3) --tag $(2) .
+push-image = $(CONTAINER_TOOL) push $(PUSH_FLAGS) $(1)
+endif
+NAMESPACE ?= memcached-operator-system
+ignore-not-found ?= false
+KUBECTL ?= kubectl
+
+# What runs in images is one static file each; the same programs serve this Makefile.
+TARGET ?= $(shell rustc -vV | sed -n 's/^host: //p')
+BINARIES = $(or $(CARGO_TARGET_DIR),target)/$(TARGET)/release
+OLMKIT ?= $(BINARIES)/olmkit
+OPERATOR = $(BINARIES)/memcached-operator
+STATIC = RUSTFLAGS="-C target-feature=+crt-static --remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(HOME)=~" cargo build --locked --release --target $(TARGET)
+
+SHELL = /usr/bin/env bash -o pipefail
+.SHELLFLAGS = -ec
+.DEFAULT_GOAL := help
+
+##@ General
+
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*##"} /^[a-z0-9-]+:.*##/ {printf "  \033[36m%-18s\033[0m %s\n", $$1, $$2} /^##@/ {printf "\n\033[1m%s\033[0m\n", substr($$0, 5)}' Makefile
+
+.PHONY: demo
+demo: ## From source to a memcached cluster that OLM installed, on a local node (or CLUSTER=current REGISTRY=host/path)
+	dev/demo.sh
+
+.PHONY: demo-down
+demo-down: ## Remove everything the demo made
+	dev/demo-down.sh
+
+##@ Development
+
+.PHONY: generate manifests
+generate: manifests ## The same as manifests
+manifests: ## Render config/ from the types, the permissions and config/package.yaml
+	cargo run --locked -q --features manifests --bin manifests -- $(MANIFESTS_FLAGS)
+
+.PHONY: fmt
+fmt: ## Format the code
+	cargo fmt --all
+
+.PHONY: lint
+lint: ## Check format and lints
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets --features manifests -- -D warnings
+
+.PHONY: build
+build: ## Build the operator and olmkit (static binaries below target/)
+	$(STATIC) -p memcached-operator -p olmkit
+
+.PHONY: run
+run: install ## Run the operator on this machine against the current cluster
+	RELATED_IMAGE_MEMCACHED=$${RELATED_IMAGE_MEMCACHED:-$(OPERAND_IMAGE)} cargo run --locked --bin memcached-operator
+
+.PHONY: tools
+tools: ## Build the pinned Go programs that tests run (once; kept in ~/.cache/olmkit)
+	dev/tools/build.sh control-plane
+
+.PHONY: test
+test: tools ## Unit, snapshot and pipeline tests, and the operator with OLM against a real control plane
+	cargo test --locked --workspace --features manifests
+
+.PHONY: e2e
+e2e: ## The demo as assertions on a real node, then deploy, undeploy, and upstream's operator-sdk with our bundles
+	dev/e2e.sh
+
+.PHONY: verify
+verify: lint ## Fail if config/, bundle/ or catalog/ differ from what the code renders
+	dev/verify.sh
+
+##@ Packaging
+
+.PHONY: bundle
+bundle: manifests $(OLMKIT) ## Render and check bundle/ and bundle.Dockerfile
+	$(OLMKIT) generate bundle --input-dir config $(BUNDLE_GEN_FLAGS)
+	$(OLMKIT) bundle validate bundle
+
+.PHONY: catalog
+catalog: $(OLMKIT) ## Render and check catalog/
+	dev/catalog.sh $(OLMKIT)
+
+.PHONY: docker-build docker-push
+docker-build: build ## Build the operator image IMG
+	$(call build-image,operator $(OPERATOR),$(IMG),Dockerfile)
+docker-push: $(OLMKIT) ## Push the operator image
+	$(call push-image,$(IMG))
+
+.PHONY: bundle-build bundle-push
+bundle-build: $(OLMKIT) ## Build the bundle image BUNDLE_IMG
+	$(call build-image,bundle bundle,$(BUNDLE_IMG),bundle.Dockerfile)
+bundle-push: $(OLMKIT) ## Push the bundle image
+	$(call push-image,$(BUNDLE_IMG))
+
+.PHONY: catalog-build catalog-push
+catalog-build: $(OLMKIT) ## Build the catalog image CATALOG_IMG
+	$(call build-image,catalog catalog,$(CATALOG_IMG),catalog.Dockerfile)
+catalog-push: $(OLMKIT) ## Push the catalog image
+	$(call push-image,$(CATALOG_IMG))
+
+# Only when it is missing: `make build` brings it up to date.
+$(OLMKIT):
+	$(MAKE) build
+
+##@ Deployment without OLM
+
+.PHONY: install uninstall
+install: manifests ## Create the custom resource definition
+	$(KUBECTL) apply --server-side -f config/crd/bases
+uninstall: ## Delete the custom resource definition and every Memcached
+	$(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f config/crd/bases
+
+.PHONY: deploy undeploy
+deploy: manifests ## Run the operator image IMG in namespace memcached-operator-system
+	dev/deploy.sh $(IMG)
+undeploy: ## Delete what deploy made, custom resources first
+	dev/undeploy.sh
+
+##@ Local cluster
+
+.PHONY: cluster-up cluster-down cluster-shell
+cluster-up: ## Start a real node with OLM on this machine (asks first; YES=1 answers)
+	dev/cluster/cluster up
+cluster-down: ## Stop it; nothing is left but cached images
+	dev/cluster/cluster down
+cluster-shell: ## A shell with kubectl in the node's network
+	dev/cluster/cluster run
+
+.PHONY: print-binaries
+print-binaries:
+	@echo $(BINARIES)
