@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Renders config/, bundle/ and catalog/ anew and fails if a committed file differs, is missing or is too much.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+copy=$(mktemp -d); trap 'rm -rf "$copy"' EXIT
+rendered="config bundle bundle.Dockerfile catalog"
+cp -r $rendered "$copy/"
+make -s manifests bundle catalog
+differences=
+for path in $rendered; do diff -ru "$copy/$path" "$path" || differences+=" $path"; done
+# The committed state comes back, so that looking never changes anything.
+rm -rf $rendered; for path in $rendered; do cp -r "$copy/$path" "$path"; done
+if [ -n "$differences" ]; then
+  echo "error: not what the code renders:$differences; run \`make manifests bundle catalog\` and commit the result" >&2
+  exit 1
+fi
+echo "config/, bundle/ and catalog/ are what the code renders"
