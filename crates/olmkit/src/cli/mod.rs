@@ -3,6 +3,8 @@
 
 mod completion;
 mod image;
+pub mod in_pod;
+pub mod opm;
 mod registry_flags;
 
 use std::process::ExitCode;

@@ -1,1 +1,75 @@
-//! What OLM starts in pods: cp, cpb, copy-content, bundle extraction, the health probe.
+//! What OLM starts in pods: `cp`, `cpb`, `copy-content`, `opm alpha bundle extract`.
+//!
+//! OLM unpacks a bundle in one pod of three containers. The first copies `cpb` out of the util image into a shared
+//! volume (with the util image's own `cp`), the second runs that copy inside the bundle image to bring the manifests
+//! into the volume, the third writes them into a ConfigMap from which OLM reads them. Catalog pods with
+//! `extractContent` are put together alike, with `copy-content`. All these programs are this one binary under other
+//! names, so one small image serves as util image, opm image and catalog base.
+
+mod copy;
+mod extract;
+
+pub use copy::{copy_bundle, copy_content, copy_files};
+pub use extract::{Extraction, bundle_config_map, extract};
+
+use std::io;
+use std::path::PathBuf;
+
+/// Failure of a program that OLM starts.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file could not be read or written.
+    #[error("{action} {}: {source}", path.display())]
+    File {
+        /// What was attempted.
+        action: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The annotations file of a bundle cannot be used.
+    #[error("{}: {reason}", path.display())]
+    Annotations {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The bundle is larger than what a ConfigMap can hold.
+    #[error("bundle files exceeded {limit} bytes limit: with {} it would be {size} bytes so far", path.display())]
+    TooLarge {
+        /// The limit in bytes.
+        limit: u64,
+        /// The size in bytes up to and with this file, as stored.
+        size: u64,
+        /// The file that went beyond the limit.
+        path: PathBuf,
+    },
+    /// The cluster refused or did not answer.
+    #[error("{action} ConfigMap {namespace}/{name}: {source}")]
+    Cluster {
+        /// What was attempted.
+        action: &'static str,
+        /// Namespace of the ConfigMap.
+        namespace: String,
+        /// Name of the ConfigMap.
+        name: String,
+        /// What the client said.
+        source: Box<kube::Error>,
+    },
+    /// There is no way to the cluster.
+    #[error("no cluster to write to: {0}")]
+    NoCluster(String),
+    /// The arguments make no sense.
+    #[error("{0}")]
+    Usage(String),
+}
+
+impl Error {
+    fn file(action: &'static str, path: &std::path::Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::File { action, path, source }
+    }
+}

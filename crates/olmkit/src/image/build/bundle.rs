@@ -8,6 +8,7 @@ use crate::image::error::Error;
 use crate::image::layer::LayerBuilder;
 use crate::image::layout::read_limited;
 use crate::image::spec::Platform;
+use crate::yaml;
 
 /// The largest annotations file that is read.
 const ANNOTATIONS_LIMIT: u64 = 1 << 20;
@@ -25,7 +26,7 @@ pub fn bundle_labels(directory: &Path) -> Result<BTreeMap<String, String>, Error
         what: path.display().to_string(),
         reason,
     };
-    let document: serde_json::Value = serde_yaml::from_slice(&bytes).map_err(|error| refused(error.to_string()))?;
+    let document: serde_json::Value = yaml::parse(&bytes).and_then(|node| node.to_json()).map_err(|error| refused(error.to_string()))?;
     let annotations = document
         .get("annotations")
         .and_then(serde_json::Value::as_object)
