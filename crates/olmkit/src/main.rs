@@ -21,7 +21,11 @@ fn main() -> ExitCode {
 /// One binary, several programs: the name it is called by decides. `olmkit cpb …` is the same as `cpb …`.
 fn run(arguments: Vec<OsString>) -> anyhow::Result<ExitCode> {
     for skipped in 0..2 {
-        let name = arguments.get(skipped).map(Path::new).and_then(Path::file_name).unwrap_or_default();
+        let name = arguments
+            .get(skipped)
+            .map(Path::new)
+            .and_then(Path::file_name)
+            .unwrap_or_default();
         let rest = || arguments.iter().skip(skipped).cloned().collect();
         if name == "opm" {
             return cli::opm::Opm::parse_from::<Vec<OsString>, _>(rest()).run();

@@ -26,7 +26,11 @@ fn copy(arguments: Vec<OsString>) -> anyhow::Result<()> {
 /// The original pays no attention to a single argument, and more are never given: the target is `./bundle`.
 fn copy_of_bundle() -> anyhow::Result<()> {
     let (annotations, manifests) = copy_bundle(Path::new("."), Path::new("./bundle"))?;
-    println!("copied {} and {} to ./bundle", annotations.display(), manifests.display());
+    println!(
+        "copied {} and {} to ./bundle",
+        annotations.display(),
+        manifests.display()
+    );
     Ok(())
 }
 
@@ -91,6 +95,11 @@ pub fn run_extract(args: &ExtractArgs) -> anyhow::Result<ExitCode> {
         source_image: std::env::var("CONTAINER_IMAGE").ok(),
     };
     super::block_on(extract(&extraction, args.kubeconfig.as_deref()))??;
-    eprintln!("wrote {} to ConfigMap {}/{}", args.manifestsdir.display(), args.namespace, args.configmapname);
+    eprintln!(
+        "wrote {} to ConfigMap {}/{}",
+        args.manifestsdir.display(),
+        args.namespace,
+        args.configmapname
+    );
     Ok(ExitCode::SUCCESS)
 }

@@ -4,6 +4,7 @@
 //! [`registry::Client`] pushes it; pulled images land in a layout too. Whatever is read is checked against its digest
 //! and bounded in size.
 
+pub mod archive;
 pub mod build;
 pub mod digest;
 mod error;
@@ -11,10 +12,14 @@ pub mod layer;
 pub mod layout;
 mod reference;
 pub mod registry;
+pub mod source;
 pub mod spec;
 pub mod store;
+pub mod unpack;
 
 pub use digest::Digest;
 pub use error::Error;
 pub use layout::Layout;
 pub use reference::{InvalidReference, Reference};
+pub use source::{Fetched, Location, fetch};
+pub use unpack::unpack;

@@ -38,7 +38,11 @@ pub fn copy_files(arguments: &[PathBuf]) -> Result<(), Error> {
             _ => (*target).clone(),
         };
         let metadata = fs::metadata(source).map_err(Error::file("copy", source))?;
-        if metadata.is_dir() { copy_tree(source, &target)? } else { copy_file(source, &target)? }
+        if metadata.is_dir() {
+            copy_tree(source, &target)?
+        } else {
+            copy_file(source, &target)?
+        }
     }
     Ok(())
 }
@@ -88,8 +92,13 @@ fn find_annotations(root: &Path) -> Result<Option<PathBuf>, Error> {
 
 fn manifests_folder(annotations: &Path) -> Result<Option<String>, Error> {
     let bytes = fs::read(annotations).map_err(Error::file("read", annotations))?;
-    let invalid = |reason: String| Error::Annotations { path: annotations.to_owned(), reason };
-    let document = yaml::parse(&bytes).and_then(|node| node.to_json()).map_err(|error| invalid(error.to_string()))?;
+    let invalid = |reason: String| Error::Annotations {
+        path: annotations.to_owned(),
+        reason,
+    };
+    let document = yaml::parse(&bytes)
+        .and_then(|node| node.to_json())
+        .map_err(|error| invalid(error.to_string()))?;
     let map = document
         .get("annotations")
         .and_then(serde_json::Value::as_object)
@@ -110,7 +119,11 @@ pub fn copy_content(pairs: &[(PathBuf, PathBuf)]) -> Result<(), Error> {
             Err(_) => {}
         }
         let metadata = fs::metadata(from).map_err(Error::file("copy", from))?;
-        if metadata.is_dir() { copy_tree(from, to)? } else { copy_file(from, to)? }
+        if metadata.is_dir() {
+            copy_tree(from, to)?
+        } else {
+            copy_file(from, to)?
+        }
     }
     Ok(())
 }
@@ -126,7 +139,11 @@ fn copy_tree(from: &Path, to: &Path) -> Result<(), Error> {
             source: error.into(),
         })?;
         let below = entry.path().strip_prefix(from).unwrap_or(entry.path());
-        let target = if below.as_os_str().is_empty() { to.to_owned() } else { to.join(below) };
+        let target = if below.as_os_str().is_empty() {
+            to.to_owned()
+        } else {
+            to.join(below)
+        };
         if entry.file_type().is_dir() {
             fs::create_dir_all(&target).map_err(Error::file("create", &target))?;
             let metadata = fs::metadata(entry.path()).map_err(Error::file("read", entry.path()))?;
@@ -183,7 +200,12 @@ mod tests {
         copy_files(&[path("bin/olmkit"), path("util")]).unwrap();
         assert_eq!(fs::read_to_string(path("util/olmkit")).unwrap(), "program");
         assert!(copy_files(&[path("bin/olmkit")]).is_err());
-        assert!(copy_files(&[path("absent"), path("util")]).unwrap_err().to_string().contains("absent"));
+        assert!(
+            copy_files(&[path("absent"), path("util")])
+                .unwrap_err()
+                .to_string()
+                .contains("absent")
+        );
     }
 
     #[test]
@@ -204,7 +226,10 @@ mod tests {
             .map(|entry| entry.path().strip_prefix(target.path()).unwrap().display().to_string())
             .collect();
         files.sort();
-        assert_eq!(files, ["manifests/a.yaml", "manifests/sub/b.yaml", "metadata/annotations.yaml"]);
+        assert_eq!(
+            files,
+            ["manifests/a.yaml", "manifests/sub/b.yaml", "metadata/annotations.yaml"]
+        );
     }
 
     #[test]
@@ -235,6 +260,9 @@ mod tests {
         let pair = (folder.path().join("configs"), folder.path().join("out"));
         copy_content(&[pair]).unwrap();
         assert!(!folder.path().join("out/old.yaml").exists());
-        assert_eq!(fs::read_to_string(folder.path().join("out/p/catalog.yaml")).unwrap(), "new");
+        assert_eq!(
+            fs::read_to_string(folder.path().join("out/p/catalog.yaml")).unwrap(),
+            "new"
+        );
     }
 }

@@ -59,13 +59,21 @@ pub async fn extract(extraction: &Extraction, kubeconfig: Option<&Path>) -> Resu
     let config_maps: Api<ConfigMap> = Api::namespaced(client, &extraction.namespace);
     let failed = |action: &'static str| {
         let (namespace, name) = (extraction.namespace.clone(), extraction.config_map.clone());
-        move |source: kube::Error| Error::Cluster { action, namespace, name, source: Box::new(source) }
+        move |source: kube::Error| Error::Cluster {
+            action,
+            namespace,
+            name,
+            source: Box::new(source),
+        }
     };
     let mut conflicts = 0;
     loop {
         let current = config_maps.get(&extraction.config_map).await.map_err(failed("get"))?;
         let filled = bundle_config_map(extraction, current)?;
-        match config_maps.replace(&extraction.config_map, &PostParams::default(), &filled).await {
+        match config_maps
+            .replace(&extraction.config_map, &PostParams::default(), &filled)
+            .await
+        {
             Ok(_) => return Ok(()),
             Err(kube::Error::Api(status)) if status.code == 409 && conflicts < CONFLICTS => conflicts += 1,
             Err(error) => return Err(failed("update")(error)),
@@ -81,7 +89,9 @@ async fn client(kubeconfig: Option<&Path>) -> Result<kube::Client, Error> {
         Some(path) => {
             let file = Kubeconfig::read_from(path).map_err(|error| no_cluster(&error))?;
             let options = KubeConfigOptions::default();
-            kube::Config::from_custom_kubeconfig(file, &options).await.map_err(|error| no_cluster(&error))?
+            kube::Config::from_custom_kubeconfig(file, &options)
+                .await
+                .map_err(|error| no_cluster(&error))?
         }
         None => kube::Config::infer().await.map_err(|error| no_cluster(&error))?,
     };
@@ -103,7 +113,11 @@ pub fn bundle_config_map(extraction: &Extraction, mut config_map: ConfigMap) -> 
         let stored = if extraction.gzip { encode(&content) } else { content };
         size += stored.len() as u64;
         if size > extraction.limit {
-            return Err(Error::TooLarge { limit: extraction.limit, size, path });
+            return Err(Error::TooLarge {
+                limit: extraction.limit,
+                size,
+                path,
+            });
         }
         let key = key(&name);
         if extraction.gzip {
@@ -153,18 +167,29 @@ fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
             std::io::ErrorKind::IsADirectory,
             "a bundle must not hold directories below manifests/ and metadata/",
         );
-        return Err(Error::File { action: "read", path: path.to_owned(), source });
+        return Err(Error::File {
+            action: "read",
+            path: path.to_owned(),
+            source,
+        });
     }
     let read_limit = limit.saturating_mul(READ_LIMIT_FACTOR);
     if metadata.len() > read_limit {
-        return Err(Error::TooLarge { limit, size: metadata.len(), path: path.to_owned() });
+        return Err(Error::TooLarge {
+            limit,
+            size: metadata.len(),
+            path: path.to_owned(),
+        });
     }
     fs::read(path).map_err(Error::file("read", path))
 }
 
 /// base64 of gzip, which the API server's own encoding of binary data wraps once more.
 fn encode(content: &[u8]) -> Vec<u8> {
-    let mut gzip = GzBuilder::new().mtime(0).operating_system(255).write(Vec::new(), Compression::best());
+    let mut gzip = GzBuilder::new()
+        .mtime(0)
+        .operating_system(255)
+        .write(Vec::new(), Compression::best());
     // Writing to memory cannot fail.
     let _ = gzip.write_all(content);
     STANDARD.encode(gzip.finish().unwrap_or_default()).into_bytes()
@@ -172,13 +197,26 @@ fn encode(content: &[u8]) -> Vec<u8> {
 
 /// Letters outside what keys of a ConfigMap may hold become `-`.
 fn key(name: &str) -> String {
-    name.chars().map(|letter| if letter.is_ascii_alphanumeric() || "-_.".contains(letter) { letter } else { '-' }).collect()
+    name.chars()
+        .map(|letter| {
+            if letter.is_ascii_alphanumeric() || "-_.".contains(letter) {
+                letter
+            } else {
+                '-'
+            }
+        })
+        .collect()
 }
 
 /// The six values of the annotations file, empty where it has none.
 fn annotations(path: &Path, content: &[u8]) -> Result<BTreeMap<String, String>, Error> {
-    let invalid = |reason: String| Error::Annotations { path: path.to_owned(), reason };
-    let document = yaml::parse(content).and_then(|node| node.to_json()).map_err(|error| invalid(error.to_string()))?;
+    let invalid = |reason: String| Error::Annotations {
+        path: path.to_owned(),
+        reason,
+    };
+    let document = yaml::parse(content)
+        .and_then(|node| node.to_json())
+        .map_err(|error| invalid(error.to_string()))?;
     let map = document.get("annotations").and_then(serde_json::Value::as_object);
     let mut found = BTreeMap::new();
     for name in ANNOTATIONS {
@@ -232,8 +270,10 @@ mod tests {
         let filled = bundle_config_map(&extraction, before).unwrap();
         let annotations = filled.metadata.annotations.unwrap();
         let prefix = "operators.operatorframework.io.bundle.";
-        let mut expected: BTreeMap<String, String> =
-            ANNOTATIONS.into_iter().map(|name| (name.to_owned(), String::new())).collect();
+        let mut expected: BTreeMap<String, String> = ANNOTATIONS
+            .into_iter()
+            .map(|name| (name.to_owned(), String::new()))
+            .collect();
         expected.insert(format!("{prefix}package.v1"), "p".to_owned());
         expected.insert(format!("{prefix}channels.v1"), "alpha,beta".to_owned());
         expected.insert("olm.contentEncoding".to_owned(), "gzip+base64".to_owned());
@@ -242,17 +282,24 @@ mod tests {
         assert_eq!(filled.metadata.resource_version.as_deref(), Some("7"));
         assert_eq!(filled.data, None);
         let binary = filled.binary_data.unwrap();
-        assert_eq!(binary.keys().collect::<Vec<_>>(), ["my-operator.yaml", "properties.yaml"]);
+        assert_eq!(
+            binary.keys().collect::<Vec<_>>(),
+            ["my-operator.yaml", "properties.yaml"]
+        );
         let gzip = STANDARD.decode(&binary["my-operator.yaml"].0).unwrap();
         let mut text = String::new();
-        flate2::read::GzDecoder::new(gzip.as_slice()).read_to_string(&mut text).unwrap();
+        flate2::read::GzDecoder::new(gzip.as_slice())
+            .read_to_string(&mut text)
+            .unwrap();
         assert_eq!(text, "kind: A\n");
     }
 
     #[test]
     fn without_gzip_the_text_itself_is_stored() {
-        let (_folder, mut extraction) =
-            extraction(&[("manifests/a.yaml", b"a"), ("metadata/annotations.yaml", ANNOTATIONS_TEXT)]);
+        let (_folder, mut extraction) = extraction(&[
+            ("manifests/a.yaml", b"a"),
+            ("metadata/annotations.yaml", ANNOTATIONS_TEXT),
+        ]);
         extraction.gzip = false;
         extraction.source_image = None;
         let filled = bundle_config_map(&extraction, ConfigMap::default()).unwrap();
@@ -264,22 +311,35 @@ mod tests {
     #[test]
     fn the_limit_counts_stored_bytes() {
         // Bytes without repetition cannot be compressed: gzip adds 18 bytes and more, base64 a third.
-        let noise: Vec<u8> = (0..3000_u32).flat_map(|number| number.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
-        let (_folder, mut extraction) =
-            extraction(&[("manifests/a", noise.as_slice()), ("metadata/annotations.yaml", ANNOTATIONS_TEXT)]);
+        let noise: Vec<u8> = (0..3000_u32)
+            .flat_map(|number| number.wrapping_mul(2_654_435_761).to_le_bytes())
+            .collect();
+        let (_folder, mut extraction) = extraction(&[
+            ("manifests/a", noise.as_slice()),
+            ("metadata/annotations.yaml", ANNOTATIONS_TEXT),
+        ]);
         let stored = encode(&noise).len() as u64;
         extraction.limit = stored;
         assert!(bundle_config_map(&extraction, ConfigMap::default()).is_ok());
         extraction.limit = stored - 1;
-        let error = bundle_config_map(&extraction, ConfigMap::default()).unwrap_err().to_string();
-        assert!(error.starts_with(&format!("bundle files exceeded {} bytes limit", stored - 1)), "{error}");
+        let error = bundle_config_map(&extraction, ConfigMap::default())
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with(&format!("bundle files exceeded {} bytes limit", stored - 1)),
+            "{error}"
+        );
     }
 
     #[test]
     fn directories_below_the_manifests_fail() {
-        let (_folder, extraction) =
-            extraction(&[("manifests/crds/a.yaml", b"a"), ("metadata/annotations.yaml", ANNOTATIONS_TEXT)]);
-        let error = bundle_config_map(&extraction, ConfigMap::default()).unwrap_err().to_string();
+        let (_folder, extraction) = extraction(&[
+            ("manifests/crds/a.yaml", b"a"),
+            ("metadata/annotations.yaml", ANNOTATIONS_TEXT),
+        ]);
+        let error = bundle_config_map(&extraction, ConfigMap::default())
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("crds"), "{error}");
     }
 }

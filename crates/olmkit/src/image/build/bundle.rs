@@ -26,7 +26,9 @@ pub fn bundle_labels(directory: &Path) -> Result<BTreeMap<String, String>, Error
         what: path.display().to_string(),
         reason,
     };
-    let document: serde_json::Value = yaml::parse(&bytes).and_then(|node| node.to_json()).map_err(|error| refused(error.to_string()))?;
+    let document: serde_json::Value = yaml::parse(&bytes)
+        .and_then(|node| node.to_json())
+        .map_err(|error| refused(error.to_string()))?;
     let annotations = document
         .get("annotations")
         .and_then(serde_json::Value::as_object)

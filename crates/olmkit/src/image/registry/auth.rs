@@ -317,6 +317,7 @@ fn parameters(text: &str) -> HashMap<String, String> {
     let mut found = HashMap::new();
     let mut rest = text;
     while let Some((name, after)) = rest.split_once('=') {
+        let after = after.trim_start();
         let (value, next) = match after.strip_prefix('"') {
             Some(quoted) => unquote(quoted),
             None => after

@@ -1,0 +1,321 @@
+//! Images as one file: OCI layouts in a tar archive, and the format of `docker save`.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use flate2::read::MultiGzDecoder;
+use serde::{Deserialize, Serialize};
+
+use super::digest::{Digest, DigestReader};
+use super::error::Error;
+use super::layout::{DOCUMENT_LIMIT, Image, Layout};
+use super::spec::{Descriptor, ImageConfig, Manifest, Platform, media_type};
+
+/// Archives hold a few entries for each layer.
+const ENTRIES_LIMIT: usize = 100_000;
+/// As much of an archive is copied out at most.
+const TOTAL_LIMIT: u64 = 32 << 30;
+
+/// Writes an image and everything it points at as an OCI layout in a tar archive.
+pub fn write_oci(layout: &Layout, image: &Descriptor, name: &str, path: &Path) -> Result<(), Error> {
+    let folder = tempfile::tempdir().map_err(Error::file("create", path))?;
+    let copy = Layout::create(folder.path())?;
+    let mut blobs = layout.reachable(image)?;
+    blobs.sort_by(|one, two| one.digest.cmp(&two.digest));
+    // Only its index is wanted; the blobs are read where they are.
+    copy.set(name, image)?;
+    replace(path, |output| {
+        let mut archive = tar::Builder::new(output);
+        for file in ["index.json", "oci-layout"] {
+            let bytes = fs::read(folder.path().join(file)).map_err(Error::file("read", folder.path()))?;
+            append(&mut archive, file, bytes.len() as u64, &mut bytes.as_slice(), path)?;
+        }
+        for blob in &blobs {
+            let source = layout.blob_path(&blob.digest);
+            let mut file = File::open(&source).map_err(Error::file("read", &source))?;
+            let inside = format!("blobs/{}/{}", blob.digest.algorithm_name(), blob.digest.hex());
+            append(&mut archive, &inside, blob.size, &mut file, path)?;
+        }
+        archive.finish().map_err(Error::file("write", path))
+    })
+}
+
+/// One image in the `manifest.json` of `docker save`.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Saved {
+    config: String,
+    #[serde(default)]
+    repo_tags: Option<Vec<String>>,
+    layers: Vec<String>,
+}
+
+/// Writes an image as `docker load` and `podman load` read it. An index is not possible: the format knows none.
+pub fn write_docker(layout: &Layout, image: &Image, name: &str, path: &Path) -> Result<(), Error> {
+    let config = layout.read_document(&image.manifest.config)?;
+    let config_name = format!("{}.json", image.manifest.config.digest.hex());
+    let layer_name = |digest: &Digest| format!("{}/layer.tar", digest.hex());
+    let saved = Saved {
+        config: config_name.clone(),
+        repo_tags: Some(vec![name.to_owned()]),
+        layers: image.config.rootfs.diff_ids.iter().map(layer_name).collect(),
+    };
+    let manifest = serde_json::to_vec(&[saved]).map_err(Error::document("manifest.json"))?;
+    replace(path, |output| {
+        let mut archive = tar::Builder::new(output);
+        append(
+            &mut archive,
+            &config_name,
+            config.len() as u64,
+            &mut config.as_slice(),
+            path,
+        )?;
+        let mut written = Vec::new();
+        for (layer, diff_id) in image.manifest.layers.iter().zip(&image.config.rootfs.diff_ids) {
+            if written.contains(&diff_id) {
+                continue;
+            }
+            written.push(diff_id);
+            let mut plain = decompressed(layout, layer, diff_id)?;
+            let size = plain.metadata().map_err(Error::file("read", path))?.len();
+            append(&mut archive, &layer_name(diff_id), size, &mut plain, path)?;
+        }
+        append(
+            &mut archive,
+            "manifest.json",
+            manifest.len() as u64,
+            &mut manifest.as_slice(),
+            path,
+        )?;
+        archive.finish().map_err(Error::file("write", path))
+    })
+}
+
+/// A layer without its compression, in an unnamed file: its size must be known before it is put into an archive.
+fn decompressed(layout: &Layout, layer: &Descriptor, diff_id: &Digest) -> Result<File, Error> {
+    let blob = layout.open_blob(layer)?;
+    let mut plain = tempfile::tempfile().map_err(Error::file("create", layout.root()))?;
+    let what = format!("layer {}", layer.digest);
+    let failed = |source| Error::File {
+        action: "decompress",
+        path: PathBuf::from(&what),
+        source,
+    };
+    let reader: Box<dyn Read> = match layer.media_type.as_str() {
+        media_type::OCI_LAYER_GZIP | media_type::DOCKER_LAYER_GZIP => {
+            Box::new(MultiGzDecoder::new(BufReader::new(blob)))
+        }
+        media_type::OCI_LAYER | media_type::DOCKER_LAYER => Box::new(blob),
+        other => {
+            return Err(Error::Refused {
+                what,
+                reason: format!("media type {other:?} is not supported here"),
+            });
+        }
+    };
+    let mut reader = DigestReader::new(reader.take(TOTAL_LIMIT), diff_id.algorithm());
+    io::copy(&mut reader, &mut plain).map_err(failed)?;
+    let (actual, _) = reader.finish();
+    if actual != *diff_id {
+        return Err(Error::Mismatch {
+            what,
+            expected: diff_id.clone(),
+            actual,
+        });
+    }
+    plain.rewind().map_err(failed)?;
+    Ok(plain)
+}
+
+fn append<W: Write>(
+    archive: &mut tar::Builder<W>,
+    name: &str,
+    size: u64,
+    content: &mut dyn Read,
+    path: &Path,
+) -> Result<(), Error> {
+    let mut header = tar::Header::new_gnu();
+    header.set_mode(0o644);
+    header.set_size(size);
+    header.set_mtime(0);
+    archive
+        .append_data(&mut header, name, content.take(size))
+        .map_err(Error::file("write", path))
+}
+
+/// Writes a file that appears only when it is complete.
+fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<(), Error>) -> Result<(), Error> {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(Error::file("create", path))?;
+    let mut output = BufWriter::new(file.as_file_mut());
+    write(&mut output)?;
+    output.flush().map_err(Error::file("write", path))?;
+    drop(output);
+    let _ = file.as_file().set_permissions(fs::Permissions::from_mode(0o644));
+    file.persist(path).map_err(|error| Error::File {
+        action: "write",
+        path: path.to_owned(),
+        source: error.error,
+    })?;
+    Ok(())
+}
+
+/// Reads an OCI archive into a directory and opens the layout there. Blobs are checked against their names.
+pub fn read_oci(path: &Path, folder: &Path) -> Result<Layout, Error> {
+    let layout = Layout::create(folder)?;
+    for_each(path, |name, content| {
+        if let Some(blob) = name.strip_prefix("blobs/") {
+            let digest: Digest = match blob.replacen('/', ":", 1).parse() {
+                Ok(digest) => digest,
+                Err(_) => return Ok(()),
+            };
+            let mut file = layout.temporary()?;
+            let mut reader = DigestReader::new(content, digest.algorithm());
+            io::copy(&mut reader, file.as_file_mut()).map_err(Error::file("read", path))?;
+            let (actual, _) = reader.finish();
+            if actual != digest {
+                return Err(Error::Mismatch {
+                    what: format!("{name} of {}", path.display()),
+                    expected: digest,
+                    actual,
+                });
+            }
+            layout.persist(file, &digest)?;
+        } else if name == "index.json" {
+            fs::write(folder.join("index.json"), document(content, path)?).map_err(Error::file("write", folder))?;
+        }
+        Ok(())
+    })?;
+    if layout.index()?.manifests.is_empty() {
+        return Err(Error::Missing {
+            what: "an image".to_owned(),
+            place: path.display().to_string(),
+            hint: ": it is not an OCI archive (is it a docker-archive?)".to_owned(),
+        });
+    }
+    Ok(layout)
+}
+
+/// Reads what `docker save` wrote into a layout. Layers are kept as they are, uncompressed as a rule.
+pub fn read_docker(path: &Path, folder: &Path) -> Result<Layout, Error> {
+    let layout = Layout::create(folder)?;
+    let mut blobs: HashMap<String, (Digest, u64, bool)> = HashMap::new();
+    let mut saved: Option<Vec<Saved>> = None;
+    for_each(path, |name, mut content| {
+        if name == "manifest.json" {
+            let bytes = document(content, path)?;
+            saved = Some(
+                serde_json::from_slice(&bytes)
+                    .map_err(Error::document(format!("manifest.json of {}", path.display())))?,
+            );
+        } else {
+            let mut start = [0; 2];
+            let length = content.read(&mut start).map_err(Error::file("read", path))?;
+            let mut blob = layout.blob_writer()?;
+            let start = start.get(..length).unwrap_or_default();
+            blob.write_all(start).map_err(Error::file("write", folder))?;
+            io::copy(&mut content, &mut blob).map_err(Error::file("read", path))?;
+            let (digest, size) = layout.store(blob)?;
+            blobs.insert(name.to_owned(), (digest, size, start == [0x1f, 0x8b]));
+        }
+        Ok(())
+    })?;
+    let missing = |what: &str| Error::Missing {
+        what: what.to_owned(),
+        place: path.display().to_string(),
+        hint: ": it is not what `docker save` writes".to_owned(),
+    };
+    for image in saved.ok_or_else(|| missing("manifest.json"))? {
+        let blob = |name: &String| blobs.get(name).cloned().ok_or_else(|| missing(name));
+        let (digest, size, _) = blob(&image.config)?;
+        let config = Descriptor::new(media_type::DOCKER_CONFIG, digest, size);
+        let document: ImageConfig = serde_json::from_slice(&layout.read_document(&config)?)
+            .map_err(Error::document(format!("{} of {}", image.config, path.display())))?;
+        let mut layers = Vec::new();
+        for name in &image.layers {
+            let (digest, size, gzip) = blob(name)?;
+            let kind = if gzip {
+                media_type::DOCKER_LAYER_GZIP
+            } else {
+                media_type::DOCKER_LAYER
+            };
+            layers.push(Descriptor::new(kind, digest, size));
+        }
+        let manifest = Manifest {
+            schema_version: 2,
+            media_type: Some(media_type::DOCKER_MANIFEST.to_owned()),
+            artifact_type: None,
+            config,
+            layers,
+            subject: None,
+            annotations: BTreeMap::new(),
+        };
+        let bytes = serde_json::to_vec(&manifest).map_err(Error::document("manifest"))?;
+        let mut descriptor = layout.write_blob(media_type::DOCKER_MANIFEST, &bytes)?;
+        descriptor.platform = Some(Platform {
+            architecture: document.architecture,
+            os: document.os,
+            variant: document.variant,
+        });
+        let names = image.repo_tags.unwrap_or_default();
+        if names.is_empty() {
+            layout.set(&descriptor.digest.to_string(), &descriptor)?;
+        }
+        for name in names {
+            layout.set(&name, &descriptor)?;
+        }
+    }
+    Ok(layout)
+}
+
+fn document(content: &mut dyn Read, path: &Path) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    content
+        .take(DOCUMENT_LIMIT)
+        .read_to_end(&mut bytes)
+        .map_err(Error::file("read", path))?;
+    Ok(bytes)
+}
+
+/// Calls `visit` for each regular file of an archive, which may be compressed with gzip. Names are only compared and
+/// looked up, never used as paths on this machine.
+fn for_each(path: &Path, mut visit: impl FnMut(&str, &mut dyn Read) -> Result<(), Error>) -> Result<(), Error> {
+    let mut file = File::open(path).map_err(Error::file("read", path))?;
+    let mut start = [0; 2];
+    let count = file.read(&mut start).map_err(Error::file("read", path))?;
+    file.rewind().map_err(Error::file("read", path))?;
+    let reader = BufReader::new(file);
+    let reader: Box<dyn Read> = if count == 2 && start == [0x1f, 0x8b] {
+        Box::new(MultiGzDecoder::new(reader))
+    } else {
+        Box::new(reader)
+    };
+    let mut archive = tar::Archive::new(reader.take(TOTAL_LIMIT));
+    let broken = |source: io::Error| Error::Refused {
+        what: path.display().to_string(),
+        reason: source.to_string(),
+    };
+    for (number, entry) in archive.entries().map_err(broken)?.raw(true).enumerate() {
+        let mut entry = entry.map_err(broken)?;
+        if number > ENTRIES_LIMIT {
+            return Err(Error::Refused {
+                what: path.display().to_string(),
+                reason: "it has too many entries".to_owned(),
+            });
+        }
+        // Names in both formats fit a plain header, so extension records need no reading.
+        if entry.header().entry_type().is_file() {
+            let name = String::from_utf8_lossy(&entry.header().path_bytes())
+                .trim_start_matches("./")
+                .to_owned();
+            visit(&name, &mut entry)?;
+        }
+    }
+    Ok(())
+}
