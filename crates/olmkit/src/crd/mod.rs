@@ -1,1 +1,3 @@
-//! From a derived schema to the structural schema a CustomResourceDefinition holds; checks of such schemas.
+//! CustomResourceDefinitions: from derived schemas to structural ones, and the checks of the API server.
+
+pub mod validation;

@@ -1,1 +1,24 @@
-//! What every Kubernetes object has: group, version, kind, names, labels, quantities.
+//! What every Kubernetes object has, and the small languages inside it: group-version-kind, names and labels,
+//! quantities, versions and version ranges, image references.
+
+mod go_text;
+mod group_version_kind;
+mod name;
+mod quantity;
+mod reference;
+mod version;
+mod version_range;
+
+pub(crate) use go_text::quoted;
+pub use group_version_kind::{GroupVersionKind, split_api_version};
+pub use name::{
+    dns1035_label_problems, dns1123_label_problems, dns1123_subdomain_problems, label_value_problems,
+    qualified_name_problems,
+};
+pub use quantity::{Quantity, QuantityError};
+pub use reference::{Reference, ReferenceError};
+pub use version::{PreRelease, Version, VersionError};
+pub use version_range::{RangeError, VersionRange};
+
+#[cfg(test)]
+mod corpus_tests;
