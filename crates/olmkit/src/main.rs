@@ -30,6 +30,9 @@ fn run(arguments: Vec<OsString>) -> anyhow::Result<ExitCode> {
         if name == "opm" {
             return cli::opm::Opm::parse_from::<Vec<OsString>, _>(rest()).run();
         }
+        if name == "grpc_health_probe" {
+            return cli::health_probe::run(rest());
+        }
         if let Some(result) = cli::in_pod::run(&name.to_string_lossy(), rest()) {
             return result;
         }

@@ -1,1 +1,18 @@
-//! File-based catalogs: model, load, write, graph, validate, render, templates, migrate, diff.
+//! File-based catalogs: read, write, render, check, compose and look at them.
+//!
+//! [`model`] holds what a catalog says, blob by blob; [`load`] reads it, [`write`] and [`order`] write it as
+//! `opm render` does. [`render`] makes blobs from bundles.
+
+pub mod blob;
+pub mod decode;
+pub mod graph;
+pub mod load;
+pub mod model;
+pub mod objects;
+pub mod order;
+pub mod render;
+pub mod text;
+pub mod walk;
+pub mod write;
+
+pub use model::{Blob, Bundle, Catalog, Channel, ChannelEntry, Custom, Deprecation, Package, Property};

@@ -1,7 +1,9 @@
 //! The command line: one file for each command group. A file turns flags into one library call and its result into
 //! output; no logic lives here.
 
+mod catalog;
 mod completion;
+pub mod health_probe;
 mod image;
 pub mod in_pod;
 pub mod opm;
@@ -22,6 +24,8 @@ pub struct Cli {
 /// One variant for each command group; the variant's type lives in the group's file.
 #[derive(Subcommand)]
 enum Command {
+    /// Make, check, look at and serve file-based catalogs.
+    Catalog(catalog::Args),
     /// Print a completion script for a shell.
     Completion(completion::Args),
     /// Build images and move them between registries, layouts and archives, without a daemon.
@@ -32,6 +36,7 @@ impl Cli {
     /// Runs the chosen command. `Ok` carries the exit code of a command that ran to its end: 0 fine, 1 findings.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
+            Command::Catalog(args) => catalog::run(&args),
             Command::Completion(args) => completion::run(&args),
             Command::Image(args) => image::run(&args),
         }

@@ -1,1 +1,21 @@
-//! The registry gRPC API over a catalog, and the index on disk behind it.
+//! The registry gRPC API that the Operator Lifecycle Manager reads catalogs through.
+//!
+//! A catalog is turned once into an [`index`]: one file (or, for small catalogs served from a library, one piece of
+//! memory) that answers are read from by position. [`service`] answers the calls, [`server`] listens.
+
+#[rustfmt::skip]
+#[allow(missing_docs, clippy::all, clippy::indexing_slicing, clippy::unwrap_used)]
+pub mod api;
+pub mod csv_json;
+pub mod health;
+pub mod index;
+pub mod probe;
+pub mod record;
+pub mod server;
+pub mod service;
+
+pub use index::Index;
+pub use server::Server;
+
+/// The descriptors of the API, for server reflection.
+pub const DESCRIPTORS: &[u8] = include_bytes!("registry.bin");

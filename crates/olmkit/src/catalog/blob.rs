@@ -1,0 +1,374 @@
+//! From a document to a blob: finds the schema and reads the known ones by type, with opm's error texts.
+
+use super::decode::{Mismatch, Place, base64, fields, names, string, strings};
+use super::model::{
+    BUNDLE, Blob, Bundle, CHANNEL, Channel, ChannelEntry, Custom, DEPRECATIONS, Deprecation, DeprecationEntry, Icon,
+    Origin, PACKAGE, PROPERTY_BUNDLE_OBJECT, Package, Property, RelatedImage,
+};
+use super::text::value::write_float;
+use super::text::{Html, Numbers, Value};
+
+/// Reads a document as a blob.
+///
+/// # Errors
+/// opm's text: no schema, a key twice in different case, a known schema with a field of the wrong type.
+pub fn read(value: &Value<'_>, origin: Origin) -> Result<Blob, String> {
+    let meta = meta(value)?;
+    Ok(match meta.schema.as_str() {
+        PACKAGE => Blob::Package(package(value, origin).map_err(|error| format!("parse package: {error}"))?),
+        CHANNEL => Blob::Channel(channel(value, origin).map_err(|error| format!("parse channel: {error}"))?),
+        BUNDLE => Blob::Bundle(bundle(value, origin).map_err(|error| format!("parse bundle: {error}"))?),
+        DEPRECATIONS => {
+            Blob::Deprecation(deprecation(value, origin).map_err(|error| format!("parse deprecation: {error}"))?)
+        }
+        "" => return Err(format!("object '{}' is missing root schema field", json_line(value))),
+        _ => Blob::Custom(Custom {
+            schema: meta.schema,
+            package: meta.package,
+            name: meta.name,
+            json: value.to_json(Numbers::Float64, Html::Plain),
+            origin,
+        }),
+    })
+}
+
+/// The text of a blob as opm keeps it; empty for a document that holds nothing.
+pub fn json_line(value: &Value<'_>) -> String {
+    match value {
+        Value::Null => String::new(),
+        other => other.to_json(Numbers::Float64, Html::Plain) + "\n",
+    }
+}
+
+/// The keys that every blob may have.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Meta {
+    /// `schema`
+    pub schema: String,
+    /// `name`
+    pub name: String,
+    /// `package`
+    pub package: String,
+}
+
+/// Reads the common keys of a blob.
+///
+/// # Errors
+/// In opm's words: not a map, two keys that differ in case only, a common key that is no string.
+pub fn meta(value: &Value<'_>) -> Result<Meta, String> {
+    let mut meta = Meta::default();
+    let entries = match value {
+        Value::Null => return Ok(meta),
+        Value::Mapping(entries) => entries,
+        other => return Err(not_a_map(other)),
+    };
+    duplicate_keys(entries.iter().map(|(key, _)| key.as_ref()))?;
+    for (key, value) in entries {
+        let field = match key {
+            key if names(key, "schema") => &mut meta.schema,
+            key if names(key, "name") => &mut meta.name,
+            key if names(key, "package") => &mut meta.package,
+            _ => continue,
+        };
+        match value {
+            Value::String(text) => *field = text.as_ref().to_owned(),
+            other => {
+                return Err(format!(
+                    "expected value for key \"{}\" to be a string, got {}: {}",
+                    key.to_lowercase(),
+                    go_format(other, true),
+                    go_format(other, false)
+                ));
+            }
+        }
+    }
+    Ok(meta)
+}
+
+fn duplicate_keys<'k>(keys: impl Iterator<Item = &'k str>) -> Result<(), String> {
+    let mut folded: Vec<(String, &str)> = keys.map(|key| (key.to_lowercase(), key)).collect();
+    folded.sort();
+    let mut errors = Vec::new();
+    for group in folded.chunk_by(|left, right| left.0 == right.0) {
+        if let [(fold, _), _, ..] = group {
+            let keys: Vec<&str> = group.iter().map(|(_, key)| *key).collect();
+            errors.push(format!("duplicate keys for key \"{fold}\": [{}]", keys.join(" ")));
+        }
+    }
+    match errors.as_slice() {
+        [] => Ok(()),
+        [one] => Err(one.clone()),
+        many => Err(format!("[{}]", many.join(", "))),
+    }
+}
+
+/// opm shows the document with a mark behind its first token.
+fn not_a_map(value: &Value<'_>) -> String {
+    let text = value.to_json(Numbers::Keep, Html::Escape);
+    let mut pretty = String::new();
+    super::text::value::write_indented(&mut pretty, &text, "    ");
+    // The decoder stops behind the bracket of a list, behind the last byte of anything else.
+    let offset = if matches!(value, Value::Sequence(_)) { 1 } else { text.len() };
+    let (head, tail) = pretty.split_at_checked(offset).unwrap_or((&pretty, ""));
+    let kind = value.go_kind();
+    format!(
+        "json: cannot unmarshal {kind} into Go value of type map[string]interface {{}} at offset {offset} \
+         (indicated by <==)\n{head} <== {tail}"
+    )
+    .trim_end()
+    .to_owned()
+}
+
+/// Go's `%v`, or `%t` with its complaint about everything that is no boolean.
+fn go_format(value: &Value<'_>, as_bool: bool) -> String {
+    let wrap = |kind: &str, text: String| if as_bool { format!("%!t({kind}={text})") } else { text };
+    match value {
+        Value::Null => if as_bool { "%!t(<nil>)" } else { "<nil>" }.into(),
+        Value::Bool(value) => value.to_string(),
+        Value::Integer(value) => wrap("float64", go_number(*value as f64)),
+        Value::Unsigned(value) => wrap("float64", go_number(*value as f64)),
+        Value::Float(value) => wrap("float64", go_number(*value)),
+        Value::String(text) => wrap("string", text.as_ref().to_owned()),
+        Value::Sequence(items) => {
+            let items: Vec<String> = items.iter().map(|item| go_format(item, as_bool)).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Mapping(entries) => {
+            let entries: Vec<String> = entries
+                .iter()
+                .map(|(key, value)| format!("{}:{}", wrap("string", key.to_string()), go_format(value, as_bool)))
+                .collect();
+            format!("map[{}]", entries.join(" "))
+        }
+    }
+}
+
+/// Go's `%v` of a float: an exponent of two digits below 1e-4 and from 1e6 on, else plain.
+fn go_number(value: f64) -> String {
+    let scientific = format!("{value:e}");
+    let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    if value != 0.0 && !(-4..6).contains(&exponent) {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        return format!("{digits}e{sign}{:02}", exponent.abs());
+    }
+    let mut out = String::new();
+    write_float(&mut out, value);
+    out
+}
+
+fn package(value: &Value<'_>, origin: Origin) -> Result<Package, String> {
+    let mut mismatch = Mismatch::default();
+    let root = Place::root("declcfg.Package");
+    let mut package = Package { origin, ..Package::default() };
+    for (key, value) in fields(value, "declcfg.Package", &root, &mut mismatch) {
+        let at = |field| root.field("Package", field);
+        match key {
+            key if names(key, "name") => string(value, &mut package.name, &at("name"), &mut mismatch),
+            key if names(key, "defaultChannel") => {
+                string(value, &mut package.default_channel, &at("defaultChannel"), &mut mismatch);
+            }
+            key if names(key, "icon") => package.icon = icon(value, &at("icon"), &mut mismatch),
+            key if names(key, "description") => {
+                string(value, &mut package.description, &at("description"), &mut mismatch);
+            }
+            key if names(key, "properties") => {
+                package.properties = properties(value, &at("properties"), &mut mismatch);
+            }
+            _ => {}
+        }
+    }
+    mismatch.finish(package)
+}
+
+fn icon(value: &Value<'_>, place: &Place<'_>, mismatch: &mut Mismatch) -> Option<Icon> {
+    if *value == Value::Null {
+        return None;
+    }
+    let mut icon = Icon::default();
+    for (key, value) in fields(value, "declcfg.Icon", place, mismatch) {
+        if names(key, "base64data") {
+            match value {
+                Value::Null => icon.data = None,
+                Value::String(text) => match base64(text) {
+                    Ok(bytes) => icon.data = Some(normal_base64(text, &bytes)),
+                    Err(error) => mismatch.report_text(error),
+                },
+                other => mismatch.report(other, "[]uint8", &place.field("Icon", "base64data")),
+            }
+        } else if names(key, "mediatype") {
+            string(value, &mut icon.media_type, &place.field("Icon", "mediatype"), mismatch);
+        }
+    }
+    Some(icon)
+}
+
+/// The text as it is written again: without the line ends that reading skips.
+fn normal_base64(text: &str, bytes: &[u8]) -> String {
+    use base64::Engine as _;
+    if text.contains(['\r', '\n']) { base64::engine::general_purpose::STANDARD.encode(bytes) } else { text.to_owned() }
+}
+
+fn channel(value: &Value<'_>, origin: Origin) -> Result<Channel, String> {
+    let mut mismatch = Mismatch::default();
+    let root = Place::root("declcfg.Channel");
+    let mut channel = Channel { origin, ..Channel::default() };
+    for (key, value) in fields(value, "declcfg.Channel", &root, &mut mismatch) {
+        let at = |field| root.field("Channel", field);
+        match key {
+            key if names(key, "name") => string(value, &mut channel.name, &at("name"), &mut mismatch),
+            key if names(key, "package") => string(value, &mut channel.package, &at("package"), &mut mismatch),
+            key if names(key, "entries") => {
+                let place = at("entries");
+                channel.entries =
+                    list(value, "[]declcfg.ChannelEntry", &place, &mut mismatch, |item, place, mismatch| {
+                        channel_entry(item, place, mismatch)
+                    });
+            }
+            key if names(key, "properties") => {
+                channel.properties = properties(value, &at("properties"), &mut mismatch);
+            }
+            _ => {}
+        }
+    }
+    mismatch.finish(channel)
+}
+
+fn channel_entry(value: &Value<'_>, place: &Place<'_>, mismatch: &mut Mismatch) -> ChannelEntry {
+    let mut entry = ChannelEntry::default();
+    for (key, value) in fields(value, "declcfg.ChannelEntry", place, mismatch) {
+        let at = |field| place.field("ChannelEntry", field);
+        match key {
+            key if names(key, "name") => string(value, &mut entry.name, &at("name"), mismatch),
+            key if names(key, "replaces") => string(value, &mut entry.replaces, &at("replaces"), mismatch),
+            key if names(key, "skips") => strings(value, &mut entry.skips, &at("skips"), mismatch),
+            key if names(key, "skipRange") => string(value, &mut entry.skip_range, &at("skipRange"), mismatch),
+            _ => {}
+        }
+    }
+    entry
+}
+
+fn bundle(value: &Value<'_>, origin: Origin) -> Result<Bundle, String> {
+    let mut mismatch = Mismatch::default();
+    let root = Place::root("declcfg.Bundle");
+    let mut bundle = Bundle { origin, ..Bundle::default() };
+    for (key, value) in fields(value, "declcfg.Bundle", &root, &mut mismatch) {
+        let at = |field| root.field("Bundle", field);
+        match key {
+            key if names(key, "name") => string(value, &mut bundle.name, &at("name"), &mut mismatch),
+            key if names(key, "package") => string(value, &mut bundle.package, &at("package"), &mut mismatch),
+            key if names(key, "image") => string(value, &mut bundle.image, &at("image"), &mut mismatch),
+            key if names(key, "properties") => {
+                bundle.properties = properties(value, &at("properties"), &mut mismatch);
+            }
+            key if names(key, "relatedImages") => {
+                let place = at("relatedImages");
+                bundle.related_images =
+                    list(value, "[]declcfg.RelatedImage", &place, &mut mismatch, related_image).unwrap_or_default();
+            }
+            _ => {}
+        }
+    }
+    mismatch.finish(bundle)
+}
+
+fn related_image(value: &Value<'_>, place: &Place<'_>, mismatch: &mut Mismatch) -> RelatedImage {
+    let mut image = RelatedImage::default();
+    for (key, value) in fields(value, "declcfg.RelatedImage", place, mismatch) {
+        if names(key, "name") {
+            string(value, &mut image.name, &place.field("RelatedImage", "name"), mismatch);
+        } else if names(key, "image") {
+            string(value, &mut image.image, &place.field("RelatedImage", "image"), mismatch);
+        }
+    }
+    image
+}
+
+/// Reads a list of properties. Their reader stands alone in opm, so its errors name no outer field.
+fn properties(value: &Value<'_>, place: &Place<'_>, mismatch: &mut Mismatch) -> Vec<Property> {
+    list(value, "[]property.Property", place, mismatch, |item, _, mismatch| property(item, mismatch)).unwrap_or_default()
+}
+
+fn property(value: &Value<'_>, mismatch: &mut Mismatch) -> Property {
+    let root = Place::root("property.property");
+    let mut property = Property::default();
+    for (key, value) in fields(value, "property.property", &root, mismatch) {
+        if names(key, "type") {
+            string(value, &mut property.kind, &root.field("property", "type"), mismatch);
+        } else if names(key, "value") {
+            property.value = Some(value.to_json(Numbers::Float64, Html::Plain));
+        }
+    }
+    property
+}
+
+fn deprecation(value: &Value<'_>, origin: Origin) -> Result<Deprecation, String> {
+    let mut mismatch = Mismatch::default();
+    let root = Place::root("declcfg.Deprecation");
+    let mut deprecation = Deprecation { origin, ..Deprecation::default() };
+    for (key, value) in fields(value, "declcfg.Deprecation", &root, &mut mismatch) {
+        let at = |field| root.field("Deprecation", field);
+        if names(key, "package") {
+            string(value, &mut deprecation.package, &at("package"), &mut mismatch);
+        } else if names(key, "entries") {
+            let place = at("entries");
+            deprecation.entries =
+                list(value, "[]declcfg.DeprecationEntry", &place, &mut mismatch, deprecation_entry);
+        }
+    }
+    mismatch.finish(deprecation)
+}
+
+fn deprecation_entry(value: &Value<'_>, place: &Place<'_>, mismatch: &mut Mismatch) -> DeprecationEntry {
+    let mut entry = DeprecationEntry::default();
+    for (key, value) in fields(value, "declcfg.DeprecationEntry", place, mismatch) {
+        if names(key, "message") {
+            string(value, &mut entry.message, &place.field("DeprecationEntry", "message"), mismatch);
+        } else if names(key, "reference") {
+            let place = place.field("DeprecationEntry", "reference");
+            for (key, value) in fields(value, "declcfg.PackageScopedReference", &place, mismatch) {
+                if names(key, "schema") {
+                    string(value, &mut entry.schema, &place.field("PackageScopedReference", "schema"), mismatch);
+                } else if names(key, "name") {
+                    string(value, &mut entry.name, &place.field("PackageScopedReference", "name"), mismatch);
+                }
+            }
+        }
+    }
+    entry
+}
+
+/// Reads a list, item by item; `None` for `null` and for what is no list.
+fn list<T>(
+    value: &Value<'_>,
+    wanted: &str,
+    place: &Place<'_>,
+    mismatch: &mut Mismatch,
+    item: impl Fn(&Value<'_>, &Place<'_>, &mut Mismatch) -> T,
+) -> Option<Vec<T>> {
+    match value {
+        Value::Null => None,
+        Value::Sequence(items) => Some(items.iter().map(|value| item(value, place, mismatch)).collect()),
+        other => {
+            mismatch.report(other, wanted, place);
+            None
+        }
+    }
+}
+
+/// Checks the inline objects of a bundle, which opm converts to JSON when it reads a catalog.
+///
+/// # Errors
+/// The first object that is not base64 of JSON or YAML, in opm's words.
+pub fn check_objects(bundle: &Bundle) -> Result<(), String> {
+    for (index, property) in bundle.properties.iter().enumerate() {
+        if property.kind == PROPERTY_BUNDLE_OBJECT {
+            super::objects::decode(property).map_err(|error| {
+                let Bundle { package, name, .. } = bundle;
+                format!("read bundle objects: package \"{package}\", bundle \"{name}\": {}", error.at(index))
+            })?;
+        }
+    }
+    Ok(())
+}

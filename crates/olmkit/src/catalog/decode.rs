@@ -1,0 +1,186 @@
+//! Typed reading of JSON values with the rules and the error texts of Go's `encoding/json`.
+//!
+//! Field names match without regard to case, `null` leaves a field as it is, the first mismatch is the error that is
+//! reported, and the rest is read all the same.
+
+use super::text::Value;
+
+/// Where in the Go structs a value is being read, for error texts.
+#[derive(Clone, Copy)]
+pub struct Place<'a> {
+    parent: Option<&'a Place<'a>>,
+    /// The Go type's name: `Channel`.
+    structure: &'static str,
+    /// The JSON name of the field: `entries`. Empty at the root.
+    field: &'static str,
+}
+
+impl<'a> Place<'a> {
+    /// The root: a Go type with its package, as in `property.GVK`.
+    pub const fn root(structure: &'static str) -> Self {
+        Place { parent: None, structure, field: "" }
+    }
+
+    /// A field of the struct `structure` that is read at this place.
+    pub fn field(&'a self, structure: &'static str, field: &'static str) -> Place<'a> {
+        Place { parent: Some(self), structure, field }
+    }
+
+    fn path(&self, out: &mut String) {
+        if let Some(parent) = self.parent {
+            parent.path(out);
+            if !out.is_empty() {
+                out.push('.');
+            }
+            out.push_str(self.field);
+        }
+    }
+}
+
+/// Collects the first mismatch.
+#[derive(Debug, Default)]
+pub struct Mismatch(Option<String>);
+
+impl Mismatch {
+    /// Reports a value that does not fit the Go type `wanted`.
+    pub fn report(&mut self, value: &Value<'_>, wanted: &str, place: &Place<'_>) {
+        if self.0.is_some() {
+            return;
+        }
+        let kind = value.go_kind();
+        self.0 = Some(if place.parent.is_none() {
+            format!("json: cannot unmarshal {kind} into Go value of type {}", place.structure)
+        } else {
+            let mut path = String::new();
+            place.path(&mut path);
+            format!("json: cannot unmarshal {kind} into Go struct field {}.{path} of type {wanted}", place.structure)
+        });
+    }
+
+    /// Reports an error that has its own text.
+    pub fn report_text(&mut self, text: impl Into<String>) {
+        self.0.get_or_insert_with(|| text.into());
+    }
+
+    /// Whether something did not fit.
+    pub fn found(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// The result, or the first mismatch.
+    ///
+    /// # Errors
+    /// The text of the first mismatch, in Go's words.
+    pub fn finish<T>(self, value: T) -> Result<T, String> {
+        self.0.map_or(Ok(value), Err)
+    }
+}
+
+/// Whether a JSON key addresses a field: equal up to case, with Go's Unicode folding.
+pub fn names(key: &str, field: &str) -> bool {
+    if key.is_ascii() {
+        return key.eq_ignore_ascii_case(field);
+    }
+    // The only letters outside ASCII that fold into it.
+    key.chars()
+        .map(|character| match character {
+            '\u{17f}' => 's',
+            '\u{212a}' => 'k',
+            other => other.to_ascii_lowercase(),
+        })
+        .eq(field.chars().map(|character| character.to_ascii_lowercase()))
+}
+
+/// Reads a string field.
+pub fn string(value: &Value<'_>, out: &mut String, place: &Place<'_>, mismatch: &mut Mismatch) {
+    match value {
+        Value::Null => {}
+        Value::String(text) => *out = text.as_ref().to_owned(),
+        other => mismatch.report(other, "string", place),
+    }
+}
+
+/// Reads a list of strings.
+pub fn strings(value: &Value<'_>, out: &mut Vec<String>, place: &Place<'_>, mismatch: &mut Mismatch) {
+    match value {
+        Value::Null => out.clear(),
+        Value::Sequence(items) => {
+            *out = items
+                .iter()
+                .map(|item| {
+                    let mut text = String::new();
+                    string(item, &mut text, place, mismatch);
+                    text
+                })
+                .collect();
+        }
+        other => mismatch.report(other, "[]string", place),
+    }
+}
+
+/// The entries of a value that Go reads into a struct; nothing if it is not a map.
+pub fn fields<'v, 'a>(
+    value: &'v Value<'a>,
+    wanted: &str,
+    place: &Place<'_>,
+    mismatch: &mut Mismatch,
+) -> &'v [(std::borrow::Cow<'a, str>, Value<'a>)] {
+    match value {
+        Value::Mapping(entries) => entries,
+        Value::Null => &[],
+        other => {
+            mismatch.report(other, wanted, place);
+            &[]
+        }
+    }
+}
+
+/// Decodes standard base64 as Go's `[]byte` fields do: line ends inside are skipped.
+///
+/// # Errors
+/// Go's text, `illegal base64 data at input byte n`.
+pub fn base64(text: &str) -> Result<Vec<u8>, String> {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+
+    let illegal = |at: usize| format!("illegal base64 data at input byte {at}");
+    let decode = |text: &str| {
+        STANDARD.decode(text).map_err(|error| match error {
+            base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => illegal(at),
+            base64::DecodeError::InvalidLength(length) => illegal(length - length % 4),
+            base64::DecodeError::InvalidPadding => illegal(text.len()),
+        })
+    };
+    if text.contains(['\r', '\n']) {
+        // Offsets count the skipped bytes too; find out where the culprit was.
+        let joined: String = text.chars().filter(|character| !matches!(character, '\r' | '\n')).collect();
+        decode(&joined)
+    } else {
+        decode(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn field_names_fold_as_in_go() {
+        assert!(names("DefaultChannel", "defaultChannel"));
+        assert!(names("\u{17f}chema", "schema"));
+        assert!(!names("schemas", "schema"));
+    }
+
+    #[test]
+    fn mismatches_read_as_in_go() {
+        let root = Place::root("declcfg.Channel");
+        let entries = root.field("Channel", "entries");
+        let replaces = entries.field("ChannelEntry", "replaces");
+        let mut mismatch = Mismatch::default();
+        string(&Value::Integer(1), &mut String::new(), &replaces, &mut mismatch);
+        assert_eq!(
+            mismatch.finish(()).unwrap_err(),
+            "json: cannot unmarshal number into Go struct field ChannelEntry.entries.replaces of type string"
+        );
+    }
+}

@@ -1,0 +1,138 @@
+//! Reads catalog directories.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::blob;
+use super::model::{Blob, Catalog, Origin};
+use super::text::stream;
+use super::walk;
+use crate::yaml;
+
+/// Why a catalog cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The directory cannot be walked.
+    #[error(transparent)]
+    Walk(#[from] walk::Error),
+    /// The path is no directory.
+    #[error("{} is not a directory; a file-based catalog is a directory of YAML or JSON files", .0.display())]
+    NotADirectory(PathBuf),
+    /// A file cannot be read.
+    #[error("cannot read {}: {source}", file.display())]
+    Read {
+        /// The file.
+        file: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A document of a file is not a blob.
+    #[error("{}:{line}{}: {message}", file.display(), if *column > 0 { format!(":{column}") } else { String::new() })]
+    Document {
+        /// The file.
+        file: PathBuf,
+        /// Line, counted from 1.
+        line: usize,
+        /// Column, counted from 1; 0 if unknown.
+        column: usize,
+        /// What opm says.
+        message: String,
+    },
+}
+
+impl Error {
+    /// The error as opm words it, which names no file.
+    pub fn opm_text(&self) -> String {
+        match self {
+            Error::Document { message, .. } => message.clone(),
+            Error::Read { file, source } if source.kind() == std::io::ErrorKind::IsADirectory => {
+                format!("read {}: is a directory", file.display())
+            }
+            other => other.to_string(),
+        }
+    }
+}
+
+/// Reads all blobs of a catalog directory, several files at a time. The result is in walk order whatever the number of
+/// threads.
+///
+/// # Errors
+/// The first file in walk order that cannot be read or holds something that is no blob.
+pub fn directory(root: &Path) -> Result<Catalog, Error> {
+    if !root.is_dir() {
+        return Err(Error::NotADirectory(root.to_owned()));
+    }
+    let parts: Vec<Vec<Blob>> =
+        walk::files(root)?.into_par_iter().map(|path| file(&path)).collect::<Result<_, Error>>()?;
+    Ok(parts.into_iter().flatten().collect())
+}
+
+/// Reads the blobs of one file, in order.
+///
+/// # Errors
+/// See [`directory`].
+pub fn file(path: &Path) -> Result<Vec<Blob>, Error> {
+    let text = read_text(path)?;
+    let name: Arc<Path> = Arc::from(path);
+    let (blobs, error) = stream::map(&text, |document| to_blob(document, Some(name.clone())));
+    match error {
+        Some(error) => Err(document_error(path, error)),
+        None => Ok(blobs),
+    }
+}
+
+/// Reads the blobs of a text that is no file, such as standard input.
+///
+/// # Errors
+/// The first document that is no blob.
+pub fn text(text: &str) -> Result<Vec<Blob>, stream::Error> {
+    let (blobs, error) = stream::map(text, |document| to_blob(document, None));
+    error.map_or(Ok(blobs), Err)
+}
+
+/// Turns a document into a checked blob.
+pub(super) fn to_blob(document: stream::Document<'_>, file: Option<Arc<Path>>) -> Result<Blob, stream::Error> {
+    let stream::Document { value, line, yaml } = document;
+    let fail = |message| stream::Error { message, line, column: 0 };
+    // opm reads the common keys while it decodes the document, the rest later.
+    blob::meta(&value).map_err(|message| {
+        fail(if yaml { format!("error unmarshaling JSON: while decoding JSON: {message}") } else { message })
+    })?;
+    let blob = blob::read(&value, Origin { file, line }).map_err(fail)?;
+    if let Blob::Bundle(bundle) = &blob {
+        blob::check_objects(bundle).map_err(fail)?;
+    }
+    Ok(blob)
+}
+
+fn document_error(path: &Path, error: stream::Error) -> Error {
+    let stream::Error { message, line, column } = error;
+    Error::Document { file: path.to_owned(), line, column, message }
+}
+
+/// Reads a file as text. Bytes that are no UTF-8 are an error in YAML and become U+FFFD in JSON, as in the Go readers.
+pub(super) fn read_text(path: &Path) -> Result<String, Error> {
+    let bytes = std::fs::read(path).map_err(|source| Error::Read { file: path.to_owned(), source })?;
+    String::from_utf8(bytes).or_else(|error| {
+        let bytes = error.into_bytes();
+        let text = String::from_utf8_lossy(&bytes);
+        if stream::is_json(&text) {
+            return Ok(text.into_owned());
+        }
+        match yaml::parse(&bytes) {
+            // The reader accepts UTF-16 with a byte order mark; catalogs with it do not occur.
+            Ok(_) => Ok(text.into_owned()),
+            Err(error) => {
+                let position = error.position();
+                Err(Error::Document {
+                    file: path.to_owned(),
+                    line: position.map_or(1, |position| position.line as usize),
+                    column: position.map_or(0, |position| position.column as usize),
+                    message: format!("error converting YAML to JSON: {error}"),
+                })
+            }
+        }
+    })
+}

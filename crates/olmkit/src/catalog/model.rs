@@ -1,0 +1,245 @@
+//! File-based catalogs as they are written: the four known blob schemas, and custom ones.
+//!
+//! Nothing here says whether a catalog makes sense; [`crate::catalog::validate`] does.
+
+use std::path::Path;
+use std::sync::Arc;
+
+/// Schema of a package blob.
+pub const PACKAGE: &str = "olm.package";
+/// Schema of a channel blob.
+pub const CHANNEL: &str = "olm.channel";
+/// Schema of a bundle blob.
+pub const BUNDLE: &str = "olm.bundle";
+/// Schema of a deprecations blob.
+pub const DEPRECATIONS: &str = "olm.deprecations";
+
+/// Property type: name and version of a bundle. (The same word as [`PACKAGE`].)
+pub const PROPERTY_PACKAGE: &str = "olm.package";
+/// Property type: a package that a bundle needs.
+pub const PROPERTY_PACKAGE_REQUIRED: &str = "olm.package.required";
+/// Property type: an API that a bundle provides.
+pub const PROPERTY_GVK: &str = "olm.gvk";
+/// Property type: an API that a bundle needs.
+pub const PROPERTY_GVK_REQUIRED: &str = "olm.gvk.required";
+/// Property type: one manifest, inline.
+pub const PROPERTY_BUNDLE_OBJECT: &str = "olm.bundle.object";
+/// Property type: what user interfaces show of the ClusterServiceVersion.
+pub const PROPERTY_CSV_METADATA: &str = "olm.csv.metadata";
+
+/// Where a blob was read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// The file; none for a blob that was made here.
+    pub file: Option<Arc<Path>>,
+    /// The blob's first line, counted from 1.
+    pub line: usize,
+}
+
+/// A typed value attached to a package, channel or bundle.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Property {
+    /// The property's type, `olm.gvk` for instance.
+    pub kind: String,
+    /// Compact JSON text. `None` where the blob has no `value` at all, which is not the same as `null`.
+    pub value: Option<String>,
+}
+
+/// `olm.package`
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Package {
+    /// Package name.
+    pub name: String,
+    /// The channel that a subscription without a channel follows.
+    pub default_channel: String,
+    /// The picture shown for the package.
+    pub icon: Option<Icon>,
+    /// Text about the package, Markdown.
+    pub description: String,
+    /// Further properties; OLM does not look at them.
+    pub properties: Vec<Property>,
+    /// Where it was read.
+    pub origin: Origin,
+}
+
+/// A package's icon.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Icon {
+    /// Standard base64 of the picture; `None` where the blob has none.
+    pub data: Option<String>,
+    /// Its media type, `image/svg+xml` for instance.
+    pub media_type: String,
+}
+
+/// `olm.channel`
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Channel {
+    /// Channel name.
+    pub name: String,
+    /// The package it belongs to.
+    pub package: String,
+    /// Its bundles and upgrade edges. `None` where the blob has no list.
+    pub entries: Option<Vec<ChannelEntry>>,
+    /// Further properties.
+    pub properties: Vec<Property>,
+    /// Where it was read.
+    pub origin: Origin,
+}
+
+impl Channel {
+    /// The entries; none if the blob has no list.
+    pub fn entries(&self) -> &[ChannelEntry] {
+        self.entries.as_deref().unwrap_or_default()
+    }
+}
+
+/// A bundle's place in a channel.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ChannelEntry {
+    /// Bundle name.
+    pub name: String,
+    /// The bundle that this one directly replaces; empty if none.
+    pub replaces: String,
+    /// Bundles that this one replaces too and that are not to be installed any more.
+    pub skips: Vec<String>,
+    /// A version range from which this bundle can be reached; empty if none.
+    pub skip_range: String,
+}
+
+/// `olm.bundle`
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Bundle {
+    /// Bundle name, that of its ClusterServiceVersion.
+    pub name: String,
+    /// The package it belongs to.
+    pub package: String,
+    /// Image reference; empty for a bundle whose objects are inline.
+    pub image: String,
+    /// Version, APIs, dependencies, manifests.
+    pub properties: Vec<Property>,
+    /// Images that the operator needs.
+    pub related_images: Vec<RelatedImage>,
+    /// Where it was read.
+    pub origin: Origin,
+}
+
+/// An image that a bundle names.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct RelatedImage {
+    /// What the image is for; often empty.
+    pub name: String,
+    /// Image reference; empty in some real catalogs.
+    pub image: String,
+}
+
+/// `olm.deprecations`
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Deprecation {
+    /// The package it is about.
+    pub package: String,
+    /// What is deprecated. `None` where the blob has no list.
+    pub entries: Option<Vec<DeprecationEntry>>,
+    /// Where it was read.
+    pub origin: Origin,
+}
+
+/// One deprecated thing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DeprecationEntry {
+    /// Schema of what is deprecated: package, channel or bundle.
+    pub schema: String,
+    /// Its name; empty for the package.
+    pub name: String,
+    /// What users are told.
+    pub message: String,
+}
+
+/// A blob of a schema that OLM does not know.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Custom {
+    /// Its schema.
+    pub schema: String,
+    /// The package it belongs to; may be empty.
+    pub package: String,
+    /// Its name; may be empty.
+    pub name: String,
+    /// The whole blob, compact JSON with sorted keys.
+    pub json: String,
+    /// Where it was read.
+    pub origin: Origin,
+}
+
+/// The blobs of a catalog, in the order in which they were read.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Catalog {
+    /// `olm.package` blobs.
+    pub packages: Vec<Package>,
+    /// `olm.channel` blobs.
+    pub channels: Vec<Channel>,
+    /// `olm.bundle` blobs.
+    pub bundles: Vec<Bundle>,
+    /// `olm.deprecations` blobs.
+    pub deprecations: Vec<Deprecation>,
+    /// All others.
+    pub customs: Vec<Custom>,
+}
+
+/// One blob.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Blob {
+    /// `olm.package`
+    Package(Package),
+    /// `olm.channel`
+    Channel(Channel),
+    /// `olm.bundle`
+    Bundle(Bundle),
+    /// `olm.deprecations`
+    Deprecation(Deprecation),
+    /// Any other schema.
+    Custom(Custom),
+}
+
+impl Blob {
+    /// The package that a blob counts to: a package blob to itself.
+    pub fn package(&self) -> &str {
+        match self {
+            Blob::Package(package) => &package.name,
+            Blob::Channel(channel) => &channel.package,
+            Blob::Bundle(bundle) => &bundle.package,
+            Blob::Deprecation(deprecation) => &deprecation.package,
+            Blob::Custom(custom) => &custom.package,
+        }
+    }
+}
+
+impl Catalog {
+    /// Adds a blob.
+    pub fn push(&mut self, blob: Blob) {
+        match blob {
+            Blob::Package(package) => self.packages.push(package),
+            Blob::Channel(channel) => self.channels.push(channel),
+            Blob::Bundle(bundle) => self.bundles.push(bundle),
+            Blob::Deprecation(deprecation) => self.deprecations.push(deprecation),
+            Blob::Custom(custom) => self.customs.push(custom),
+        }
+    }
+
+    /// Adds all blobs of another catalog behind ours.
+    pub fn extend(&mut self, other: Catalog) {
+        self.packages.extend(other.packages);
+        self.channels.extend(other.channels);
+        self.bundles.extend(other.bundles);
+        self.deprecations.extend(other.deprecations);
+        self.customs.extend(other.customs);
+    }
+}
+
+impl FromIterator<Blob> for Catalog {
+    fn from_iter<I: IntoIterator<Item = Blob>>(blobs: I) -> Self {
+        let mut catalog = Catalog::default();
+        for blob in blobs {
+            catalog.push(blob);
+        }
+        catalog
+    }
+}

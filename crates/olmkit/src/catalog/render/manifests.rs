@@ -1,0 +1,87 @@
+//! The manifests of a bundle directory as `opm render` sees them.
+
+use std::path::Path;
+
+use super::Error;
+use crate::catalog::text::{Html, Numbers, Value, stream};
+
+/// A manifest that decodes and has a kind.
+#[derive(Debug, Clone)]
+pub struct Manifest {
+    /// Its kind.
+    pub kind: String,
+    /// The object.
+    pub value: Value<'static>,
+}
+
+impl Manifest {
+    /// The compact JSON text that goes into `olm.bundle.object`: keys sorted, HTML characters escaped.
+    pub fn json(&self) -> String {
+        self.value.to_json(Numbers::Keep, Html::Escape)
+    }
+
+    /// Whether this is the ClusterServiceVersion.
+    pub fn is_csv(&self) -> bool {
+        self.kind == "ClusterServiceVersion"
+    }
+}
+
+/// Reads `manifests/`: files in byte order of name, the first document of each. Sub-directories, hidden files, files
+/// that do not decode or have no kind, and every ClusterServiceVersion but the first are left out without a word, as
+/// opm does; `bundle validate` is what reports them.
+///
+/// # Errors
+/// The directory cannot be read.
+pub fn read(directory: &Path) -> Result<Vec<Manifest>, Error> {
+    let mut manifests: Vec<Manifest> = Vec::new();
+    for name in file_names(directory)? {
+        if name.starts_with('.') {
+            continue;
+        }
+        let Some(manifest) = read_file(&directory.join(&name)) else { continue };
+        if manifest.is_csv() && manifests.iter().any(Manifest::is_csv) {
+            continue;
+        }
+        manifests.push(manifest);
+    }
+    Ok(manifests)
+}
+
+/// The names of a directory's files in byte order.
+///
+/// # Errors
+/// The directory cannot be read.
+pub fn file_names(directory: &Path) -> Result<Vec<String>, Error> {
+    let fail = |source| Error::Read { path: directory.to_owned(), source };
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(directory).map_err(fail)? {
+        let entry = entry.map_err(fail)?;
+        if !entry.file_type().map_err(fail)?.is_dir() {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn read_file(path: &Path) -> Option<Manifest> {
+    let value = first_document(&std::fs::read(path).ok()?)?;
+    let kind = value.get("kind")?.as_str().filter(|kind| !kind.is_empty())?.to_owned();
+    Some(Manifest { kind, value })
+}
+
+/// The first document of a manifest or metadata file; `None` if it does not decode.
+pub fn first_document(bytes: &[u8]) -> Option<Value<'static>> {
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => std::borrow::Cow::Borrowed(text),
+        Err(_) => {
+            let text = String::from_utf8_lossy(bytes);
+            // Go's JSON reader replaces bad bytes, its YAML reader refuses them.
+            if !stream::is_json(&text) {
+                return None;
+            }
+            text
+        }
+    };
+    stream::first(&text)
+}

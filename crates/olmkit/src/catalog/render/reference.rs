@@ -1,0 +1,222 @@
+//! What the arguments of `catalog render` name, and rendering all of them.
+
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+
+use super::bundle::Source;
+use super::{Error, MigrateLevel, migrate, touch_up};
+use crate::catalog::model::{Bundle, Catalog};
+
+/// How to render.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// How far bundles are brought up to date.
+    pub migrate: MigrateLevel,
+    /// The image reference of bundle directories, with `{{.Package}}`, `{{.Name}}` and `{{.Version}}`.
+    pub image_template: Option<ImageTemplate>,
+}
+
+/// A reference that cannot be rendered.
+#[derive(Debug, thiserror::Error)]
+#[error("render reference \"{reference}\": {source}")]
+pub struct ReferenceError {
+    /// The argument.
+    pub reference: String,
+    /// Why.
+    pub source: Box<Error>,
+}
+
+/// Where images come from; the command line brings registry and layout, tests a table.
+pub trait Images: Sync {
+    /// Unpacks an image.
+    ///
+    /// # Errors
+    /// A text for the user: the image cannot be had.
+    fn unpack(&self, reference: &str) -> Result<Unpacked, String>;
+}
+
+/// An image's files and labels.
+pub struct Unpacked {
+    /// Holds the files; removed when dropped, if temporary.
+    pub directory: Directory,
+    /// The labels of its configuration.
+    pub labels: std::collections::BTreeMap<String, String>,
+}
+
+/// A directory that may go away with its owner.
+pub enum Directory {
+    /// Removed on drop.
+    Temporary(tempfile::TempDir),
+    /// Left alone.
+    Kept(PathBuf),
+}
+
+impl Directory {
+    /// The path.
+    pub fn path(&self) -> &Path {
+        match self {
+            Directory::Temporary(directory) => directory.path(),
+            Directory::Kept(path) => path,
+        }
+    }
+}
+
+/// Label of a catalog image: the directory of its blobs.
+pub const CONFIGS_LABEL: &str = "operators.operatorframework.io.index.configs.v1";
+/// Label of a bundle image: its package.
+pub const BUNDLE_LABEL: &str = "operators.operatorframework.io.bundle.package.v1";
+
+/// Renders catalogs and bundles, given as directories or images, several at a time.
+///
+/// # Errors
+/// The first argument that cannot be rendered.
+pub fn render(references: &[String], options: &Options, images: &dyn Images) -> Result<Catalog, ReferenceError> {
+    let parts: Vec<Result<Catalog, ReferenceError>> =
+        references.par_iter().map(|reference| render_one(reference, options, images)).collect();
+    let mut catalog = Catalog::default();
+    for part in parts {
+        catalog.extend(part?);
+    }
+    Ok(catalog)
+}
+
+/// Renders one reference.
+///
+/// # Errors
+/// It cannot be rendered.
+pub fn render_one(reference: &str, options: &Options, images: &dyn Images) -> Result<Catalog, ReferenceError> {
+    let fail = |error| ReferenceError { reference: reference.to_owned(), source: Box::new(error) };
+    let mut catalog = read(reference, options, images).map_err(fail)?;
+    catalog
+        .bundles
+        .par_iter_mut()
+        .map(|bundle| {
+            migrate(bundle, options.migrate)?;
+            touch_up(bundle);
+            Ok(())
+        })
+        .collect::<Result<(), Error>>()
+        .map_err(fail)?;
+    Ok(catalog)
+}
+
+fn read(reference: &str, options: &Options, images: &dyn Images) -> Result<Catalog, Error> {
+    let path = Path::new(reference);
+    if path.exists() {
+        if is_bundle(path) {
+            return Ok(one_bundle(bundle_directory(path, options)?));
+        }
+        return Ok(crate::catalog::load::directory(path)?);
+    }
+    let image = images.unpack(reference).map_err(Error::Bundle)?;
+    let root = image.directory.path();
+    if let Some(configs) = image.labels.get(CONFIGS_LABEL) {
+        return Ok(crate::catalog::load::directory(&root.join(configs.trim_start_matches('/')))?);
+    }
+    if image.labels.contains_key(BUNDLE_LABEL) {
+        return Ok(one_bundle(Source::read(root)?.render(reference)?));
+    }
+    Err(Error::Bundle(unknown_image(reference, &image.labels)))
+}
+
+fn unknown_image(reference: &str, labels: &std::collections::BTreeMap<String, String>) -> String {
+    if labels.contains_key("operators.operatorframework.io.index.database.v1") {
+        return "this is an SQLite catalog image; such images are no longer supported: ask its publisher for a \
+                file-based catalog"
+            .into();
+    }
+    if labels.is_empty() {
+        return format!("render \"{reference}\": image type could not be determined: image has no labels");
+    }
+    let labels: Vec<String> = labels.iter().map(|(key, value)| format!("  {key}={value}")).collect();
+    format!("render \"{reference}\": image type could not be determined, found labels\n{}", labels.join("\n"))
+}
+
+fn one_bundle(bundle: Bundle) -> Catalog {
+    Catalog { bundles: vec![bundle], ..Catalog::default() }
+}
+
+/// Whether a directory is a bundle's: it has both `manifests` and `metadata`.
+pub fn is_bundle(path: &Path) -> bool {
+    // Links do not count, as in opm.
+    let is_directory = |name: &str| path.join(name).symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
+    is_directory("manifests") && is_directory("metadata")
+}
+
+fn bundle_directory(path: &Path, options: &Options) -> Result<Bundle, Error> {
+    let source = Source::read(path)?;
+    let image = match &options.image_template {
+        Some(template) => template.fill(source.package(), source.name(), source.version()),
+        None => String::new(),
+    };
+    source.render(&image)
+}
+
+/// A template for the image references of bundle directories: the part of Go's templates that it takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageTemplate(Vec<Piece>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    Text(String),
+    Package,
+    Name,
+    Version,
+}
+
+impl std::str::FromStr for ImageTemplate {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let mut pieces = Vec::new();
+        let mut rest = text;
+        while let Some((before, behind)) = rest.split_once("{{") {
+            pieces.push(Piece::Text(before.to_owned()));
+            let (action, after) = behind.split_once("}}").ok_or_else(|| bad_action(behind))?;
+            pieces.push(match action.trim_matches(['-', ' ']) {
+                ".Package" => Piece::Package,
+                ".Name" => Piece::Name,
+                ".Version" => Piece::Version,
+                other => return Err(bad_action(other)),
+            });
+            rest = after;
+        }
+        pieces.push(Piece::Text(rest.to_owned()));
+        Ok(ImageTemplate(pieces))
+    }
+}
+
+fn bad_action(action: &str) -> Error {
+    Error::Template(format!(
+        "invalid image reference template at \"{{{{{action}\": it may hold {{{{.Package}}}}, {{{{.Name}}}} and {{{{.Version}}}} only"
+    ))
+}
+
+impl ImageTemplate {
+    /// The reference for one bundle.
+    pub fn fill(&self, package: &str, name: &str, version: &str) -> String {
+        self.0
+            .iter()
+            .map(|piece| match piece {
+                Piece::Text(text) => text,
+                Piece::Package => package,
+                Piece::Name => name,
+                Piece::Version => version,
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn image_templates_take_the_three_fields() {
+        let template: ImageTemplate = "r.io/{{.Package}}/{{ .Name }}:v{{.Version}}".parse().unwrap();
+        assert_eq!(template.fill("p", "p.v1", "1.0.0"), "r.io/p/p.v1:v1.0.0");
+        assert!("{{.Nope}}".parse::<ImageTemplate>().is_err());
+        assert!("{{.Name".parse::<ImageTemplate>().is_err());
+    }
+}

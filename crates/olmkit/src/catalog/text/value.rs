@@ -1,0 +1,378 @@
+//! The value tree of one blob, and its JSON text as the Go tools write it.
+//!
+//! Catalogs of a hundred megabytes pass through here, so strings borrow from the source where they can. Positions
+//! are not kept: whoever reports an error reads the document again with [`crate::yaml`].
+
+use std::borrow::Cow;
+
+/// A JSON value. Mappings are sorted by key bytes and hold each key once, which is what Go's maps give when they are
+/// written.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value<'a> {
+    /// `null`
+    Null,
+    /// `true`, `false`
+    Bool(bool),
+    /// An integer that fits 64 bits with a sign.
+    Integer(i64),
+    /// An integer above `i64::MAX`.
+    Unsigned(u64),
+    /// Any other number; always finite.
+    Float(f64),
+    /// A string.
+    String(Cow<'a, str>),
+    /// A list.
+    Sequence(Vec<Value<'a>>),
+    /// A map, sorted by key.
+    Mapping(Vec<(Cow<'a, str>, Value<'a>)>),
+}
+
+/// How numbers are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Numbers {
+    /// Integers keep their digits.
+    Keep,
+    /// Every number goes through a 64-bit float, as blobs do in opm: above 2^53 digits are lost.
+    Float64,
+}
+
+/// Whether `<`, `>` and `&` in strings are written as `\u003c`, `\u003e`, `\u0026`, as Go's `json.Marshal` does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Html {
+    /// `json.Marshal`
+    Escape,
+    /// An encoder with `SetEscapeHTML(false)`.
+    Plain,
+}
+
+impl<'a> Value<'a> {
+    /// Makes a mapping from entries in any order: sorts them, and the last of equal keys wins.
+    pub fn mapping(mut entries: Vec<(Cow<'a, str>, Value<'a>)>) -> Self {
+        if !entries.is_sorted_by(|left, right| left.0 < right.0) {
+            // Stable, so that of equal keys the last one stays last.
+            entries.sort_by(|left, right| left.0.cmp(&right.0));
+            entries.dedup_by(|later, earlier| {
+                let same = later.0 == earlier.0;
+                if same {
+                    std::mem::swap(&mut later.1, &mut earlier.1);
+                }
+                same
+            });
+        }
+        Value::Mapping(entries)
+    }
+
+    /// The value of a key, compared exactly.
+    pub fn get(&self, key: &str) -> Option<&Value<'a>> {
+        match self {
+            Value::Mapping(entries) => {
+                let at = entries.binary_search_by(|(name, _)| name.as_ref().cmp(key)).ok()?;
+                entries.get(at).map(|(_, value)| value)
+            }
+            _ => None,
+        }
+    }
+
+    /// The text, if this is a string.
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Value::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The items, if this is a list; else nothing.
+    pub fn items(&self) -> &[Value<'a>] {
+        match self {
+            Value::Sequence(items) => items,
+            _ => &[],
+        }
+    }
+
+    /// The entries, if this is a map; else nothing.
+    pub fn entries(&self) -> &[(Cow<'a, str>, Value<'a>)] {
+        match self {
+            Value::Mapping(entries) => entries,
+            _ => &[],
+        }
+    }
+
+    /// What Go's decoder calls this kind of value in its errors.
+    pub fn go_kind(&self) -> &'static str {
+        match self {
+            Value::Null => "null",
+            Value::Bool(_) => "bool",
+            Value::Integer(_) | Value::Unsigned(_) | Value::Float(_) => "number",
+            Value::String(_) => "string",
+            Value::Sequence(_) => "array",
+            Value::Mapping(_) => "object",
+        }
+    }
+
+    /// Cuts the tie to the source text.
+    pub fn into_owned(self) -> Value<'static> {
+        match self {
+            Value::Null => Value::Null,
+            Value::Bool(value) => Value::Bool(value),
+            Value::Integer(value) => Value::Integer(value),
+            Value::Unsigned(value) => Value::Unsigned(value),
+            Value::Float(value) => Value::Float(value),
+            Value::String(text) => Value::String(Cow::Owned(text.into_owned())),
+            Value::Sequence(items) => Value::Sequence(items.into_iter().map(Value::into_owned).collect()),
+            Value::Mapping(entries) => Value::Mapping(
+                entries.into_iter().map(|(key, value)| (Cow::Owned(key.into_owned()), value.into_owned())).collect(),
+            ),
+        }
+    }
+
+    /// The compact JSON text.
+    pub fn to_json(&self, numbers: Numbers, html: Html) -> String {
+        let mut out = String::new();
+        self.write_json(&mut out, numbers, html);
+        out
+    }
+
+    /// Appends the compact JSON text.
+    pub fn write_json(&self, out: &mut String, numbers: Numbers, html: Html) {
+        match self {
+            Value::Null => out.push_str("null"),
+            Value::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
+            Value::Integer(value) => write_integer(out, *value, numbers),
+            Value::Unsigned(value) => match numbers {
+                Numbers::Keep => out.push_str(&value.to_string()),
+                Numbers::Float64 => write_float(out, *value as f64),
+            },
+            Value::Float(value) => write_float(out, *value),
+            Value::String(text) => write_string(out, text, html),
+            Value::Sequence(items) => {
+                out.push('[');
+                for (index, item) in items.iter().enumerate() {
+                    if index > 0 {
+                        out.push(',');
+                    }
+                    item.write_json(out, numbers, html);
+                }
+                out.push(']');
+            }
+            Value::Mapping(entries) => {
+                out.push('{');
+                for (index, (key, value)) in entries.iter().enumerate() {
+                    if index > 0 {
+                        out.push(',');
+                    }
+                    write_string(out, key, html);
+                    out.push(':');
+                    value.write_json(out, numbers, html);
+                }
+                out.push('}');
+            }
+        }
+    }
+}
+
+impl From<serde_json::Value> for Value<'static> {
+    fn from(value: serde_json::Value) -> Self {
+        match value {
+            serde_json::Value::Null => Value::Null,
+            serde_json::Value::Bool(value) => Value::Bool(value),
+            serde_json::Value::Number(number) => match (number.as_i64(), number.as_u64()) {
+                (Some(value), _) => Value::Integer(value),
+                (None, Some(value)) => Value::Unsigned(value),
+                (None, None) => Value::Float(number.as_f64().unwrap_or_default()),
+            },
+            serde_json::Value::String(text) => Value::String(Cow::Owned(text)),
+            serde_json::Value::Array(items) => Value::Sequence(items.into_iter().map(Value::from).collect()),
+            serde_json::Value::Object(entries) => {
+                Value::mapping(entries.into_iter().map(|(key, value)| (Cow::Owned(key), Value::from(value))).collect())
+            }
+        }
+    }
+}
+
+fn write_integer(out: &mut String, value: i64, numbers: Numbers) {
+    const EXACT: u64 = 1 << 53;
+    if numbers == Numbers::Float64 && value.unsigned_abs() > EXACT {
+        write_float(out, value as f64);
+    } else {
+        out.push_str(&value.to_string());
+    }
+}
+
+/// Appends a float as Go's `encoding/json` does: the shortest digits that read back equal, in plain notation between
+/// 1e-6 and 1e21, else with an exponent that has a sign and no leading zero.
+pub fn write_float(out: &mut String, value: f64) {
+    use std::fmt::Write as _;
+
+    let size = value.abs();
+    // Writing to a String cannot fail.
+    if size != 0.0 && !(1e-6..1e21).contains(&size) {
+        let text = format!("{value:e}");
+        match text.split_once('e') {
+            Some((digits, exponent)) if !exponent.starts_with('-') => {
+                let _ = write!(out, "{digits}e+{exponent}");
+            }
+            _ => out.push_str(&text),
+        }
+    } else {
+        let _ = write!(out, "{value}");
+    }
+}
+
+/// Appends a JSON string as Go's `encoding/json` does.
+pub fn write_string(out: &mut String, text: &str, html: Html) {
+    out.reserve(text.len() + 2);
+    out.push('"');
+    let bytes = text.as_bytes();
+    let mut start = 0;
+    for (index, &byte) in bytes.iter().enumerate() {
+        let escape = match byte {
+            b'"' => "\\\"",
+            b'\\' => "\\\\",
+            b'\n' => "\\n",
+            b'\r' => "\\r",
+            b'\t' => "\\t",
+            0x08 => "\\b",
+            0x0c => "\\f",
+            0..=0x1f => "",
+            b'<' if html == Html::Escape => "\\u003c",
+            b'>' if html == Html::Escape => "\\u003e",
+            b'&' if html == Html::Escape => "\\u0026",
+            // U+2028 and U+2029 are E2 80 A8 and E2 80 A9.
+            0xe2 if bytes.get(index + 1) == Some(&0x80) => match bytes.get(index + 2) {
+                Some(0xa8) => "\\u2028",
+                Some(0xa9) => "\\u2029",
+                _ => continue,
+            },
+            _ => continue,
+        };
+        out.push_str(text.get(start..index).unwrap_or_default());
+        if escape.is_empty() {
+            out.push_str(&format!("\\u{byte:04x}"));
+        } else {
+            out.push_str(escape);
+        }
+        start = index + if byte == 0xe2 { 3 } else { 1 };
+    }
+    out.push_str(text.get(start..).unwrap_or_default());
+    out.push('"');
+}
+
+/// Appends compact JSON text indented as Go's `json.Indent` does: one step of `indent` for each level, empty lists and
+/// maps on one line. The text must be valid JSON without white space between tokens.
+pub fn write_indented(out: &mut String, compact: &str, indent: &str) {
+    let bytes = compact.as_bytes();
+    out.reserve(bytes.len() + bytes.len() / 4);
+    let mut depth = 0usize;
+    let mut start = 0;
+    let mut index = 0;
+    while let Some(&byte) = bytes.get(index) {
+        match byte {
+            b'"' => {
+                index = end_of_string(bytes, index);
+                continue;
+            }
+            b'{' | b'[' => {
+                let closes = matches!(bytes.get(index + 1), Some(b'}' | b']'));
+                if closes {
+                    index += 2;
+                    continue;
+                }
+                depth += 1;
+                out.push_str(compact.get(start..=index).unwrap_or_default());
+                line(out, indent, depth);
+                start = index + 1;
+            }
+            b',' => {
+                out.push_str(compact.get(start..=index).unwrap_or_default());
+                line(out, indent, depth);
+                start = index + 1;
+            }
+            b':' => {
+                out.push_str(compact.get(start..=index).unwrap_or_default());
+                out.push(' ');
+                start = index + 1;
+            }
+            b'}' | b']' => {
+                out.push_str(compact.get(start..index).unwrap_or_default());
+                depth = depth.saturating_sub(1);
+                line(out, indent, depth);
+                start = index;
+            }
+            _ => {}
+        }
+        index += 1;
+    }
+    out.push_str(compact.get(start..).unwrap_or_default());
+}
+
+fn line(out: &mut String, indent: &str, depth: usize) {
+    out.push('\n');
+    for _ in 0..depth {
+        out.push_str(indent);
+    }
+}
+
+/// The index behind the closing quote of the string that starts at `index`.
+fn end_of_string(bytes: &[u8], index: usize) -> usize {
+    let mut at = index + 1;
+    while let Some(found) = memchr::memchr2(b'"', b'\\', bytes.get(at..).unwrap_or_default()) {
+        at += found;
+        if bytes.get(at) == Some(&b'"') {
+            return at + 1;
+        }
+        at += 2;
+    }
+    bytes.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn float(value: f64) -> String {
+        let mut out = String::new();
+        write_float(&mut out, value);
+        out
+    }
+
+    #[test]
+    fn floats_are_written_as_go_writes_them() {
+        assert_eq!(float(1.0), "1");
+        assert_eq!(float(-0.5), "-0.5");
+        assert_eq!(float(1e20), "100000000000000000000");
+        assert_eq!(float(1e21), "1e+21");
+        assert_eq!(float(1.5e-7), "1.5e-7");
+        assert_eq!(float(0.000001), "0.000001");
+        assert_eq!(float(0.0), "0");
+    }
+
+    #[test]
+    fn strings_escape_what_go_escapes() {
+        let mut out = String::new();
+        write_string(&mut out, "a\"\\\n\u{8}\u{1}<\u{2028}é\u{7f}", Html::Escape);
+        assert_eq!(out, "\"a\\\"\\\\\\n\\b\\u0001\\u003c\\u2028é\u{7f}\"");
+    }
+
+    #[test]
+    fn integers_above_2_53_lose_digits_in_blobs() {
+        assert_eq!(Value::Integer(9007199254740993).to_json(Numbers::Float64, Html::Plain), "9007199254740992");
+        assert_eq!(Value::Integer(9007199254740993).to_json(Numbers::Keep, Html::Plain), "9007199254740993");
+    }
+
+    #[test]
+    fn the_last_of_equal_keys_wins() {
+        let value = Value::mapping(vec![
+            ("b".into(), Value::Integer(1)),
+            ("a".into(), Value::Integer(2)),
+            ("b".into(), Value::Integer(3)),
+        ]);
+        assert_eq!(value.to_json(Numbers::Keep, Html::Plain), r#"{"a":2,"b":3}"#);
+    }
+
+    #[test]
+    fn indentation_leaves_empty_lists_on_one_line() {
+        let mut out = String::new();
+        write_indented(&mut out, r#"{"a":[],"b":{"c":"x,\"y"},"d":[1,2]}"#, "  ");
+        assert_eq!(out, "{\n  \"a\": [],\n  \"b\": {\n    \"c\": \"x,\\\"y\"\n  },\n  \"d\": [\n    1,\n    2\n  ]\n}");
+    }
+}

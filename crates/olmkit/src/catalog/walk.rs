@@ -1,0 +1,136 @@
+//! The files of a catalog directory.
+
+use std::path::{Path, PathBuf};
+
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+/// File of patterns, in gitignore syntax, of what is not part of the catalog.
+pub const IGNORE_FILE: &str = ".indexignore";
+
+/// Why a directory cannot be walked.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A directory cannot be listed.
+    #[error("cannot list {}: {source}", path.display())]
+    List {
+        /// The directory.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// An ignore file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Ignore {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// An ignore file holds a pattern that is none.
+    #[error("{}:{line}: bad pattern: {message}", path.display())]
+    Pattern {
+        /// The file.
+        path: PathBuf,
+        /// Line of the pattern.
+        line: usize,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+/// All files of the catalog under `root`: depth first, the entries of a directory in byte order of name, without what
+/// `.indexignore` files exclude. Links to directories are listed as files, which fails when they are read, as in opm.
+///
+/// # Errors
+/// A directory or ignore file that cannot be read.
+pub fn files(root: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut all = Vec::new();
+    let mut ignores = Vec::new();
+    collect(root, &mut all, &mut ignores)?;
+    all.retain(|file| !ignored(file, &ignores));
+    Ok(all)
+}
+
+fn collect(directory: &Path, files: &mut Vec<PathBuf>, ignores: &mut Vec<Gitignore>) -> Result<(), Error> {
+    let fail = |source| Error::List { path: directory.to_owned(), source };
+    let mut entries: Vec<_> = std::fs::read_dir(directory).map_err(fail)?.collect::<Result<_, _>>().map_err(fail)?;
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    for entry in entries {
+        let path = entry.path();
+        if entry.file_type().map_err(fail)?.is_dir() {
+            collect(&path, files, ignores)?;
+        } else if entry.file_name() == IGNORE_FILE {
+            ignores.push(patterns(directory, &path)?);
+        } else {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn patterns(directory: &Path, file: &Path) -> Result<Gitignore, Error> {
+    let text = std::fs::read_to_string(file).map_err(|source| Error::Ignore { path: file.to_owned(), source })?;
+    let mut builder = GitignoreBuilder::new(directory);
+    for (index, line) in text.lines().enumerate() {
+        builder.add_line(None, line.trim()).map_err(|error| Error::Pattern {
+            path: file.to_owned(),
+            line: index + 1,
+            message: error.to_string(),
+        })?;
+    }
+    builder.build().map_err(|error| Error::Pattern { path: file.to_owned(), line: 1, message: error.to_string() })
+}
+
+/// Later patterns win, whichever file they stand in.
+fn ignored(file: &Path, ignores: &[Gitignore]) -> bool {
+    for ignore in ignores.iter().rev() {
+        if !file.starts_with(ignore.path()) {
+            continue;
+        }
+        let found = ignore.matched_path_or_any_parents(file, false);
+        if !found.is_none() {
+            return found.is_ignore();
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = root.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        root
+    }
+
+    fn listed(root: &Path) -> Vec<String> {
+        let files = files(root).unwrap();
+        files.iter().map(|file| file.strip_prefix(root).unwrap().display().to_string()).collect()
+    }
+
+    #[test]
+    fn files_come_in_byte_order_and_depth_first() {
+        let root = tree(&[("b.yaml", ""), ("a/z.yaml", ""), ("B.yaml", ""), ("a.yaml", "")]);
+        assert_eq!(listed(root.path()), ["B.yaml", "a/z.yaml", "a.yaml", "b.yaml"]);
+    }
+
+    #[test]
+    fn ignore_files_apply_below_their_directory_and_later_patterns_win() {
+        let root = tree(&[
+            (".indexignore", "# talk\n  *.md  \ndocs/\n"),
+            ("README.md", ""),
+            ("docs/a.yaml", ""),
+            ("p/.indexignore", "!keep.md\n/only.yaml\n"),
+            ("p/keep.md", ""),
+            ("p/only.yaml", ""),
+            ("p/q/only.yaml", ""),
+        ]);
+        assert_eq!(listed(root.path()), ["p/keep.md", "p/q/only.yaml"]);
+    }
+}

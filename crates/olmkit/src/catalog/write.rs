@@ -1,0 +1,245 @@
+//! Writes catalogs as `opm render` does.
+
+use rayon::prelude::*;
+
+use super::model::{Blob, Bundle, Channel, Custom, Deprecation, Package, Property};
+use super::text::value::{write_indented, write_string};
+use super::text::Html;
+use crate::yaml;
+
+/// The format of a written catalog.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Format {
+    /// One JSON object after the other, indented by four.
+    #[default]
+    Json,
+    /// YAML documents, each behind `---`.
+    Yaml,
+}
+
+/// Blobs that are turned into text at a time.
+const WINDOW: usize = 64;
+
+/// Why a catalog cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A blob holds something that YAML cannot hold.
+    #[error("cannot write {blob} as YAML: {source}")]
+    Yaml {
+        /// Which blob.
+        blob: String,
+        /// What the writer said.
+        source: Box<yaml::Error>,
+    },
+    /// The output cannot be written.
+    #[error("cannot write the output: {0}")]
+    Output(#[from] std::io::Error),
+}
+
+/// Writes one blob.
+///
+/// # Errors
+/// See [`Error`].
+pub fn blob(blob: &Blob, format: Format, out: &mut String) -> Result<(), Error> {
+    let mut json = String::new();
+    write_blob(&mut json, blob);
+    let custom = matches!(blob, Blob::Custom(_));
+    document(&json, format, out, || {
+        if custom { format!("a blob of package {}", blob.package()) } else { format!("{} {}", schema_of(blob), blob.package()) }
+    })
+}
+
+fn schema_of(blob: &Blob) -> &str {
+    match blob {
+        Blob::Package(_) => super::model::PACKAGE,
+        Blob::Channel(_) => super::model::CHANNEL,
+        Blob::Bundle(_) => super::model::BUNDLE,
+        Blob::Deprecation(_) => super::model::DEPRECATIONS,
+        Blob::Custom(custom) => &custom.schema,
+    }
+}
+
+/// Appends one document, given as compact JSON.
+fn document(json: &str, format: Format, out: &mut String, name: impl Fn() -> String) -> Result<(), Error> {
+    match format {
+        Format::Json => {
+            write_indented(out, json, "    ");
+            out.push('\n');
+        }
+        Format::Yaml => {
+            let fail = |source| Error::Yaml { blob: name(), source: Box::new(source) };
+            out.push_str("---\n");
+            out.push_str(&yaml::json_to_yaml(json).map_err(fail)?);
+        }
+    }
+    Ok(())
+}
+
+/// The compact JSON of a blob, fields in opm's order.
+pub fn write_blob(out: &mut String, blob: &Blob) {
+    match blob {
+        Blob::Package(blob) => package(out, blob),
+        Blob::Channel(blob) => channel(out, blob),
+        Blob::Bundle(blob) => bundle(out, blob),
+        Blob::Deprecation(blob) => deprecation(out, blob),
+        Blob::Custom(Custom { json, .. }) => out.push_str(json),
+    }
+}
+
+/// Writes a JSON object field by field.
+struct Object<'o> {
+    out: &'o mut String,
+    empty: bool,
+}
+
+impl<'o> Object<'o> {
+    fn open(out: &'o mut String) -> Self {
+        out.push('{');
+        Object { out, empty: true }
+    }
+
+    /// Writes a name; the value follows on the returned text.
+    fn name(&mut self, name: &str) -> &mut String {
+        if !self.empty {
+            self.out.push(',');
+        }
+        self.empty = false;
+        write_string(self.out, name, Html::Plain);
+        self.out.push(':');
+        self.out
+    }
+
+    fn text(&mut self, name: &str, value: &str) {
+        write_string(self.name(name), value, Html::Plain);
+    }
+
+    fn text_unless_empty(&mut self, name: &str, value: &str) {
+        if !value.is_empty() {
+            self.text(name, value);
+        }
+    }
+
+    fn list<T>(&mut self, name: &str, items: &[T], write: impl Fn(&mut String, &T)) {
+        let out = self.name(name);
+        out.push('[');
+        for (index, item) in items.iter().enumerate() {
+            if index > 0 {
+                out.push(',');
+            }
+            write(out, item);
+        }
+        out.push(']');
+    }
+
+    fn list_unless_empty<T>(&mut self, name: &str, items: &[T], write: impl Fn(&mut String, &T)) {
+        if !items.is_empty() {
+            self.list(name, items, write);
+        }
+    }
+
+    fn close(self) {
+        self.out.push('}');
+    }
+}
+
+fn package(out: &mut String, package: &Package) {
+    let mut object = Object::open(out);
+    object.text("schema", super::model::PACKAGE);
+    object.text("name", &package.name);
+    object.text("defaultChannel", &package.default_channel);
+    if let Some(icon) = &package.icon {
+        let mut inner = Object::open(object.name("icon"));
+        match &icon.data {
+            Some(data) => inner.text("base64data", data),
+            None => inner.name("base64data").push_str("null"),
+        }
+        inner.text("mediatype", &icon.media_type);
+        inner.close();
+    }
+    object.text_unless_empty("description", &package.description);
+    object.list_unless_empty("properties", &package.properties, property);
+    object.close();
+}
+
+fn property(out: &mut String, property: &Property) {
+    let mut object = Object::open(out);
+    object.text("type", &property.kind);
+    object.name("value").push_str(property.value.as_deref().unwrap_or("null"));
+    object.close();
+}
+
+fn channel(out: &mut String, channel: &Channel) {
+    let mut object = Object::open(out);
+    object.text("schema", super::model::CHANNEL);
+    object.text("name", &channel.name);
+    object.text("package", &channel.package);
+    match &channel.entries {
+        None => object.name("entries").push_str("null"),
+        Some(entries) => object.list("entries", entries, |out, entry| {
+            let mut object = Object::open(out);
+            object.text("name", &entry.name);
+            object.text_unless_empty("replaces", &entry.replaces);
+            object.list_unless_empty("skips", &entry.skips, |out, skip| write_string(out, skip, Html::Plain));
+            object.text_unless_empty("skipRange", &entry.skip_range);
+            object.close();
+        }),
+    }
+    object.list_unless_empty("properties", &channel.properties, property);
+    object.close();
+}
+
+fn bundle(out: &mut String, bundle: &Bundle) {
+    let mut object = Object::open(out);
+    object.text("schema", super::model::BUNDLE);
+    object.text_unless_empty("name", &bundle.name);
+    object.text_unless_empty("package", &bundle.package);
+    object.text("image", &bundle.image);
+    object.list_unless_empty("properties", &bundle.properties, property);
+    object.list_unless_empty("relatedImages", &bundle.related_images, |out, image| {
+        let mut object = Object::open(out);
+        object.text("name", &image.name);
+        object.text("image", &image.image);
+        object.close();
+    });
+    object.close();
+}
+
+fn deprecation(out: &mut String, deprecation: &Deprecation) {
+    let mut object = Object::open(out);
+    object.text("schema", super::model::DEPRECATIONS);
+    object.text("package", &deprecation.package);
+    match &deprecation.entries {
+        None => object.name("entries").push_str("null"),
+        Some(entries) => object.list("entries", entries, |out, entry| {
+            let mut object = Object::open(out);
+            let mut reference = Object::open(object.name("reference"));
+            reference.text("schema", &entry.schema);
+            reference.text_unless_empty("name", &entry.name);
+            reference.close();
+            object.text("message", &entry.message);
+            object.close();
+        }),
+    }
+    object.close();
+}
+
+/// Writes blobs one after the other. Large catalogs are turned into text on several threads, some megabytes at a time.
+///
+/// # Errors
+/// The output cannot be written, or a blob does not fit the format.
+pub fn all(blobs: &[Blob], format: Format, out: &mut dyn std::io::Write) -> Result<(), Error> {
+    for window in blobs.chunks(WINDOW) {
+        let texts: Vec<String> = window
+            .par_iter()
+            .map(|one| {
+                let mut text = String::new();
+                blob(one, format, &mut text)?;
+                Ok(text)
+            })
+            .collect::<Result<_, Error>>()?;
+        for text in texts {
+            out.write_all(text.as_bytes())?;
+        }
+    }
+    Ok(out.flush()?)
+}

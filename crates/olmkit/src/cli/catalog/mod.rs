@@ -1,0 +1,69 @@
+//! `olmkit catalog …`
+
+pub mod images;
+pub mod render;
+pub mod serve;
+
+use std::process::ExitCode;
+
+use clap::{Subcommand, ValueEnum};
+use olmkit::catalog::write::Format;
+
+/// Make, check, look at and serve file-based catalogs.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Print catalogs and bundles as blobs of a file-based catalog.
+    Render(render::Args),
+    /// Serve a catalog to the Operator Lifecycle Manager.
+    Serve(serve::Args),
+}
+
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        Command::Render(args) => render::run(args),
+        Command::Serve(args) => serve::run(args),
+    }
+}
+
+/// `-o json|yaml`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Default)]
+pub enum Output {
+    /// JSON objects, one after the other.
+    #[default]
+    Json,
+    /// YAML documents.
+    Yaml,
+}
+
+impl From<Output> for Format {
+    fn from(output: Output) -> Self {
+        match output {
+            Output::Json => Format::Json,
+            Output::Yaml => Format::Yaml,
+        }
+    }
+}
+
+/// `--migrate-level`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MigrateLevel {
+    /// Change nothing.
+    None,
+    /// Replace the inline manifests of bundles that have an image by olm.csv.metadata.
+    BundleObjectToCsvMetadata,
+}
+
+impl From<MigrateLevel> for olmkit::catalog::render::MigrateLevel {
+    fn from(level: MigrateLevel) -> Self {
+        match level {
+            MigrateLevel::None => Self::None,
+            MigrateLevel::BundleObjectToCsvMetadata => Self::BundleObjectToCsvMetadata,
+        }
+    }
+}

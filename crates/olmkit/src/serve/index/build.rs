@@ -1,0 +1,281 @@
+//! Building an index.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use prost::Message as _;
+
+use super::format::{
+    BLOCK_LENGTH, BundleSlot, ChannelSection, CustomSlot, Directory, EntrySection, Extent, FORMAT, ListItem, MAGIC,
+    PackageSection, PackageSlot,
+};
+use super::{Index, Storage};
+use crate::catalog::graph;
+use crate::catalog::model::{Bundle, Catalog, Channel, Custom, Deprecation, Package};
+use crate::serve::record;
+
+/// Why an index cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file cannot be written: a full disk, for instance.
+    #[error("cannot write the index: {0}")]
+    Write(#[from] io::Error),
+    /// A bundle cannot be served.
+    #[error(transparent)]
+    Bundle(#[from] record::Error),
+    /// A custom blob cannot be served.
+    #[error("invalid custom schema meta: {0}")]
+    Custom(String),
+}
+
+/// A bundle whose large parts are in the index already.
+#[derive(Debug, Clone)]
+pub struct Stored {
+    /// Its package.
+    package: String,
+    /// Whether the list carries its manifests: it has no image.
+    inline: bool,
+    slot: BundleSlot,
+    deprecation: Option<String>,
+    common: crate::serve::api::Bundle,
+}
+
+/// Writes an index piece by piece: first every bundle, which is all that is large, then the rest at once.
+pub struct Builder<W> {
+    out: W,
+    at: u64,
+    bundles: Vec<Stored>,
+}
+
+impl<W: Write> Builder<W> {
+    /// Begins at the start of `out`.
+    pub fn new(out: W) -> Self {
+        Builder { out, at: 0, bundles: Vec::new() }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<Extent> {
+        let length = u32::try_from(bytes.len()).map_err(|_| io::Error::other("a piece of the index exceeds 4 GiB"))?;
+        let extent = Extent { offset: self.at, length, checksum: crc32fast::hash(bytes) };
+        self.out.write_all(bytes)?;
+        self.at += u64::from(length);
+        Ok(extent)
+    }
+
+    /// Stores a bundle's manifests and keeps the rest for later.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn bundle(&mut self, bundle: &Bundle) -> Result<(), Error> {
+        let prepared = record::prepare(bundle)?;
+        self.prepared(bundle, prepared)
+    }
+
+    /// As [`Builder::bundle`], with the message made elsewhere, on another thread for instance.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn prepared(&mut self, bundle: &Bundle, prepared: record::Prepared) -> Result<(), Error> {
+        let manifests = self.write(&prepared.manifests)?;
+        self.bundles.push(Stored {
+            package: bundle.package.clone(),
+            inline: bundle.image.is_empty(),
+            slot: BundleSlot { name: bundle.name.clone(), common: Extent::default(), manifests },
+            deprecation: None,
+            common: prepared.common,
+        });
+        Ok(())
+    }
+
+    /// Writes everything else. Bundles of `catalog` are not looked at: they were given to [`Builder::bundle`].
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn finish(mut self, catalog: &Catalog, fingerprint: &[u8]) -> Result<W, Error> {
+        let mut directory = Directory { fingerprint: fingerprint.to_vec(), ..Directory::default() };
+        directory.customs = self.customs(&catalog.customs)?;
+        let mut stored = std::mem::take(&mut self.bundles);
+        stored.sort_by(|left, right| (&left.package, &left.slot.name).cmp(&(&right.package, &right.slot.name)));
+        directory.bundles = stored.len() as u64;
+        let mut packages: Vec<&Package> = catalog.packages.iter().collect();
+        packages.sort_by(|left, right| left.name.cmp(&right.name));
+        let mut list = Vec::new();
+        for package in packages {
+            let start = stored.partition_point(|bundle| bundle.package < package.name);
+            let end = stored.partition_point(|bundle| bundle.package <= package.name);
+            let bundles = stored.get_mut(start..end).unwrap_or_default();
+            deprecate(bundles, &package.name, &catalog.deprecations);
+            for bundle in bundles.iter_mut() {
+                bundle.common.deprecation =
+                    bundle.deprecation.take().map(|message| crate::serve::api::Deprecation { message });
+                bundle.slot.common = self.write(&bundle.common.encode_to_vec())?;
+            }
+            let section = section(package, catalog, bundles);
+            list_items(&section, bundles, &mut list);
+            let extent = self.write(&section.encode_to_vec())?;
+            directory.packages.push(PackageSlot { name: package.name.clone(), section: extent });
+        }
+        directory.entries = list.len() as u64;
+        directory.list = self.list(list)?;
+        let bytes = directory.encode_to_vec();
+        let extent = self.write(&bytes)?;
+        let mut trailer = Vec::new();
+        trailer.extend(extent.offset.to_le_bytes());
+        trailer.extend(u64::from(extent.length).to_le_bytes());
+        trailer.extend(extent.checksum.to_le_bytes());
+        trailer.extend(FORMAT.to_le_bytes());
+        trailer.extend(MAGIC);
+        self.write(&trailer)?;
+        self.out.flush()?;
+        Ok(self.out)
+    }
+
+    fn customs(&mut self, customs: &[Custom]) -> Result<Vec<CustomSlot>, Error> {
+        let mut groups: BTreeMap<(&str, &str), Vec<u8>> = BTreeMap::new();
+        for custom in customs {
+            check_custom(custom)?;
+            let blob = record::custom(&custom.json).map_err(Error::Custom)?;
+            let group = groups.entry((&custom.schema, &custom.package)).or_default();
+            group.extend(blob.encode_length_delimited_to_vec());
+        }
+        groups
+            .into_iter()
+            .map(|((schema, package), bytes)| {
+                let blobs = self.write(&bytes)?;
+                Ok(CustomSlot { schema: schema.to_owned(), package: package.to_owned(), blobs })
+            })
+            .collect()
+    }
+
+    fn list(&mut self, mut list: Vec<Item>) -> Result<Vec<Extent>, Error> {
+        list.sort_by(|left, right| left.key.cmp(&right.key));
+        let mut blocks = Vec::new();
+        let mut block = Vec::new();
+        for item in list {
+            block.extend(item.item.encode_length_delimited_to_vec());
+            if block.len() >= BLOCK_LENGTH {
+                blocks.push(self.write(&block)?);
+                block.clear();
+            }
+        }
+        if !block.is_empty() {
+            blocks.push(self.write(&block)?);
+        }
+        Ok(blocks)
+    }
+}
+
+/// The index of a small catalog, in memory.
+///
+/// # Errors
+/// A bundle or custom blob that cannot be served.
+pub fn in_memory(catalog: &Catalog) -> Result<Index, Error> {
+    let mut builder = Builder::new(Vec::new());
+    for bundle in &catalog.bundles {
+        builder.bundle(bundle)?;
+    }
+    let bytes = builder.finish(catalog, &[])?;
+    Index::open(Storage::Memory(bytes)).map_err(|error| Error::Write(io::Error::other(error)))
+}
+
+struct Item {
+    /// Channel, package, bundle: the order of ListBundles.
+    key: (String, String, String),
+    item: ListItem,
+}
+
+fn section(package: &Package, catalog: &Catalog, bundles: &[Stored]) -> PackageSection {
+    let deprecated = |schema: &str, name: &str| deprecation(&catalog.deprecations, &package.name, schema, name);
+    let mut channels: Vec<&Channel> =
+        catalog.channels.iter().filter(|channel| channel.package == package.name).collect();
+    channels.sort_by(|left, right| left.name.cmp(&right.name));
+    PackageSection {
+        name: package.name.clone(),
+        default_channel: package.default_channel.clone(),
+        deprecation: deprecated(crate::catalog::model::PACKAGE, ""),
+        channels: channels
+            .into_iter()
+            .map(|channel| ChannelSection {
+                name: channel.name.clone(),
+                head: graph::heads(channel.entries()).first().map(|head| (*head).to_owned()).unwrap_or_default(),
+                deprecation: deprecated(crate::catalog::model::CHANNEL, &channel.name),
+                entries: entries(channel, bundles),
+            })
+            .collect(),
+        bundles: bundles.iter().map(|bundle| bundle.slot.clone()).collect(),
+        description: package.description.clone(),
+        icon: package
+            .icon
+            .as_ref()
+            .map(|icon| vec![icon.data.clone().unwrap_or_default(), icon.media_type.clone()])
+            .unwrap_or_default(),
+    }
+}
+
+fn entries(channel: &Channel, bundles: &[Stored]) -> Vec<EntrySection> {
+    let mut entries: Vec<EntrySection> = channel
+        .entries()
+        .iter()
+        .filter_map(|entry| {
+            let bundle = bundles.binary_search_by(|bundle| bundle.slot.name.cmp(&entry.name)).ok()?;
+            Some(EntrySection {
+                bundle: u32::try_from(bundle).ok()?,
+                replaces: entry.replaces.clone(),
+                skips: entry.skips.clone(),
+                skip_range: entry.skip_range.clone(),
+            })
+        })
+        .collect();
+    // Bundles are sorted by name, so this is the order by name.
+    entries.sort_by_key(|entry| entry.bundle);
+    entries
+}
+
+fn deprecate(bundles: &mut [Stored], package: &str, deprecations: &[Deprecation]) {
+    for bundle in bundles {
+        bundle.deprecation =
+            deprecation(deprecations, package, crate::catalog::model::BUNDLE, &bundle.slot.name);
+    }
+}
+
+fn deprecation(deprecations: &[Deprecation], package: &str, schema: &str, name: &str) -> Option<String> {
+    deprecations
+        .iter()
+        .filter(|deprecation| deprecation.package == package)
+        .flat_map(|deprecation| deprecation.entries.iter().flatten())
+        .find(|entry| entry.schema == schema && entry.name == name)
+        .map(|entry| entry.message.clone())
+}
+
+fn list_items(section: &PackageSection, bundles: &[Stored], list: &mut Vec<Item>) {
+    for channel in &section.channels {
+        for entry in &channel.entries {
+            let Some(bundle) = bundles.get(entry.bundle as usize) else { continue };
+            let message = record::entry(&channel.name, entry, true);
+            list.push(Item {
+                key: (channel.name.clone(), section.name.clone(), bundle.slot.name.clone()),
+                item: ListItem {
+                    entry: message.encode_to_vec().into(),
+                    common: bundle.slot.common,
+                    manifests: bundle.inline.then_some(bundle.slot.manifests),
+                },
+            });
+        }
+    }
+}
+
+/// Schema and package of a custom blob may hold only what can stand in a file name: opm's rule, whose cache makes
+/// files of them.
+fn check_custom(custom: &Custom) -> Result<(), Error> {
+    let fits = |text: &str| {
+        text.starts_with(|first: char| first.is_ascii_alphanumeric())
+            && text.chars().all(|character| character.is_ascii_alphanumeric() || "._-".contains(character))
+    };
+    let rule = "must match ^[a-zA-Z0-9][a-zA-Z0-9._-]*$";
+    if !fits(&custom.schema) {
+        return Err(Error::Custom(format!("invalid schema \"{}\": {rule}", custom.schema)));
+    }
+    if !custom.package.is_empty() && !fits(&custom.package) {
+        return Err(Error::Custom(format!("invalid package \"{}\": {rule}", custom.package)));
+    }
+    Ok(())
+}

@@ -1,0 +1,177 @@
+//! What stands in an index file.
+
+/// Last bytes of an index file.
+pub const MAGIC: [u8; 8] = *b"olmkitix";
+
+/// Changes whenever what stands in the file does; files of another format are built anew.
+pub const FORMAT: u32 = 1;
+
+/// Length of the trailer in bytes: offset of the directory, its length, its CRC-32, format, magic.
+pub const TRAILER_LENGTH: usize = 32;
+
+/// A block of the list is closed when it reaches this length in bytes.
+pub const BLOCK_LENGTH: usize = 64 << 10;
+
+/// A piece of the file.
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
+pub struct Extent {
+    /// Where it begins.
+    #[prost(uint64, tag = "1")]
+    pub offset: u64,
+    /// Its length in bytes.
+    #[prost(uint32, tag = "2")]
+    pub length: u32,
+    /// CRC-32 of its bytes.
+    #[prost(fixed32, tag = "3")]
+    pub checksum: u32,
+}
+
+/// Where everything is.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Directory {
+    /// Fingerprint of the catalog that the index was made from.
+    #[prost(bytes = "vec", tag = "1")]
+    pub fingerprint: Vec<u8>,
+    /// Packages by name.
+    #[prost(message, repeated, tag = "2")]
+    pub packages: Vec<PackageSlot>,
+    /// Blocks of the list, each a run of length-delimited [`ListItem`]s.
+    #[prost(message, repeated, tag = "3")]
+    pub list: Vec<Extent>,
+    /// Custom blobs by schema and package.
+    #[prost(message, repeated, tag = "4")]
+    pub customs: Vec<CustomSlot>,
+    /// Number of bundles.
+    #[prost(uint64, tag = "5")]
+    pub bundles: u64,
+    /// Number of channel entries.
+    #[prost(uint64, tag = "6")]
+    pub entries: u64,
+}
+
+/// A package and where its section is.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct PackageSlot {
+    /// Package name.
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// Its [`PackageSection`].
+    #[prost(message, required, tag = "2")]
+    pub section: Extent,
+}
+
+/// Custom blobs of one schema and package.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct CustomSlot {
+    /// Their schema.
+    #[prost(string, tag = "1")]
+    pub schema: String,
+    /// Their package; may be empty.
+    #[prost(string, tag = "2")]
+    pub package: String,
+    /// A run of length-delimited `google.protobuf.Struct`s.
+    #[prost(message, required, tag = "3")]
+    pub blobs: Extent,
+}
+
+/// What a package consists of.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct PackageSection {
+    /// Package name.
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// Default channel.
+    #[prost(string, tag = "2")]
+    pub default_channel: String,
+    /// What users are told, if the package is deprecated.
+    #[prost(string, optional, tag = "3")]
+    pub deprecation: Option<String>,
+    /// Channels by name.
+    #[prost(message, repeated, tag = "4")]
+    pub channels: Vec<ChannelSection>,
+    /// Bundles by name; channel entries point here.
+    #[prost(message, repeated, tag = "5")]
+    pub bundles: Vec<BundleSlot>,
+    /// Description of the package.
+    #[prost(string, tag = "6")]
+    pub description: String,
+    /// Base64 and media type of the icon.
+    #[prost(string, repeated, tag = "7")]
+    pub icon: Vec<String>,
+}
+
+/// A channel.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ChannelSection {
+    /// Channel name.
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// Name of the head.
+    #[prost(string, tag = "2")]
+    pub head: String,
+    /// What users are told, if the channel is deprecated.
+    #[prost(string, optional, tag = "3")]
+    pub deprecation: Option<String>,
+    /// Entries by name.
+    #[prost(message, repeated, tag = "4")]
+    pub entries: Vec<EntrySection>,
+}
+
+/// A channel entry.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct EntrySection {
+    /// Index into the package's bundles.
+    #[prost(uint32, tag = "1")]
+    pub bundle: u32,
+    /// The entry it replaces.
+    #[prost(string, tag = "2")]
+    pub replaces: String,
+    /// Entries it skips.
+    #[prost(string, repeated, tag = "3")]
+    pub skips: Vec<String>,
+    /// Version range it skips.
+    #[prost(string, tag = "4")]
+    pub skip_range: String,
+}
+
+/// Manifests of a bundle, or what stands in for them.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ManifestsPiece {
+    /// JSON texts of the inline manifests.
+    #[prost(string, repeated, tag = "1")]
+    pub objects: Vec<String>,
+    /// JSON text of `olm.csv.metadata`, from which a CSV is made where no manifest is one.
+    #[prost(string, optional, tag = "2")]
+    pub metadata: Option<String>,
+    /// Related images: name, image, name, image …, for the CSV that is made.
+    #[prost(string, repeated, tag = "3")]
+    pub related_images: Vec<String>,
+}
+
+/// A bundle and where its pieces are.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct BundleSlot {
+    /// Bundle name.
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// The shared piece of its message.
+    #[prost(message, required, tag = "2")]
+    pub common: Extent,
+    /// Its [`ManifestsPiece`].
+    #[prost(message, required, tag = "3")]
+    pub manifests: Extent,
+}
+
+/// An item of the list.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ListItem {
+    /// Piece of the message: channel, edges.
+    #[prost(bytes = "bytes", tag = "1")]
+    pub entry: prost::bytes::Bytes,
+    /// The shared piece.
+    #[prost(message, required, tag = "2")]
+    pub common: Extent,
+    /// CSV and manifests, where the list carries them: bundles without an image.
+    #[prost(message, optional, tag = "3")]
+    pub manifests: Option<Extent>,
+}

@@ -1,0 +1,24 @@
+//! The index: a catalog in the form in which it is served.
+//!
+//! One file, written in one pass and read by position:
+//!
+//! ```text
+//! bundles     for each bundle: the shared piece of its message, then its manifests
+//! customs     custom blobs, grouped by schema and package
+//! packages    for each package: channels, heads, edges, positions of its bundles
+//! list        all channel entries in the order of ListBundles, in blocks
+//! directory   positions and checksums of all of these, and the fingerprint of the catalog
+//! trailer     offset, length and checksum of the directory, format, magic
+//! ```
+//!
+//! Only the directory stays in memory: the names of the packages and where things are. Every piece that is read is
+//! checked against its checksum, so a damaged file gives an error for one call, never a wrong answer.
+
+pub mod build;
+pub mod format;
+mod read;
+mod storage;
+
+pub use build::{Builder, in_memory};
+pub use read::{Index, OpenError, ReadError};
+pub use storage::Storage;

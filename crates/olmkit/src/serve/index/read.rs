@@ -1,0 +1,159 @@
+//! Reading an index.
+
+use prost::Message as _;
+use prost::bytes::{Buf as _, Bytes};
+
+use super::Storage;
+use super::format::{
+    Directory, Extent, FORMAT, ListItem, MAGIC, PackageSection, PackageSlot, TRAILER_LENGTH,
+};
+
+/// Why an index cannot be used. It is built anew then.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The file cannot be read.
+    #[error("cannot read the index: {0}")]
+    Read(#[from] std::io::Error),
+    /// The file is no index, or one of another version of this program.
+    #[error("the file is not an index of this version")]
+    Foreign,
+    /// The directory is damaged.
+    #[error("the index is damaged")]
+    Damaged,
+    /// The index was made from other content.
+    #[error("the index was made from another catalog")]
+    Stale,
+}
+
+/// Why a piece of an index cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The file cannot be read.
+    #[error("cannot read the index: {0}")]
+    Read(#[from] std::io::Error),
+    /// The checksum does not fit the bytes.
+    #[error("the index is damaged at offset {0}")]
+    Damaged(u64),
+}
+
+/// An open index.
+#[derive(Debug)]
+pub struct Index {
+    storage: Storage,
+    directory: Directory,
+}
+
+impl Index {
+    /// Opens an index and checks header and directory.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(storage: Storage) -> Result<Self, OpenError> {
+        let total = storage.length()?;
+        let Some(end) = total.checked_sub(TRAILER_LENGTH as u64) else { return Err(OpenError::Foreign) };
+        let trailer = storage.read(end, TRAILER_LENGTH)?;
+        let mut trailer = trailer.as_slice();
+        let (offset, length) = (trailer.get_u64_le(), trailer.get_u64_le());
+        let (checksum, format) = (trailer.get_u32_le(), trailer.get_u32_le());
+        if trailer != MAGIC || format != FORMAT {
+            return Err(OpenError::Foreign);
+        }
+        // The directory stands right before the trailer.
+        if offset.checked_add(length) != Some(end) {
+            return Err(OpenError::Damaged);
+        }
+        let length = usize::try_from(length).map_err(|_| OpenError::Damaged)?;
+        let bytes = storage.read(offset, length)?;
+        if crc32fast::hash(&bytes) != checksum {
+            return Err(OpenError::Damaged);
+        }
+        let directory = Directory::decode(bytes.as_slice()).map_err(|_| OpenError::Damaged)?;
+        Ok(Index { storage, directory })
+    }
+
+    /// Opens an index and checks that it was made from the catalog with this fingerprint.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open_for(storage: Storage, fingerprint: &[u8]) -> Result<Self, OpenError> {
+        let index = Index::open(storage)?;
+        if index.directory.fingerprint == fingerprint { Ok(index) } else { Err(OpenError::Stale) }
+    }
+
+    /// Packages by name.
+    pub fn packages(&self) -> &[PackageSlot] {
+        &self.directory.packages
+    }
+
+    /// Number of bundles and of channel entries.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.directory.bundles, self.directory.entries)
+    }
+
+    /// The section of a package, if there is such a package.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub fn package(&self, name: &str) -> Result<Option<PackageSection>, ReadError> {
+        let slots = &self.directory.packages;
+        let Ok(at) = slots.binary_search_by(|slot| slot.name.as_str().cmp(name)) else { return Ok(None) };
+        slots.get(at).map(|slot| self.section(slot)).transpose()
+    }
+
+    /// The section of a package.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub fn section(&self, slot: &PackageSlot) -> Result<PackageSection, ReadError> {
+        let bytes = self.piece(slot.section)?;
+        PackageSection::decode(bytes).map_err(|_| ReadError::Damaged(slot.section.offset))
+    }
+
+    /// The bytes of a piece, checked.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub fn piece(&self, extent: Extent) -> Result<Bytes, ReadError> {
+        let bytes = self.storage.read(extent.offset, extent.length as usize)?;
+        if crc32fast::hash(&bytes) != extent.checksum {
+            return Err(ReadError::Damaged(extent.offset));
+        }
+        Ok(Bytes::from(bytes))
+    }
+
+    /// Number of blocks of the list.
+    pub fn blocks(&self) -> usize {
+        self.directory.list.len()
+    }
+
+    /// The items of a block of the list.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub fn block(&self, number: usize) -> Result<Vec<ListItem>, ReadError> {
+        let Some(extent) = self.directory.list.get(number) else { return Ok(Vec::new()) };
+        self.delimited(*extent)
+    }
+
+    /// The custom blobs of a schema and package.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub fn customs(&self, schema: &str, package: &str) -> Result<Vec<prost_types::Struct>, ReadError> {
+        let slots = &self.directory.customs;
+        let found = slots
+            .binary_search_by(|slot| (slot.schema.as_str(), slot.package.as_str()).cmp(&(schema, package)))
+            .ok()
+            .and_then(|at| slots.get(at));
+        found.map_or(Ok(Vec::new()), |slot| self.delimited(slot.blobs))
+    }
+
+    fn delimited<T: prost::Message + Default>(&self, extent: Extent) -> Result<Vec<T>, ReadError> {
+        let mut bytes = self.piece(extent)?;
+        let mut items = Vec::new();
+        while bytes.has_remaining() {
+            items.push(T::decode_length_delimited(&mut bytes).map_err(|_| ReadError::Damaged(extent.offset))?);
+        }
+        Ok(items)
+    }
+}

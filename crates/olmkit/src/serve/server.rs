@@ -1,0 +1,156 @@
+//! The gRPC server.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic_health::pb::health_server::HealthServer;
+
+use super::api::experimental_registry_server::ExperimentalRegistryServer;
+use super::api::registry_server::RegistryServer;
+use super::{DESCRIPTORS, Index, health, service};
+
+/// Largest request in bytes; all requests are a few names.
+const MAX_REQUEST: usize = 64 << 10;
+/// Streams that one connection may have open.
+const MAX_STREAMS: u32 = 256;
+/// Requests of one connection that are worked on at a time.
+const MAX_REQUESTS: usize = 64;
+/// Idle connections are asked whether they live, in seconds; dead ones hold no stream for longer than this and the
+/// time-out below.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long calls may go on after a request to stop.
+const DRAIN: Duration = Duration::from_secs(20);
+
+/// The index that calls are answered from. None until the first is ready.
+#[derive(Debug, Clone)]
+pub struct Current(Arc<watch::Sender<Option<Arc<Index>>>>);
+
+impl Default for Current {
+    fn default() -> Self {
+        Current(Arc::new(watch::Sender::new(None)))
+    }
+}
+
+impl Current {
+    /// The index, if there is one yet.
+    pub fn get(&self) -> Option<Arc<Index>> {
+        self.0.borrow().clone()
+    }
+
+    /// Puts an index in place. Calls that have begun end on the one they began with.
+    pub fn set(&self, index: Index) {
+        self.0.send_replace(Some(Arc::new(index)));
+    }
+
+    /// Follows changes.
+    pub fn subscribe(&self) -> watch::Receiver<Option<Arc<Index>>> {
+        self.0.subscribe()
+    }
+}
+
+/// Why the server stopped or did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {source}; choose another with --port")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The server broke off.
+    #[error("the gRPC server failed: {0}")]
+    Serve(#[from] tonic::transport::Error),
+    /// The descriptors of the API are not readable; a fault of this program.
+    #[error("server reflection: {0}")]
+    Reflection(#[from] tonic_reflection::server::Error),
+}
+
+/// A gRPC server that listens. It answers health checks with NOT_SERVING and all else with UNAVAILABLE until
+/// [`Current::set`] is called on [`Server::current`].
+///
+/// ```no_run
+/// # async fn example(catalog: olmkit::catalog::Catalog) -> Result<(), Box<dyn std::error::Error>> {
+/// let server = olmkit::serve::Server::bind("127.0.0.1:0".parse()?).await?;
+/// server.current().set(olmkit::serve::index::in_memory(&catalog)?);
+/// println!("catalog at {}", server.address());
+/// server.run(std::future::pending()).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    current: Current,
+}
+
+impl Server {
+    /// Listens on an address; port 0 takes a free one.
+    ///
+    /// # Errors
+    /// The address cannot be listened on.
+    pub async fn bind(address: SocketAddr) -> Result<Self, Error> {
+        let fail = |source| Error::Listen { address, source };
+        let listener = TcpListener::bind(address).await.map_err(fail)?;
+        let address = listener.local_addr().map_err(fail)?;
+        Ok(Server { listener, address, current: Current::default() })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The index it answers from; may be set at any time.
+    pub fn current(&self) -> Current {
+        self.current.clone()
+    }
+
+    /// Serves until `stop` ends; then takes no new calls, lets open ones finish for a while, and returns.
+    ///
+    /// # Errors
+    /// The server broke off.
+    pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
+        let service = service::Service::new(self.current.clone());
+        let reflection = |builder: tonic_reflection::server::Builder<'static>| {
+            builder
+                .register_encoded_file_descriptor_set(DESCRIPTORS)
+                .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        };
+        let (stopping, mut stopped) = watch::channel(false);
+        let signal = async move {
+            stop.await;
+            stopping.send_replace(true);
+        };
+        let serving = tonic::transport::Server::builder()
+            .max_concurrent_streams(MAX_STREAMS)
+            .concurrency_limit_per_connection(MAX_REQUESTS)
+            .http2_keepalive_interval(Some(KEEP_ALIVE))
+            .http2_keepalive_timeout(Some(KEEP_ALIVE_TIMEOUT))
+            .tcp_nodelay(true)
+            .add_service(RegistryServer::new(service.clone()).max_decoding_message_size(MAX_REQUEST))
+            .add_service(ExperimentalRegistryServer::new(service).max_decoding_message_size(MAX_REQUEST))
+            .add_service(HealthServer::new(health::Service::new(self.current.clone())))
+            .add_service(reflection(tonic_reflection::server::Builder::configure()).build_v1()?)
+            .add_service(reflection(tonic_reflection::server::Builder::configure()).build_v1alpha()?)
+            .serve_with_incoming_shutdown(TcpListenerStream::new(self.listener), signal);
+        let drained = async move {
+            // The sender goes away only together with the server.
+            if stopped.wait_for(|stopping| *stopping).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+            tokio::time::sleep(DRAIN).await;
+        };
+        tokio::select! {
+            result = serving => Ok(result?),
+            () = drained => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,381 @@
+//! Answers the calls of the registry API from an index.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures::Stream;
+use prost::Message as _;
+use prost::bytes::BytesMut;
+use tonic::{Request, Response, Status};
+
+use super::api;
+use super::api::experimental_registry_server::ExperimentalRegistry;
+use super::api::registry_server::Registry;
+use super::index::format::{ChannelSection, EntrySection, Extent, ManifestsPiece, PackageSection};
+use super::index::{Index, ReadError};
+use super::record;
+use super::server::Current;
+
+/// The services, over whatever index is current. A call that has begun stays with the index it began with.
+#[derive(Clone)]
+pub struct Service {
+    current: Current,
+}
+
+impl Service {
+    /// Answers from `current`.
+    pub fn new(current: Current) -> Self {
+        Service { current }
+    }
+
+    fn index(&self) -> Result<Arc<Index>, Status> {
+        self.current.get().ok_or_else(|| Status::unavailable("the catalog is still being read; try again"))
+    }
+}
+
+type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+/// Failures that are no part of the API's contract: opm has them all as UNKNOWN, and so have we what clients may see.
+fn unknown(message: impl Into<String>) -> Status {
+    Status::unknown(message)
+}
+
+fn damaged(error: &ReadError) -> Status {
+    Status::data_loss(error.to_string())
+}
+
+fn stream<T: Send + 'static>(items: Vec<T>) -> Response<Answers<T>> {
+    Response::new(Box::pin(futures::stream::iter(items.into_iter().map(Ok))))
+}
+
+fn package(index: &Index, name: &str) -> Result<PackageSection, Status> {
+    index
+        .package(name)
+        .map_err(|error| damaged(&error))?
+        .ok_or_else(|| unknown(format!("package {} not found", quoted(name))))
+}
+
+fn channel<'p>(package: &'p PackageSection, name: &str) -> Result<&'p ChannelSection, Status> {
+    package
+        .channels
+        .iter()
+        .find(|channel| channel.name == name)
+        .ok_or_else(|| unknown(format!("package {}, channel {} not found", quoted(&package.name), quoted(name))))
+}
+
+/// Go's `%q`, for names.
+fn quoted(text: &str) -> String {
+    let mut out = String::new();
+    crate::catalog::text::value::write_string(&mut out, text, crate::catalog::text::Html::Plain);
+    out
+}
+
+/// The whole message of a channel entry, as the Get calls give it.
+fn bundle(
+    index: &Index,
+    package: &PackageSection,
+    channel: &ChannelSection,
+    entry: &EntrySection,
+) -> Result<api::Bundle, Status> {
+    let slot = package.bundles.get(entry.bundle as usize).ok_or_else(|| Status::data_loss("the index is damaged"))?;
+    let mut message = decode(index, slot.common)?;
+    let piece = index.piece(slot.manifests).map_err(|error| damaged(&error))?;
+    let piece = ManifestsPiece::decode(piece).map_err(|_| Status::data_loss("the index is damaged"))?;
+    let manifests = record::manifests(piece, &slot.name, &message.version, package).map_err(unknown)?;
+    message.csv_json = manifests.csv_json;
+    message.object = manifests.object;
+    let entry = record::entry(&channel.name, entry, false);
+    message.channel_name = entry.channel_name;
+    message.skip_range = entry.skip_range;
+    Ok(message)
+}
+
+fn decode(index: &Index, extent: Extent) -> Result<api::Bundle, Status> {
+    let bytes = index.piece(extent).map_err(|error| damaged(&error))?;
+    api::Bundle::decode(bytes).map_err(|_| Status::data_loss("the index is damaged"))
+}
+
+fn name_of<'p>(package: &'p PackageSection, entry: &EntrySection) -> &'p str {
+    package.bundles.get(entry.bundle as usize).map(|bundle| bundle.name.as_str()).unwrap_or_default()
+}
+
+#[tonic::async_trait]
+impl Registry for Service {
+    type ListPackagesStream = Answers<api::PackageName>;
+    type GetChannelEntriesThatReplaceStream = Answers<api::ChannelEntry>;
+    type GetChannelEntriesThatProvideStream = Answers<api::ChannelEntry>;
+    type GetLatestChannelEntriesThatProvideStream = Answers<api::ChannelEntry>;
+    type ListBundlesStream = Answers<api::Bundle>;
+
+    async fn list_packages(
+        &self,
+        _: Request<api::ListPackageRequest>,
+    ) -> Result<Response<Self::ListPackagesStream>, Status> {
+        let index = self.index()?;
+        Ok(stream(index.packages().iter().map(|slot| api::PackageName { name: slot.name.clone() }).collect()))
+    }
+
+    async fn get_package(&self, request: Request<api::GetPackageRequest>) -> Result<Response<api::Package>, Status> {
+        let index = self.index()?;
+        let package = package(&index, &request.into_inner().name)?;
+        let told = |message: Option<String>| message.map(|message| api::Deprecation { message });
+        Ok(Response::new(api::Package {
+            channels: package
+                .channels
+                .into_iter()
+                .map(|channel| api::Channel {
+                    name: channel.name,
+                    csv_name: channel.head,
+                    deprecation: told(channel.deprecation),
+                })
+                .collect(),
+            default_channel_name: package.default_channel,
+            deprecation: told(package.deprecation),
+            name: package.name,
+        }))
+    }
+
+    async fn get_bundle(&self, request: Request<api::GetBundleRequest>) -> Result<Response<api::Bundle>, Status> {
+        let index = self.index()?;
+        let request = request.into_inner();
+        let package = package(&index, &request.pkg_name)?;
+        let channel = channel(&package, &request.channel_name)?;
+        let entry = channel.entries.iter().find(|entry| name_of(&package, entry) == request.csv_name).ok_or_else(|| {
+            unknown(format!(
+                "package {}, channel {}, bundle {} not found",
+                quoted(&request.pkg_name),
+                quoted(&request.channel_name),
+                quoted(&request.csv_name)
+            ))
+        })?;
+        Ok(Response::new(bundle(&index, &package, channel, entry)?))
+    }
+
+    async fn get_bundle_for_channel(
+        &self,
+        request: Request<api::GetBundleInChannelRequest>,
+    ) -> Result<Response<api::Bundle>, Status> {
+        let index = self.index()?;
+        let request = request.into_inner();
+        let package = package(&index, &request.pkg_name)?;
+        let channel = channel(&package, &request.channel_name)?;
+        let entry = channel
+            .entries
+            .iter()
+            .find(|entry| name_of(&package, entry) == channel.head)
+            .ok_or_else(|| unknown(format!("no bundle found for channel {}", quoted(&channel.name))))?;
+        Ok(Response::new(bundle(&index, &package, channel, entry)?))
+    }
+
+    async fn get_channel_entries_that_replace(
+        &self,
+        request: Request<api::GetAllReplacementsRequest>,
+    ) -> Result<Response<Self::GetChannelEntriesThatReplaceStream>, Status> {
+        let index = self.index()?;
+        let name = request.into_inner().csv_name;
+        let mut found = Vec::new();
+        for slot in index.packages() {
+            let package = index.section(slot).map_err(|error| damaged(&error))?;
+            for channel in &package.channels {
+                for entry in channel.entries.iter().filter(|entry| entry.replaces == name || entry.skips.contains(&name)) {
+                    found.push(channel_entry(&package, channel, entry, &entry.replaces));
+                }
+            }
+        }
+        if found.is_empty() {
+            return Err(unknown(format!("no channel entries found that replace {name}")));
+        }
+        Ok(stream(found))
+    }
+
+    async fn get_bundle_that_replaces(
+        &self,
+        request: Request<api::GetReplacementRequest>,
+    ) -> Result<Response<api::Bundle>, Status> {
+        let index = self.index()?;
+        let api::GetReplacementRequest { csv_name, pkg_name, channel_name } = request.into_inner();
+        let package = package(&index, &pkg_name)?;
+        let channel = channel(&package, &channel_name)?;
+        let entry = channel
+            .entries
+            .iter()
+            .find(|entry| entry.replaces == csv_name || entry.skips.contains(&csv_name))
+            .ok_or_else(|| {
+                let (package, channel) = (quoted(&pkg_name), quoted(&channel_name));
+                unknown(format!("no entry found for package {package}, channel {channel}"))
+            })?;
+        Ok(Response::new(bundle(&index, &package, channel, entry)?))
+    }
+
+    async fn get_channel_entries_that_provide(
+        &self,
+        request: Request<api::GetAllProvidersRequest>,
+    ) -> Result<Response<Self::GetChannelEntriesThatProvideStream>, Status> {
+        let index = self.index()?;
+        let api::GetAllProvidersRequest { group, version, kind, .. } = request.into_inner();
+        Ok(stream(providers(&index, &Wanted { group, version, kind }, false)?))
+    }
+
+    async fn get_latest_channel_entries_that_provide(
+        &self,
+        request: Request<api::GetLatestProvidersRequest>,
+    ) -> Result<Response<Self::GetLatestChannelEntriesThatProvideStream>, Status> {
+        let index = self.index()?;
+        let api::GetLatestProvidersRequest { group, version, kind, .. } = request.into_inner();
+        Ok(stream(providers(&index, &Wanted { group, version, kind }, true)?))
+    }
+
+    async fn get_default_bundle_that_provides(
+        &self,
+        request: Request<api::GetDefaultProviderRequest>,
+    ) -> Result<Response<api::Bundle>, Status> {
+        let index = self.index()?;
+        let api::GetDefaultProviderRequest { group, version, kind, .. } = request.into_inner();
+        let wanted = Wanted { group, version, kind };
+        for found in providers(&index, &wanted, true)? {
+            let package = package(&index, &found.package_name)?;
+            if found.channel_name == package.default_channel {
+                let channel = channel(&package, &found.channel_name)?;
+                if let Some(entry) =
+                    channel.entries.iter().find(|entry| name_of(&package, entry) == found.bundle_name)
+                {
+                    return Ok(Response::new(bundle(&index, &package, channel, entry)?));
+                }
+            }
+        }
+        Err(unknown(format!("no entry found that provides {wanted}")))
+    }
+
+    async fn list_bundles(
+        &self,
+        _: Request<api::ListBundlesRequest>,
+    ) -> Result<Response<Self::ListBundlesStream>, Status> {
+        let index = self.index()?;
+        // One block is read at a time, when the client has taken the one before.
+        let blocks = futures::stream::iter(0..index.blocks());
+        let messages = futures::StreamExt::flat_map(blocks, move |block| {
+            futures::stream::iter(list_block(&index, block))
+        });
+        Ok(Response::new(Box::pin(messages)))
+    }
+}
+
+/// The messages of one block of the list.
+fn list_block(index: &Index, block: usize) -> Vec<Result<api::Bundle, Status>> {
+    let items = match index.block(block) {
+        Ok(items) => items,
+        Err(error) => return vec![Err(damaged(&error))],
+    };
+    items
+        .into_iter()
+        .map(|item| {
+            let mut bytes = BytesMut::from(item.entry.as_ref());
+            bytes.extend_from_slice(&index.piece(item.common).map_err(|error| damaged(&error))?);
+            let mut message =
+                api::Bundle::decode(bytes.freeze()).map_err(|_| Status::data_loss("the index is damaged"))?;
+            if let Some(extent) = item.manifests {
+                let piece = index.piece(extent).map_err(|error| damaged(&error))?;
+                let piece = ManifestsPiece::decode(piece).map_err(|_| Status::data_loss("the index is damaged"))?;
+                let package = package(index, &message.package_name)?;
+                let manifests =
+                    record::manifests(piece, &message.csv_name, &message.version, &package).map_err(unknown)?;
+                message.csv_json = manifests.csv_json;
+                message.object = manifests.object;
+            }
+            Ok(message)
+        })
+        .collect()
+}
+
+/// An API that a client looks for.
+struct Wanted {
+    group: String,
+    version: String,
+    kind: String,
+}
+
+impl std::fmt::Display for Wanted {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut first = true;
+        for (name, value) in [("group", &self.group), ("version", &self.version), ("kind", &self.kind)] {
+            if !value.is_empty() {
+                let space = if first { "" } else { " " };
+                write!(formatter, "{space}{name}:{}", quoted(value))?;
+                first = false;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn channel_entry(
+    package: &PackageSection,
+    channel: &ChannelSection,
+    entry: &EntrySection,
+    replaces: &str,
+) -> api::ChannelEntry {
+    api::ChannelEntry {
+        package_name: package.name.clone(),
+        channel_name: channel.name.clone(),
+        bundle_name: name_of(package, entry).to_owned(),
+        replaces: replaces.to_owned(),
+    }
+}
+
+/// Channel entries whose bundle provides an API: one for what it replaces, and one for each skip. `latest` looks at
+/// channel heads only, and at skips that are in the channel.
+fn providers(index: &Index, wanted: &Wanted, latest: bool) -> Result<Vec<api::ChannelEntry>, Status> {
+    let mut found = Vec::new();
+    for slot in index.packages() {
+        let package = index.section(slot).map_err(|error| damaged(&error))?;
+        let mut provides = Vec::with_capacity(package.bundles.len());
+        for bundle in &package.bundles {
+            let message = decode(index, bundle.common)?;
+            provides.push(message.provided_apis.iter().any(|api| {
+                api.group == wanted.group && api.version == wanted.version && api.kind == wanted.kind
+            }));
+        }
+        for channel in &package.channels {
+            for entry in &channel.entries {
+                let name = name_of(&package, entry);
+                if provides.get(entry.bundle as usize) != Some(&true) || (latest && name != channel.head) {
+                    continue;
+                }
+                found.push(channel_entry(&package, channel, entry, &entry.replaces));
+                for skip in &entry.skips {
+                    if !latest || channel.entries.iter().any(|other| name_of(&package, other) == skip) {
+                        found.push(channel_entry(&package, channel, entry, skip));
+                    }
+                }
+            }
+        }
+    }
+    if found.is_empty() {
+        return Err(unknown(format!("no channel entries found that provide {wanted}")));
+    }
+    Ok(found)
+}
+
+#[tonic::async_trait]
+impl ExperimentalRegistry for Service {
+    type ExperimentalListPackageCustomSchemasStream = Answers<prost_types::Struct>;
+
+    async fn experimental_list_package_custom_schemas(
+        &self,
+        request: Request<api::ExperimentalListPackageCustomSchemasRequest>,
+    ) -> Result<Response<Self::ExperimentalListPackageCustomSchemasStream>, Status> {
+        let acknowledged = request
+            .metadata()
+            .get("x-acknowledge-experimental")
+            .is_some_and(|value| value.as_bytes() == b"true");
+        if !acknowledged {
+            return Ok(stream(Vec::new()));
+        }
+        let index = self.index()?;
+        let request = request.into_inner();
+        if request.schema.is_empty() {
+            return Err(Status::invalid_argument("schema is required"));
+        }
+        Ok(stream(index.customs(&request.schema, &request.package_name).map_err(|error| damaged(&error))?))
+    }
+}
