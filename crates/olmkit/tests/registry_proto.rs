@@ -16,7 +16,10 @@ fn generated_code_is_current() {
         .compile_fds(descriptors.clone())
         .unwrap();
     let code = std::fs::read_to_string(out.path().join("api.rs")).unwrap();
-    for (name, bytes) in [("api.rs", code.into_bytes()), ("registry.bin", descriptors.encode_to_vec())] {
+    for (name, bytes) in [
+        ("api.rs", code.into_bytes()),
+        ("registry.bin", descriptors.encode_to_vec()),
+    ] {
         let committed = root.join("src/serve").join(name);
         if std::env::var_os("UPDATE_GENERATED").is_some() {
             std::fs::write(&committed, &bytes).unwrap();

@@ -108,7 +108,11 @@ fn not_a_map(value: &Value<'_>) -> String {
     let mut pretty = String::new();
     super::text::value::write_indented(&mut pretty, &text, "    ");
     // The decoder stops behind the bracket of a list, behind the last byte of anything else.
-    let offset = if matches!(value, Value::Sequence(_)) { 1 } else { text.len() };
+    let offset = if matches!(value, Value::Sequence(_)) {
+        1
+    } else {
+        text.len()
+    };
     let (head, tail) = pretty.split_at_checked(offset).unwrap_or((&pretty, ""));
     let kind = value.go_kind();
     format!(
@@ -146,7 +150,9 @@ fn go_format(value: &Value<'_>, as_bool: bool) -> String {
 /// Go's `%v` of a float: an exponent of two digits below 1e-4 and from 1e6 on, else plain.
 fn go_number(value: f64) -> String {
     let scientific = format!("{value:e}");
-    let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
+    let Some((digits, exponent)) = scientific.split_once('e') else {
+        return scientific;
+    };
     let exponent: i32 = exponent.parse().unwrap_or_default();
     if value != 0.0 && !(-4..6).contains(&exponent) {
         let sign = if exponent < 0 { '-' } else { '+' };
@@ -160,13 +166,21 @@ fn go_number(value: f64) -> String {
 fn package(value: &Value<'_>, origin: Origin) -> Result<Package, String> {
     let mut mismatch = Mismatch::default();
     let root = Place::root("declcfg.Package");
-    let mut package = Package { origin, ..Package::default() };
+    let mut package = Package {
+        origin,
+        ..Package::default()
+    };
     for (key, value) in fields(value, "declcfg.Package", &root, &mut mismatch) {
         let at = |field| root.field("Package", field);
         match key {
             key if names(key, "name") => string(value, &mut package.name, &at("name"), &mut mismatch),
             key if names(key, "defaultChannel") => {
-                string(value, &mut package.default_channel, &at("defaultChannel"), &mut mismatch);
+                string(
+                    value,
+                    &mut package.default_channel,
+                    &at("defaultChannel"),
+                    &mut mismatch,
+                );
             }
             key if names(key, "icon") => package.icon = icon(value, &at("icon"), &mut mismatch),
             key if names(key, "description") => {
@@ -206,13 +220,20 @@ fn icon(value: &Value<'_>, place: &Place<'_>, mismatch: &mut Mismatch) -> Option
 /// The text as it is written again: without the line ends that reading skips.
 fn normal_base64(text: &str, bytes: &[u8]) -> String {
     use base64::Engine as _;
-    if text.contains(['\r', '\n']) { base64::engine::general_purpose::STANDARD.encode(bytes) } else { text.to_owned() }
+    if text.contains(['\r', '\n']) {
+        base64::engine::general_purpose::STANDARD.encode(bytes)
+    } else {
+        text.to_owned()
+    }
 }
 
 fn channel(value: &Value<'_>, origin: Origin) -> Result<Channel, String> {
     let mut mismatch = Mismatch::default();
     let root = Place::root("declcfg.Channel");
-    let mut channel = Channel { origin, ..Channel::default() };
+    let mut channel = Channel {
+        origin,
+        ..Channel::default()
+    };
     for (key, value) in fields(value, "declcfg.Channel", &root, &mut mismatch) {
         let at = |field| root.field("Channel", field);
         match key {
@@ -220,10 +241,13 @@ fn channel(value: &Value<'_>, origin: Origin) -> Result<Channel, String> {
             key if names(key, "package") => string(value, &mut channel.package, &at("package"), &mut mismatch),
             key if names(key, "entries") => {
                 let place = at("entries");
-                channel.entries =
-                    list(value, "[]declcfg.ChannelEntry", &place, &mut mismatch, |item, place, mismatch| {
-                        channel_entry(item, place, mismatch)
-                    });
+                channel.entries = list(
+                    value,
+                    "[]declcfg.ChannelEntry",
+                    &place,
+                    &mut mismatch,
+                    |item, place, mismatch| channel_entry(item, place, mismatch),
+                );
             }
             key if names(key, "properties") => {
                 channel.properties = properties(value, &at("properties"), &mut mismatch);
@@ -252,7 +276,10 @@ fn channel_entry(value: &Value<'_>, place: &Place<'_>, mismatch: &mut Mismatch) 
 fn bundle(value: &Value<'_>, origin: Origin) -> Result<Bundle, String> {
     let mut mismatch = Mismatch::default();
     let root = Place::root("declcfg.Bundle");
-    let mut bundle = Bundle { origin, ..Bundle::default() };
+    let mut bundle = Bundle {
+        origin,
+        ..Bundle::default()
+    };
     for (key, value) in fields(value, "declcfg.Bundle", &root, &mut mismatch) {
         let at = |field| root.field("Bundle", field);
         match key {
@@ -287,7 +314,10 @@ fn related_image(value: &Value<'_>, place: &Place<'_>, mismatch: &mut Mismatch) 
 
 /// Reads a list of properties. Their reader stands alone in opm, so its errors name no outer field.
 fn properties(value: &Value<'_>, place: &Place<'_>, mismatch: &mut Mismatch) -> Vec<Property> {
-    list(value, "[]property.Property", place, mismatch, |item, _, mismatch| property(item, mismatch)).unwrap_or_default()
+    list(value, "[]property.Property", place, mismatch, |item, _, mismatch| {
+        property(item, mismatch)
+    })
+    .unwrap_or_default()
 }
 
 fn property(value: &Value<'_>, mismatch: &mut Mismatch) -> Property {
@@ -306,15 +336,23 @@ fn property(value: &Value<'_>, mismatch: &mut Mismatch) -> Property {
 fn deprecation(value: &Value<'_>, origin: Origin) -> Result<Deprecation, String> {
     let mut mismatch = Mismatch::default();
     let root = Place::root("declcfg.Deprecation");
-    let mut deprecation = Deprecation { origin, ..Deprecation::default() };
+    let mut deprecation = Deprecation {
+        origin,
+        ..Deprecation::default()
+    };
     for (key, value) in fields(value, "declcfg.Deprecation", &root, &mut mismatch) {
         let at = |field| root.field("Deprecation", field);
         if names(key, "package") {
             string(value, &mut deprecation.package, &at("package"), &mut mismatch);
         } else if names(key, "entries") {
             let place = at("entries");
-            deprecation.entries =
-                list(value, "[]declcfg.DeprecationEntry", &place, &mut mismatch, deprecation_entry);
+            deprecation.entries = list(
+                value,
+                "[]declcfg.DeprecationEntry",
+                &place,
+                &mut mismatch,
+                deprecation_entry,
+            );
         }
     }
     mismatch.finish(deprecation)
@@ -324,14 +362,29 @@ fn deprecation_entry(value: &Value<'_>, place: &Place<'_>, mismatch: &mut Mismat
     let mut entry = DeprecationEntry::default();
     for (key, value) in fields(value, "declcfg.DeprecationEntry", place, mismatch) {
         if names(key, "message") {
-            string(value, &mut entry.message, &place.field("DeprecationEntry", "message"), mismatch);
+            string(
+                value,
+                &mut entry.message,
+                &place.field("DeprecationEntry", "message"),
+                mismatch,
+            );
         } else if names(key, "reference") {
             let place = place.field("DeprecationEntry", "reference");
             for (key, value) in fields(value, "declcfg.PackageScopedReference", &place, mismatch) {
                 if names(key, "schema") {
-                    string(value, &mut entry.schema, &place.field("PackageScopedReference", "schema"), mismatch);
+                    string(
+                        value,
+                        &mut entry.schema,
+                        &place.field("PackageScopedReference", "schema"),
+                        mismatch,
+                    );
                 } else if names(key, "name") {
-                    string(value, &mut entry.name, &place.field("PackageScopedReference", "name"), mismatch);
+                    string(
+                        value,
+                        &mut entry.name,
+                        &place.field("PackageScopedReference", "name"),
+                        mismatch,
+                    );
                 }
             }
         }
@@ -366,7 +419,10 @@ pub fn check_objects(bundle: &Bundle) -> Result<(), String> {
         if property.kind == PROPERTY_BUNDLE_OBJECT {
             super::objects::decode(property).map_err(|error| {
                 let Bundle { package, name, .. } = bundle;
-                format!("read bundle objects: package \"{package}\", bundle \"{name}\": {}", error.at(index))
+                format!(
+                    "read bundle objects: package \"{package}\", bundle \"{name}\": {}",
+                    error.at(index)
+                )
             })?;
         }
     }

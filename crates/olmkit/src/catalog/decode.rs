@@ -18,12 +18,20 @@ pub struct Place<'a> {
 impl<'a> Place<'a> {
     /// The root: a Go type with its package, as in `property.GVK`.
     pub const fn root(structure: &'static str) -> Self {
-        Place { parent: None, structure, field: "" }
+        Place {
+            parent: None,
+            structure,
+            field: "",
+        }
     }
 
     /// A field of the struct `structure` that is read at this place.
     pub fn field(&'a self, structure: &'static str, field: &'static str) -> Place<'a> {
-        Place { parent: Some(self), structure, field }
+        Place {
+            parent: Some(self),
+            structure,
+            field,
+        }
     }
 
     fn path(&self, out: &mut String) {
@@ -49,11 +57,17 @@ impl Mismatch {
         }
         let kind = value.go_kind();
         self.0 = Some(if place.parent.is_none() {
-            format!("json: cannot unmarshal {kind} into Go value of type {}", place.structure)
+            format!(
+                "json: cannot unmarshal {kind} into Go value of type {}",
+                place.structure
+            )
         } else {
             let mut path = String::new();
             place.path(&mut path);
-            format!("json: cannot unmarshal {kind} into Go struct field {}.{path} of type {wanted}", place.structure)
+            format!(
+                "json: cannot unmarshal {kind} into Go struct field {}.{path} of type {wanted}",
+                place.structure
+            )
         });
     }
 
@@ -153,7 +167,10 @@ pub fn base64(text: &str) -> Result<Vec<u8>, String> {
     };
     if text.contains(['\r', '\n']) {
         // Offsets count the skipped bytes too; find out where the culprit was.
-        let joined: String = text.chars().filter(|character| !matches!(character, '\r' | '\n')).collect();
+        let joined: String = text
+            .chars()
+            .filter(|character| !matches!(character, '\r' | '\n'))
+            .collect();
         decode(&joined)
     } else {
         decode(text)

@@ -12,8 +12,11 @@ pub fn heads(entries: &[ChannelEntry]) -> Vec<&str> {
         named.insert(&entry.replaces);
         named.extend(entry.skips.iter().map(String::as_str));
     }
-    let mut heads: Vec<&str> =
-        entries.iter().map(|entry| entry.name.as_str()).filter(|name| !named.contains(name)).collect();
+    let mut heads: Vec<&str> = entries
+        .iter()
+        .map(|entry| entry.name.as_str())
+        .filter(|name| !named.contains(name))
+        .collect();
     heads.sort_unstable();
     heads
 }

@@ -64,8 +64,10 @@ pub fn directory(root: &Path) -> Result<Catalog, Error> {
     if !root.is_dir() {
         return Err(Error::NotADirectory(root.to_owned()));
     }
-    let parts: Vec<Vec<Blob>> =
-        walk::files(root)?.into_par_iter().map(|path| file(&path)).collect::<Result<_, Error>>()?;
+    let parts: Vec<Vec<Blob>> = walk::files(root)?
+        .into_par_iter()
+        .map(|path| file(&path))
+        .collect::<Result<_, Error>>()?;
     Ok(parts.into_iter().flatten().collect())
 }
 
@@ -95,10 +97,18 @@ pub fn text(text: &str) -> Result<Vec<Blob>, stream::Error> {
 /// Turns a document into a checked blob.
 pub(super) fn to_blob(document: stream::Document<'_>, file: Option<Arc<Path>>) -> Result<Blob, stream::Error> {
     let stream::Document { value, line, yaml } = document;
-    let fail = |message| stream::Error { message, line, column: 0 };
+    let fail = |message| stream::Error {
+        message,
+        line,
+        column: 0,
+    };
     // opm reads the common keys while it decodes the document, the rest later.
     blob::meta(&value).map_err(|message| {
-        fail(if yaml { format!("error unmarshaling JSON: while decoding JSON: {message}") } else { message })
+        fail(if yaml {
+            format!("error unmarshaling JSON: while decoding JSON: {message}")
+        } else {
+            message
+        })
     })?;
     let blob = blob::read(&value, Origin { file, line }).map_err(fail)?;
     if let Blob::Bundle(bundle) = &blob {
@@ -109,12 +119,20 @@ pub(super) fn to_blob(document: stream::Document<'_>, file: Option<Arc<Path>>) -
 
 fn document_error(path: &Path, error: stream::Error) -> Error {
     let stream::Error { message, line, column } = error;
-    Error::Document { file: path.to_owned(), line, column, message }
+    Error::Document {
+        file: path.to_owned(),
+        line,
+        column,
+        message,
+    }
 }
 
 /// Reads a file as text. Bytes that are no UTF-8 are an error in YAML and become U+FFFD in JSON, as in the Go readers.
 pub(super) fn read_text(path: &Path) -> Result<String, Error> {
-    let bytes = std::fs::read(path).map_err(|source| Error::Read { file: path.to_owned(), source })?;
+    let bytes = std::fs::read(path).map_err(|source| Error::Read {
+        file: path.to_owned(),
+        source,
+    })?;
     String::from_utf8(bytes).or_else(|error| {
         let bytes = error.into_bytes();
         let text = String::from_utf8_lossy(&bytes);

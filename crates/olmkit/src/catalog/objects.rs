@@ -45,13 +45,20 @@ pub fn decode(property: &Property) -> Result<String, Error> {
 fn data(property: &Property) -> Result<Vec<u8>, Error> {
     let text = property.value.as_deref().unwrap_or_default();
     // The usual form, without building a tree of it: {"data":"…"}.
-    if let Some(encoded) = text.strip_prefix("{\"data\":\"").and_then(|rest| rest.strip_suffix("\"}"))
+    if let Some(encoded) = text
+        .strip_prefix("{\"data\":\"")
+        .and_then(|rest| rest.strip_suffix("\"}"))
         && !encoded.contains(['"', '\\'])
     {
         return base64(encoded).map_err(Error::Property);
     }
-    let value: serde_json::Value = serde_json::from_str(text)
-        .map_err(|error| Error::Property(if error.is_eof() { "unexpected end of JSON input".into() } else { error.to_string() }))?;
+    let value: serde_json::Value = serde_json::from_str(text).map_err(|error| {
+        Error::Property(if error.is_eof() {
+            "unexpected end of JSON input".into()
+        } else {
+            error.to_string()
+        })
+    })?;
     let value = Value::from(value);
     let root = Place::root("property.bundleObject");
     let mut mismatch = Mismatch::default();

@@ -9,7 +9,13 @@ use super::model::{Blob, Catalog};
 pub fn blobs(catalog: Catalog) -> Vec<Blob> {
     let mut packages: BTreeMap<String, Vec<Blob>> = BTreeMap::new();
     let mut global = Vec::new();
-    let Catalog { packages: package_blobs, mut channels, mut bundles, deprecations, mut customs } = catalog;
+    let Catalog {
+        packages: package_blobs,
+        mut channels,
+        mut bundles,
+        deprecations,
+        mut customs,
+    } = catalog;
     channels.sort_by(|left, right| left.name.cmp(&right.name));
     bundles.sort_by(|left, right| left.name.cmp(&right.name));
     customs.sort_by(|left, right| left.schema.cmp(&right.schema));

@@ -52,8 +52,14 @@ pub fn files(root: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 fn collect(directory: &Path, files: &mut Vec<PathBuf>, ignores: &mut Vec<Gitignore>) -> Result<(), Error> {
-    let fail = |source| Error::List { path: directory.to_owned(), source };
-    let mut entries: Vec<_> = std::fs::read_dir(directory).map_err(fail)?.collect::<Result<_, _>>().map_err(fail)?;
+    let fail = |source| Error::List {
+        path: directory.to_owned(),
+        source,
+    };
+    let mut entries: Vec<_> = std::fs::read_dir(directory)
+        .map_err(fail)?
+        .collect::<Result<_, _>>()
+        .map_err(fail)?;
     entries.sort_by_key(std::fs::DirEntry::file_name);
     for entry in entries {
         let path = entry.path();
@@ -69,7 +75,10 @@ fn collect(directory: &Path, files: &mut Vec<PathBuf>, ignores: &mut Vec<Gitigno
 }
 
 fn patterns(directory: &Path, file: &Path) -> Result<Gitignore, Error> {
-    let text = std::fs::read_to_string(file).map_err(|source| Error::Ignore { path: file.to_owned(), source })?;
+    let text = std::fs::read_to_string(file).map_err(|source| Error::Ignore {
+        path: file.to_owned(),
+        source,
+    })?;
     let mut builder = GitignoreBuilder::new(directory);
     for (index, line) in text.lines().enumerate() {
         builder.add_line(None, line.trim()).map_err(|error| Error::Pattern {
@@ -78,7 +87,11 @@ fn patterns(directory: &Path, file: &Path) -> Result<Gitignore, Error> {
             message: error.to_string(),
         })?;
     }
-    builder.build().map_err(|error| Error::Pattern { path: file.to_owned(), line: 1, message: error.to_string() })
+    builder.build().map_err(|error| Error::Pattern {
+        path: file.to_owned(),
+        line: 1,
+        message: error.to_string(),
+    })
 }
 
 /// Later patterns win, whichever file they stand in.
@@ -111,7 +124,10 @@ mod tests {
 
     fn listed(root: &Path) -> Vec<String> {
         let files = files(root).unwrap();
-        files.iter().map(|file| file.strip_prefix(root).unwrap().display().to_string()).collect()
+        files
+            .iter()
+            .map(|file| file.strip_prefix(root).unwrap().display().to_string())
+            .collect()
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use rayon::prelude::*;
 
 use super::model::{Blob, Bundle, Channel, Custom, Deprecation, Package, Property};
-use super::text::value::{write_indented, write_string};
 use super::text::Html;
+use super::text::value::{write_indented, write_string};
 use crate::yaml;
 
 /// The format of a written catalog.
@@ -45,7 +45,11 @@ pub fn blob(blob: &Blob, format: Format, out: &mut String) -> Result<(), Error> 
     write_blob(&mut json, blob);
     let custom = matches!(blob, Blob::Custom(_));
     document(&json, format, out, || {
-        if custom { format!("a blob of package {}", blob.package()) } else { format!("{} {}", schema_of(blob), blob.package()) }
+        if custom {
+            format!("a blob of package {}", blob.package())
+        } else {
+            format!("{} {}", schema_of(blob), blob.package())
+        }
     })
 }
 
@@ -67,7 +71,10 @@ fn document(json: &str, format: Format, out: &mut String, name: impl Fn() -> Str
             out.push('\n');
         }
         Format::Yaml => {
-            let fail = |source| Error::Yaml { blob: name(), source: Box::new(source) };
+            let fail = |source| Error::Yaml {
+                blob: name(),
+                source: Box::new(source),
+            };
             out.push_str("---\n");
             out.push_str(&yaml::json_to_yaml(json).map_err(fail)?);
         }
@@ -164,7 +171,9 @@ fn package(out: &mut String, package: &Package) {
 fn property(out: &mut String, property: &Property) {
     let mut object = Object::open(out);
     object.text("type", &property.kind);
-    object.name("value").push_str(property.value.as_deref().unwrap_or("null"));
+    object
+        .name("value")
+        .push_str(property.value.as_deref().unwrap_or("null"));
     object.close();
 }
 

@@ -36,7 +36,11 @@ pub fn run(arguments: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Err(error) => {
             error.print()?;
             // Wrong usage is exit code 1 here; 2 means that the server cannot be reached.
-            return Ok(if error.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS });
+            return Ok(if error.use_stderr() {
+                ExitCode::FAILURE
+            } else {
+                ExitCode::SUCCESS
+            });
         }
     };
     let check = probe::check(&probe.addr, &probe.service, probe.connect_timeout, probe.rpc_timeout);
@@ -57,9 +61,13 @@ fn duration(text: &str) -> Result<Duration, String> {
     let mut total = 0.0;
     let mut rest = text;
     while !rest.is_empty() {
-        let digits = rest.find(|character: char| !character.is_ascii_digit() && character != '.').unwrap_or(rest.len());
+        let digits = rest
+            .find(|character: char| !character.is_ascii_digit() && character != '.')
+            .unwrap_or(rest.len());
         let (number, behind) = rest.split_at(digits);
-        let unit = behind.find(|character: char| character.is_ascii_digit()).unwrap_or(behind.len());
+        let unit = behind
+            .find(|character: char| character.is_ascii_digit())
+            .unwrap_or(behind.len());
         let (unit, behind) = behind.split_at(unit);
         let factor = match unit {
             "ms" => 0.001,

@@ -14,8 +14,14 @@ use crate::catalog::text::{Html, Value};
 /// Name in the CSV's spec and the field of the metadata, in the CSV's order, up to the icon.
 const SPEC: &[(&str, Field)] = &[
     ("maturity", optional("maturity", Shape::Text)),
-    ("customresourcedefinitions", required("crdDescriptions", Shape::Struct(&CRDS))),
-    ("apiservicedefinitions", required("apiServiceDefinitions", Shape::Struct(&API_SERVICES))),
+    (
+        "customresourcedefinitions",
+        required("crdDescriptions", Shape::Struct(&CRDS)),
+    ),
+    (
+        "apiservicedefinitions",
+        required("apiServiceDefinitions", Shape::Struct(&API_SERVICES)),
+    ),
     ("nativeAPIs", optional("nativeAPIs", Shape::List(&NATIVE_API))),
     ("minKubeVersion", optional("minKubeVersion", Shape::Text)),
     ("displayName", required("displayName", Shape::Text)),
@@ -42,7 +48,9 @@ pub fn synthesize(
     let metadata = Value::from(metadata);
     let root = Place::root("property.CSVMetadata");
     let mut writer = TypedWriter::new(Html::Escape);
-    writer.out.push_str(r#"{"kind":"ClusterServiceVersion","apiVersion":"operators.coreos.com/v1alpha1","metadata":{"#);
+    writer
+        .out
+        .push_str(r#"{"kind":"ClusterServiceVersion","apiVersion":"operators.coreos.com/v1alpha1","metadata":{"#);
     if !name.is_empty() {
         writer.name("name");
         writer.text(name);
@@ -51,7 +59,9 @@ pub fn synthesize(
         let wanted = optional(key, Shape::TextMap);
         writer.field(key, &wanted, field(&metadata, key), &root.field("CSVMetadata", key));
     }
-    writer.out.push_str(r#"},"spec":{"install":{"strategy":"deployment","spec":{"deployments":null}}"#);
+    writer
+        .out
+        .push_str(r#"},"spec":{"install":{"strategy":"deployment","spec":{"deployments":null}}"#);
     writer.name("version");
     writer.text(version);
     for (spec_name, wanted) in SPEC {
@@ -64,7 +74,12 @@ pub fn synthesize(
     }
     icon(&mut writer, package);
     let modes = optional("installModes", Shape::List(&INSTALL_MODE));
-    writer.field("installModes", &modes, field(&metadata, "installModes"), &root.field("CSVMetadata", "installModes"));
+    writer.field(
+        "installModes",
+        &modes,
+        field(&metadata, "installModes"),
+        &root.field("CSVMetadata", "installModes"),
+    );
     writer.name("cleanup");
     writer.out.push_str(r#"{"enabled":false}"#);
     related_images(&mut writer, related);
@@ -74,7 +89,9 @@ pub fn synthesize(
 
 /// The package's icon stands in for the CSV's, which the metadata does not carry.
 fn icon(writer: &mut TypedWriter, package: &PackageSection) {
-    let [data, media_type] = package.icon.as_slice() else { return };
+    let [data, media_type] = package.icon.as_slice() else {
+        return;
+    };
     writer.name("icon");
     writer.out.push_str("[{");
     writer.name("base64data");

@@ -24,7 +24,11 @@ impl Service {
 }
 
 fn response(serving: bool) -> HealthCheckResponse {
-    let status = if serving { ServingStatus::Serving } else { ServingStatus::NotServing };
+    let status = if serving {
+        ServingStatus::Serving
+    } else {
+        ServingStatus::NotServing
+    };
     HealthCheckResponse { status: status.into() }
 }
 
@@ -38,6 +42,8 @@ impl Health for Service {
 
     async fn watch(&self, _: Request<HealthCheckRequest>) -> Result<Response<Self::WatchStream>, Status> {
         let changes = tokio_stream::wrappers::WatchStream::new(self.current.subscribe());
-        Ok(Response::new(Box::pin(changes.map(|index| Ok(response(index.is_some()))))))
+        Ok(Response::new(Box::pin(
+            changes.map(|index| Ok(response(index.is_some()))),
+        )))
     }
 }

@@ -51,8 +51,15 @@ impl Error {
 /// # Errors
 /// It does not, or cannot be asked.
 pub async fn check(address: &str, service: &str, connect: Duration, call: Duration) -> Result<(), Error> {
-    let target = if address.starts_with(':') { format!("localhost{address}") } else { address.to_owned() };
-    let connection = |message: String| Error::Connect { address: address.to_owned(), message };
+    let target = if address.starts_with(':') {
+        format!("localhost{address}")
+    } else {
+        address.to_owned()
+    };
+    let connection = |message: String| Error::Connect {
+        address: address.to_owned(),
+        message,
+    };
     let endpoint = tonic::transport::Endpoint::from_shared(format!("http://{target}"))
         .map_err(|error| connection(error.to_string()))?
         .connect_timeout(connect);
@@ -60,15 +67,23 @@ pub async fn check(address: &str, service: &str, connect: Duration, call: Durati
         .await
         .map_err(|_| connection(format!("no answer within {}s", connect.as_secs_f64())))?
         .map_err(|error| connection(source_text(&error)))?;
-    let request = HealthCheckRequest { service: service.to_owned() };
-    let failed = |message: String| Error::Call { address: address.to_owned(), message };
+    let request = HealthCheckRequest {
+        service: service.to_owned(),
+    };
+    let failed = |message: String| Error::Call {
+        address: address.to_owned(),
+        message,
+    };
     let answer = tokio::time::timeout(call, HealthClient::new(channel).check(request))
         .await
         .map_err(|_| failed(format!("no answer within {}s", call.as_secs_f64())))?
         .map_err(|status| failed(status.message().to_owned()))?;
     match answer.into_inner().status() {
         ServingStatus::Serving => Ok(()),
-        other => Err(Error::Unhealthy { address: address.to_owned(), status: other.as_str_name() }),
+        other => Err(Error::Unhealthy {
+            address: address.to_owned(),
+            status: other.as_str_name(),
+        }),
     }
 }
 

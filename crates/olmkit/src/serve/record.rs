@@ -60,7 +60,11 @@ struct PackageRequired {
 /// # Errors
 /// A property of a known type does not fit it, or there are several `olm.csv.metadata` properties.
 pub fn prepare(bundle: &Bundle) -> Result<Prepared, Error> {
-    let fail = |message: String| Error { package: bundle.package.clone(), bundle: bundle.name.clone(), message };
+    let fail = |message: String| Error {
+        package: bundle.package.clone(),
+        bundle: bundle.name.clone(),
+        message,
+    };
     let mut common = api::Bundle {
         csv_name: bundle.name.clone(),
         package_name: bundle.package.clone(),
@@ -94,19 +98,33 @@ pub fn prepare(bundle: &Bundle) -> Result<Prepared, Error> {
                     "packageName": required.package_name,
                     "version": required.version_range,
                 });
-                common.dependencies.push(dependency(PROPERTY_PACKAGE, value.to_string()));
+                common
+                    .dependencies
+                    .push(dependency(PROPERTY_PACKAGE, value.to_string()));
             }
             _ => {}
         }
-        common.properties.push(api::Property { r#type: property.kind.clone(), value: value.to_owned() });
+        common.properties.push(api::Property {
+            r#type: property.kind.clone(),
+            value: value.to_owned(),
+        });
     }
     let objects = objects::of(bundle);
     let metadata = metadata.filter(|_| objects::csv(&objects).is_none()).map(str::to_owned);
     let related_images = match metadata {
-        Some(_) => bundle.related_images.iter().flat_map(|image| [image.name.clone(), image.image.clone()]).collect(),
+        Some(_) => bundle
+            .related_images
+            .iter()
+            .flat_map(|image| [image.name.clone(), image.image.clone()])
+            .collect(),
         None => Vec::new(),
     };
-    let manifests = ManifestsPiece { objects, metadata, related_images }.encode_to_vec();
+    let manifests = ManifestsPiece {
+        objects,
+        metadata,
+        related_images,
+    }
+    .encode_to_vec();
     Ok(Prepared { common, manifests })
 }
 
@@ -125,9 +143,16 @@ pub fn manifests(
             let csv = csv_json::synthesize(name, version, metadata, &piece.related_images, package)?;
             (csv.clone(), vec![csv])
         }
-        None => (objects::csv(&piece.objects).unwrap_or_default().to_owned(), piece.objects),
+        None => (
+            objects::csv(&piece.objects).unwrap_or_default().to_owned(),
+            piece.objects,
+        ),
     };
-    Ok(api::Bundle { csv_json, object, ..api::Bundle::default() })
+    Ok(api::Bundle {
+        csv_json,
+        object,
+        ..api::Bundle::default()
+    })
 }
 
 /// A custom blob as a message.
@@ -153,7 +178,10 @@ fn custom_value(value: serde_json::Value) -> prost_types::Value {
             values: items.into_iter().map(custom_value).collect(),
         }),
         serde_json::Value::Object(entries) => Kind::StructValue(prost_types::Struct {
-            fields: entries.into_iter().map(|(key, value)| (key, custom_value(value))).collect(),
+            fields: entries
+                .into_iter()
+                .map(|(key, value)| (key, custom_value(value)))
+                .collect(),
         }),
     };
     prost_types::Value { kind: Some(kind) }
@@ -175,9 +203,17 @@ pub fn entry(channel: &str, entry: &EntrySection, edges: bool) -> api::Bundle {
 
 fn gvk(value: &str) -> Result<api::GroupVersionKind, serde_json::Error> {
     let Gvk { group, version, kind } = serde_json::from_str(value)?;
-    Ok(api::GroupVersionKind { group, version, kind, plural: String::new() })
+    Ok(api::GroupVersionKind {
+        group,
+        version,
+        kind,
+        plural: String::new(),
+    })
 }
 
 fn dependency(kind: &str, value: String) -> api::Dependency {
-    api::Dependency { r#type: kind.to_owned(), value }
+    api::Dependency {
+        r#type: kind.to_owned(),
+        value,
+    }
 }

@@ -100,7 +100,11 @@ impl Server {
         let fail = |source| Error::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(fail)?;
         let address = listener.local_addr().map_err(fail)?;
-        Ok(Server { listener, address, current: Current::default() })
+        Ok(Server {
+            listener,
+            address,
+            current: Current::default(),
+        })
     }
 
     /// Where it listens.

@@ -29,7 +29,9 @@ impl Service {
     }
 
     fn index(&self) -> Result<Arc<Index>, Status> {
-        self.current.get().ok_or_else(|| Status::unavailable("the catalog is still being read; try again"))
+        self.current
+            .get()
+            .ok_or_else(|| Status::unavailable("the catalog is still being read; try again"))
     }
 }
 
@@ -60,7 +62,13 @@ fn channel<'p>(package: &'p PackageSection, name: &str) -> Result<&'p ChannelSec
         .channels
         .iter()
         .find(|channel| channel.name == name)
-        .ok_or_else(|| unknown(format!("package {}, channel {} not found", quoted(&package.name), quoted(name))))
+        .ok_or_else(|| {
+            unknown(format!(
+                "package {}, channel {} not found",
+                quoted(&package.name),
+                quoted(name)
+            ))
+        })
 }
 
 /// Go's `%q`, for names.
@@ -77,7 +85,10 @@ fn bundle(
     channel: &ChannelSection,
     entry: &EntrySection,
 ) -> Result<api::Bundle, Status> {
-    let slot = package.bundles.get(entry.bundle as usize).ok_or_else(|| Status::data_loss("the index is damaged"))?;
+    let slot = package
+        .bundles
+        .get(entry.bundle as usize)
+        .ok_or_else(|| Status::data_loss("the index is damaged"))?;
     let mut message = decode(index, slot.common)?;
     let piece = index.piece(slot.manifests).map_err(|error| damaged(&error))?;
     let piece = ManifestsPiece::decode(piece).map_err(|_| Status::data_loss("the index is damaged"))?;
@@ -96,7 +107,11 @@ fn decode(index: &Index, extent: Extent) -> Result<api::Bundle, Status> {
 }
 
 fn name_of<'p>(package: &'p PackageSection, entry: &EntrySection) -> &'p str {
-    package.bundles.get(entry.bundle as usize).map(|bundle| bundle.name.as_str()).unwrap_or_default()
+    package
+        .bundles
+        .get(entry.bundle as usize)
+        .map(|bundle| bundle.name.as_str())
+        .unwrap_or_default()
 }
 
 #[tonic::async_trait]
@@ -112,7 +127,15 @@ impl Registry for Service {
         _: Request<api::ListPackageRequest>,
     ) -> Result<Response<Self::ListPackagesStream>, Status> {
         let index = self.index()?;
-        Ok(stream(index.packages().iter().map(|slot| api::PackageName { name: slot.name.clone() }).collect()))
+        Ok(stream(
+            index
+                .packages()
+                .iter()
+                .map(|slot| api::PackageName {
+                    name: slot.name.clone(),
+                })
+                .collect(),
+        ))
     }
 
     async fn get_package(&self, request: Request<api::GetPackageRequest>) -> Result<Response<api::Package>, Status> {
@@ -140,14 +163,18 @@ impl Registry for Service {
         let request = request.into_inner();
         let package = package(&index, &request.pkg_name)?;
         let channel = channel(&package, &request.channel_name)?;
-        let entry = channel.entries.iter().find(|entry| name_of(&package, entry) == request.csv_name).ok_or_else(|| {
-            unknown(format!(
-                "package {}, channel {}, bundle {} not found",
-                quoted(&request.pkg_name),
-                quoted(&request.channel_name),
-                quoted(&request.csv_name)
-            ))
-        })?;
+        let entry = channel
+            .entries
+            .iter()
+            .find(|entry| name_of(&package, entry) == request.csv_name)
+            .ok_or_else(|| {
+                unknown(format!(
+                    "package {}, channel {}, bundle {} not found",
+                    quoted(&request.pkg_name),
+                    quoted(&request.channel_name),
+                    quoted(&request.csv_name)
+                ))
+            })?;
         Ok(Response::new(bundle(&index, &package, channel, entry)?))
     }
 
@@ -177,7 +204,11 @@ impl Registry for Service {
         for slot in index.packages() {
             let package = index.section(slot).map_err(|error| damaged(&error))?;
             for channel in &package.channels {
-                for entry in channel.entries.iter().filter(|entry| entry.replaces == name || entry.skips.contains(&name)) {
+                for entry in channel
+                    .entries
+                    .iter()
+                    .filter(|entry| entry.replaces == name || entry.skips.contains(&name))
+                {
                     found.push(channel_entry(&package, channel, entry, &entry.replaces));
                 }
             }
@@ -193,7 +224,11 @@ impl Registry for Service {
         request: Request<api::GetReplacementRequest>,
     ) -> Result<Response<api::Bundle>, Status> {
         let index = self.index()?;
-        let api::GetReplacementRequest { csv_name, pkg_name, channel_name } = request.into_inner();
+        let api::GetReplacementRequest {
+            csv_name,
+            pkg_name,
+            channel_name,
+        } = request.into_inner();
         let package = package(&index, &pkg_name)?;
         let channel = channel(&package, &channel_name)?;
         let entry = channel
@@ -212,7 +247,9 @@ impl Registry for Service {
         request: Request<api::GetAllProvidersRequest>,
     ) -> Result<Response<Self::GetChannelEntriesThatProvideStream>, Status> {
         let index = self.index()?;
-        let api::GetAllProvidersRequest { group, version, kind, .. } = request.into_inner();
+        let api::GetAllProvidersRequest {
+            group, version, kind, ..
+        } = request.into_inner();
         Ok(stream(providers(&index, &Wanted { group, version, kind }, false)?))
     }
 
@@ -221,7 +258,9 @@ impl Registry for Service {
         request: Request<api::GetLatestProvidersRequest>,
     ) -> Result<Response<Self::GetLatestChannelEntriesThatProvideStream>, Status> {
         let index = self.index()?;
-        let api::GetLatestProvidersRequest { group, version, kind, .. } = request.into_inner();
+        let api::GetLatestProvidersRequest {
+            group, version, kind, ..
+        } = request.into_inner();
         Ok(stream(providers(&index, &Wanted { group, version, kind }, true)?))
     }
 
@@ -230,14 +269,18 @@ impl Registry for Service {
         request: Request<api::GetDefaultProviderRequest>,
     ) -> Result<Response<api::Bundle>, Status> {
         let index = self.index()?;
-        let api::GetDefaultProviderRequest { group, version, kind, .. } = request.into_inner();
+        let api::GetDefaultProviderRequest {
+            group, version, kind, ..
+        } = request.into_inner();
         let wanted = Wanted { group, version, kind };
         for found in providers(&index, &wanted, true)? {
             let package = package(&index, &found.package_name)?;
             if found.channel_name == package.default_channel {
                 let channel = channel(&package, &found.channel_name)?;
-                if let Some(entry) =
-                    channel.entries.iter().find(|entry| name_of(&package, entry) == found.bundle_name)
+                if let Some(entry) = channel
+                    .entries
+                    .iter()
+                    .find(|entry| name_of(&package, entry) == found.bundle_name)
                 {
                     return Ok(Response::new(bundle(&index, &package, channel, entry)?));
                 }
@@ -253,9 +296,8 @@ impl Registry for Service {
         let index = self.index()?;
         // One block is read at a time, when the client has taken the one before.
         let blocks = futures::stream::iter(0..index.blocks());
-        let messages = futures::StreamExt::flat_map(blocks, move |block| {
-            futures::stream::iter(list_block(&index, block))
-        });
+        let messages =
+            futures::StreamExt::flat_map(blocks, move |block| futures::stream::iter(list_block(&index, block)));
         Ok(Response::new(Box::pin(messages)))
     }
 }
@@ -331,9 +373,12 @@ fn providers(index: &Index, wanted: &Wanted, latest: bool) -> Result<Vec<api::Ch
         let mut provides = Vec::with_capacity(package.bundles.len());
         for bundle in &package.bundles {
             let message = decode(index, bundle.common)?;
-            provides.push(message.provided_apis.iter().any(|api| {
-                api.group == wanted.group && api.version == wanted.version && api.kind == wanted.kind
-            }));
+            provides.push(
+                message
+                    .provided_apis
+                    .iter()
+                    .any(|api| api.group == wanted.group && api.version == wanted.version && api.kind == wanted.kind),
+            );
         }
         for channel in &package.channels {
             for entry in &channel.entries {
@@ -376,6 +421,10 @@ impl ExperimentalRegistry for Service {
         if request.schema.is_empty() {
             return Err(Status::invalid_argument("schema is required"));
         }
-        Ok(stream(index.customs(&request.schema, &request.package_name).map_err(|error| damaged(&error))?))
+        Ok(stream(
+            index
+                .customs(&request.schema, &request.package_name)
+                .map_err(|error| damaged(&error))?,
+        ))
     }
 }

@@ -54,7 +54,13 @@ impl Source {
         let (owned, _) = definitions::custom_resources(&csv).map_err(checked)?;
         definitions::check_owned(&owned, &provided).map_err(checked)?;
         let metadata = properties::metadata(&root.join("metadata"))?;
-        Ok(Source { manifests, csv, name, provided, metadata })
+        Ok(Source {
+            manifests,
+            csv,
+            name,
+            provided,
+            metadata,
+        })
     }
 
     /// Bundle name.
@@ -69,7 +75,10 @@ impl Source {
 
     /// The CSV's version, letter by letter.
     pub fn version(&self) -> &str {
-        definitions::field(&self.csv, "spec").and_then(|spec| spec.get("version")).and_then(Value::as_str).unwrap_or_default()
+        definitions::field(&self.csv, "spec")
+            .and_then(|spec| spec.get("version"))
+            .and_then(Value::as_str)
+            .unwrap_or_default()
     }
 
     /// Makes the blob.
@@ -88,9 +97,8 @@ impl Source {
             required: &required,
         };
         let properties = properties::collect(&sources, &self.name)?;
-        let related_images = related_images::of(&self.csv, image).map_err(|error| {
-            Error::Bundle(format!("get related images for bundle \"{}\": {error}", self.name))
-        })?;
+        let related_images = related_images::of(&self.csv, image)
+            .map_err(|error| Error::Bundle(format!("get related images for bundle \"{}\": {error}", self.name)))?;
         Ok(Bundle {
             name: self.name.clone(),
             package: self.metadata.package.clone(),

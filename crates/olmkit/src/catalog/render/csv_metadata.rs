@@ -11,11 +11,23 @@ use crate::catalog::text::{Html, Value};
 /// Name in the property, where the CSV has it, and the field there.
 const METADATA: &[(&str, &str, Field)] = &[
     ("annotations", "metadata", optional("annotations", Shape::TextMap)),
-    ("apiServiceDefinitions", "spec", required("apiservicedefinitions", Shape::Struct(&API_SERVICES))),
-    ("crdDescriptions", "spec", required("customresourcedefinitions", Shape::Struct(&CRDS))),
+    (
+        "apiServiceDefinitions",
+        "spec",
+        required("apiservicedefinitions", Shape::Struct(&API_SERVICES)),
+    ),
+    (
+        "crdDescriptions",
+        "spec",
+        required("customresourcedefinitions", Shape::Struct(&CRDS)),
+    ),
     ("description", "spec", optional("description", Shape::Text)),
     ("displayName", "spec", optional("displayName", Shape::Text)),
-    ("installModes", "spec", optional("installModes", Shape::List(&INSTALL_MODE))),
+    (
+        "installModes",
+        "spec",
+        optional("installModes", Shape::List(&INSTALL_MODE)),
+    ),
     ("keywords", "spec", optional("keywords", Shape::Texts)),
     ("labels", "metadata", optional("labels", Shape::TextMap)),
     ("links", "spec", optional("links", Shape::List(&LINK))),
@@ -46,7 +58,12 @@ pub fn from_value(csv: &Value<'_>) -> Result<String, Error> {
     for (name, parent, wanted) in METADATA {
         let value = field(csv, parent).and_then(|parent| field(parent, wanted.name));
         let outer = root.field("ClusterServiceVersion", parent);
-        writer.field(name, wanted, value, &outer.field("ClusterServiceVersionSpec", wanted.name));
+        writer.field(
+            name,
+            wanted,
+            value,
+            &outer.field("ClusterServiceVersionSpec", wanted.name),
+        );
     }
     writer.out.push('}');
     writer.mismatch.finish(writer.out).map_err(Error::Bundle)

@@ -37,31 +37,53 @@ pub struct Field {
 
 /// A field that is always written.
 pub const fn required(name: &'static str, shape: Shape) -> Field {
-    Field { name, shape, omit: false }
+    Field {
+        name,
+        shape,
+        omit: false,
+    }
 }
 
 /// A field that is left out when empty.
 pub const fn optional(name: &'static str, shape: Shape) -> Field {
-    Field { name, shape, omit: true }
+    Field {
+        name,
+        shape,
+        omit: true,
+    }
 }
 
-pub(crate) const LINK: Structure =
-    Structure { name: "AppLink", fields: &[optional("name", Shape::Text), optional("url", Shape::Text)] };
+pub(crate) const LINK: Structure = Structure {
+    name: "AppLink",
+    fields: &[optional("name", Shape::Text), optional("url", Shape::Text)],
+};
 
-pub(crate) const MAINTAINER: Structure =
-    Structure { name: "Maintainer", fields: &[optional("name", Shape::Text), optional("email", Shape::Text)] };
+pub(crate) const MAINTAINER: Structure = Structure {
+    name: "Maintainer",
+    fields: &[optional("name", Shape::Text), optional("email", Shape::Text)],
+};
 
-pub(crate) const INSTALL_MODE: Structure =
-    Structure { name: "InstallMode", fields: &[required("type", Shape::Text), required("supported", Shape::Flag)] };
+pub(crate) const INSTALL_MODE: Structure = Structure {
+    name: "InstallMode",
+    fields: &[required("type", Shape::Text), required("supported", Shape::Flag)],
+};
 
 pub(crate) const NATIVE_API: Structure = Structure {
     name: "GroupVersionKind",
-    fields: &[required("group", Shape::Text), required("version", Shape::Text), required("kind", Shape::Text)],
+    fields: &[
+        required("group", Shape::Text),
+        required("version", Shape::Text),
+        required("kind", Shape::Text),
+    ],
 };
 
 const RESOURCE: Structure = Structure {
     name: "APIResourceReference",
-    fields: &[required("name", Shape::Text), required("kind", Shape::Text), required("version", Shape::Text)],
+    fields: &[
+        required("name", Shape::Text),
+        required("kind", Shape::Text),
+        required("version", Shape::Text),
+    ],
 };
 
 const DESCRIPTOR: Structure = Structure {
@@ -110,12 +132,18 @@ const API_SERVICE: Structure = Structure {
 
 pub(crate) const CRDS: Structure = Structure {
     name: "CustomResourceDefinitions",
-    fields: &[optional("owned", Shape::List(&CRD)), optional("required", Shape::List(&CRD))],
+    fields: &[
+        optional("owned", Shape::List(&CRD)),
+        optional("required", Shape::List(&CRD)),
+    ],
 };
 
 pub(crate) const API_SERVICES: Structure = Structure {
     name: "APIServiceDefinitions",
-    fields: &[optional("owned", Shape::List(&API_SERVICE)), optional("required", Shape::List(&API_SERVICE))],
+    fields: &[
+        optional("owned", Shape::List(&API_SERVICE)),
+        optional("required", Shape::List(&API_SERVICE)),
+    ],
 };
 
 /// Writes values through their Go types and collects what does not fit.
@@ -131,7 +159,11 @@ pub struct TypedWriter {
 impl TypedWriter {
     /// Begins with an empty text.
     pub fn new(html: Html) -> Self {
-        TypedWriter { out: String::new(), html, mismatch: Mismatch::default() }
+        TypedWriter {
+            out: String::new(),
+            html,
+            mismatch: Mismatch::default(),
+        }
     }
 
     /// Writes a name and its value, unless the value is to be left out when empty and is.
@@ -225,7 +257,8 @@ impl TypedWriter {
 
     fn structure(&mut self, structure: &Structure, value: &Value<'_>, place: &Place<'_>) {
         if !matches!(value, Value::Mapping(_) | Value::Null) {
-            self.mismatch.report(value, &format!("v1alpha1.{}", structure.name), place);
+            self.mismatch
+                .report(value, &format!("v1alpha1.{}", structure.name), place);
         }
         self.out.push('{');
         for wanted in structure.fields {

@@ -22,7 +22,11 @@ pub struct Api {
 
 impl std::fmt::Display for Api {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{}/{}/{} ({})", self.group, self.version, self.kind, self.plural)
+        write!(
+            formatter,
+            "{}/{}/{} ({})",
+            self.group, self.version, self.kind, self.plural
+        )
     }
 }
 
@@ -32,8 +36,15 @@ impl std::fmt::Display for Api {
 /// A CRD or the CSV's API service list does not fit its type.
 pub fn provided(manifests: &[Manifest], csv: &Value<'_>) -> Result<BTreeSet<Api>, Error> {
     let mut apis = BTreeSet::new();
-    for manifest in manifests.iter().filter(|manifest| manifest.kind == "CustomResourceDefinition") {
-        let version = manifest.value.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    for manifest in manifests
+        .iter()
+        .filter(|manifest| manifest.kind == "CustomResourceDefinition")
+    {
+        let version = manifest
+            .value
+            .get("apiVersion")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         match version {
             "apiextensions.k8s.io/v1" => custom_resource(&manifest.value, false, &mut apis),
             "apiextensions.k8s.io/v1beta1" => custom_resource(&manifest.value, true, &mut apis),
@@ -47,7 +58,11 @@ pub fn provided(manifests: &[Manifest], csv: &Value<'_>) -> Result<BTreeSet<Api>
 
 fn custom_resource(crd: &Value<'_>, beta: bool, apis: &mut BTreeSet<Api>) {
     let text = |value: Option<&Value<'_>>, key: &str| {
-        value.and_then(|value| field(value, key)).and_then(Value::as_str).unwrap_or_default().to_owned()
+        value
+            .and_then(|value| field(value, key))
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
     };
     let spec = field(crd, "spec");
     let names = spec.and_then(|spec| field(spec, "names"));
@@ -57,18 +72,33 @@ fn custom_resource(crd: &Value<'_>, beta: bool, apis: &mut BTreeSet<Api>) {
         kind: text(names, "kind"),
         plural: text(names, "plural"),
     };
-    for version in spec.and_then(|spec| field(spec, "versions")).map(Value::items).unwrap_or_default() {
-        apis.insert(Api { version: text(Some(version), "name"), ..base.clone() });
+    for version in spec
+        .and_then(|spec| field(spec, "versions"))
+        .map(Value::items)
+        .unwrap_or_default()
+    {
+        apis.insert(Api {
+            version: text(Some(version), "name"),
+            ..base.clone()
+        });
     }
     let single = text(spec, "version");
     if beta && !single.is_empty() {
-        apis.insert(Api { version: single, ..base });
+        apis.insert(Api {
+            version: single,
+            ..base
+        });
     }
 }
 
 /// A field of a typed object: its name matches in any case.
 pub fn field<'v, 'a>(value: &'v Value<'a>, name: &str) -> Option<&'v Value<'a>> {
-    value.entries().iter().rev().find(|(key, _)| names(key, name)).map(|(_, value)| value)
+    value
+        .entries()
+        .iter()
+        .rev()
+        .find(|(key, _)| names(key, name))
+        .map(|(_, value)| value)
 }
 
 /// Owned and required CRDs of the CSV.
@@ -78,7 +108,10 @@ pub fn field<'v, 'a>(value: &'v Value<'a>, name: &str) -> Option<&'v Value<'a>> 
 pub fn custom_resources(csv: &Value<'_>) -> Result<(Vec<Api>, Vec<Api>), Error> {
     let split = |mut api: Api| {
         let Some((plural, group)) = api.plural.split_once('.') else {
-            return Err(Error::Bundle(format!("couldn't parse plural.group from crd name: {}", api.plural)));
+            return Err(Error::Bundle(format!(
+                "couldn't parse plural.group from crd name: {}",
+                api.plural
+            )));
         };
         (api.plural, api.group) = (plural.to_owned(), group.to_owned());
         Ok(api)
@@ -109,7 +142,9 @@ fn definition_lists(csv: &Value<'_>, key: &str) -> Result<(Vec<Api>, Vec<Api>), 
             "json: cannot unmarshal {kind} into Go value of type map[string]*json.RawMessage"
         )));
     }
-    let Some(lists) = spec.get(key) else { return Ok((Vec::new(), Vec::new())) };
+    let Some(lists) = spec.get(key) else {
+        return Ok((Vec::new(), Vec::new()));
+    };
     let mut mismatch = Mismatch::default();
     let root = Place::root("registry.definitions");
     let (mut owned, mut required) = (Vec::new(), Vec::new());
@@ -162,7 +197,9 @@ pub fn check_owned(owned: &[Api], provided: &BTreeSet<Api>) -> Result<(), Error>
         if !provided.contains(api) {
             let found: Vec<String> = provided.iter().map(|api| format!("{api}:{{}}")).collect();
             let found = found.join(" ");
-            return Err(Error::Bundle(format!("couldn't find {api} in bundle. found: map[{found}]")));
+            return Err(Error::Bundle(format!(
+                "couldn't find {api} in bundle. found: map[{found}]"
+            )));
         }
     }
     Ok(())

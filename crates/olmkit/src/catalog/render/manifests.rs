@@ -38,7 +38,9 @@ pub fn read(directory: &Path) -> Result<Vec<Manifest>, Error> {
         if name.starts_with('.') {
             continue;
         }
-        let Some(manifest) = read_file(&directory.join(&name)) else { continue };
+        let Some(manifest) = read_file(&directory.join(&name)) else {
+            continue;
+        };
         if manifest.is_csv() && manifests.iter().any(Manifest::is_csv) {
             continue;
         }
@@ -52,7 +54,10 @@ pub fn read(directory: &Path) -> Result<Vec<Manifest>, Error> {
 /// # Errors
 /// The directory cannot be read.
 pub fn file_names(directory: &Path) -> Result<Vec<String>, Error> {
-    let fail = |source| Error::Read { path: directory.to_owned(), source };
+    let fail = |source| Error::Read {
+        path: directory.to_owned(),
+        source,
+    };
     let mut names = Vec::new();
     for entry in std::fs::read_dir(directory).map_err(fail)? {
         let entry = entry.map_err(fail)?;

@@ -48,7 +48,9 @@ pub enum Error {
 pub fn touch_up(bundle: &mut Bundle) {
     let last = |kind: &str| matches!(kind, PROPERTY_BUNDLE_OBJECT | PROPERTY_CSV_METADATA);
     bundle.properties.sort_by_key(|property| last(&property.kind));
-    bundle.related_images.sort_by(|left, right| left.image.cmp(&right.image));
+    bundle
+        .related_images
+        .sort_by(|left, right| left.image.cmp(&right.image));
 }
 
 /// Migrates a bundle.
@@ -59,13 +61,24 @@ pub fn migrate(bundle: &mut Bundle, level: MigrateLevel) -> Result<(), Error> {
     if level == MigrateLevel::None || bundle.image.is_empty() {
         return Ok(());
     }
-    if bundle.properties.iter().any(|property| property.kind == PROPERTY_CSV_METADATA) {
+    if bundle
+        .properties
+        .iter()
+        .any(|property| property.kind == PROPERTY_CSV_METADATA)
+    {
         return Ok(());
     }
     let objects = super::objects::of(bundle);
-    let Some(csv) = super::objects::csv(&objects) else { return Ok(()) };
+    let Some(csv) = super::objects::csv(&objects) else {
+        return Ok(());
+    };
     let metadata = csv_metadata::from_csv(csv)?;
-    bundle.properties.retain(|property| property.kind != PROPERTY_BUNDLE_OBJECT);
-    bundle.properties.push(super::model::Property { kind: PROPERTY_CSV_METADATA.into(), value: Some(metadata) });
+    bundle
+        .properties
+        .retain(|property| property.kind != PROPERTY_BUNDLE_OBJECT);
+    bundle.properties.push(super::model::Property {
+        kind: PROPERTY_CSV_METADATA.into(),
+        value: Some(metadata),
+    });
     Ok(())
 }

@@ -38,7 +38,9 @@ pub fn metadata(directory: &Path) -> Result<Metadata, Error> {
     let mut metadata = Metadata::default();
     let mut annotations = None;
     for name in file_names(directory)? {
-        let Ok(bytes) = std::fs::read(directory.join(name)) else { continue };
+        let Ok(bytes) = std::fs::read(directory.join(name)) else {
+            continue;
+        };
         let Some(value) = first_document(&bytes) else { continue };
         if annotations.is_none() {
             annotations = annotated_package(&value);
@@ -57,7 +59,8 @@ pub fn metadata(directory: &Path) -> Result<Metadata, Error> {
 /// The package of an annotations file: one that has a package, channels or a default channel.
 fn annotated_package(file: &Value<'_>) -> Option<String> {
     let annotations = field(file, "annotations")?;
-    let [package, channels, default] = ANNOTATIONS.map(|key| field(annotations, key).map_or(Some(String::new()), scalar));
+    let [package, channels, default] =
+        ANNOTATIONS.map(|key| field(annotations, key).map_or(Some(String::new()), scalar));
     let (package, channels, default) = (package?, channels?, default?);
     let found = !package.is_empty() || !channels.is_empty() || !default.is_empty();
     found.then_some(package)
@@ -75,7 +78,9 @@ fn scalar(value: &Value<'_>) -> Option<String> {
 
 /// The entries of a dependencies or properties file.
 fn list(file: &Value<'_>, key: &str) -> Option<Vec<Property>> {
-    let Value::Sequence(items) = field(file, key)? else { return None };
+    let Value::Sequence(items) = field(file, key)? else {
+        return None;
+    };
     items
         .iter()
         .map(|item| {
@@ -105,7 +110,10 @@ fn annotation(csv: &Value<'_>) -> Vec<Property> {
     let entries: Vec<Entry<'_>> = serde_json::from_str(annotation).unwrap_or_default();
     entries
         .into_iter()
-        .map(|entry| Property { kind: entry.kind, value: entry.value.map(|value| compact(value.get())) })
+        .map(|entry| Property {
+            kind: entry.kind,
+            value: entry.value.map(|value| compact(value.get())),
+        })
         .collect()
 }
 
@@ -200,13 +208,19 @@ fn object(kind: &str, entries: &[(&str, &str)]) -> Property {
         write_string(&mut json, value, Html::Plain);
     }
     json.push('}');
-    Property { kind: kind.to_owned(), value: Some(json) }
+    Property {
+        kind: kind.to_owned(),
+        value: Some(json),
+    }
 }
 
 fn object_property(manifest: &Manifest) -> Property {
     use base64::Engine as _;
     let data = base64::engine::general_purpose::STANDARD.encode(manifest.json());
-    Property { kind: PROPERTY_BUNDLE_OBJECT.into(), value: Some(format!("{{\"data\":\"{data}\"}}")) }
+    Property {
+        kind: PROPERTY_BUNDLE_OBJECT.into(),
+        value: Some(format!("{{\"data\":\"{data}\"}}")),
+    }
 }
 
 /// `olm.package` from the annotation's package and the CSV's version, letter by letter, and release.
@@ -218,7 +232,9 @@ fn package_property(csv: &Value<'_>, package: &str) -> Result<Property, Error> {
         Some(Value::String(text)) => text,
         Some(other) => {
             let kind = other.go_kind();
-            return Err(fail(&format!("json: cannot unmarshal {kind} into Go value of type string")));
+            return Err(fail(&format!(
+                "json: cannot unmarshal {kind} into Go value of type string"
+            )));
         }
     };
     let release = match spec.get("release") {
@@ -268,7 +284,10 @@ fn read_gvk(property: &Property, index: usize, structure: &'static str) -> Resul
 
 fn package_required(dependency: &Property, index: usize) -> Result<Property, String> {
     let [package, version] = read_strings(dependency, index, "property.Package", ["packageName", "version"])?;
-    Ok(object(PROPERTY_PACKAGE_REQUIRED, &[("packageName", &package), ("versionRange", &version)]))
+    Ok(object(
+        PROPERTY_PACKAGE_REQUIRED,
+        &[("packageName", &package), ("versionRange", &version)],
+    ))
 }
 
 #[cfg(test)]
@@ -277,6 +296,9 @@ mod tests {
 
     #[test]
     fn compaction_keeps_strings_and_order() {
-        assert_eq!(compact("{ \"b\" : \"x \\\" y\\\\\" , \"a\": [ 1 ] }"), "{\"b\":\"x \\\" y\\\\\",\"a\":[1]}");
+        assert_eq!(
+            compact("{ \"b\" : \"x \\\" y\\\\\" , \"a\": [ 1 ] }"),
+            "{\"b\":\"x \\\" y\\\\\",\"a\":[1]}"
+        );
     }
 }

@@ -72,8 +72,10 @@ pub const BUNDLE_LABEL: &str = "operators.operatorframework.io.bundle.package.v1
 /// # Errors
 /// The first argument that cannot be rendered.
 pub fn render(references: &[String], options: &Options, images: &dyn Images) -> Result<Catalog, ReferenceError> {
-    let parts: Vec<Result<Catalog, ReferenceError>> =
-        references.par_iter().map(|reference| render_one(reference, options, images)).collect();
+    let parts: Vec<Result<Catalog, ReferenceError>> = references
+        .par_iter()
+        .map(|reference| render_one(reference, options, images))
+        .collect();
     let mut catalog = Catalog::default();
     for part in parts {
         catalog.extend(part?);
@@ -86,7 +88,10 @@ pub fn render(references: &[String], options: &Options, images: &dyn Images) -> 
 /// # Errors
 /// It cannot be rendered.
 pub fn render_one(reference: &str, options: &Options, images: &dyn Images) -> Result<Catalog, ReferenceError> {
-    let fail = |error| ReferenceError { reference: reference.to_owned(), source: Box::new(error) };
+    let fail = |error| ReferenceError {
+        reference: reference.to_owned(),
+        source: Box::new(error),
+    };
     let mut catalog = read(reference, options, images).map_err(fail)?;
     catalog
         .bundles
@@ -112,7 +117,9 @@ fn read(reference: &str, options: &Options, images: &dyn Images) -> Result<Catal
     let image = images.unpack(reference).map_err(Error::Bundle)?;
     let root = image.directory.path();
     if let Some(configs) = image.labels.get(CONFIGS_LABEL) {
-        return Ok(crate::catalog::load::directory(&root.join(configs.trim_start_matches('/')))?);
+        return Ok(crate::catalog::load::directory(
+            &root.join(configs.trim_start_matches('/')),
+        )?);
     }
     if image.labels.contains_key(BUNDLE_LABEL) {
         return Ok(one_bundle(Source::read(root)?.render(reference)?));
@@ -130,17 +137,27 @@ fn unknown_image(reference: &str, labels: &std::collections::BTreeMap<String, St
         return format!("render \"{reference}\": image type could not be determined: image has no labels");
     }
     let labels: Vec<String> = labels.iter().map(|(key, value)| format!("  {key}={value}")).collect();
-    format!("render \"{reference}\": image type could not be determined, found labels\n{}", labels.join("\n"))
+    format!(
+        "render \"{reference}\": image type could not be determined, found labels\n{}",
+        labels.join("\n")
+    )
 }
 
 fn one_bundle(bundle: Bundle) -> Catalog {
-    Catalog { bundles: vec![bundle], ..Catalog::default() }
+    Catalog {
+        bundles: vec![bundle],
+        ..Catalog::default()
+    }
 }
 
 /// Whether a directory is a bundle's: it has both `manifests` and `metadata`.
 pub fn is_bundle(path: &Path) -> bool {
     // Links do not count, as in opm.
-    let is_directory = |name: &str| path.join(name).symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
+    let is_directory = |name: &str| {
+        path.join(name)
+            .symlink_metadata()
+            .is_ok_and(|metadata| metadata.is_dir())
+    };
     is_directory("manifests") && is_directory("metadata")
 }
 

@@ -16,7 +16,10 @@ pub fn of(csv: &Value<'_>, bundle_image: &str) -> Result<Vec<RelatedImage>, Erro
     let mut images = listed(spec)?;
     let mut add = |image: &str| {
         if !images.iter().any(|listed| listed.image == image) {
-            images.push(RelatedImage { name: String::new(), image: image.to_owned() });
+            images.push(RelatedImage {
+                name: String::new(),
+                image: image.to_owned(),
+            });
         }
     };
     if !bundle_image.is_empty() {
@@ -45,9 +48,19 @@ fn listed(spec: &Value<'_>) -> Result<Vec<RelatedImage>, Error> {
         let mut image = RelatedImage::default();
         for (name, value) in fields(item, "declcfg.RelatedImage", &root, &mut mismatch) {
             if names(name, "name") {
-                string(value, &mut image.name, &root.field("RelatedImage", "name"), &mut mismatch);
+                string(
+                    value,
+                    &mut image.name,
+                    &root.field("RelatedImage", "name"),
+                    &mut mismatch,
+                );
             } else if names(name, "image") {
-                string(value, &mut image.image, &root.field("RelatedImage", "image"), &mut mismatch);
+                string(
+                    value,
+                    &mut image.image,
+                    &root.field("RelatedImage", "image"),
+                    &mut mismatch,
+                );
             }
         }
         images.push(image);
@@ -60,13 +73,20 @@ fn container_images<'v>(spec: &'v Value<'_>) -> Vec<&'v str> {
     let path = |value: &'v Value<'_>, names: &[&str]| -> Option<&'v Value<'_>> {
         names.iter().try_fold(value, |value, name| field(value, name))
     };
-    let Some(install) = field(spec, "install") else { return Vec::new() };
+    let Some(install) = field(spec, "install") else {
+        return Vec::new();
+    };
     if field(install, "strategy").and_then(Value::as_str) != Some("deployment") {
         return Vec::new();
     }
     let mut images = Vec::new();
-    for deployment in path(install, &["spec", "deployments"]).map(Value::items).unwrap_or_default() {
-        let Some(pod) = path(deployment, &["spec", "template", "spec"]) else { continue };
+    for deployment in path(install, &["spec", "deployments"])
+        .map(Value::items)
+        .unwrap_or_default()
+    {
+        let Some(pod) = path(deployment, &["spec", "template", "spec"]) else {
+            continue;
+        };
         for list in ["containers", "initContainers"] {
             for container in field(pod, list).map(Value::items).unwrap_or_default() {
                 images.push(field(container, "image").and_then(Value::as_str).unwrap_or_default());

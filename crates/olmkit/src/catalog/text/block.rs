@@ -28,7 +28,9 @@ pub fn read(text: &str) -> Option<Value<'_>> {
         }
         reader.at = end + 1;
     }
-    let Some(line) = reader.next_line()? else { return Some(Value::Null) };
+    let Some(line) = reader.next_line()? else {
+        return Some(Value::Null);
+    };
     if text.as_bytes().get(line.start) == Some(&b'%') {
         return None;
     }
@@ -83,7 +85,12 @@ impl<'a> Reader<'a> {
                 0 if start >= self.text.len() => self.at = start,
                 b'\t' => return None,
                 b'.' if start == self.at && self.text.get(start..)?.starts_with("...") => return None,
-                _ => return Some(Some(Line { indent: start - self.at, start })),
+                _ => {
+                    return Some(Some(Line {
+                        indent: start - self.at,
+                        start,
+                    }));
+                }
             }
         }
     }
@@ -179,7 +186,9 @@ impl<'a> Reader<'a> {
 
     /// The value of a key that has nothing on its own line.
     fn below(&mut self, column: usize, depth: usize) -> Option<Value<'a>> {
-        let Some(line) = self.next_line()? else { return Some(Value::Null) };
+        let Some(line) = self.next_line()? else {
+            return Some(Value::Null);
+        };
         if line.indent < column {
             return Some(Value::Null);
         }

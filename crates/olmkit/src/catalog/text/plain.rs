@@ -36,11 +36,17 @@ pub fn resolve(text: &str) -> Option<Value<'_>> {
 /// The number that go-yaml reads in a text that begins like one; `None` if it is none.
 fn number(text: &str) -> Option<Value<'static>> {
     // The longest number is a 64-digit binary with a sign; floats may be longer but then have only float characters.
-    if !text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.' | b'_')) {
+    if !text
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.' | b'_'))
+    {
         return None;
     }
-    let plain: Cow<'_, str> =
-        if text.contains('_') { Cow::Owned(text.replace('_', "")) } else { Cow::Borrowed(text) };
+    let plain: Cow<'_, str> = if text.contains('_') {
+        Cow::Owned(text.replace('_', ""))
+    } else {
+        Cow::Borrowed(text)
+    };
     integer(&plain).or_else(|| float(&plain))
 }
 

@@ -12,7 +12,10 @@ use super::value::Value;
 /// feed, no byte order marks, none of Unicode's further line breaks, no noncharacters.
 pub(super) fn only_known_characters(text: &str) -> bool {
     let bytes = text.as_bytes();
-    if bytes.iter().any(|&byte| (byte < 0x20 && byte != b'\n' && byte != b'\t') || byte == 0x7f) {
+    if bytes
+        .iter()
+        .any(|&byte| (byte < 0x20 && byte != b'\n' && byte != b'\t') || byte == 0x7f)
+    {
         return false;
     }
     if bytes.is_ascii() {
@@ -20,7 +23,10 @@ pub(super) fn only_known_characters(text: &str) -> bool {
     }
     memchr3(0xc2, 0xe2, 0xef, bytes).is_none()
         || !text.chars().any(|character| {
-            matches!(character, '\u{80}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+            matches!(
+                character,
+                '\u{80}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}'
+            )
         })
 }
 
@@ -34,11 +40,17 @@ pub(super) fn key<'a>(reader: &Reader<'a>) -> Option<Option<Key<'a>>> {
         quote @ (b'"' | b'\'') => {
             // Keys with escapes or over several lines are rare: leave them.
             let inner = line.get(1..)?;
-            let Some(length) = memchr(*quote, inner.as_bytes()) else { return Some(None) };
+            let Some(length) = memchr(*quote, inner.as_bytes()) else {
+                return Some(None);
+            };
             let text = inner.get(..length)?;
             let behind = reader.at + length + 2;
             if text.contains('\\') || (*quote == b'\'' && reader.byte(behind) == b'\'') {
-                return if line.contains(": ") || line.ends_with(':') { None } else { Some(None) };
+                return if line.contains(": ") || line.ends_with(':') {
+                    None
+                } else {
+                    Some(None)
+                };
             }
             Some(colon_at(behind).then_some((Cow::Borrowed(text), behind + 1)))
         }

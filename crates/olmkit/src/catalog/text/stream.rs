@@ -45,17 +45,22 @@ pub struct Error {
 pub fn documents(text: &str) -> (Vec<Document<'static>>, Option<Error>) {
     map(text, |document| {
         let Document { value, line, yaml } = document;
-        Ok(Document { value: value.into_owned(), line, yaml })
+        Ok(Document {
+            value: value.into_owned(),
+            line,
+            yaml,
+        })
     })
 }
 
 /// Reads the documents of a text and turns each into something else at once, several at a time if the text is long.
 /// The results are in order and end at the first error, in opm's words.
-pub fn map<T: Send>(
-    text: &str,
-    convert: impl Fn(Document<'_>) -> Result<T, Error> + Sync,
-) -> (Vec<T>, Option<Error>) {
-    if is_json(text) { map_json(text, &convert) } else { map_yaml(text, 0, &convert) }
+pub fn map<T: Send>(text: &str, convert: impl Fn(Document<'_>) -> Result<T, Error> + Sync) -> (Vec<T>, Option<Error>) {
+    if is_json(text) {
+        map_json(text, &convert)
+    } else {
+        map_yaml(text, 0, &convert)
+    }
 }
 
 /// Whether opm reads the text as JSON.
@@ -73,7 +78,13 @@ fn map_json<T: Send>(
     // Lines are counted forward from value to value.
     let (mut line, mut counted) = (1, 0);
     let mut line_at = |offset: usize| {
-        line += text.as_bytes().get(counted..offset).unwrap_or_default().iter().filter(|&&byte| byte == b'\n').count();
+        line += text
+            .as_bytes()
+            .get(counted..offset)
+            .unwrap_or_default()
+            .iter()
+            .filter(|&&byte| byte == b'\n')
+            .count();
         counted = offset;
         line
     };
@@ -84,19 +95,34 @@ fn map_json<T: Send>(
             None => return (results, None),
             Some(Ok(JsonValue(value))) => {
                 let start = before + rest.len() - rest.trim_start().len();
-                match convert(Document { value, line: line_at(start), yaml: false }) {
+                match convert(Document {
+                    value,
+                    line: line_at(start),
+                    yaml: false,
+                }) {
                     Ok(result) => results.push(result),
                     Err(error) => return (results, Some(error)),
                 }
             }
             Some(Err(error)) if results.len() > 1 => {
                 let message = go_syntax_error(&error);
-                return (results, Some(Error { message, line: error.line(), column: error.column() }));
+                return (
+                    results,
+                    Some(Error {
+                        message,
+                        line: error.line(),
+                        column: error.column(),
+                    }),
+                );
             }
             Some(Err(_)) => {
                 // White space up to the first line feed is skipped, and the rest is YAML.
                 let blank = rest.len() - rest.trim_start_matches([' ', '\t', '\r']).len();
-                let skipped = if rest.get(blank..).unwrap_or_default().starts_with('\n') { blank + 1 } else { 0 };
+                let skipped = if rest.get(blank..).unwrap_or_default().starts_with('\n') {
+                    blank + 1
+                } else {
+                    0
+                };
                 let start = before + skipped;
                 let lines = line_at(start) - 1;
                 let (more, error) = map_yaml(text.get(start..).unwrap_or_default(), lines, convert);
@@ -109,7 +135,11 @@ fn map_json<T: Send>(
 
 /// Go's words for a JSON syntax error, as far as serde_json tells them apart.
 fn go_syntax_error(error: &serde_json::Error) -> String {
-    if error.is_eof() { "unexpected EOF".into() } else { format!("invalid JSON: {error}") }
+    if error.is_eof() {
+        "unexpected EOF".into()
+    } else {
+        format!("invalid JSON: {error}")
+    }
 }
 
 /// A piece of a YAML stream.
@@ -129,7 +159,11 @@ fn map_yaml<T: Send>(
             Some(value) => value,
             None => read_full(&piece.text, piece.line)?,
         };
-        convert(Document { value, line: piece.line, yaml: true })
+        convert(Document {
+            value,
+            line: piece.line,
+            yaml: true,
+        })
     };
     // Documents do not depend on each other, and a large catalog may be one file.
     let outcomes: Vec<Result<T, Error>> = if text.len() > PARALLEL {
@@ -171,7 +205,8 @@ fn split(text: &str, lines_before: usize) -> (Vec<Piece<'_>>, Option<Error>) {
     let mut at = 0;
     let mut error = None;
     while at < text.len() {
-        let end = memchr::memchr(b'\n', text.as_bytes().get(at..).unwrap_or_default()).map_or(text.len(), |found| at + found + 1);
+        let end = memchr::memchr(b'\n', text.as_bytes().get(at..).unwrap_or_default())
+            .map_or(text.len(), |found| at + found + 1);
         line_number += 1;
         let line = text.get(at..end).unwrap_or_default();
         if let Some(behind) = line.strip_prefix("---") {

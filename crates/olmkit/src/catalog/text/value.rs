@@ -120,7 +120,10 @@ impl<'a> Value<'a> {
             Value::String(text) => Value::String(Cow::Owned(text.into_owned())),
             Value::Sequence(items) => Value::Sequence(items.into_iter().map(Value::into_owned).collect()),
             Value::Mapping(entries) => Value::Mapping(
-                entries.into_iter().map(|(key, value)| (Cow::Owned(key.into_owned()), value.into_owned())).collect(),
+                entries
+                    .into_iter()
+                    .map(|(key, value)| (Cow::Owned(key.into_owned()), value.into_owned()))
+                    .collect(),
             ),
         }
     }
@@ -182,9 +185,12 @@ impl From<serde_json::Value> for Value<'static> {
             },
             serde_json::Value::String(text) => Value::String(Cow::Owned(text)),
             serde_json::Value::Array(items) => Value::Sequence(items.into_iter().map(Value::from).collect()),
-            serde_json::Value::Object(entries) => {
-                Value::mapping(entries.into_iter().map(|(key, value)| (Cow::Owned(key), Value::from(value))).collect())
-            }
+            serde_json::Value::Object(entries) => Value::mapping(
+                entries
+                    .into_iter()
+                    .map(|(key, value)| (Cow::Owned(key), Value::from(value)))
+                    .collect(),
+            ),
         }
     }
 }
@@ -355,8 +361,14 @@ mod tests {
 
     #[test]
     fn integers_above_2_53_lose_digits_in_blobs() {
-        assert_eq!(Value::Integer(9007199254740993).to_json(Numbers::Float64, Html::Plain), "9007199254740992");
-        assert_eq!(Value::Integer(9007199254740993).to_json(Numbers::Keep, Html::Plain), "9007199254740993");
+        assert_eq!(
+            Value::Integer(9007199254740993).to_json(Numbers::Float64, Html::Plain),
+            "9007199254740992"
+        );
+        assert_eq!(
+            Value::Integer(9007199254740993).to_json(Numbers::Keep, Html::Plain),
+            "9007199254740993"
+        );
     }
 
     #[test]
@@ -373,6 +385,9 @@ mod tests {
     fn indentation_leaves_empty_lists_on_one_line() {
         let mut out = String::new();
         write_indented(&mut out, r#"{"a":[],"b":{"c":"x,\"y"},"d":[1,2]}"#, "  ");
-        assert_eq!(out, "{\n  \"a\": [],\n  \"b\": {\n    \"c\": \"x,\\\"y\"\n  },\n  \"d\": [\n    1,\n    2\n  ]\n}");
+        assert_eq!(
+            out,
+            "{\n  \"a\": [],\n  \"b\": {\n    \"c\": \"x,\\\"y\"\n  },\n  \"d\": [\n    1,\n    2\n  ]\n}"
+        );
     }
 }

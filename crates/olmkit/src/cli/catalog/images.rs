@@ -18,6 +18,8 @@ impl<'f> RegistryImages<'f> {
 impl Images for RegistryImages<'_> {
     fn unpack(&self, reference: &str) -> Result<Unpacked, String> {
         let _ = self.flags;
-        Err(format!("{reference} is no directory here, and reading images is not there yet"))
+        Err(format!(
+            "{reference} is no directory here, and reading images is not there yet"
+        ))
     }
 }

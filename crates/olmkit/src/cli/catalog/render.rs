@@ -31,7 +31,11 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let level = if args.migrate { Some(MigrateLevel::BundleObjectToCsvMetadata) } else { args.migrate_level };
+    let level = if args.migrate {
+        Some(MigrateLevel::BundleObjectToCsvMetadata)
+    } else {
+        args.migrate_level
+    };
     let options = Options {
         migrate: level.map(Into::into).unwrap_or_default(),
         image_template: args.alpha_image_ref_template.clone(),

@@ -18,7 +18,10 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
     runtime.block_on(serve(args))
 }
 
@@ -30,7 +33,10 @@ async fn serve(args: &Args) -> anyhow::Result<ExitCode> {
     let loading = tokio::task::spawn_blocking(move || -> anyhow::Result<()> {
         let index = in_memory(&load::directory(&directory)?)?;
         let (bundles, entries) = index.counts();
-        eprintln!("serving {} packages, {bundles} bundles, {entries} channel entries", index.packages().len());
+        eprintln!(
+            "serving {} packages, {bundles} bundles, {entries} channel entries",
+            index.packages().len()
+        );
         current.set(index);
         Ok(())
     });
@@ -47,7 +53,9 @@ async fn serve(args: &Args) -> anyhow::Result<ExitCode> {
 /// Ends with SIGTERM or SIGINT.
 async fn stop_signal() {
     use tokio::signal::unix::{SignalKind, signal};
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
+        return std::future::pending().await;
+    };
     tokio::select! {
         _ = terminate.recv() => {}
         _ = tokio::signal::ctrl_c() => {}

@@ -50,12 +50,20 @@ pub struct Builder<W> {
 impl<W: Write> Builder<W> {
     /// Begins at the start of `out`.
     pub fn new(out: W) -> Self {
-        Builder { out, at: 0, bundles: Vec::new() }
+        Builder {
+            out,
+            at: 0,
+            bundles: Vec::new(),
+        }
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<Extent> {
         let length = u32::try_from(bytes.len()).map_err(|_| io::Error::other("a piece of the index exceeds 4 GiB"))?;
-        let extent = Extent { offset: self.at, length, checksum: crc32fast::hash(bytes) };
+        let extent = Extent {
+            offset: self.at,
+            length,
+            checksum: crc32fast::hash(bytes),
+        };
         self.out.write_all(bytes)?;
         self.at += u64::from(length);
         Ok(extent)
@@ -79,7 +87,11 @@ impl<W: Write> Builder<W> {
         self.bundles.push(Stored {
             package: bundle.package.clone(),
             inline: bundle.image.is_empty(),
-            slot: BundleSlot { name: bundle.name.clone(), common: Extent::default(), manifests },
+            slot: BundleSlot {
+                name: bundle.name.clone(),
+                common: Extent::default(),
+                manifests,
+            },
             deprecation: None,
             common: prepared.common,
         });
@@ -91,7 +103,10 @@ impl<W: Write> Builder<W> {
     /// # Errors
     /// See [`Error`].
     pub fn finish(mut self, catalog: &Catalog, fingerprint: &[u8]) -> Result<W, Error> {
-        let mut directory = Directory { fingerprint: fingerprint.to_vec(), ..Directory::default() };
+        let mut directory = Directory {
+            fingerprint: fingerprint.to_vec(),
+            ..Directory::default()
+        };
         directory.customs = self.customs(&catalog.customs)?;
         let mut stored = std::mem::take(&mut self.bundles);
         stored.sort_by(|left, right| (&left.package, &left.slot.name).cmp(&(&right.package, &right.slot.name)));
@@ -105,14 +120,19 @@ impl<W: Write> Builder<W> {
             let bundles = stored.get_mut(start..end).unwrap_or_default();
             deprecate(bundles, &package.name, &catalog.deprecations);
             for bundle in bundles.iter_mut() {
-                bundle.common.deprecation =
-                    bundle.deprecation.take().map(|message| crate::serve::api::Deprecation { message });
+                bundle.common.deprecation = bundle
+                    .deprecation
+                    .take()
+                    .map(|message| crate::serve::api::Deprecation { message });
                 bundle.slot.common = self.write(&bundle.common.encode_to_vec())?;
             }
             let section = section(package, catalog, bundles);
             list_items(&section, bundles, &mut list);
             let extent = self.write(&section.encode_to_vec())?;
-            directory.packages.push(PackageSlot { name: package.name.clone(), section: extent });
+            directory.packages.push(PackageSlot {
+                name: package.name.clone(),
+                section: extent,
+            });
         }
         directory.entries = list.len() as u64;
         directory.list = self.list(list)?;
@@ -141,7 +161,11 @@ impl<W: Write> Builder<W> {
             .into_iter()
             .map(|((schema, package), bytes)| {
                 let blobs = self.write(&bytes)?;
-                Ok(CustomSlot { schema: schema.to_owned(), package: package.to_owned(), blobs })
+                Ok(CustomSlot {
+                    schema: schema.to_owned(),
+                    package: package.to_owned(),
+                    blobs,
+                })
             })
             .collect()
     }
@@ -185,8 +209,11 @@ struct Item {
 
 fn section(package: &Package, catalog: &Catalog, bundles: &[Stored]) -> PackageSection {
     let deprecated = |schema: &str, name: &str| deprecation(&catalog.deprecations, &package.name, schema, name);
-    let mut channels: Vec<&Channel> =
-        catalog.channels.iter().filter(|channel| channel.package == package.name).collect();
+    let mut channels: Vec<&Channel> = catalog
+        .channels
+        .iter()
+        .filter(|channel| channel.package == package.name)
+        .collect();
     channels.sort_by(|left, right| left.name.cmp(&right.name));
     PackageSection {
         name: package.name.clone(),
@@ -196,7 +223,10 @@ fn section(package: &Package, catalog: &Catalog, bundles: &[Stored]) -> PackageS
             .into_iter()
             .map(|channel| ChannelSection {
                 name: channel.name.clone(),
-                head: graph::heads(channel.entries()).first().map(|head| (*head).to_owned()).unwrap_or_default(),
+                head: graph::heads(channel.entries())
+                    .first()
+                    .map(|head| (*head).to_owned())
+                    .unwrap_or_default(),
                 deprecation: deprecated(crate::catalog::model::CHANNEL, &channel.name),
                 entries: entries(channel, bundles),
             })
@@ -216,7 +246,9 @@ fn entries(channel: &Channel, bundles: &[Stored]) -> Vec<EntrySection> {
         .entries()
         .iter()
         .filter_map(|entry| {
-            let bundle = bundles.binary_search_by(|bundle| bundle.slot.name.cmp(&entry.name)).ok()?;
+            let bundle = bundles
+                .binary_search_by(|bundle| bundle.slot.name.cmp(&entry.name))
+                .ok()?;
             Some(EntrySection {
                 bundle: u32::try_from(bundle).ok()?,
                 replaces: entry.replaces.clone(),
@@ -232,8 +264,7 @@ fn entries(channel: &Channel, bundles: &[Stored]) -> Vec<EntrySection> {
 
 fn deprecate(bundles: &mut [Stored], package: &str, deprecations: &[Deprecation]) {
     for bundle in bundles {
-        bundle.deprecation =
-            deprecation(deprecations, package, crate::catalog::model::BUNDLE, &bundle.slot.name);
+        bundle.deprecation = deprecation(deprecations, package, crate::catalog::model::BUNDLE, &bundle.slot.name);
     }
 }
 
@@ -249,7 +280,9 @@ fn deprecation(deprecations: &[Deprecation], package: &str, schema: &str, name: 
 fn list_items(section: &PackageSection, bundles: &[Stored], list: &mut Vec<Item>) {
     for channel in &section.channels {
         for entry in &channel.entries {
-            let Some(bundle) = bundles.get(entry.bundle as usize) else { continue };
+            let Some(bundle) = bundles.get(entry.bundle as usize) else {
+                continue;
+            };
             let message = record::entry(&channel.name, entry, true);
             list.push(Item {
                 key: (channel.name.clone(), section.name.clone(), bundle.slot.name.clone()),
@@ -268,7 +301,9 @@ fn list_items(section: &PackageSection, bundles: &[Stored], list: &mut Vec<Item>
 fn check_custom(custom: &Custom) -> Result<(), Error> {
     let fits = |text: &str| {
         text.starts_with(|first: char| first.is_ascii_alphanumeric())
-            && text.chars().all(|character| character.is_ascii_alphanumeric() || "._-".contains(character))
+            && text
+                .chars()
+                .all(|character| character.is_ascii_alphanumeric() || "._-".contains(character))
     };
     let rule = "must match ^[a-zA-Z0-9][a-zA-Z0-9._-]*$";
     if !fits(&custom.schema) {

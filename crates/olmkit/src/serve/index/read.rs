@@ -4,9 +4,7 @@ use prost::Message as _;
 use prost::bytes::{Buf as _, Bytes};
 
 use super::Storage;
-use super::format::{
-    Directory, Extent, FORMAT, ListItem, MAGIC, PackageSection, PackageSlot, TRAILER_LENGTH,
-};
+use super::format::{Directory, Extent, FORMAT, ListItem, MAGIC, PackageSection, PackageSlot, TRAILER_LENGTH};
 
 /// Why an index cannot be used. It is built anew then.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +48,9 @@ impl Index {
     /// See [`OpenError`].
     pub fn open(storage: Storage) -> Result<Self, OpenError> {
         let total = storage.length()?;
-        let Some(end) = total.checked_sub(TRAILER_LENGTH as u64) else { return Err(OpenError::Foreign) };
+        let Some(end) = total.checked_sub(TRAILER_LENGTH as u64) else {
+            return Err(OpenError::Foreign);
+        };
         let trailer = storage.read(end, TRAILER_LENGTH)?;
         let mut trailer = trailer.as_slice();
         let (offset, length) = (trailer.get_u64_le(), trailer.get_u64_le());
@@ -77,7 +77,11 @@ impl Index {
     /// See [`OpenError`].
     pub fn open_for(storage: Storage, fingerprint: &[u8]) -> Result<Self, OpenError> {
         let index = Index::open(storage)?;
-        if index.directory.fingerprint == fingerprint { Ok(index) } else { Err(OpenError::Stale) }
+        if index.directory.fingerprint == fingerprint {
+            Ok(index)
+        } else {
+            Err(OpenError::Stale)
+        }
     }
 
     /// Packages by name.
@@ -96,7 +100,9 @@ impl Index {
     /// See [`ReadError`].
     pub fn package(&self, name: &str) -> Result<Option<PackageSection>, ReadError> {
         let slots = &self.directory.packages;
-        let Ok(at) = slots.binary_search_by(|slot| slot.name.as_str().cmp(name)) else { return Ok(None) };
+        let Ok(at) = slots.binary_search_by(|slot| slot.name.as_str().cmp(name)) else {
+            return Ok(None);
+        };
         slots.get(at).map(|slot| self.section(slot)).transpose()
     }
 
@@ -131,7 +137,9 @@ impl Index {
     /// # Errors
     /// See [`ReadError`].
     pub fn block(&self, number: usize) -> Result<Vec<ListItem>, ReadError> {
-        let Some(extent) = self.directory.list.get(number) else { return Ok(Vec::new()) };
+        let Some(extent) = self.directory.list.get(number) else {
+            return Ok(Vec::new());
+        };
         self.delimited(*extent)
     }
 
