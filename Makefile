@@ -146,6 +146,9 @@ cluster-down: ## Stop it; nothing is left but cached images
 cluster-shell: ## A shell with kubectl in the node's network
 	dev/cluster/cluster run
 
-.PHONY: print-binaries
-print-binaries:
-	@echo $(BINARIES)
+# For the scripts in dev/: where the programs are.
+.PHONY: print-olmkit print-operator
+print-olmkit:
+	@echo $(abspath $(OLMKIT))
+print-operator:
+	@echo $(abspath $(OPERATOR))

@@ -82,20 +82,21 @@ stage() {
 # reach IMAGE: the name under which this machine pushes the image
 reach() { case $CLUSTER in local) echo "$REGISTRY/${1#*/}" ;; *) echo "$1" ;; esac; }
 
-BINARIES=$root/${BINARIES:-$(make -s --no-print-directory -f Makefile print-binaries)}
-olmkit() { "$BINARIES/olmkit" "$@"; }
+olmkit=$(make -s --no-print-directory print-olmkit)
+operator=$(make -s --no-print-directory print-operator)
+export OLMKIT_IMAGE_STORE=$root/dev/.state/images
 # publish KIND ARGUMENTS IMAGE: builds an image and pushes it
 publish() {
   local kind=$1 from=$2 image=$3 target
   target=$(reach "$image")
-  olmkit image build "$kind" "$from" --tag "$target" > /dev/null
-  in_cluster "$BINARIES/olmkit" image push "$target" | sed 's/^/   pushed /'
+  "$olmkit" image build "$kind" "$from" --tag "$target" > /dev/null
+  in_cluster "$olmkit" image push "$target" | sed 's/^/   pushed /'
 }
 
 publish_images() {
   local version
   for version in old new; do
-    publish operator "$BINARIES/memcached-operator" "$(image_of "$work/$version-bundle")"
+    publish operator "$operator" "$(image_of "$work/$version-bundle")"
     publish bundle "$work/$version-bundle" "$base-bundle:v$(version_of "$work/$version-bundle")"
   done
 }

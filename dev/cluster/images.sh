@@ -3,9 +3,8 @@
 # whose content is unchanged is skipped.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
-export BUILDAH_ISOLATION=chroot STORAGE_DRIVER=vfs
-buildah=("${inside[@]}" buildah --root "$state/storage" --runroot "$sockets/storage")
-mkdir -p "$state/storage" "$state/image-stamps"
+export OLMKIT_IMAGE_STORE=$state/images
+mkdir -p "$state/image-stamps"
 
 # tree: a fresh root file system in $tree, with /tmp for everybody and a user of that number
 tree() {
@@ -14,39 +13,35 @@ tree() {
 }
 busybox() { cp "$(type -P busybox)" "$tree/bin/busybox"; local applet; for applet in "$@"; do ln -sf busybox "$tree/bin/$applet"; done; }
 programs() { local program; for program in "$@"; do cp "$bin/$program" "$tree/bin/"; done; }
-# push_image NAME,NAME… BUILDAH-CONFIG-OPTION…: makes an image of $tree
+# push_image NAME,NAME… OPTION…: makes an image of $tree
 push_image() {
-  local names=$1 first content stamp container name; shift
+  local names=$1 first content stamp name; shift
   first=${names%%,*}
   content=$(cd "$tree" && { echo "$names" "$@"; find . -printf '%p %y %m %l\n' | sort; find . -type f -print0 | sort -z | xargs -0 sha256sum; } | sha256sum)
   stamp=$state/image-stamps/$(tr '/:' '__' <<< "$first")
   if [ "$(cat "$stamp" 2>/dev/null)" = "$content" ] \
     && "${inside[@]}" curl -fsS -o /dev/null -H 'Accept: application/vnd.oci.image.manifest.v1+json' "http://$registry/v2/${first%:*}/manifests/${first##*:}" 2>/dev/null; then return 0; fi
-  container=$("${buildah[@]}" from scratch)
-  "${buildah[@]}" copy -q "$container" "$tree" / > /dev/null
-  "${buildah[@]}" config "$@" "$container" > /dev/null
-  "${buildah[@]}" commit -q --disable-compression --rm "$container" "$registry/$first" > /dev/null
+  "$olmkit" image build directory "$tree" --tag "$registry/$first" "$@" > /dev/null
   for name in ${names//,/ }; do
-    "${buildah[@]}" push -q --tls-verify=false --compression-format gzip --compression-level 1 "$registry/$first" "docker://$registry/$name" > /dev/null
+    "${inside[@]}" "$olmkit" image push "$registry/$first" "$registry/$name" > /dev/null 2>> "$logs/images.log" || { log_tails=images; die "cannot push $name"; }
   done
-  "${buildah[@]}" rmi -f "$registry/$first" > /dev/null
   echo "$content" > "$stamp"
   say "image $first ($(du -sh "$tree" | cut -f1))"
 }
 
 tree; busybox sleep
-push_image dev/pause:1 --user 65535:65535 --entrypoint '["/bin/sleep", "2147483647"]'
+push_image dev/pause:1 --user 65535:65535 --entrypoint /bin/sleep --entrypoint 2147483647
 
 # What operator-sdk runs beside its registry pod to decompress the catalog; `bundle-upgrade` insists on the ubi name.
 tree; busybox sh cat gzip gunzip ls cp mv mkdir rm sleep wget nslookup nc echo env id true ps tar head tail grep sed
-push_image dev/busybox:1,ubi9/ubi:9.8 --user 1001 --env PATH=/bin --cmd '["/bin/sh"]'
+push_image dev/busybox:1,ubi9/ubi:9.8 --user 1001 --env PATH=/bin --cmd /bin/sh
 
 tree; programs olm catalog package-server copy-content cpb; busybox cp
 push_image operator-framework/olm:$olm_version --user 1001 --env PATH=/bin
 
 # operator-sdk starts the index image with `sh -c "opm serve …"` and wants the label of a file-based catalog on it.
 tree; programs opm; busybox sh cat gzip ls mkdir cp mv rm sleep; mkdir "$tree/configs"
-push_image operator-framework/opm:latest --user 1001 --env PATH=/bin --label operators.operatorframework.io.index.configs.v1=/configs --entrypoint '["/bin/opm"]'
+push_image operator-framework/opm:latest --user 1001 --env PATH=/bin --label operators.operatorframework.io.index.configs.v1=/configs --entrypoint /bin/opm
 
 # The operand: Debian's memcached with the libraries it is linked to, under the names the operator's versions use.
 tree; mkdir -p "$tree/usr/bin" "$tree/usr/local/bin"
@@ -54,5 +49,5 @@ memcached=$(command -v memcached)
 cp "$memcached" "$tree/usr/bin/memcached"; ln -s ../../bin/memcached "$tree/usr/local/bin/memcached"
 ldd "$memcached" | grep -o '/[^ ]*' | while read -r library; do mkdir -p "$tree$(dirname "$library")"; cp -L "$library" "$tree$library"; done
 operand_names=$("$here/operand-images.sh")
-push_image "$operand_names" --user 1001 --env PATH=/usr/local/bin:/usr/bin:/bin --entrypoint '["memcached"]' --port 11211
+push_image "$operand_names" --user 1001 --env PATH=/usr/local/bin:/usr/bin:/bin --entrypoint memcached
 rm -rf "$state/image-root"

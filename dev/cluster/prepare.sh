@@ -7,7 +7,6 @@ missing=
 package() { command -v "$1" > /dev/null || [ -x "$1" ] || missing+=" $2"; }
 package containerd containerd
 package runc runc
-package buildah buildah
 package /usr/lib/cni/bridge containernetworking-plugins
 package docker-registry docker-registry
 package iptables iptables
@@ -40,3 +39,4 @@ if [ -n "$missing" ]; then
   [ -z "$mine" ] || rm -f $policy
 fi
 "$root/dev/tools/build.sh" node
+[ -x "$olmkit" ] || make -s -C "$root" build

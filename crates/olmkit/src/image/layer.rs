@@ -1,8 +1,8 @@
 //! Layers: a set of files becomes one tar archive, gzip-compressed, always with the same bytes for the same input.
 //!
 //! What would differ between machines is fixed: entries are sorted, owners are numbers given by the recipe (0 unless
-//! said otherwise), permission bits are 0755 for directories and executables and 0644 for the rest (so a checkout under
-//! another umask gives the same layer), times are one given instant, and there is one compressor with one setting.
+//! said otherwise), permission bits are 0755 for directories and executables, 1777 for sticky directories (`/tmp`) and
+//! 0644 for the rest (so a checkout under another umask gives the same layer), times are one given instant, and there is one compressor with one setting.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -126,7 +126,9 @@ impl LayerBuilder {
     fn tree_item(&mut self, item: &walkdir::DirEntry, path: &str) -> Result<(), Error> {
         let kind = item.file_type();
         if kind.is_dir() {
-            self.directory(path, 0o755)?;
+            let metadata = item.path().metadata().map_err(Error::file("read", item.path()))?;
+            let sticky = metadata.permissions().mode() & 0o1000 != 0;
+            self.directory(path, if sticky { 0o1777 } else { 0o755 })?;
         } else if kind.is_symlink() {
             let target = std::fs::read_link(item.path()).map_err(Error::file("read", item.path()))?;
             self.symlink(path, &target.to_string_lossy())?;

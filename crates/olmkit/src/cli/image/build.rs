@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use olmkit::image::build::{
-    Recipe, build_index, bundle_recipe, catalog_recipe, helper_recipe, operator_recipe, source_date_epoch,
+    Recipe, build_index, bundle_recipe, catalog_recipe, directory_recipe, helper_recipe, operator_recipe, source_date_epoch,
 };
 use olmkit::image::spec::{MediaTypes, Platform};
 use olmkit::image::store::Store;
@@ -50,6 +50,25 @@ enum Kind {
         /// Put no certificate authorities into the image
         #[arg(long, conflicts_with = "authorities")]
         no_authorities: bool,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// An image of a directory as it is, for programs that are more than one static file
+    Directory {
+        /// What becomes the root of the image
+        directory: PathBuf,
+        /// The user the program runs as
+        #[arg(long, value_name = "USER[:GROUP]", default_value = "65532:65532")]
+        user: String,
+        /// A variable of the environment; several are allowed
+        #[arg(long, value_name = "NAME=VALUE", value_parser = key_value)]
+        env: Vec<(String, String)>,
+        /// The program, and with further --entrypoint its fixed arguments
+        #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
+        entrypoint: Vec<String>,
+        /// Arguments unless the caller gives others
+        #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
+        cmd: Vec<String>,
         #[command(flatten)]
         common: Common,
     },
@@ -129,6 +148,7 @@ impl Kind {
         match self {
             Self::Bundle { common, .. }
             | Self::Catalog { common, .. }
+            | Self::Directory { common, .. }
             | Self::Operator { common, .. }
             | Self::Helper { common, .. } => common,
         }
@@ -149,6 +169,21 @@ impl Kind {
             } => {
                 let authorities = (!no_authorities && authorities.exists()).then_some(authorities.as_path());
                 operator_recipe(&for_platform(binary, &platform), authorities, platform, time)?
+            }
+            Self::Directory {
+                directory,
+                user,
+                env,
+                entrypoint,
+                cmd,
+                ..
+            } => {
+                let mut recipe = directory_recipe(directory, platform, time)?;
+                recipe.config.user = user.clone();
+                recipe.config.env = env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+                recipe.config.entrypoint = entrypoint.clone();
+                recipe.config.cmd = cmd.clone();
+                recipe
             }
             Self::Helper { binary, .. } => helper_recipe(&helper_binary(binary.as_ref(), &platform)?, platform, time)?,
         })

@@ -3,12 +3,14 @@
 
 mod bundle;
 mod catalog;
+mod directory;
 mod helper;
 mod operator;
 mod recipe;
 
 pub use bundle::{bundle_labels, bundle_recipe};
 pub use catalog::{CATALOG_CONFIGS_LABEL, catalog_recipe};
+pub use directory::directory_recipe;
 pub use helper::{HELPER_USER, helper_layer, helper_recipe};
 pub use operator::{OPERATOR_USER, operator_recipe};
 pub use recipe::{Base, Recipe, build_index, source_date_epoch, timestamp};
