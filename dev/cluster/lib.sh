@@ -16,7 +16,7 @@ service_range=10.96.0.0/16
 registry=localhost:5000          # plain HTTP, as every client treats localhost
 registry_tls=localhost:5443      # the same content with TLS
 olm_version=v0.46.0
-olmkit=${OLMKIT:-$(make -s --no-print-directory -C "$root" print-olmkit)}
+olmkit=${OLMKIT:-$(make -s --no-print-directory -C "$root" print-olmkit)}; export OLMKIT=$olmkit
 
 pki=$state/pki logs=$state/logs pids=$state/pids
 inside=(nsenter "--net=/run/netns/$network")

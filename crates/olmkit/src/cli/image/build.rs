@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use olmkit::image::build::{
-    Recipe, build_index, bundle_recipe, catalog_recipe, directory_recipe, helper_recipe, operator_recipe, source_date_epoch,
+    Recipe, build_index, bundle_recipe, catalog_recipe, directory_recipe, helper_recipe, operator_recipe,
+    source_date_epoch,
 };
 use olmkit::image::spec::{MediaTypes, Platform};
 use olmkit::image::store::Store;

@@ -14,9 +14,7 @@ pub fn directory_recipe(directory: &Path, platform: Platform, time: u64) -> Resu
     let mut layer = LayerBuilder::new();
     layer.tree(directory, "/")?;
     let mut recipe = Recipe::new(platform, time);
-    recipe
-        .layers
-        .push(("olmkit image build directory".to_owned(), layer));
+    recipe.layers.push(("olmkit image build directory".to_owned(), layer));
     Ok(recipe)
 }
 
@@ -49,7 +47,10 @@ mod tests {
             .unwrap()
             .map(|entry| {
                 let entry = entry.unwrap();
-                (entry.path().unwrap().display().to_string(), entry.header().mode().unwrap())
+                (
+                    entry.path().unwrap().display().to_string(),
+                    entry.header().mode().unwrap(),
+                )
             })
             .collect();
         assert_eq!(modes, [("program".to_owned(), 0o644), ("tmp/".to_owned(), 0o1777)]);
