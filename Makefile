@@ -9,7 +9,7 @@ CATALOG_IMG ?= $(IMAGE_TAG_BASE)-catalog:v$(VERSION)
 CHANNELS ?= alpha
 DEFAULT_CHANNEL ?= alpha
 BUNDLE_METADATA_OPTS ?= --channels $(CHANNELS) --default-channel $(DEFAULT_CHANNEL)
-BUNDLE_GEN_FLAGS ?= -q --overwrite --version $(VERSION) $(BUNDLE_METADATA_OPTS)
+BUNDLE_GEN_FLAGS ?= -q --strict --overwrite --version $(VERSION) $(BUNDLE_METADATA_OPTS)
 # Images are built by olmkit, without a daemon. CONTAINER_TOOL=docker, podman or buildah builds them from the Dockerfiles.
 CONTAINER_TOOL ?= olmkit
 PUSH_FLAGS ?=
@@ -54,7 +54,7 @@ demo-down: ## Remove everything the demo made
 .PHONY: generate manifests
 generate: manifests ## The same as manifests
 manifests: ## Render config/ from the types, the permissions and config/package.yaml
-	cargo run --locked -q --features manifests --bin manifests -- $(MANIFESTS_FLAGS)
+	cargo run --locked -q --features manifests --bin manifests -- --version $(VERSION) --image $(IMG) $(MANIFESTS_FLAGS)
 
 .PHONY: fmt
 fmt: ## Format the code

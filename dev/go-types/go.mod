@@ -4,6 +4,7 @@ go 1.24.4
 
 require (
 	github.com/operator-framework/api v0.34.0
+	k8s.io/api v0.33.9
 	k8s.io/apiextensions-apiserver v0.33.9
 )
 
@@ -36,7 +37,6 @@ require (
 	google.golang.org/protobuf v1.36.6 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
-	k8s.io/api v0.33.9 // indirect
 	k8s.io/apimachinery v0.33.9 // indirect
 	k8s.io/client-go v0.33.9 // indirect
 	k8s.io/klog/v2 v2.130.1 // indirect

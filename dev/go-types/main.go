@@ -10,7 +10,12 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/operator-framework/api/pkg/apis/scorecard/v1alpha3"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensionsv1beta1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
 )
@@ -26,6 +31,9 @@ func key(t reflect.Type) string {
 	pkg := t.PkgPath()
 	if strings.Contains(pkg, "apiextensions-apiserver") {
 		return path.Base(pkg) + "." + t.Name()
+	}
+	if t.Name() == "" {
+		return "Anonymous"
 	}
 	return t.Name()
 }
@@ -59,13 +67,16 @@ func describe(t reflect.Type) string {
 
 func visit(t reflect.Type) {
 	k := key(t)
-	if _, done := structs[k]; done {
+	if block, done := structs[k]; done {
+		if block[0] != k+" "+t.String() {
+			panic("two types are called " + k)
+		}
 		return
 	}
 	structs[k] = []string{k + " " + t.String()}
 	for i := 0; i < t.NumField(); i++ {
 		field := t.Field(i)
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 		switch {
 		case name == "-" || !field.IsExported():
 		case field.Anonymous && name == "":
@@ -74,13 +85,23 @@ func visit(t reflect.Type) {
 			if name == "" {
 				name = field.Name
 			}
+			// A question mark: an empty value is not printed.
+			if strings.Contains(options, "omitempty") {
+				name += "?"
+			}
 			structs[k] = append(structs[k], " "+name+" "+describe(field.Type))
 		}
 	}
 }
 
 func main() {
-	visit(reflect.TypeOf(v1alpha1.ClusterServiceVersion{}))
+	for _, object := range []any{
+		v1alpha1.ClusterServiceVersion{}, v1alpha3.Configuration{}, appsv1.Deployment{}, corev1.Service{}, corev1.ServiceAccount{},
+		rbacv1.Role{}, rbacv1.ClusterRole{}, rbacv1.RoleBinding{}, rbacv1.ClusterRoleBinding{},
+		admissionv1.ValidatingWebhookConfiguration{}, admissionv1.MutatingWebhookConfiguration{},
+	} {
+		visit(reflect.TypeOf(object))
+	}
 	visit(reflect.TypeOf(apiextensionsv1.CustomResourceDefinition{}))
 	visit(reflect.TypeOf(apiextensionsv1beta1.CustomResourceDefinition{}))
 	keys := make([]string, 0, len(structs))

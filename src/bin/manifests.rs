@@ -1,2 +1,76 @@
-//! Runs memcached on Kubernetes.
-fn main() {}
+//! Renders `config/` from the types in `api`, the table in `permissions` and the settings in `config/package.yaml`.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Parser;
+use kube::api::ObjectMeta;
+use memcached_operator::api::v1alpha1::{Memcached, MemcachedSpec};
+use memcached_operator::permissions::{self, grants};
+use memcached_operator::settings;
+use olmkit::project::{Api, Manager, Package, Project};
+use olmkit::rbac::{Grant, Scope};
+
+/// Render config/: CRD, RBAC, Deployment, samples and the base of the ClusterServiceVersion.
+#[derive(Parser)]
+struct Args {
+    /// Version of the operator.
+    #[arg(long, default_value = env!("CARGO_PKG_VERSION"))]
+    version: String,
+    /// Image of the operator [default: quay.io/example/memcached-operator:v<version>].
+    #[arg(long)]
+    image: Option<String>,
+    /// Image of the memcached servers.
+    #[arg(long, default_value = "docker.io/library/memcached:1.6.39-alpine")]
+    operand_image: String,
+    /// Directory to render into; package.yaml is read from it.
+    #[arg(long, default_value = "config")]
+    directory: PathBuf,
+}
+
+fn main() -> anyhow::Result<()> {
+    let args = Args::parse();
+    let image =
+        args.image.clone().unwrap_or_else(|| format!("quay.io/example/memcached-operator:v{}", args.version));
+    let package = Package::load(&args.directory.join("package.yaml"))?;
+    let manager = Manager::default()
+        .arg("--leader-elect")
+        .arg("--health-probe-bind-address=:8081")
+        .env("OPERATOR_NAME", "memcached-operator")
+        .env_from_field("POD_NAME", "metadata.name")
+        .env_from_field("POD_NAMESPACE", "metadata.namespace")
+        .env(settings::RELATED_IMAGE, &args.operand_image)
+        .env("WATCH_NAMESPACE", "");
+    let files = Project::new("memcached-operator", &args.version, &image, package)
+        .api(Api::of::<Memcached>()?.sample(&sample())?)
+        .grants(grants().into_iter().map(grant))
+        .manager(manager)
+        .scorecard()
+        .render()?;
+    files.write(&args.directory).context("config/ was not rendered")?;
+    Ok(())
+}
+
+/// The object of the tutorials.
+fn sample() -> Memcached {
+    Memcached {
+        metadata: ObjectMeta { name: Some("memcached-sample".into()), ..ObjectMeta::default() },
+        spec: MemcachedSpec { size: 2, ..MemcachedSpec::default() },
+        status: None,
+    }
+}
+
+fn grant(own: permissions::Grant) -> Grant {
+    let resource = own.resource_path().into_owned().into();
+    Grant {
+        group: own.group,
+        resource,
+        verbs: own.verbs.iter().map(|verb| verb.as_str().into()).collect(),
+        resource_names: Vec::new(),
+        scope: match own.scope {
+            permissions::Scope::Watched => Scope::Watched,
+            permissions::Scope::Own => Scope::Own,
+        },
+        why: own.why.into(),
+    }
+}

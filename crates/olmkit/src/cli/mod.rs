@@ -3,11 +3,14 @@
 
 mod catalog;
 mod completion;
+mod created_at;
+mod generate;
 pub mod health_probe;
 mod image;
 pub mod in_pod;
 pub mod opm;
 mod registry_flags;
+mod stdin;
 
 use std::process::ExitCode;
 
@@ -28,6 +31,8 @@ enum Command {
     Catalog(catalog::Args),
     /// Print a completion script for a shell.
     Completion(completion::Args),
+    /// Make a bundle, or what one is made of.
+    Generate(generate::Args),
     /// Build images and move them between registries, layouts and archives, without a daemon.
     Image(image::Args),
 }
@@ -38,6 +43,7 @@ impl Cli {
         match self.command {
             Command::Catalog(args) => catalog::run(&args),
             Command::Completion(args) => completion::run(&args),
+            Command::Generate(args) => generate::run(&args),
             Command::Image(args) => image::run(&args),
         }
     }

@@ -22,3 +22,7 @@ pub use version_range::{RangeError, VersionRange};
 
 #[cfg(test)]
 mod corpus_tests;
+
+/// The annotation of a ClusterRoleBinding whose rules need no cluster scope in a bundle: with the value `namespaced` they
+/// go into `permissions`, which OLM gives in the watched namespaces only.
+pub const PERMISSIONS_ANNOTATION: &str = "olmkit.dev/permissions";

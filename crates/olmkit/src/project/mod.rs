@@ -1,1 +1,178 @@
 //! Renders `config/` for a Rust operator from its own types.
+//!
+//! A [`Project`] gathers what an operator already says elsewhere: its kinds ([`Api`]), its permission table
+//! ([`rbac::Grant`](crate::rbac::Grant)), how its process is started ([`Manager`]) and what a catalog shows of it
+//! ([`Package`], the content of `config/package.yaml`). [`Project::render`] turns that into plain YAML: CRDs, RBAC,
+//! Deployment, samples and the base of the ClusterServiceVersion with its descriptors. No kustomize is needed to read
+//! the result, because the objects carry their final names; `kubectl apply -k config/default` installs it, and
+//! `olmkit generate bundle --input-dir config` makes a bundle of the same objects.
+//!
+//! ```
+//! use olmkit::project::{Api, Manager, Package, Project};
+//! use olmkit::rbac::{Grant, Scope};
+//! use kube::CustomResource;
+//! use schemars::JsonSchema;
+//! use serde::{Deserialize, Serialize};
+//!
+//! /// What to greet.
+//! #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
+//! #[kube(group = "example.com", version = "v1", kind = "Greeting", namespaced, doc = "A greeting.")]
+//! struct GreetingSpec {
+//!     /// Whom to greet.
+//!     #[schemars(extend("x-olm-descriptor" = true))]
+//!     name: String,
+//! }
+//!
+//! let package = Package::parse("displayName: Greeter\ndescription: Greets.\n")?;
+//! let files = Project::new("greeter", "0.0.1", "example.com/greeter:v0.0.1", package)
+//!     .api(Api::of::<Greeting>()?.sample(&Greeting::new("world", GreetingSpec { name: "world".into() }))?)
+//!     .grants([Grant::of::<Greeting>(Scope::Watched, ["get", "list", "watch"], "it is what the operator acts on")])
+//!     .manager(Manager::default().arg("--leader-elect"))
+//!     .render()?;
+//! assert!(files.text("crd/bases/example.com_greetings.yaml").is_some());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod api;
+mod base;
+mod files;
+mod manager;
+mod package;
+mod render;
+
+use std::path::PathBuf;
+
+pub use api::{Api, Resource};
+pub use base::base;
+pub use files::Files;
+pub use manager::{Env, Manager};
+pub use render::grants_table;
+pub use package::{InstallMode, Link, Maintainer, Package, Upgrade};
+
+use crate::rbac::Grant;
+
+/// The annotation of a ClusterRoleBinding whose rules need no cluster scope: without OLM the operator watches all
+/// namespaces and so its role is bound in the whole cluster, but in a bundle the rules go into `permissions`, which OLM
+/// gives in the watched namespaces only. The value is `namespaced`.
+pub const PERMISSIONS_ANNOTATION: &str = crate::object::PERMISSIONS_ANNOTATION;
+
+/// Why `config/` could not be rendered.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A kind's definition.
+    #[error(transparent)]
+    Crd(#[from] crate::crd::Error),
+    /// A setting that is wrong or missing.
+    #[error("{setting}: {reason}")]
+    Setting {
+        /// Where it stands, for example `package.yaml: icon`.
+        setting: String,
+        /// What is wrong, and what to write instead.
+        reason: String,
+    },
+    /// A file that cannot be read or written.
+    #[error("{path}: {source}", path = path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A YAML document that cannot be read or printed.
+    #[error(transparent)]
+    Yaml(#[from] crate::yaml::Error),
+    /// A value that does not serialise.
+    #[error("cannot serialise {object}: {source}")]
+    Serialise {
+        /// Kind and name.
+        object: String,
+        /// What serde says.
+        source: serde_json::Error,
+    },
+}
+
+/// Everything about an operator that its manifests are rendered from.
+#[derive(Debug, Clone)]
+pub struct Project {
+    pub(crate) name: String,
+    pub(crate) namespace: String,
+    pub(crate) version: String,
+    pub(crate) image: String,
+    pub(crate) package: Package,
+    pub(crate) apis: Vec<Api>,
+    pub(crate) grants: Vec<Grant>,
+    pub(crate) manager: Manager,
+    pub(crate) extra: Vec<(PathBuf, Vec<serde_json::Value>)>,
+    pub(crate) scorecard: bool,
+}
+
+impl Project {
+    /// A project without kinds. `name` is the package and the prefix of every object, `image` the operator's image.
+    /// The namespace is `<name>-system` unless [`Project::namespace`] sets another.
+    #[must_use]
+    pub fn new(name: &str, version: &str, image: &str, package: Package) -> Self {
+        Self {
+            name: name.to_owned(),
+            namespace: format!("{name}-system"),
+            version: version.to_owned(),
+            image: image.to_owned(),
+            package,
+            apis: Vec::new(),
+            grants: Vec::new(),
+            manager: Manager::default(),
+            extra: Vec::new(),
+            scorecard: false,
+        }
+    }
+
+    /// The namespace that the operator runs in when it is installed without OLM.
+    #[must_use]
+    pub fn namespace(mut self, namespace: &str) -> Self {
+        namespace.clone_into(&mut self.namespace);
+        self
+    }
+
+    /// Adds a kind.
+    #[must_use]
+    pub fn api(mut self, api: Api) -> Self {
+        self.apis.push(api);
+        self
+    }
+
+    /// Adds lines of the permission table.
+    #[must_use]
+    pub fn grants(mut self, grants: impl IntoIterator<Item = Grant>) -> Self {
+        self.grants.extend(grants);
+        self
+    }
+
+    /// How the operator's process is started.
+    #[must_use]
+    pub fn manager(mut self, manager: Manager) -> Self {
+        self.manager = manager;
+        self
+    }
+
+    /// Adds objects of other kinds (a Service for metrics, a PriorityClass): `file` is the path below `config/`, in a
+    /// directory of its own that `default/kustomization.yaml` then includes.
+    #[must_use]
+    pub fn objects(mut self, file: impl Into<PathBuf>, objects: Vec<serde_json::Value>) -> Self {
+        self.extra.push((file.into(), objects));
+        self
+    }
+
+    /// Adds a configuration for `operator-sdk scorecard` with its own six tests.
+    #[must_use]
+    pub fn scorecard(mut self) -> Self {
+        self.scorecard = true;
+        self
+    }
+
+    /// Renders everything. The same input gives the same bytes.
+    ///
+    /// # Errors
+    /// When a schema has no structural form, or a setting is missing or wrong.
+    pub fn render(&self) -> Result<Files, Error> {
+        render::render(self)
+    }
+}

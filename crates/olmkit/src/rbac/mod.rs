@@ -1,1 +1,117 @@
 //! From a permission table to Role, ClusterRole, bindings and the permissions of a ClusterServiceVersion.
+//!
+//! A [`Grant`] is one line of an operator's table: these verbs on this resource, there, because of that. Everything that
+//! carries permissions is rendered from the same lines, so they cannot drift apart.
+//!
+//! ```
+//! use k8s_openapi::api::apps::v1::Deployment;
+//! use olmkit::rbac::{Grant, Scope, rules};
+//!
+//! let table = [
+//!     Grant::of::<Deployment>(Scope::Watched, ["get", "list", "watch"], "the operand runs as a Deployment"),
+//!     Grant::of::<Deployment>(Scope::Watched, ["create", "patch"], "and is applied"),
+//! ];
+//! let rules = rules(&table, |scope| scope == Scope::Watched);
+//! assert_eq!(rules.len(), 1);
+//! assert_eq!(rules[0].verbs, ["create", "get", "list", "patch", "watch"]);
+//! ```
+
+mod merge;
+mod objects;
+
+use std::borrow::Cow;
+
+pub use merge::merge;
+pub use objects::{Account, Labels, binding, cluster_binding, cluster_role, role, user_roles};
+use serde::{Deserialize, Serialize};
+
+/// Where a grant has to hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// In every namespace the operator watches. Without OLM a ClusterRole bound in the whole cluster; in a bundle a
+    /// namespaced permission, which OLM gives in the watched namespaces only.
+    Watched,
+    /// In the operator's own namespace, whatever it watches: leader election.
+    Own,
+    /// In the whole cluster, because the resource has no namespace.
+    Cluster,
+}
+
+/// One line of the table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    /// API group; empty for the core group.
+    pub group: Cow<'static, str>,
+    /// Plural name of the resource, with the subresource after a slash: `memcacheds/status`.
+    pub resource: Cow<'static, str>,
+    /// What may be done.
+    pub verbs: Vec<Cow<'static, str>>,
+    /// The only objects it may be done to; empty for all.
+    pub resource_names: Vec<String>,
+    /// Where it may be done.
+    pub scope: Scope,
+    /// What for; printed in documentation.
+    pub why: Cow<'static, str>,
+}
+
+impl Grant {
+    /// A grant on the resource of a type. Group and plural come from the type, so a misspelt one does not compile.
+    pub fn of<K: kube::Resource<DynamicType = ()>>(
+        scope: Scope,
+        verbs: impl IntoIterator<Item = &'static str>,
+        why: &'static str,
+    ) -> Self {
+        Self {
+            group: K::group(&()),
+            resource: K::plural(&()),
+            verbs: verbs.into_iter().map(Cow::Borrowed).collect(),
+            resource_names: Vec::new(),
+            scope,
+            why: why.into(),
+        }
+    }
+
+    /// The same grant on a subresource.
+    #[must_use]
+    pub fn on(mut self, subresource: &str) -> Self {
+        self.resource = format!("{}/{subresource}", self.resource).into();
+        self
+    }
+}
+
+/// A rule of a Role or ClusterRole.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PolicyRule {
+    /// API groups; empty for the core group.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub api_groups: Vec<String>,
+    /// Paths outside of resources, such as `/metrics`.
+    #[serde(rename = "nonResourceURLs", skip_serializing_if = "Vec::is_empty")]
+    pub non_resource_urls: Vec<String>,
+    /// Names of objects; empty for all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub resource_names: Vec<String>,
+    /// Resources and subresources.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<String>,
+    /// What may be done.
+    pub verbs: Vec<String>,
+}
+
+/// The rules for the grants whose scope is asked for, merged and sorted; see [`merge`].
+pub fn rules(grants: &[Grant], in_scope: impl Fn(Scope) -> bool) -> Vec<PolicyRule> {
+    merge(
+        grants
+            .iter()
+            .filter(|grant| in_scope(grant.scope))
+            .map(|grant| PolicyRule {
+                api_groups: vec![grant.group.to_string()],
+                resources: vec![grant.resource.to_string()],
+                resource_names: grant.resource_names.clone(),
+                verbs: grant.verbs.iter().map(ToString::to_string).collect(),
+                non_resource_urls: Vec::new(),
+            })
+            .collect(),
+    )
+}

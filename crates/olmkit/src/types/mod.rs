@@ -1,6 +1,8 @@
 //! Typed views of the objects of the Operator Lifecycle Manager.
 
+pub mod canonical_quantity;
 pub mod decode;
+pub mod encode;
 pub mod go_json;
 pub mod go_number;
 pub mod go_text;

@@ -62,6 +62,8 @@ pub struct Field {
     pub name: &'static str,
     /// True for an embedded struct, whose fields belong to the struct around it.
     pub embedded: bool,
+    /// True when an empty value is not printed.
+    pub omit_empty: bool,
     /// The field's type.
     pub kind: Type,
 }
@@ -168,9 +170,11 @@ impl Structs {
                 let (name, kind) = field.split_once(' ').unwrap_or((field, ""));
                 if let Some(last) = structs.last_mut() {
                     let (name, embedded) = name.strip_prefix('<').map_or((name, false), |name| (name, true));
+                    let (name, omit_empty) = name.strip_suffix('?').map_or((name, false), |name| (name, true));
                     last.fields.push(Field {
                         name,
                         embedded,
+                        omit_empty,
                         kind: parse_type(kind, &index),
                     });
                 }

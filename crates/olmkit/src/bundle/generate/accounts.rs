@@ -1,0 +1,233 @@
+//! Permissions: which rules a service account of the operator has through bindings, and which roles and bindings stay
+//! objects of their own.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::Options;
+use super::collect::{Collection, RBAC, Typed};
+
+/// The account every namespace has.
+const DEFAULT_ACCOUNT: &str = "default";
+
+/// The annotation of a ClusterRoleBinding whose rules need no cluster scope in a bundle.
+pub(super) fn is_namespaced(binding: &Typed) -> bool {
+    binding
+        .value
+        .pointer("/metadata/annotations")
+        .and_then(|annotations| annotations.get(crate::object::PERMISSIONS_ANNOTATION))
+        .and_then(Value::as_str)
+        == Some("namespaced")
+}
+
+/// The accounts whose permissions go into the CSV: those of the Deployments and the extra ones.
+pub(super) fn accounts(found: &Collection, options: &Options) -> BTreeSet<String> {
+    let mut accounts: BTreeSet<String> = found.deployments.iter().map(account_of).collect();
+    accounts.extend(options.extra_service_accounts.iter().cloned());
+    accounts
+}
+
+fn account_of(deployment: &Typed) -> String {
+    match deployment.value.pointer("/spec/template/spec/serviceAccountName").and_then(Value::as_str) {
+        None | Some("") => DEFAULT_ACCOUNT.to_owned(),
+        Some(name) => name.to_owned(),
+    }
+}
+
+/// What became of roles, bindings and accounts.
+#[derive(Debug, Default)]
+pub(super) struct Split {
+    /// Entries of `permissions`.
+    pub permissions: Vec<Value>,
+    /// Entries of `clusterPermissions`.
+    pub cluster_permissions: Vec<Value>,
+    /// Objects that become files, in input order: Roles, ClusterRoles, RoleBindings, ClusterRoleBindings, accounts.
+    pub files: Vec<Typed>,
+    /// Bindings to an account of the CSV whose role is not in the input.
+    pub dangling: Vec<Typed>,
+    /// Bindings that a bundle loses: they have no subject.
+    pub without_subject: Vec<Typed>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Role,
+    ClusterRole,
+}
+
+/// Splits permissions between CSV and files.
+pub(super) fn split(found: &Collection, options: &Options) -> Split {
+    let accounts = accounts(found, options);
+    let roles = by_name(&found.roles);
+    let cluster_roles = by_name(&found.cluster_roles);
+    let mut split = Split::default();
+    let mut namespaced = Bindings::new(&found.role_bindings);
+    let mut clusterwide = Bindings::new(&found.cluster_role_bindings);
+    let in_roles = namespaced.bound(Kind::Role, &roles, &accounts);
+    let in_cluster_roles = namespaced.bound(Kind::ClusterRole, &cluster_roles, &accounts);
+    let across = clusterwide.bound(Kind::ClusterRole, &cluster_roles, &accounts);
+
+    let mut permissions = Rules::new(&accounts);
+    for binding in &found.role_bindings {
+        match kind_of(binding) {
+            Some(Kind::Role) => permissions.add(binding, &roles, &in_roles),
+            Some(Kind::ClusterRole) => permissions.add(binding, &cluster_roles, &in_cluster_roles),
+            None => {}
+        }
+    }
+    let mut cluster_permissions = Rules::new(&accounts);
+    for binding in &found.cluster_role_bindings {
+        // operator-sdk looks at the name of the role only here; a ClusterRoleBinding can refer to nothing else.
+        let into = if is_namespaced(binding) { &mut permissions } else { &mut cluster_permissions };
+        into.add(binding, &cluster_roles, &across);
+    }
+    split.permissions = permissions.entries(options.strict);
+    split.cluster_permissions = cluster_permissions.entries(options.strict);
+
+    let used: BTreeSet<&str> = in_cluster_roles.union(&across).copied().collect();
+    split.files.extend(remaining(&found.roles, &roles, &in_roles));
+    split.files.extend(remaining(&found.cluster_roles, &cluster_roles, &used));
+    split.files.extend(namespaced.left(&found.role_bindings));
+    split.files.extend(clusterwide.left(&found.cluster_role_bindings));
+    split
+        .files
+        .extend(found.service_accounts.iter().filter(|account| !accounts.contains(account.name())).cloned());
+
+    for binding in found.role_bindings.iter().chain(&found.cluster_role_bindings) {
+        let known = match kind_of(binding) {
+            Some(Kind::Role) => roles.contains_key(role_name(binding)),
+            Some(Kind::ClusterRole) => cluster_roles.contains_key(role_name(binding)),
+            None => false,
+        };
+        if !known && subjects(binding).any(|subject| accounts.contains(subject)) {
+            split.dangling.push(binding.clone());
+        }
+        if known && binding.list("/subjects").is_empty() {
+            split.without_subject.push(binding.clone());
+        }
+    }
+    split
+}
+
+fn by_name(list: &[Typed]) -> BTreeMap<&str, &Typed> {
+    // Of two roles of one name the later one counts.
+    list.iter().map(|role| (role.name(), role)).collect()
+}
+
+/// Objects not used in the CSV, one for each name, in input order.
+fn remaining(list: &[Typed], named: &BTreeMap<&str, &Typed>, used: &BTreeSet<&str>) -> Vec<Typed> {
+    let mut seen = BTreeSet::new();
+    list.iter()
+        .filter(|role| !used.contains(role.name()) && seen.insert(role.name().to_owned()))
+        .filter_map(|role| named.get(role.name()).map(|last| (*last).clone()))
+        .collect()
+}
+
+fn role_name(binding: &Typed) -> &str {
+    binding.value.pointer("/roleRef/name").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn kind_of(binding: &Typed) -> Option<Kind> {
+    let group = binding.value.pointer("/roleRef/apiGroup").and_then(Value::as_str).unwrap_or_default();
+    if !group.is_empty() && group != RBAC {
+        return None;
+    }
+    match binding.value.pointer("/roleRef/kind").and_then(Value::as_str) {
+        Some("Role") => Some(Kind::Role),
+        Some("ClusterRole") => Some(Kind::ClusterRole),
+        _ => None,
+    }
+}
+
+/// Names of the service accounts a binding is for. Their namespaces are not looked at.
+pub(super) fn subjects(binding: &Typed) -> impl Iterator<Item = &str> {
+    binding
+        .list("/subjects")
+        .iter()
+        .filter(|subject| subject.get("kind").and_then(Value::as_str) == Some("ServiceAccount"))
+        .map(|subject| subject.get("name").and_then(Value::as_str).unwrap_or_default())
+}
+
+/// Bindings that still have a subject outside of the CSV.
+struct Bindings<'a> {
+    left: Vec<&'a Typed>,
+}
+
+impl<'a> Bindings<'a> {
+    fn new(list: &'a [Typed]) -> Self {
+        Self { left: list.iter().collect() }
+    }
+
+    /// Names of the roles of one kind that are bound to an account of the CSV. Bindings without another subject go.
+    fn bound(
+        &mut self,
+        kind: Kind,
+        roles: &BTreeMap<&'a str, &'a Typed>,
+        accounts: &BTreeSet<String>,
+    ) -> BTreeSet<&'a str> {
+        let mut names = BTreeSet::new();
+        self.left.retain(|binding| {
+            let name = role_name(binding);
+            if kind_of(binding) != Some(kind) || !roles.contains_key(name) {
+                return true;
+            }
+            let total = binding.list("/subjects").len();
+            let ours = subjects(binding).filter(|subject| accounts.contains(*subject)).count();
+            if ours > 0 {
+                names.insert(name);
+            }
+            ours < total
+        });
+        names
+    }
+
+    /// The bindings that become files. Of two with one name, each place holds the later one.
+    fn left(&self, all: &[Typed]) -> Vec<Typed> {
+        let named = by_name(all);
+        self.left.iter().filter_map(|binding| named.get(binding.name()).map(|last| (*last).clone())).collect()
+    }
+}
+
+/// Rules by account.
+struct Rules {
+    by_account: BTreeMap<String, Vec<Value>>,
+}
+
+impl Rules {
+    fn new(accounts: &BTreeSet<String>) -> Self {
+        Self { by_account: accounts.iter().map(|account| (account.clone(), Vec::new())).collect() }
+    }
+
+    fn add(&mut self, binding: &Typed, roles: &BTreeMap<&str, &Typed>, used: &BTreeSet<&str>) {
+        let name = role_name(binding);
+        let Some(role) = roles.get(name).filter(|_| used.contains(name)) else { return };
+        for subject in subjects(binding) {
+            if let Some(rules) = self.by_account.get_mut(subject) {
+                rules.extend(role.list("/rules").iter().cloned());
+            }
+        }
+    }
+
+    /// Entries for accounts that have a rule, sorted by account.
+    fn entries(self, merged: bool) -> Vec<Value> {
+        self.by_account
+            .into_iter()
+            .filter(|(_, rules)| !rules.is_empty())
+            .map(|(account, rules)| {
+                let rules = if merged { merge(rules) } else { rules };
+                json!({"serviceAccountName": account, "rules": rules})
+            })
+            .collect()
+    }
+}
+
+fn merge(rules: Vec<Value>) -> Vec<Value> {
+    let typed: Result<Vec<crate::rbac::PolicyRule>, _> =
+        rules.iter().cloned().map(serde_json::from_value).collect();
+    match typed {
+        Ok(typed) => crate::rbac::merge(typed).into_iter().map(|rule| json!(rule)).collect(),
+        // Not a rule of the form that the Go type has; it stays as it is and the validator speaks about it.
+        Err(_) => rules,
+    }
+}

@@ -1,0 +1,60 @@
+//! Names of manifest files.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+/// Kinds that OLM's bundle format has a place for (operator-registry 1.59).
+const SUPPORTED: &[&str] = &[
+    "ClusterRole", "ClusterRoleBinding", "ClusterServiceVersion", "ConfigMap", "ConsoleCLIDownload", "ConsoleLink",
+    "ConsolePlugin", "ConsoleQuickStart", "ConsoleYAMLSample", "CustomResourceDefinition", "NetworkPolicy",
+    "PodDisruptionBudget", "PriorityClass", "PrometheusRule", "Role", "RoleBinding", "Secret", "Service",
+    "ServiceAccount", "ServiceMonitor", "VerticalPodAutoscaler",
+];
+
+/// Whether a bundle may hold objects of the kind.
+pub(super) fn supported(kind: &str) -> bool {
+    SUPPORTED.contains(&kind)
+}
+
+/// Names for objects in the order of writing; a name that is taken gets a prefix that tells.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    taken: BTreeSet<String>,
+    duplicates: usize,
+}
+
+impl Names {
+    /// The file name of an object, and whether another object had the same one.
+    pub fn of(&mut self, object: &Value) -> (String, bool) {
+        let mut name = file_name(object);
+        let double = self.taken.contains(&name);
+        if double {
+            name = format!("dup{}_{name}", self.duplicates);
+            self.duplicates += 1;
+        }
+        self.taken.insert(name.clone());
+        (name, double)
+    }
+}
+
+fn file_name(object: &Value) -> String {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let kind = text("/kind");
+    let (group, plural) = (text("/spec/group"), text("/spec/names/plural"));
+    if kind == "CustomResourceDefinition" && !group.is_empty() && !plural.is_empty() {
+        return format!("{group}_{plural}.yaml");
+    }
+    let api_version = text("/apiVersion");
+    let (group, version) = match api_version.matches('/').count() {
+        0 => ("", api_version),
+        1 if api_version != "/" => api_version.split_once('/').unwrap_or_default(),
+        _ => ("", ""),
+    };
+    let (name, kind) = (text("/metadata/name"), kind.to_lowercase());
+    if group.is_empty() {
+        format!("{name}_{version}_{kind}.yaml")
+    } else {
+        format!("{name}_{group}_{version}_{kind}.yaml")
+    }
+}

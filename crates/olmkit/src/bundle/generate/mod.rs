@@ -1,0 +1,244 @@
+//! Makes a bundle of an operator's manifests: what `operator-sdk generate bundle` does, with nothing lost in silence.
+//!
+//! [`Input`] collects objects from a stream or from directories; [`generate`] assembles the ClusterServiceVersion and the
+//! files beside it. Both are pure: nothing is written before the whole bundle exists, see [`super::write`].
+//!
+//! In the default mode the files are those of operator-sdk 1.42.3, also where it leaves something out; each such place
+//! gives a [`Notice`]. With [`Options::strict`] what would be lost is an error, rules are merged and sorted, annotations
+//! and related images of the base are kept, and certificate volumes that OLM replaces are removed.
+
+mod accounts;
+mod almexamples;
+mod assemble;
+mod base;
+mod collect;
+mod definitions;
+mod digests;
+mod files;
+mod images;
+mod input;
+mod metadata;
+mod notice;
+mod project_file;
+mod strict;
+mod webhooks;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+pub use digests::{DigestMap, pin};
+pub use input::{Document, Input, Origin};
+pub use metadata::Metadata;
+pub use notice::{Notice, Weight};
+pub use project_file::ProjectFile;
+
+/// What operator-sdk calls itself in the annotations of a bundle; the default mode writes the same, because the value
+/// names the rules by which the bundle was made.
+pub const OPERATOR_SDK_BUILDER: &str = "operator-sdk-v1.42.3";
+
+/// Why no bundle could be made.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file or directory that cannot be read.
+    #[error("cannot read {path}: {source}", path = path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A line that begins like a separator of documents and goes on.
+    #[error("{origin}: a line that begins with --- separates documents; nothing but a comment may follow on it")]
+    Separator {
+        /// Where the line stands.
+        origin: Origin,
+    },
+    /// An object that its Kubernetes type does not accept.
+    #[error("{origin}: {object}{at}: {message}")]
+    Decode {
+        /// Where the object stands.
+        origin: Origin,
+        /// Kind and name.
+        object: String,
+        /// `, at /spec/replicas`, or empty.
+        at: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// Two objects of a kind of which a bundle holds one.
+    #[error("{origin}: {object}: {reason}")]
+    Object {
+        /// Where the second one stands.
+        origin: Origin,
+        /// Kind and name.
+        object: String,
+        /// What is wrong and what to do.
+        reason: String,
+    },
+    /// A base CSV that cannot be read.
+    #[error("{path}: {reason}", path = path.display())]
+    Base {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A related image that is not a plain value.
+    #[error(
+        "Deployment {deployment}: variable {variable} takes its value from elsewhere (valueFrom); an image that mirrors \
+         have to know must be a plain value"
+    )]
+    RelatedImage {
+        /// The Deployment's name.
+        deployment: String,
+        /// The variable's name.
+        variable: String,
+    },
+    /// A version that is no semantic version.
+    #[error("{version} is not a valid semantic version: {reason}")]
+    Version {
+        /// The version as given.
+        version: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A PROJECT file that cannot be used.
+    #[error("{path}: {reason}", path = path.display())]
+    Project {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong and what to do.
+        reason: String,
+    },
+    /// Strict mode found losses.
+    #[error("{count} finding(s) in strict mode; each is listed above with what to do")]
+    Strict {
+        /// How many.
+        count: usize,
+    },
+    /// An image without a digest in the map, or that the registry does not know.
+    #[error("{image}: {reason}")]
+    Digest {
+        /// The image.
+        image: String,
+        /// What is wrong and what to do.
+        reason: String,
+    },
+    /// A value that does not print.
+    #[error(transparent)]
+    Yaml(#[from] crate::yaml::Error),
+}
+
+/// What to make of the input.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Package name: prefix of the CSV's name, name of its file.
+    pub package: String,
+    /// Layout of the project, for an annotation; `unknown` without a PROJECT file.
+    pub layout: String,
+    /// Semantic version; without one, name and version of the base stay.
+    pub version: Option<String>,
+    /// Service accounts beside those of the Deployments whose permissions belong into the CSV.
+    pub extra_service_accounts: Vec<String>,
+    /// Value of the `createdAt` annotation, RFC 3339.
+    pub created_at: String,
+    /// Name or version of the CSV that this one follows.
+    pub replaces: Option<String>,
+    /// Names or versions that this one skips.
+    pub skips: Vec<String>,
+    /// `olm.skipRange`.
+    pub skip_range: Option<String>,
+    /// Losses are errors, rules are merged and sorted, the base's additions survive.
+    pub strict: bool,
+    /// Kinds that strict mode may leave out of the bundle without an error.
+    pub allow_dropped: Vec<String>,
+}
+
+/// A bundle's manifests, not yet written.
+#[derive(Debug, Clone)]
+pub struct Generated {
+    /// The ClusterServiceVersion, as it will be printed.
+    pub csv: Value,
+    /// File names and objects, in the order in which they are printed to a stream; the CSV comes first.
+    pub manifests: Vec<(String, Value)>,
+    /// The scorecard configuration, when the input has one.
+    pub scorecard: Option<Value>,
+    /// What did not go into the bundle, and what else is worth knowing.
+    pub notices: Vec<Notice>,
+}
+
+impl Generated {
+    /// The text of every file below `manifests/` and `tests/`, by path relative to the bundle.
+    ///
+    /// # Errors
+    /// When a value does not print.
+    pub fn files(&self) -> Result<BTreeMap<PathBuf, Vec<u8>>, Error> {
+        let mut files = BTreeMap::new();
+        for (name, object) in &self.manifests {
+            let text = crate::yaml::to_string(object)?;
+            files.insert(PathBuf::from("manifests").join(name), text.into_bytes());
+        }
+        if let Some(scorecard) = &self.scorecard {
+            let text = crate::yaml::to_string(scorecard)?;
+            files.insert(PathBuf::from("tests/scorecard/config.yaml"), text.into_bytes());
+        }
+        Ok(files)
+    }
+
+    /// The manifests as one stream of documents, as `--stdout` prints them.
+    ///
+    /// # Errors
+    /// When a value does not print.
+    pub fn stream(&self) -> Result<String, Error> {
+        let mut stream = String::new();
+        for (_, object) in &self.manifests {
+            stream.push_str("\n---\n");
+            stream.push_str(crate::yaml::to_string(object)?.trim());
+        }
+        Ok(stream)
+    }
+}
+
+/// What olmkit calls itself in the annotations of a bundle made in strict mode.
+#[must_use]
+pub fn builder() -> String {
+    format!("olmkit-v{}", env!("CARGO_PKG_VERSION"))
+}
+
+/// Checks a version as operator-sdk does: strict semantic versioning, no leading `v`, no leading zeros.
+///
+/// # Errors
+/// When it is none.
+pub fn check_version(version: &str) -> Result<(), Error> {
+    let fail = |reason: String| Error::Version { version: version.to_owned(), reason };
+    if let Some(rest) = version.strip_prefix(['v', 'V']) {
+        return Err(fail(format!("leave the {:?} away, write {rest}", version.chars().next().unwrap_or('v'))));
+    }
+    if version.matches('.').count() < 2 {
+        return Err(fail("it needs three numbers, such as 1.0.0".into()));
+    }
+    semver::Version::parse(version).map(|_| ()).map_err(|error| fail(error.to_string()))
+}
+
+/// Makes the manifests of a bundle.
+///
+/// # Errors
+/// When an object does not decode, the CSV cannot be assembled, or strict mode found a loss; the notices of the last case
+/// are in the second member.
+pub fn generate(input: Input, options: &Options) -> Result<Generated, (Error, Vec<Notice>)> {
+    let mut notices = input.notices.clone();
+    match assemble::assemble(input, options, &mut notices) {
+        Ok((csv, manifests, scorecard)) => {
+            notices.sort();
+            notices.dedup();
+            let losses = notices.iter().filter(|notice| notice.weight == Weight::Loss).count();
+            if options.strict && losses > 0 {
+                return Err((Error::Strict { count: losses }, notices));
+            }
+            Ok(Generated { csv, manifests, scorecard, notices })
+        }
+        Err(error) => Err((error, notices)),
+    }
+}

@@ -1,0 +1,53 @@
+//! The PROJECT file of kubebuilder and operator-sdk: package name and layout.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::Error;
+
+/// What a bundle takes from a PROJECT file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProjectFile {
+    /// `projectName`.
+    pub name: String,
+    /// `layout`, its parts joined with commas.
+    pub layout: String,
+    /// Group, version and kind of each resource.
+    pub resources: Vec<(String, String, String)>,
+}
+
+impl ProjectFile {
+    /// Reads `PROJECT` in a directory, when there is one.
+    ///
+    /// # Errors
+    /// When the file is there but cannot be read.
+    pub fn read(directory: &Path) -> Result<Option<Self>, Error> {
+        let path = directory.join("PROJECT");
+        if !path.exists() {
+            return Ok(None);
+        }
+        let bytes = std::fs::read(&path).map_err(|source| Error::Io { path: path.clone(), source })?;
+        let fail = |reason: String| Error::Project { path: path.clone(), reason };
+        let node = crate::yaml::parse(&bytes).map_err(|error| fail(error.to_string()))?;
+        let value = node.to_json().map_err(|error| fail(error.to_string()))?;
+        let text = |value: &Value, field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let layout = match value.get("layout") {
+            Some(Value::String(layout)) => layout.clone(),
+            Some(Value::Array(parts)) => parts.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
+            _ => String::new(),
+        };
+        let resources = value
+            .get("resources")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .map(|resource| {
+                let parts = [text(resource, "group"), text(resource, "domain")];
+                let group = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(".");
+                (group, text(resource, "version"), text(resource, "kind"))
+            })
+            .collect();
+        Ok(Some(Self { name: text(&value, "projectName"), layout, resources }))
+    }
+}

@@ -1,0 +1,229 @@
+//! Admission and conversion webhooks as `webhookdefinitions`. OLM makes the configurations, the Service and the certificate
+//! itself from these entries.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::collect::{Collection, Typed, Webhook};
+use super::{Notice, Origin, Weight};
+
+const DEFAULT_PORT: i64 = 443;
+
+/// The definitions for all webhooks of the input, sorted by name.
+pub(super) fn definitions(found: &Collection, notices: &mut Vec<Notice>) -> Vec<Value> {
+    let mut definitions = Vec::new();
+    for hook in &found.validating {
+        definitions.push(admission(found, hook, "ValidatingAdmissionWebhook", notices));
+    }
+    for hook in &found.mutating {
+        definitions.push(admission(found, hook, "MutatingAdmissionWebhook", notices));
+    }
+    for service in &found.services {
+        definitions.extend(conversions(found, service));
+    }
+    definitions.sort_by(|one: &Value, other: &Value| name_of(one).cmp(name_of(other)));
+    lost_conversions(found, notices);
+    definitions
+}
+
+fn name_of(definition: &Value) -> &str {
+    definition.get("generateName").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn admission(found: &Collection, hook: &Webhook, kind: &str, notices: &mut Vec<Notice>) -> Value {
+    let text = |pointer: &str| hook.value.pointer(pointer).and_then(Value::as_str);
+    let name = text("/name").unwrap_or_default();
+    let mut definition = Map::new();
+    definition.insert("type".into(), kind.into());
+    definition.insert("generateName".into(), name.into());
+    let mut copied = vec!["rules", "failurePolicy", "matchPolicy", "objectSelector", "timeoutSeconds"];
+    if kind == "MutatingAdmissionWebhook" {
+        copied.push("reinvocationPolicy");
+    }
+    for field in copied {
+        if let Some(value) = hook.value.get(field) {
+            definition.insert(field.into(), value.clone());
+        }
+    }
+    let versions = hook.value.get("admissionReviewVersions").filter(|list| list.as_array().is_some_and(|l| !l.is_empty()));
+    definition.insert("admissionReviewVersions".into(), versions.cloned().unwrap_or_else(|| json!(["v1beta1"])));
+    definition.insert("sideEffects".into(), text("/sideEffects").unwrap_or("None").into());
+
+    let mut notice = |weight: Weight, message: String, hint: &str| {
+        notices.push(Notice {
+            weight,
+            origin: hook.configuration.origin.clone(),
+            object: hook.configuration.object(),
+            message: format!("webhook {name:?} {message}"),
+            hint: hint.to_owned(),
+        });
+    };
+    if let Some(reference) = hook.value.pointer("/clientConfig/service") {
+        let service_name = reference.get("name").and_then(Value::as_str).unwrap_or_default();
+        let service = found.services.iter().find(|service| service.name() == service_name);
+        let port = reference.get("port").and_then(Value::as_i64).unwrap_or(DEFAULT_PORT);
+        if !service.is_some_and(|service| set_ports(&mut definition, service, port)) {
+            notice(
+                Weight::Warning,
+                format!("calls Service {service_name} on port {port}, which is not in the input: the port of the container is not known"),
+                "Add the Service to the input.",
+            );
+        }
+        let deployment = service.filter(|service| selects(service)).and_then(|service| deployment_of(found, service));
+        if deployment.is_none() {
+            notice(
+                Weight::Warning,
+                format!("calls Service {service_name}, which selects no Deployment of the input: its name is guessed"),
+                "OLM needs the Deployment that answers; give its pods the labels that the Service selects.",
+            );
+        }
+        definition.insert("deploymentName".into(), deployment.unwrap_or_else(|| guessed(service_name)).into());
+        if let Some(path) = reference.get("path") {
+            definition.insert("webhookPath".into(), path.clone());
+        }
+    } else {
+        notice(
+            Weight::Loss,
+            "calls a URL; OLM can only serve webhooks from a Deployment of the bundle".into(),
+            "Serve it from one of the operator's Deployments, or install the configuration apart from the bundle.",
+        );
+    }
+    if hook.value.get("namespaceSelector").is_some_and(|selector| selector.as_object().is_some_and(|map| !map.is_empty())) {
+        notice(
+            Weight::Loss,
+            "has a namespaceSelector; OLM sets its own, for the namespaces of the OperatorGroup".into(),
+            "Select objects with objectSelector, or look at the namespace in the webhook.",
+        );
+    }
+    if hook.value.get("matchConditions").is_some_and(|list| list.as_array().is_some_and(|list| !list.is_empty())) {
+        notice(
+            Weight::Loss,
+            "has matchConditions; a ClusterServiceVersion has no place for them".into(),
+            "Test the condition in the webhook.",
+        );
+    }
+    Value::Object(definition)
+}
+
+/// `containerPort` is the Service's port and `targetPort` that of the container; OLM makes a Service with both.
+fn set_ports(definition: &mut Map<String, Value>, service: &Typed, wanted: i64) -> bool {
+    for port in service.list("/spec/ports") {
+        if port.get("port").and_then(Value::as_i64).unwrap_or(0) == wanted {
+            definition.insert("containerPort".into(), wanted.into());
+            definition.insert("targetPort".into(), port.get("targetPort").cloned().unwrap_or_else(|| 0.into()));
+            return true;
+        }
+    }
+    false
+}
+
+/// A Service that can select pods: one with a selector that is no alias of a DNS name.
+fn selects(service: &Typed) -> bool {
+    service.value.pointer("/spec/type").and_then(Value::as_str) != Some("ExternalName")
+        && service.value.pointer("/spec/selector").and_then(Value::as_object).is_some_and(|map| !map.is_empty())
+}
+
+/// The first Deployment whose pods have all the labels that the Service selects.
+fn deployment_of(found: &Collection, service: &Typed) -> Option<String> {
+    let empty = Map::new();
+    let selector = service.value.pointer("/spec/selector").and_then(Value::as_object).unwrap_or(&empty);
+    found
+        .deployments
+        .iter()
+        .find(|deployment| {
+            let labels = deployment.value.pointer("/spec/template/metadata/labels").and_then(Value::as_object);
+            labels.is_some_and(|labels| {
+                !labels.is_empty() && selector.iter().all(|(key, value)| labels.get(key) == Some(value))
+            })
+        })
+        .map(|deployment| deployment.name().to_owned())
+        .filter(|name| !name.is_empty())
+}
+
+fn guessed(service: &str) -> String {
+    service.strip_suffix("-service").unwrap_or(service).to_owned()
+}
+
+/// A definition's conversion through a webhook: the reference to the Service, and the review versions.
+fn conversion(definition: &Typed) -> Option<(&Value, Value)> {
+    let conversion = definition.value.pointer("/spec/conversion")?;
+    let beta = definition.document.group_version().1 == "v1beta1";
+    let (reference, versions) = if beta {
+        (conversion.pointer("/webhookClientConfig/service")?, conversion.get("conversionReviewVersions"))
+    } else {
+        let webhook = conversion.get("webhook")?;
+        (webhook.pointer("/clientConfig/service")?, webhook.get("conversionReviewVersions"))
+    };
+    Some((reference, versions.cloned().unwrap_or(Value::Null)))
+}
+
+/// One definition for each port and path of a Service that definitions convert through. Definitions that name a port
+/// stand alone, as they do in operator-sdk, which compares the ports by address.
+fn conversions(found: &Collection, service: &Typed) -> Vec<Value> {
+    type Key = (Option<(usize, i64)>, String);
+    let mut groups: BTreeMap<Key, Vec<(&str, Value)>> = BTreeMap::new();
+    if service.name().is_empty() {
+        return Vec::new();
+    }
+    for (at, definition) in found.definitions.iter().enumerate() {
+        let Some((reference, versions)) = conversion(definition) else { continue };
+        let text = |field: &str| reference.get(field).and_then(Value::as_str).unwrap_or_default();
+        if text("name") != service.name() {
+            continue;
+        }
+        let beta = definition.document.group_version().1 == "v1beta1";
+        let port = reference.get("port").and_then(Value::as_i64).filter(|_| !beta);
+        let key = (port.map(|port| (at, port)), text("path").to_owned());
+        groups.entry(key).or_default().push((definition.name(), versions));
+    }
+    groups
+        .into_iter()
+        .map(|((port, path), mut definitions)| {
+            definitions.sort_by_key(|(name, _)| *name);
+            let names: Vec<&str> = definitions.iter().map(|(name, _)| *name).collect();
+            let versions = definitions.first().map(|(_, versions)| versions.clone()).unwrap_or(Value::Null);
+            let first_parts: String = names.iter().filter_map(|name| name.split('.').next()).collect();
+            let mut entry = Map::new();
+            entry.insert("type".into(), "ConversionWebhook".into());
+            entry.insert("conversionCRDs".into(), json!(names));
+            entry.insert("admissionReviewVersions".into(), versions);
+            entry.insert("webhookPath".into(), path.into());
+            entry.insert("generateName".into(), format!("c{first_parts}.kb.io").into());
+            entry.insert("sideEffects".into(), "None".into());
+            set_ports(&mut entry, service, port.map_or(DEFAULT_PORT, |(_, port)| port));
+            let deployment = deployment_of(found, service).unwrap_or_else(|| guessed(service.name()));
+            entry.insert("deploymentName".into(), deployment.into());
+            Value::Object(entry)
+        })
+        .collect()
+}
+
+/// Conversions whose Service is not in the input have no definition at all.
+fn lost_conversions(found: &Collection, notices: &mut Vec<Notice>) {
+    for definition in &found.definitions {
+        let webhook = definition.value.pointer("/spec/conversion/strategy").and_then(Value::as_str) == Some("Webhook");
+        if !webhook {
+            continue;
+        }
+        let service = conversion(definition).and_then(|(reference, _)| reference.get("name")).and_then(Value::as_str);
+        match service {
+            Some(name) if found.services.iter().any(|service| service.name() == name) => {}
+            Some(name) => notices.push(definition.notice(
+                Weight::Loss,
+                format!("converts through Service {name}, which is not in the input: OLM will not serve the conversion"),
+                "Add the Service to the input.",
+            )),
+            None => notices.push(definition.notice(
+                Weight::Loss,
+                "converts through a URL; OLM can only serve conversions from a Deployment of the bundle",
+                "Refer to a Service in front of one of the operator's Deployments.",
+            )),
+        }
+    }
+}
+
+/// Places at which webhooks are said, for the removal of their certificates.
+pub(super) fn origins(found: &Collection) -> Vec<Origin> {
+    found.validating.iter().chain(&found.mutating).map(|hook| hook.configuration.origin.clone()).collect()
+}

@@ -1,0 +1,331 @@
+//! `anyOf`, `oneOf`, `allOf`: how schemars writes options, enums and flattened structs, brought into the structural form.
+//!
+//! A structural schema says type, description, default and every property outside of the combination; inside stand tests
+//! of values only. So properties of variants move out (they are hoisted) and the variants keep which of them are required
+//! and which values they may have.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::Error;
+use super::keywords::VALUE_VALIDATIONS;
+
+/// Brings the combinations of one node, whose children are not yet normalised, into the structural form. Afterwards the
+/// node has a type where the alternatives had one, and every property of a variant is declared on the node.
+pub(super) fn normalise(node: &mut Map<String, Value>, path: &str) -> Result<(), Error> {
+    flatten_all_of(node, path)?;
+    for keyword in ["oneOf", "anyOf"] {
+        let Some(Value::Array(alternatives)) = node.remove(keyword) else { continue };
+        let alternatives: Vec<Value> = alternatives.into_iter().filter(|schema| !is_null(schema)).collect();
+        if let [single] = alternatives.as_slice() {
+            if let Value::Object(single) = single.clone() {
+                merge_into(node, single, path)?;
+            }
+            // What was merged may hold a combination of its own (an optional enum with data).
+            flatten_all_of(node, path)?;
+            if node.contains_key("oneOf") || node.contains_key("anyOf") {
+                return normalise(node, path);
+            }
+        } else if is_int_or_string(&alternatives) {
+            node.remove("type");
+            node.insert("x-kubernetes-int-or-string".into(), true.into());
+            node.insert("anyOf".into(), serde_json::json!([{"type": "integer"}, {"type": "string"}]));
+        } else if let Some(merged) = plain_enum(&alternatives) {
+            merge_into(node, merged, path)?;
+        } else if !alternatives.is_empty() {
+            hoist(node, keyword, alternatives, path)?;
+        }
+    }
+    if let Some(Value::Object(not)) = node.get_mut("not") {
+        strip_to_validations(not);
+    }
+    Ok(())
+}
+
+/// A schema that only null satisfies.
+fn is_null(schema: &Value) -> bool {
+    let Value::Object(schema) = schema else { return false };
+    if schema.get("type").and_then(Value::as_str) == Some("null") || schema.get("const") == Some(&Value::Null) {
+        return schema.get("enum").is_none_or(|values| values == &serde_json::json!([null]));
+    }
+    if schema.get("enum").is_some_and(|values| values == &serde_json::json!([null])) {
+        return true;
+    }
+    // OpenAPI 3.0 has no null type; schemars writes it as an enum of null that is nullable.
+    schema.get("nullable") == Some(&Value::Bool(true)) && schema.len() == 1
+}
+
+fn is_int_or_string(alternatives: &[Value]) -> bool {
+    let types: BTreeSet<&str> =
+        alternatives.iter().filter_map(|schema| schema.get("type").and_then(Value::as_str)).collect();
+    alternatives.len() == 2 && types == BTreeSet::from(["integer", "string"])
+}
+
+/// Merges the members of `allOf` into the node. Legal for what schemars writes there: one reference with a sibling
+/// description, and the parts of a flattened struct.
+fn flatten_all_of(node: &mut Map<String, Value>, path: &str) -> Result<(), Error> {
+    while let Some(Value::Array(parts)) = node.remove("allOf") {
+        let mut combinations = Vec::new();
+        for part in parts {
+            let Value::Object(mut part) = part else { continue };
+            // Two parts that are both enums with data cannot share one oneOf: they stay apart inside allOf.
+            for keyword in ["oneOf", "anyOf"] {
+                if node.contains_key(keyword) && part.contains_key(keyword) {
+                    if let Some(value) = part.remove(keyword) {
+                        combinations.push((keyword, value));
+                    }
+                }
+            }
+            merge_into(node, part, path)?;
+        }
+        let mut kept = Vec::new();
+        for (keyword, alternatives) in combinations {
+            let mut holder = Map::new();
+            holder.insert(keyword.into(), alternatives);
+            normalise(&mut holder, path)?;
+            let mut tests = Map::new();
+            for keyword in ["oneOf", "anyOf", "allOf"] {
+                if let Some(value) = holder.remove(keyword) {
+                    tests.insert(keyword.into(), value);
+                }
+            }
+            merge_into(node, holder, path)?;
+            kept.push(Value::Object(tests));
+        }
+        if !kept.is_empty() {
+            node.insert("allOf".into(), Value::Array(kept));
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// An enum whose variants carry no data: every alternative is a list of values of one type. Descriptions of the variants
+/// are kept as a list below the description of the enum, where `kubectl explain` shows them.
+fn plain_enum(alternatives: &[Value]) -> Option<Map<String, Value>> {
+    let mut values: Vec<Value> = Vec::new();
+    let mut lines = Vec::new();
+    let mut kind: Option<&str> = None;
+    for alternative in alternatives {
+        let alternative = alternative.as_object()?;
+        if alternative.contains_key("properties") {
+            return None;
+        }
+        let own: Vec<Value> = match (alternative.get("enum"), alternative.get("const")) {
+            (Some(Value::Array(own)), _) => own.clone(),
+            (None, Some(value)) => vec![value.clone()],
+            _ => return None,
+        };
+        let this = alternative.get("type").and_then(Value::as_str).or_else(|| own.first().map(type_of))?;
+        if *kind.get_or_insert(this) != this {
+            return None;
+        }
+        if let (Some(description), [Value::String(name)]) =
+            (alternative.get("description").and_then(Value::as_str), own.as_slice())
+        {
+            lines.push(format!("* {name}: {}", description.trim().replace('\n', "\n  ")));
+        }
+        values.extend(own.into_iter().filter(|value| !value.is_null()));
+    }
+    let mut merged = Map::new();
+    merged.insert("type".into(), kind?.into());
+    merged.insert("enum".into(), Value::Array(values));
+    if !lines.is_empty() {
+        merged.insert(VARIANTS.into(), lines.join("\n").into());
+    }
+    Some(merged)
+}
+
+/// Where [`plain_enum`] puts the descriptions of variants until the description of the enum is known.
+const VARIANTS: &str = "x-olmkit-variants";
+
+/// Moves the collected descriptions of variants below the node's own description.
+pub(super) fn describe_variants(node: &mut Map<String, Value>) {
+    let Some(Value::String(variants)) = node.remove(VARIANTS) else { return };
+    let text = match node.get("description").and_then(Value::as_str) {
+        Some(own) if !own.is_empty() => format!("{own}\n\n{variants}"),
+        _ => variants,
+    };
+    node.insert("description".into(), text.into());
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// Enums with data: properties go out, requirements stay in.
+fn hoist(
+    node: &mut Map<String, Value>,
+    keyword: &str,
+    alternatives: Vec<Value>,
+    path: &str,
+) -> Result<(), Error> {
+    let mut kept = Vec::new();
+    for alternative in alternatives {
+        let Value::Object(mut alternative) = alternative else { continue };
+        // A combination inside a variant (an enum inside an enum) is brought out first, so that its properties are seen.
+        normalise(&mut alternative, path)?;
+        let properties = match alternative.remove("properties") {
+            Some(Value::Object(properties)) => properties,
+            _ => Map::new(),
+        };
+        if alternative.get("additionalProperties").is_some_and(|extra| extra != &Value::Bool(false)) {
+            node.insert("x-kubernetes-preserve-unknown-fields".into(), true.into());
+        }
+        if let Some(own) = alternative.get("type").and_then(Value::as_str) {
+            agree_on_type(node, own, path)?;
+        } else if !properties.is_empty() {
+            agree_on_type(node, "object", path)?;
+        }
+        let mut tests = Map::new();
+        for (name, schema) in properties {
+            let value_test = schema
+                .get("enum")
+                .cloned()
+                .or_else(|| schema.get("const").map(|value| Value::Array(vec![value.clone()])));
+            if let Some(values) = value_test {
+                tests.insert(name.clone(), serde_json::json!({ "enum": values }));
+            }
+            declare(node, &name, schema, path)?;
+        }
+        strip_to_validations(&mut alternative);
+        if !tests.is_empty() {
+            alternative.insert("properties".into(), Value::Object(tests));
+        }
+        kept.push(Value::Object(alternative));
+    }
+    // Alternatives that test nothing any more accept everything: the combination would refuse (oneOf) or mean nothing.
+    if kept.iter().all(|alternative| alternative.as_object().is_some_and(|tests| !tests.is_empty())) {
+        node.insert(keyword.into(), Value::Array(kept));
+    }
+    Ok(())
+}
+
+fn agree_on_type(node: &mut Map<String, Value>, own: &str, path: &str) -> Result<(), Error> {
+    match node.get("type").and_then(Value::as_str) {
+        None => {
+            node.insert("type".into(), own.into());
+            Ok(())
+        }
+        Some(present) if present == own => Ok(()),
+        // Every integer is a number.
+        Some("number") if own == "integer" => Ok(()),
+        Some("integer") if own == "number" => {
+            node.insert("type".into(), "number".into());
+            Ok(())
+        }
+        Some(present) => Err(Error::MixedTypes { path: path.to_owned(), types: format!("{present} and {own}") }),
+    }
+}
+
+/// Declares a variant's property on the object itself, or joins it with the declaration of another variant.
+fn declare(node: &mut Map<String, Value>, name: &str, schema: Value, path: &str) -> Result<(), Error> {
+    let properties = node.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+    let Value::Object(properties) = properties else {
+        return Err(Error::NotASchema { path: path.to_owned(), what: "properties".into() });
+    };
+    let Some(Value::Object(present)) = properties.get_mut(name) else {
+        properties.insert(name.to_owned(), schema);
+        return Ok(());
+    };
+    let Value::Object(mut other) = schema else { return Ok(()) };
+    let (first, second) = (stated_type(present), stated_type(&other));
+    if let (Some(first), Some(second)) = (first, second)
+        && first != second
+    {
+        return Err(Error::PropertyClash { path: path.to_owned(), property: name.to_owned(), first, second });
+    }
+    join_values(present, &mut other);
+    if let (Some(Value::Object(mine)), Some(Value::Object(theirs))) =
+        (present.get_mut("properties"), other.remove("properties"))
+    {
+        for (key, value) in theirs {
+            mine.entry(key).or_insert(value);
+        }
+    }
+    // A bound that only one variant has would bind the other one too.
+    for keyword in VALUE_VALIDATIONS {
+        if *keyword != "enum" && *keyword != "properties" && present.get(*keyword) != other.get(*keyword) {
+            present.remove(*keyword);
+        }
+    }
+    Ok(())
+}
+
+/// The values of the tag of an internally tagged enum: what any variant allows.
+fn join_values(present: &mut Map<String, Value>, other: &mut Map<String, Value>) {
+    let take = |schema: &mut Map<String, Value>| match (schema.remove("enum"), schema.remove("const")) {
+        (Some(Value::Array(values)), _) => Some(values),
+        (_, Some(value)) => Some(vec![value]),
+        _ => None,
+    };
+    if let (Some(mut values), Some(more)) = (take(present), take(other)) {
+        for value in more {
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        present.insert("enum".into(), Value::Array(values));
+    }
+}
+
+fn stated_type(schema: &Map<String, Value>) -> Option<String> {
+    match schema.get("type") {
+        Some(Value::String(own)) => Some(own.clone()),
+        Some(Value::Array(own)) => own.iter().filter_map(Value::as_str).find(|own| *own != "null").map(str::to_owned),
+        _ => None,
+    }
+}
+
+fn strip_to_validations(schema: &mut Map<String, Value>) {
+    schema.retain(|keyword, _| VALUE_VALIDATIONS.contains(&keyword.as_str()));
+}
+
+/// Merges a schema into the node that refers to it. What the node says itself wins: a field's own documentation replaces
+/// that of its type.
+pub(super) fn merge_into(node: &mut Map<String, Value>, other: Map<String, Value>, path: &str) -> Result<(), Error> {
+    for (keyword, value) in other {
+        match (keyword.as_str(), node.get_mut(&keyword)) {
+            ("required", Some(Value::Array(present))) => {
+                if let Value::Array(more) = value {
+                    for name in more {
+                        if !present.contains(&name) {
+                            present.push(name);
+                        }
+                    }
+                }
+            }
+            ("properties", Some(Value::Object(present))) => {
+                if let Value::Object(more) = value {
+                    for (name, schema) in more {
+                        present.entry(name).or_insert(schema);
+                    }
+                }
+            }
+            ("type", Some(present)) => {
+                let (mine, theirs) = (present.clone(), value);
+                if mine != theirs && !mine.is_array() && !theirs.is_array() {
+                    return Err(Error::MixedTypes { path: path.to_owned(), types: format!("{mine} and {theirs}") });
+                }
+                // A list of types (with null) yields to the plain one.
+                if mine.is_array() {
+                    node.insert(keyword, theirs);
+                }
+            }
+            (_, Some(_)) => {}
+            (_, None) => {
+                node.insert(keyword, value);
+            }
+        }
+    }
+    Ok(())
+}

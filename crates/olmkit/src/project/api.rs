@@ -1,0 +1,149 @@
+//! A custom resource's kind, read from its Rust type.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Error;
+use crate::crd::{self, Descriptors};
+
+/// The schema extension of a spec that says how the kind is presented: `displayName`, `description`, `resources`.
+pub const OWNED_EXTENSION: &str = "x-olm-owned";
+
+/// A kind of objects that a custom resource consists of, for the catalog's page.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Resource {
+    /// The kind, `Deployment`.
+    pub kind: String,
+    /// Name of the object; empty when it varies.
+    #[serde(default)]
+    pub name: String,
+    /// API version without group, `v1`.
+    pub version: String,
+}
+
+/// What is presented of one version of a kind.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Presentation {
+    pub(crate) version: String,
+    pub(crate) display_name: Option<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) resources: Vec<Resource>,
+    pub(crate) descriptors: Descriptors,
+}
+
+/// One kind, in one or more versions.
+#[derive(Debug, Clone)]
+pub struct Api {
+    pub(crate) crd: CustomResourceDefinition,
+    pub(crate) presentations: Vec<Presentation>,
+    pub(crate) samples: Vec<Value>,
+    pub(crate) options: crd::Options,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+struct Owned {
+    display_name: Option<String>,
+    description: Option<String>,
+    resources: Vec<Resource>,
+}
+
+impl Api {
+    /// Reads a kind from its type: the definition as `kube` derives it, descriptors and presentation from the schema
+    /// extensions on the same type.
+    ///
+    /// # Errors
+    /// When the schema has no structural form, or an extension holds an unknown key.
+    pub fn of<T: CustomResourceExt + JsonSchema>() -> Result<Self, Error> {
+        let crd = T::crd();
+        let version = crd.spec.versions.first().map(|version| version.name.clone()).unwrap_or_default();
+        let raw = serde_json::to_value(schemars::schema_for!(T)).map_err(crd::Error::from)?;
+        let owned = match find_owned(&raw) {
+            Some(owned) => serde_json::from_value(owned.clone()).map_err(|source| Error::Setting {
+                setting: format!("{}: {OWNED_EXTENSION}", crd.spec.names.kind),
+                reason: source.to_string(),
+            })?,
+            None => Owned::default(),
+        };
+        let presentation = Presentation {
+            version,
+            display_name: owned.display_name,
+            description: owned.description,
+            resources: owned.resources,
+            descriptors: crd::descriptors::<T>()?,
+        };
+        Ok(Self { crd, presentations: vec![presentation], samples: Vec::new(), options: crd::Options::default() })
+    }
+
+    /// Adds another version of the same kind, derived from its own type. `stored` names the version that etcd keeps.
+    ///
+    /// # Errors
+    /// When group, kind, plural or scope differ, or no version is called `stored`.
+    pub fn version(mut self, other: Self, stored: &str) -> Result<Self, Error> {
+        self.crd = crd::merge_versions(vec![self.crd, other.crd], stored)?;
+        self.presentations.extend(other.presentations);
+        self.samples.extend(other.samples);
+        Ok(self)
+    }
+
+    /// Adds an example object: a file in `config/samples`, and an entry of `alm-examples` in the bundle.
+    ///
+    /// # Errors
+    /// When the object does not serialise.
+    pub fn sample<T: Serialize>(mut self, object: &T) -> Result<Self, Error> {
+        let kind = self.crd.spec.names.kind.clone();
+        let mut value = serde_json::to_value(object)
+            .map_err(|source| Error::Serialise { object: format!("the sample of {kind}"), source })?;
+        if let Some(map) = value.as_object_mut() {
+            map.remove("status");
+        }
+        self.samples.push(value);
+        Ok(self)
+    }
+
+    /// How far the schema is normalised.
+    #[must_use]
+    pub fn options(mut self, options: crd::Options) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Sets how the apiserver converts between versions, for example through a webhook of the operator.
+    #[must_use]
+    pub fn conversion(
+        mut self,
+        conversion: k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceConversion,
+    ) -> Self {
+        self.crd.spec.conversion = Some(conversion);
+        self
+    }
+
+    /// The definition, normalised.
+    ///
+    /// # Errors
+    /// When a schema has no structural form.
+    pub fn definition(&self) -> Result<Value, Error> {
+        Ok(crd::normalise(&self.crd, &self.options)?)
+    }
+
+    /// `<group>_<plural>`, which controller-gen uses for file names.
+    pub(crate) fn file_stem(&self) -> String {
+        format!("{}_{}", self.crd.spec.group, self.crd.spec.names.plural)
+    }
+}
+
+/// The extension may stand on the root, or on the spec's own definition.
+fn find_owned(schema: &Value) -> Option<&Value> {
+    if let Some(owned) = schema.get(OWNED_EXTENSION) {
+        return Some(owned);
+    }
+    let spec = schema.pointer("/properties/spec")?;
+    if let Some(owned) = spec.get(OWNED_EXTENSION) {
+        return Some(owned);
+    }
+    let name = spec.get("$ref")?.as_str()?.rsplit('/').next()?;
+    schema.get("$defs")?.get(name)?.get(OWNED_EXTENSION)
+}

@@ -1,0 +1,61 @@
+//! Rendered files, in memory until they are written.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::Error;
+
+/// Files by their path below the output directory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Files(BTreeMap<PathBuf, String>);
+
+impl Files {
+    /// Adds a file of one or more YAML documents.
+    ///
+    /// # Errors
+    /// When a value does not print; cannot happen for JSON values.
+    pub fn add(&mut self, path: impl Into<PathBuf>, documents: &[Value]) -> Result<(), Error> {
+        let mut text = String::new();
+        for (at, document) in documents.iter().enumerate() {
+            if at > 0 {
+                text.push_str("---\n");
+            }
+            text.push_str(&crate::yaml::to_string(document)?);
+        }
+        self.0.insert(path.into(), text);
+        Ok(())
+    }
+
+    /// The text of one file.
+    #[must_use]
+    pub fn text(&self, path: impl AsRef<Path>) -> Option<&str> {
+        self.0.get(path.as_ref()).map(String::as_str)
+    }
+
+    /// All files, sorted by path.
+    pub fn iter(&self) -> impl Iterator<Item = (&Path, &str)> {
+        self.0.iter().map(|(path, text)| (path.as_path(), text.as_str()))
+    }
+
+    /// Writes the files below `root`. A file whose content is already there is left alone, so that build tools see no
+    /// change. Other files are not touched.
+    ///
+    /// # Errors
+    /// When a directory or file cannot be written.
+    pub fn write(&self, root: &Path) -> Result<(), Error> {
+        for (path, text) in &self.0 {
+            let path = root.join(path);
+            let fail = |source| Error::Io { path: path.clone(), source };
+            if std::fs::read(&path).is_ok_and(|present| present == text.as_bytes()) {
+                continue;
+            }
+            if let Some(parent) = path.parent() {
+                std::fs::create_dir_all(parent).map_err(fail)?;
+            }
+            std::fs::write(&path, text).map_err(fail)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,193 @@
+//! What a catalog shows of an operator: the content of `config/package.yaml`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::Error;
+
+/// A link on the operator's page.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// What it leads to.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// Where it leads.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub url: String,
+}
+
+/// Whom to ask.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Maintainer {
+    /// Name of a person or group.
+    pub name: String,
+    /// Address.
+    pub email: String,
+}
+
+/// Which namespaces an operator can be told to watch. OLM matches them with the OperatorGroup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum InstallMode {
+    /// The namespace it runs in.
+    OwnNamespace,
+    /// One other namespace.
+    SingleNamespace,
+    /// Several namespaces.
+    MultiNamespace,
+    /// All namespaces.
+    AllNamespaces,
+}
+
+impl InstallMode {
+    /// All modes, in the order in which a ClusterServiceVersion lists them.
+    pub const ALL: [Self; 4] = [Self::OwnNamespace, Self::SingleNamespace, Self::MultiNamespace, Self::AllNamespaces];
+
+    /// The name as OLM spells it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::OwnNamespace => "OwnNamespace",
+            Self::SingleNamespace => "SingleNamespace",
+            Self::MultiNamespace => "MultiNamespace",
+            Self::AllNamespaces => "AllNamespaces",
+        }
+    }
+}
+
+/// From which versions a version is an upgrade.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Upgrade {
+    /// Version (`0.0.1`) or full name (`memcached-operator.v0.0.1`) of the one it follows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<String>,
+    /// Versions or names that it may follow directly and that nobody should install any more.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skips: Vec<String>,
+    /// A range of versions, such as `>=0.1.0 <0.2.0`, that it may follow directly.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skip_range: Option<String>,
+}
+
+/// What a catalog shows of an operator, and what OLM asks of the cluster. Every field but `displayName` and
+/// `description` may be left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Package {
+    /// Name on the operator's page.
+    pub display_name: String,
+    /// What it does, in Markdown.
+    pub description: String,
+    /// One line for the tile in the catalog.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// Image file, relative to the settings file: SVG, PNG, JPEG or GIF.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub icon: Option<String>,
+    /// The icon's content, read by [`Package::load`].
+    #[serde(skip)]
+    pub(crate) icon_content: Option<Vec<u8>>,
+    /// Who publishes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<Link>,
+    /// Whom to ask.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub maintainers: Vec<Maintainer>,
+    /// Words to find it by.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keywords: Vec<String>,
+    /// Categories of OperatorHub.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub categories: Vec<String>,
+    /// How much it does by itself: `Basic Install`, `Seamless Upgrades`, `Full Lifecycle`, `Deep Insights`, `Auto Pilot`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capabilities: Option<String>,
+    /// `alpha`, `beta`, `stable` …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maturity: Option<String>,
+    /// Oldest Kubernetes version it runs on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_kube_version: Option<String>,
+    /// Links on its page.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<Link>,
+    /// Where the source is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<String>,
+    /// Who supports it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub support: Option<String>,
+    /// The namespace a console suggests for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suggested_namespace: Option<String>,
+    /// Which namespaces it can watch; all modes when not given.
+    #[serde(default = "all_modes")]
+    pub install_modes: Vec<InstallMode>,
+    /// From which versions this one is an upgrade.
+    #[serde(default)]
+    pub upgrade: Upgrade,
+    /// Annotations of the ClusterServiceVersion, beside those that follow from the fields above.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+    /// Labels of the ClusterServiceVersion, for example `operatorframework.io/arch.amd64: supported`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+}
+
+fn all_modes() -> Vec<InstallMode> {
+    InstallMode::ALL.to_vec()
+}
+
+impl Package {
+    /// Reads settings from text. The icon stays unread; [`Package::load`] reads it too.
+    ///
+    /// # Errors
+    /// When the text is no YAML, a key is unknown or a field that must be there is missing.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        Ok(crate::yaml::from_slice(text.as_bytes())?)
+    }
+
+    /// Reads a settings file and the icon it names.
+    ///
+    /// # Errors
+    /// When one of the files cannot be read, or the settings are wrong.
+    pub fn load(path: &Path) -> Result<Self, Error> {
+        let read = |path: &Path| {
+            std::fs::read(path).map_err(|source| Error::Io { path: path.to_owned(), source })
+        };
+        let text = read(path)?;
+        let mut package: Self = crate::yaml::from_slice(&text).map_err(|source| Error::Setting {
+            setting: path.display().to_string(),
+            reason: source.to_string(),
+        })?;
+        if let Some(icon) = &package.icon {
+            if media_type(icon).is_none() {
+                return Err(Error::Setting {
+                    setting: format!("{}: icon", path.display()),
+                    reason: format!("{icon} must end in .svg, .png, .jpg, .jpeg or .gif"),
+                });
+            }
+            package.icon_content = Some(read(&path.parent().unwrap_or(Path::new("")).join(icon))?);
+        }
+        Ok(package)
+    }
+
+    /// The icon's media type and content, when there is one.
+    pub(crate) fn icon(&self) -> Option<(&'static str, &[u8])> {
+        Some((media_type(self.icon.as_deref()?)?, self.icon_content.as_deref()?))
+    }
+}
+
+fn media_type(file: &str) -> Option<&'static str> {
+    Some(match Path::new(file).extension()?.to_str()?.to_ascii_lowercase().as_str() {
+        "svg" => "image/svg+xml",
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "gif" => "image/gif",
+        _ => return None,
+    })
+}
