@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Parser;
-use kube::api::ObjectMeta;
-use memcached_operator::api::v1alpha1::{Memcached, MemcachedSpec};
+use kube::Resource as _;
+use memcached_operator::api::v1alpha1::Memcached;
 use memcached_operator::permissions::{self, grants};
 use memcached_operator::settings;
 use olmkit::project::{Api, Manager, Package, Project};
 use olmkit::rbac::{Grant, Scope};
+use serde_json::{Value, json};
 
 /// Render config/: CRD, RBAC, Deployment, samples and the base of the ClusterServiceVersion.
 #[derive(Parser)]
@@ -30,8 +31,10 @@ struct Args {
 
 fn main() -> anyhow::Result<()> {
     let args = Args::parse();
-    let image =
-        args.image.clone().unwrap_or_else(|| format!("quay.io/example/memcached-operator:v{}", args.version));
+    let image = args
+        .image
+        .clone()
+        .unwrap_or_else(|| format!("quay.io/example/memcached-operator:v{}", args.version));
     let package = Package::load(&args.directory.join("package.yaml"))?;
     let manager = Manager::default()
         .arg("--leader-elect")
@@ -51,13 +54,14 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The object of the tutorials.
-fn sample() -> Memcached {
-    Memcached {
-        metadata: ObjectMeta { name: Some("memcached-sample".into()), ..ObjectMeta::default() },
-        spec: MemcachedSpec { size: 2, ..MemcachedSpec::default() },
-        status: None,
-    }
+/// The object of the tutorials. What it leaves out takes its default in the API server.
+fn sample() -> Value {
+    json!({
+        "apiVersion": Memcached::api_version(&()),
+        "kind": Memcached::kind(&()),
+        "metadata": {"name": "memcached-sample"},
+        "spec": {"size": 2, "containerPort": 11211},
+    })
 }
 
 fn grant(own: permissions::Grant) -> Grant {

@@ -32,11 +32,7 @@ pub enum Stale {
 ///
 /// # Errors
 /// When something cannot be written. The directory is as it was then.
-pub fn replace(
-    directory: &Path,
-    files: &BTreeMap<PathBuf, Vec<u8>>,
-    stale: Stale,
-) -> Result<Vec<PathBuf>, WriteError> {
+pub fn replace(directory: &Path, files: &BTreeMap<PathBuf, Vec<u8>>, stale: Stale) -> Result<Vec<PathBuf>, WriteError> {
     let present = list(directory).map_err(at(directory))?;
     let removed: Vec<PathBuf> = present
         .iter()
@@ -48,7 +44,9 @@ pub fn replace(
         .cloned()
         .collect();
     let equal = removed.is_empty()
-        && files.iter().all(|(path, bytes)| std::fs::read(directory.join(path)).is_ok_and(|own| own == *bytes));
+        && files
+            .iter()
+            .all(|(path, bytes)| std::fs::read(directory.join(path)).is_ok_and(|own| own == *bytes));
     if equal {
         return Ok(removed);
     }
@@ -57,7 +55,10 @@ pub fn replace(
         _ => Path::new("."),
     };
     std::fs::create_dir_all(parent).map_err(at(parent))?;
-    let stage = tempfile::Builder::new().prefix(".olmkit-").tempdir_in(parent).map_err(at(parent))?;
+    let stage = tempfile::Builder::new()
+        .prefix(".olmkit-")
+        .tempdir_in(parent)
+        .map_err(at(parent))?;
     let fresh = stage.path().join("new");
     fill(&fresh, directory, files, &present, &removed)?;
     // A path such as `.` or `a/..` has no name of its own that could be renamed.
@@ -90,14 +91,20 @@ pub fn file(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
         _ => Path::new("."),
     };
     std::fs::create_dir_all(parent).map_err(at(parent))?;
-    let stage = tempfile::Builder::new().prefix(".olmkit-").tempdir_in(parent).map_err(at(parent))?;
+    let stage = tempfile::Builder::new()
+        .prefix(".olmkit-")
+        .tempdir_in(parent)
+        .map_err(at(parent))?;
     let fresh = stage.path().join("new");
     std::fs::write(&fresh, bytes).map_err(at(&fresh))?;
     std::fs::rename(&fresh, path).map_err(at(path))
 }
 
 fn at(path: &Path) -> impl Fn(std::io::Error) -> WriteError + '_ {
-    move |source| WriteError { path: path.to_owned(), source }
+    move |source| WriteError {
+        path: path.to_owned(),
+        source,
+    }
 }
 
 fn make_parent(path: &Path) -> Result<(), WriteError> {
@@ -116,7 +123,10 @@ fn fill(
     removed: &[PathBuf],
 ) -> Result<(), WriteError> {
     std::fs::create_dir_all(fresh).map_err(at(fresh))?;
-    for path in present.iter().filter(|path| !removed.contains(path) && !files.contains_key(*path)) {
+    for path in present
+        .iter()
+        .filter(|path| !removed.contains(path) && !files.contains_key(*path))
+    {
         let to = fresh.join(path);
         make_parent(&to)?;
         std::fs::copy(directory.join(path), &to).map_err(at(&to))?;
@@ -171,21 +181,30 @@ mod tests {
     use super::*;
 
     fn files(list: &[(&str, &str)]) -> BTreeMap<PathBuf, Vec<u8>> {
-        list.iter().map(|(path, text)| (PathBuf::from(path), text.as_bytes().to_vec())).collect()
+        list.iter()
+            .map(|(path, text)| (PathBuf::from(path), text.as_bytes().to_vec()))
+            .collect()
     }
 
     #[test]
     fn stale_manifests_go_when_asked_and_other_files_stay() {
         let root = tempfile::tempdir().unwrap();
         let bundle = root.path().join("bundle");
-        replace(&bundle, &files(&[("manifests/a.yaml", "a"), ("manifests/b.yaml", "b"), ("NOTES", "mine")]), Stale::Keep)
-            .unwrap();
+        replace(
+            &bundle,
+            &files(&[("manifests/a.yaml", "a"), ("manifests/b.yaml", "b"), ("NOTES", "mine")]),
+            Stale::Keep,
+        )
+        .unwrap();
         let kept = replace(&bundle, &files(&[("manifests/a.yaml", "new")]), Stale::Keep).unwrap();
         assert!(kept.is_empty());
         assert!(bundle.join("manifests/b.yaml").exists());
         let removed = replace(&bundle, &files(&[("manifests/a.yaml", "new")]), Stale::Remove).unwrap();
         assert_eq!(removed, [PathBuf::from("manifests/b.yaml")]);
-        assert_eq!(list(&bundle).unwrap(), [PathBuf::from("NOTES"), PathBuf::from("manifests/a.yaml")]);
+        assert_eq!(
+            list(&bundle).unwrap(),
+            [PathBuf::from("NOTES"), PathBuf::from("manifests/a.yaml")]
+        );
         assert_eq!(std::fs::read(bundle.join("manifests/a.yaml")).unwrap(), b"new");
         // Nothing of the work is left behind.
         assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 1);
@@ -197,7 +216,11 @@ mod tests {
         let bundle = root.path().join("bundle");
         replace(&bundle, &files(&[("manifests/a.yaml", "old")]), Stale::Keep).unwrap();
         // A file name with a NUL byte cannot be written on any system.
-        let error = replace(&bundle, &files(&[("manifests/a.yaml", "new"), ("manifests/\0", "x")]), Stale::Keep);
+        let error = replace(
+            &bundle,
+            &files(&[("manifests/a.yaml", "new"), ("manifests/\0", "x")]),
+            Stale::Keep,
+        );
         assert!(error.is_err());
         assert_eq!(std::fs::read(bundle.join("manifests/a.yaml")).unwrap(), b"old");
         assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 1);

@@ -7,10 +7,9 @@ use anyhow::Context as _;
 pub fn now() -> anyhow::Result<String> {
     let time = match std::env::var("SOURCE_DATE_EPOCH") {
         Ok(seconds) => {
-            let seconds: i64 = seconds
-                .trim()
-                .parse()
-                .with_context(|| format!("SOURCE_DATE_EPOCH is {seconds:?}; it must be a number of seconds since 1970"))?;
+            let seconds: i64 = seconds.trim().parse().with_context(|| {
+                format!("SOURCE_DATE_EPOCH is {seconds:?}; it must be a number of seconds since 1970")
+            })?;
             jiff::Timestamp::from_second(seconds).context("SOURCE_DATE_EPOCH is out of range")?
         }
         Err(_) => commit_time().unwrap_or_else(jiff::Timestamp::now),

@@ -16,7 +16,9 @@ use super::keywords::VALUE_VALIDATIONS;
 pub(super) fn normalise(node: &mut Map<String, Value>, path: &str) -> Result<(), Error> {
     flatten_all_of(node, path)?;
     for keyword in ["oneOf", "anyOf"] {
-        let Some(Value::Array(alternatives)) = node.remove(keyword) else { continue };
+        let Some(Value::Array(alternatives)) = node.remove(keyword) else {
+            continue;
+        };
         let alternatives: Vec<Value> = alternatives.into_iter().filter(|schema| !is_null(schema)).collect();
         if let [single] = alternatives.as_slice() {
             if let Value::Object(single) = single.clone() {
@@ -30,7 +32,10 @@ pub(super) fn normalise(node: &mut Map<String, Value>, path: &str) -> Result<(),
         } else if is_int_or_string(&alternatives) {
             node.remove("type");
             node.insert("x-kubernetes-int-or-string".into(), true.into());
-            node.insert("anyOf".into(), serde_json::json!([{"type": "integer"}, {"type": "string"}]));
+            node.insert(
+                "anyOf".into(),
+                serde_json::json!([{"type": "integer"}, {"type": "string"}]),
+            );
         } else if let Some(merged) = plain_enum(&alternatives) {
             merge_into(node, merged, path)?;
         } else if !alternatives.is_empty() {
@@ -47,9 +52,14 @@ pub(super) fn normalise(node: &mut Map<String, Value>, path: &str) -> Result<(),
 fn is_null(schema: &Value) -> bool {
     let Value::Object(schema) = schema else { return false };
     if schema.get("type").and_then(Value::as_str) == Some("null") || schema.get("const") == Some(&Value::Null) {
-        return schema.get("enum").is_none_or(|values| values == &serde_json::json!([null]));
+        return schema
+            .get("enum")
+            .is_none_or(|values| values == &serde_json::json!([null]));
     }
-    if schema.get("enum").is_some_and(|values| values == &serde_json::json!([null])) {
+    if schema
+        .get("enum")
+        .is_some_and(|values| values == &serde_json::json!([null]))
+    {
         return true;
     }
     // OpenAPI 3.0 has no null type; schemars writes it as an enum of null that is nullable.
@@ -57,8 +67,10 @@ fn is_null(schema: &Value) -> bool {
 }
 
 fn is_int_or_string(alternatives: &[Value]) -> bool {
-    let types: BTreeSet<&str> =
-        alternatives.iter().filter_map(|schema| schema.get("type").and_then(Value::as_str)).collect();
+    let types: BTreeSet<&str> = alternatives
+        .iter()
+        .filter_map(|schema| schema.get("type").and_then(Value::as_str))
+        .collect();
     alternatives.len() == 2 && types == BTreeSet::from(["integer", "string"])
 }
 
@@ -117,7 +129,10 @@ fn plain_enum(alternatives: &[Value]) -> Option<Map<String, Value>> {
             (None, Some(value)) => vec![value.clone()],
             _ => return None,
         };
-        let this = alternative.get("type").and_then(Value::as_str).or_else(|| own.first().map(type_of))?;
+        let this = alternative
+            .get("type")
+            .and_then(Value::as_str)
+            .or_else(|| own.first().map(type_of))?;
         if *kind.get_or_insert(this) != this {
             return None;
         }
@@ -142,7 +157,9 @@ const VARIANTS: &str = "x-olmkit-variants";
 
 /// Moves the collected descriptions of variants below the node's own description.
 pub(super) fn describe_variants(node: &mut Map<String, Value>) {
-    let Some(Value::String(variants)) = node.remove(VARIANTS) else { return };
+    let Some(Value::String(variants)) = node.remove(VARIANTS) else {
+        return;
+    };
     let text = match node.get("description").and_then(Value::as_str) {
         Some(own) if !own.is_empty() => format!("{own}\n\n{variants}"),
         _ => variants,
@@ -163,22 +180,22 @@ fn type_of(value: &Value) -> &'static str {
 }
 
 /// Enums with data: properties go out, requirements stay in.
-fn hoist(
-    node: &mut Map<String, Value>,
-    keyword: &str,
-    alternatives: Vec<Value>,
-    path: &str,
-) -> Result<(), Error> {
+fn hoist(node: &mut Map<String, Value>, keyword: &str, alternatives: Vec<Value>, path: &str) -> Result<(), Error> {
     let mut kept = Vec::new();
     for alternative in alternatives {
-        let Value::Object(mut alternative) = alternative else { continue };
+        let Value::Object(mut alternative) = alternative else {
+            continue;
+        };
         // A combination inside a variant (an enum inside an enum) is brought out first, so that its properties are seen.
         normalise(&mut alternative, path)?;
         let properties = match alternative.remove("properties") {
             Some(Value::Object(properties)) => properties,
             _ => Map::new(),
         };
-        if alternative.get("additionalProperties").is_some_and(|extra| extra != &Value::Bool(false)) {
+        if alternative
+            .get("additionalProperties")
+            .is_some_and(|extra| extra != &Value::Bool(false))
+        {
             node.insert("x-kubernetes-preserve-unknown-fields".into(), true.into());
         }
         if let Some(own) = alternative.get("type").and_then(Value::as_str) {
@@ -204,7 +221,10 @@ fn hoist(
         kept.push(Value::Object(alternative));
     }
     // Alternatives that test nothing any more accept everything: the combination would refuse (oneOf) or mean nothing.
-    if kept.iter().all(|alternative| alternative.as_object().is_some_and(|tests| !tests.is_empty())) {
+    if kept
+        .iter()
+        .all(|alternative| alternative.as_object().is_some_and(|tests| !tests.is_empty()))
+    {
         node.insert(keyword.into(), Value::Array(kept));
     }
     Ok(())
@@ -223,7 +243,10 @@ fn agree_on_type(node: &mut Map<String, Value>, own: &str, path: &str) -> Result
             node.insert("type".into(), "number".into());
             Ok(())
         }
-        Some(present) => Err(Error::MixedTypes { path: path.to_owned(), types: format!("{present} and {own}") }),
+        Some(present) => Err(Error::MixedTypes {
+            path: path.to_owned(),
+            types: format!("{present} and {own}"),
+        }),
     }
 }
 
@@ -231,18 +254,28 @@ fn agree_on_type(node: &mut Map<String, Value>, own: &str, path: &str) -> Result
 fn declare(node: &mut Map<String, Value>, name: &str, schema: Value, path: &str) -> Result<(), Error> {
     let properties = node.entry("properties").or_insert_with(|| Value::Object(Map::new()));
     let Value::Object(properties) = properties else {
-        return Err(Error::NotASchema { path: path.to_owned(), what: "properties".into() });
+        return Err(Error::NotASchema {
+            path: path.to_owned(),
+            what: "properties".into(),
+        });
     };
     let Some(Value::Object(present)) = properties.get_mut(name) else {
         properties.insert(name.to_owned(), schema);
         return Ok(());
     };
-    let Value::Object(mut other) = schema else { return Ok(()) };
+    let Value::Object(mut other) = schema else {
+        return Ok(());
+    };
     let (first, second) = (stated_type(present), stated_type(&other));
     if let (Some(first), Some(second)) = (first, second)
         && first != second
     {
-        return Err(Error::PropertyClash { path: path.to_owned(), property: name.to_owned(), first, second });
+        return Err(Error::PropertyClash {
+            path: path.to_owned(),
+            property: name.to_owned(),
+            first,
+            second,
+        });
     }
     join_values(present, &mut other);
     if let (Some(Value::Object(mine)), Some(Value::Object(theirs))) =
@@ -281,7 +314,11 @@ fn join_values(present: &mut Map<String, Value>, other: &mut Map<String, Value>)
 fn stated_type(schema: &Map<String, Value>) -> Option<String> {
     match schema.get("type") {
         Some(Value::String(own)) => Some(own.clone()),
-        Some(Value::Array(own)) => own.iter().filter_map(Value::as_str).find(|own| *own != "null").map(str::to_owned),
+        Some(Value::Array(own)) => own
+            .iter()
+            .filter_map(Value::as_str)
+            .find(|own| *own != "null")
+            .map(str::to_owned),
         _ => None,
     }
 }
@@ -314,7 +351,10 @@ pub(super) fn merge_into(node: &mut Map<String, Value>, other: Map<String, Value
             ("type", Some(present)) => {
                 let (mine, theirs) = (present.clone(), value);
                 if mine != theirs && !mine.is_array() && !theirs.is_array() {
-                    return Err(Error::MixedTypes { path: path.to_owned(), types: format!("{mine} and {theirs}") });
+                    return Err(Error::MixedTypes {
+                        path: path.to_owned(),
+                        types: format!("{mine} and {theirs}"),
+                    });
                 }
                 // A list of types (with null) yields to the plain one.
                 if mine.is_array() {

@@ -75,7 +75,10 @@ pub fn descriptors<T: JsonSchema>() -> Result<Descriptors, Error> {
         });
         Ok(found.into_iter().map(|(_, descriptor)| descriptor).collect())
     };
-    Ok(Descriptors { spec: read("spec")?, status: read("status")? })
+    Ok(Descriptors {
+        spec: read("spec")?,
+        status: read("status")?,
+    })
 }
 
 fn collect(schema: &Value, path: &str, found: &mut Vec<(Option<i64>, Descriptor)>) -> Result<(), Error> {
@@ -89,7 +92,13 @@ fn collect(schema: &Value, path: &str, found: &mut Vec<(Option<i64>, Descriptor)
             })?,
         };
         let name = path.rsplit('.').next().unwrap_or(path).trim_end_matches("[0]");
-        let documented = || schema.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let documented = || {
+            schema
+                .get("description")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
         found.push((
             extension.order,
             Descriptor {
@@ -102,7 +111,11 @@ fn collect(schema: &Value, path: &str, found: &mut Vec<(Option<i64>, Descriptor)
     }
     if let Some(Value::Object(properties)) = schema.get("properties") {
         for (name, schema) in properties {
-            let below = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+            let below = if path.is_empty() {
+                name.clone()
+            } else {
+                format!("{path}.{name}")
+            };
             collect(schema, &below, found)?;
         }
     }
@@ -128,7 +141,11 @@ fn collect(schema: &Value, path: &str, found: &mut Vec<(Option<i64>, Descriptor)
 #[must_use]
 pub fn display_name(name: &str) -> String {
     let mut words = Vec::new();
-    for part in name.split(['.', '-', '_', ' ']).map(str::trim).filter(|part| !part.is_empty()) {
+    for part in name
+        .split(['.', '-', '_', ' '])
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+    {
         let mut word = String::new();
         let mut before: Option<char> = None;
         for letter in part.chars() {
@@ -197,9 +214,23 @@ mod tests {
     #[test]
     fn descriptors_come_from_the_fields_that_ask_for_one() {
         let found = descriptors::<Root>().unwrap();
-        let paths: Vec<_> = found.spec.iter().map(|one| (one.path.as_str(), one.display_name.as_str())).collect();
-        assert_eq!(paths, [("size", "Size"), ("image_name", "Image Name"), ("volumes[0].path", "Path in the pod")]);
-        assert_eq!(found.spec[0].x_descriptors, ["urn:alm:descriptor:com.tectonic.ui:podCount"]);
+        let paths: Vec<_> = found
+            .spec
+            .iter()
+            .map(|one| (one.path.as_str(), one.display_name.as_str()))
+            .collect();
+        assert_eq!(
+            paths,
+            [
+                ("size", "Size"),
+                ("image_name", "Image Name"),
+                ("volumes[0].path", "Path in the pod")
+            ]
+        );
+        assert_eq!(
+            found.spec[0].x_descriptors,
+            ["urn:alm:descriptor:com.tectonic.ui:podCount"]
+        );
         assert_eq!(found.status[0].description, "Where it stands.");
     }
 
@@ -209,7 +240,10 @@ mod tests {
             ("appoperatoR", "Appoperato R"),
             ("app--_Operator", "App Operator"),
             ("APP", "APP"),
-            ("another-AppOperator_againTwiceThrice More", "Another App Operator Again Twice Thrice More"),
+            (
+                "another-AppOperator_againTwiceThrice More",
+                "Another App Operator Again Twice Thrice More",
+            ),
         ] {
             assert_eq!(display_name(name), words);
         }

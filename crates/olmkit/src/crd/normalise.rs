@@ -15,24 +15,52 @@ use super::{DESCRIPTOR_EXTENSION, Error, Options, normalise_schema};
 pub fn normalise(crd: &CustomResourceDefinition, options: &Options) -> Result<Value, Error> {
     let mut value = serde_json::to_value(crd)?;
     let name = crd.metadata.name.clone().unwrap_or_default();
-    let fail = |reason: String| Error::Definition { name: name.clone(), reason };
-    let Some(root) = value.as_object_mut() else { return Err(fail("it is no object".into())) };
+    let fail = |reason: String| Error::Definition {
+        name: name.clone(),
+        reason,
+    };
+    let Some(root) = value.as_object_mut() else {
+        return Err(fail("it is no object".into()));
+    };
     root.remove("status");
     if let Some(Value::Object(metadata)) = root.get_mut("metadata") {
         metadata.remove("creationTimestamp");
     }
-    let Some(Value::Object(spec)) = root.get_mut("spec") else { return Err(fail("it has no spec".into())) };
+    let Some(Value::Object(spec)) = root.get_mut("spec") else {
+        return Err(fail("it has no spec".into()));
+    };
     if let Some(Value::Object(names)) = spec.get_mut("names") {
         drop_empty(names, &["shortNames", "categories"]);
+        names
+            .entry("listKind")
+            .or_insert_with(|| format!("{}List", crd.spec.names.kind).into());
     }
-    let kind = spec.get("names").and_then(|names| names.get("kind")).and_then(Value::as_str).unwrap_or_default();
+    let kind = spec
+        .get("names")
+        .and_then(|names| names.get("kind"))
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     let (kind, plural) = (kind.to_owned(), crd.spec.names.plural.clone());
-    let Some(Value::Array(versions)) = spec.get_mut("versions") else { return Err(fail("it has no versions".into())) };
+    let Some(Value::Array(versions)) = spec.get_mut("versions") else {
+        return Err(fail("it has no versions".into()));
+    };
     for version in &mut *versions {
-        let Some(version) = version.as_object_mut() else { continue };
-        drop_empty(version, &["additionalPrinterColumns", "selectableFields", "subresources"]);
-        let own = version.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let Some(schema) = version.get_mut("schema").and_then(|schema| schema.get_mut("openAPIV3Schema")) else {
+        let Some(version) = version.as_object_mut() else {
+            continue;
+        };
+        drop_empty(
+            version,
+            &["additionalPrinterColumns", "selectableFields", "subresources"],
+        );
+        let own = version
+            .get("name")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
+        let Some(schema) = version
+            .get_mut("schema")
+            .and_then(|schema| schema.get_mut("openAPIV3Schema"))
+        else {
             return Err(fail(format!("version {own} has no schema; the API server demands one")));
         };
         let mut normal = normalise_schema(schema.take(), options)?;
@@ -40,18 +68,29 @@ pub fn normalise(crd: &CustomResourceDefinition, options: &Options) -> Result<Va
         finish_root(&mut normal, &kind, &plural, options);
         *schema = normal;
     }
-    versions.sort_by(|one, other| one.get("name").and_then(Value::as_str).cmp(&other.get("name").and_then(Value::as_str)));
+    versions.sort_by(|one, other| {
+        one.get("name")
+            .and_then(Value::as_str)
+            .cmp(&other.get("name").and_then(Value::as_str))
+    });
     check_versions(versions).map_err(fail)?;
     Ok(value)
 }
 
 fn check_versions(versions: &[Value]) -> Result<(), String> {
-    let count = |flag: &str| versions.iter().filter(|version| version.get(flag) == Some(&Value::Bool(true))).count();
+    let count = |flag: &str| {
+        versions
+            .iter()
+            .filter(|version| version.get(flag) == Some(&Value::Bool(true)))
+            .count()
+    };
     match (count("storage"), count("served")) {
         (0, _) => Err("no version is the storage version".into()),
         (_, 0) => Err("no version is served".into()),
         (1, _) => Ok(()),
-        (several, _) => Err(format!("{several} versions claim to be the storage version; exactly one may")),
+        (several, _) => Err(format!(
+            "{several} versions claim to be the storage version; exactly one may"
+        )),
     }
 }
 
@@ -62,10 +101,16 @@ fn check_versions(versions: &[Value]) -> Result<(), String> {
 pub fn merge_versions(crds: Vec<CustomResourceDefinition>, stored: &str) -> Result<CustomResourceDefinition, Error> {
     let mut crds = crds.into_iter();
     let Some(mut merged) = crds.next() else {
-        return Err(Error::Definition { name: "(none)".into(), reason: "no version was given".into() });
+        return Err(Error::Definition {
+            name: "(none)".into(),
+            reason: "no version was given".into(),
+        });
     };
     let name = merged.metadata.name.clone().unwrap_or_default();
-    let fail = |reason: String| Error::Definition { name: name.clone(), reason };
+    let fail = |reason: String| Error::Definition {
+        name: name.clone(),
+        reason,
+    };
     for other in crds {
         if other.spec.group != merged.spec.group
             || other.spec.scope != merged.spec.scope
@@ -73,7 +118,9 @@ pub fn merge_versions(crds: Vec<CustomResourceDefinition>, stored: &str) -> Resu
             || other.spec.names.plural != merged.spec.names.plural
         {
             let theirs = other.metadata.name.unwrap_or_default();
-            return Err(fail(format!("group, kind, plural and scope must be equal in all versions; {theirs} differs")));
+            return Err(fail(format!(
+                "group, kind, plural and scope must be equal in all versions; {theirs} differs"
+            )));
         }
         merged.spec.versions.extend(other.spec.versions);
     }
@@ -116,12 +163,20 @@ fn finish_root(schema: &mut Value, kind: &str, plural: &str, options: &Options) 
     let Some(root) = schema.as_object_mut() else { return };
     root.insert("type".into(), "object".into());
     root.remove("x-kubernetes-preserve-unknown-fields");
-    let derived = root.get("description").and_then(Value::as_str).is_none_or(|text| text.starts_with("Auto-generated"));
+    let derived = root
+        .get("description")
+        .and_then(Value::as_str)
+        .is_none_or(|text| text.starts_with("Auto-generated"));
     if derived && !options.strip_descriptions {
-        root.insert("description".into(), format!("{kind} is the Schema for the {plural} API").into());
+        root.insert(
+            "description".into(),
+            format!("{kind} is the Schema for the {plural} API").into(),
+        );
     }
     let properties = root.entry("properties").or_insert_with(|| json!({}));
-    let Some(properties) = properties.as_object_mut() else { return };
+    let Some(properties) = properties.as_object_mut() else {
+        return;
+    };
     let mut version = json!({"type": "string"});
     let mut own_kind = json!({"type": "string"});
     if !options.strip_descriptions {

@@ -25,7 +25,9 @@ pub(super) fn normalise(node: &mut Map<String, Value>) {
     format(node);
     let integer = node.get("type").and_then(Value::as_str) == Some("integer");
     for (keyword, up) in [("minimum", true), ("maximum", false), ("multipleOf", true)] {
-        let Some(bound) = node.get(keyword).and_then(Value::as_f64) else { continue };
+        let Some(bound) = node.get(keyword).and_then(Value::as_f64) else {
+            continue;
+        };
         if integer && bound.fract() != 0.0 && keyword != "multipleOf" {
             // No integer lies between the fractional bound and the next integer, so the meaning stays.
             let next = if up { bound.ceil() } else { bound.floor() };
@@ -39,7 +41,9 @@ pub(super) fn normalise(node: &mut Map<String, Value>) {
 }
 
 fn format(node: &mut Map<String, Value>) {
-    let Some(format) = node.get("format").and_then(Value::as_str).map(str::to_owned) else { return };
+    let Some(format) = node.get("format").and_then(Value::as_str).map(str::to_owned) else {
+        return;
+    };
     if let Some((known, low, high)) = integer_format(&format) {
         node.insert("format".into(), known.into());
         if let Some(low) = low {
@@ -90,7 +94,9 @@ mod tests {
     use serde_json::json;
 
     fn normalised(node: Value) -> Value {
-        let Value::Object(mut map) = node else { panic!("not an object") };
+        let Value::Object(mut map) = node else {
+            panic!("not an object")
+        };
         normalise(&mut map);
         Value::Object(map)
     }
@@ -129,8 +135,14 @@ mod tests {
 
     #[test]
     fn unknown_formats_go() {
-        assert_eq!(normalised(json!({"type": "string", "format": "duration"})), json!({"type": "string"}));
-        assert_eq!(normalised(json!({"type": "string", "format": "partial-date-time"})), json!({"type": "string"}));
+        assert_eq!(
+            normalised(json!({"type": "string", "format": "duration"})),
+            json!({"type": "string"})
+        );
+        assert_eq!(
+            normalised(json!({"type": "string", "format": "partial-date-time"})),
+            json!({"type": "string"})
+        );
         assert_eq!(
             normalised(json!({"type": "string", "format": "date-time"})),
             json!({"type": "string", "format": "date-time"})

@@ -43,7 +43,10 @@ pub struct Options {
 /// When a reference cannot be inlined, or alternatives of an enum have no structural form; see [`Error`].
 pub fn normalise_schema(schema: Value, options: &Options) -> Result<Value, Error> {
     let Value::Object(mut root) = schema else {
-        return Err(Error::NotASchema { path: ".".into(), what: "the root".into() });
+        return Err(Error::NotASchema {
+            path: ".".into(),
+            what: "the root".into(),
+        });
     };
     let mut definitions = Map::new();
     for keyword in ["$defs", "definitions"] {
@@ -51,7 +54,11 @@ pub fn normalise_schema(schema: Value, options: &Options) -> Result<Value, Error
             definitions.extend(found);
         }
     }
-    let mut walk = Walk { definitions, options, inlining: Vec::new() };
+    let mut walk = Walk {
+        definitions,
+        options,
+        inlining: Vec::new(),
+    };
     let mut value = Value::Object(root);
     walk.node(&mut value, "", 0)?;
     Ok(value)
@@ -67,7 +74,10 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn node(&mut self, schema: &mut Value, path: &str, depth: usize) -> Result<(), Error> {
         if depth > MAX_DEPTH {
-            return Err(Error::TooDeep { path: shown(path), limit: MAX_DEPTH });
+            return Err(Error::TooDeep {
+                path: shown(path),
+                limit: MAX_DEPTH,
+            });
         }
         // `true` accepts everything; `false` nothing, which no structural schema can say.
         if let Value::Bool(_) = schema {
@@ -75,7 +85,10 @@ impl Walk<'_> {
             return Ok(());
         }
         let Value::Object(node) = schema else {
-            return Err(Error::NotASchema { path: shown(path), what: "the value".into() });
+            return Err(Error::NotASchema {
+                path: shown(path),
+                what: "the value".into(),
+            });
         };
         let entered = self.inlining.len();
         self.inline(node, path)?;
@@ -96,13 +109,19 @@ impl Walk<'_> {
     fn inline(&mut self, node: &mut Map<String, Value>, path: &str) -> Result<(), Error> {
         while let Some(Value::String(reference)) = node.remove("$ref") {
             let name = reference.rsplit('/').next().unwrap_or_default().to_owned();
-            let fail = |reason| Error::Reference { path: shown(path), reference: reference.clone(), reason };
+            let fail = |reason| Error::Reference {
+                path: shown(path),
+                reference: reference.clone(),
+                reason,
+            };
             if !reference.starts_with('#') {
                 return Err(fail("it leads out of the schema"));
             }
             if self.inlining.contains(&name) {
-                return Err(fail("the type contains itself; a CRD schema cannot be recursive. Give the field type \
-                                 serde_json::Value"));
+                return Err(fail(
+                    "the type contains itself; a CRD schema cannot be recursive. Give the field type \
+                                 serde_json::Value",
+                ));
             }
             let Some(Value::Object(target)) = self.definitions.get(&name).cloned() else {
                 return Err(fail("there is no such definition"));
@@ -111,7 +130,9 @@ impl Walk<'_> {
             combine::merge_into(node, target, &shown(path))?;
         }
         for keyword in ["allOf", "anyOf", "oneOf"] {
-            let Some(Value::Array(mut alternatives)) = node.remove(keyword) else { continue };
+            let Some(Value::Array(mut alternatives)) = node.remove(keyword) else {
+                continue;
+            };
             for alternative in &mut alternatives {
                 if let Value::Object(alternative) = alternative {
                     self.inline(alternative, path)?;
@@ -132,7 +153,11 @@ impl Walk<'_> {
             if let Value::Array(tuple) = items {
                 // A tuple: the server knows lists of one type only.
                 let first = tuple.first().cloned().unwrap_or(Value::Bool(true));
-                *items = if tuple.iter().all(|other| *other == first) { first } else { Value::Bool(true) };
+                *items = if tuple.iter().all(|other| *other == first) {
+                    first
+                } else {
+                    Value::Bool(true)
+                };
             }
             self.node(items, &format!("{path}[]"), depth + 1)?;
         }
@@ -178,14 +203,22 @@ impl Walk<'_> {
 }
 
 fn shown(path: &str) -> String {
-    if path.is_empty() { ".".to_owned() } else { path.to_owned() }
+    if path.is_empty() {
+        ".".to_owned()
+    } else {
+        path.to_owned()
+    }
 }
 
 /// Type lists with null, null among enum values, `const`.
 fn types(node: &mut Map<String, Value>, options: &Options) {
     let mut nullable = false;
     if let Some(Value::Array(types)) = node.get("type") {
-        let mut rest: Vec<Value> = types.iter().filter(|own| own.as_str() != Some("null")).cloned().collect();
+        let mut rest: Vec<Value> = types
+            .iter()
+            .filter(|own| own.as_str() != Some("null"))
+            .cloned()
+            .collect();
         nullable = rest.len() < types.len();
         let is_int_or_string = rest.len() == 2 && rest.contains(&json!("integer")) && rest.contains(&json!("string"));
         match rest.len() {
@@ -239,7 +272,12 @@ fn objects(node: &mut Map<String, Value>) {
         Some(Value::Bool(false)) => false,
         Some(Value::Bool(true)) => true,
         // A flattened map beside declared properties.
-        Some(Value::Object(_)) if node.get("properties").and_then(Value::as_object).is_some_and(|map| !map.is_empty()) => {
+        Some(Value::Object(_))
+            if node
+                .get("properties")
+                .and_then(Value::as_object)
+                .is_some_and(|map| !map.is_empty()) =>
+        {
             true
         }
         Some(Value::Object(extra)) if extra.is_empty() => true,
@@ -271,7 +309,9 @@ fn lists(node: &mut Map<String, Value>) {
         Some(Value::Array(keys)) => keys.clone(),
         _ => return,
     };
-    let Some(Value::Object(items)) = node.get_mut("items") else { return };
+    let Some(Value::Object(items)) = node.get_mut("items") else {
+        return;
+    };
     let defaulted: Vec<Value> = items
         .get("properties")
         .and_then(Value::as_object)
@@ -310,7 +350,11 @@ fn missing_type(node: &mut Map<String, Value>) {
     } else if node.contains_key("items") {
         Some("array")
     } else {
-        match node.get("enum").and_then(Value::as_array).and_then(|values| values.first()) {
+        match node
+            .get("enum")
+            .and_then(Value::as_array)
+            .and_then(|values| values.first())
+        {
             Some(Value::String(_)) => Some("string"),
             Some(Value::Bool(_)) => Some("boolean"),
             Some(Value::Number(number)) => Some(if number.is_f64() { "number" } else { "integer" }),
@@ -326,7 +370,9 @@ fn missing_type(node: &mut Map<String, Value>) {
 /// Serde defaults are copied with every unset option as null; the server refuses null where nullable is not set, and
 /// defaults that name fields the schema does not have.
 fn default(node: &mut Map<String, Value>) {
-    let Some(mut value) = node.remove("default") else { return };
+    let Some(mut value) = node.remove("default") else {
+        return;
+    };
     if value.is_null() {
         return;
     }
@@ -336,7 +382,10 @@ fn default(node: &mut Map<String, Value>) {
         value.as_object().is_some_and(|map| {
             required.iter().filter_map(Value::as_str).any(|name| {
                 !map.contains_key(name)
-                    && node.get("properties").and_then(|all| all.get(name)).is_none_or(|own| own.get("default").is_none())
+                    && node
+                        .get("properties")
+                        .and_then(|all| all.get(name))
+                        .is_none_or(|own| own.get("default").is_none())
             })
         })
     });
@@ -356,7 +405,11 @@ fn prune(value: &mut Value, schema: &Map<String, Value>) {
                 map.retain(|name, _| properties.is_some_and(|properties| properties.contains_key(name)));
             }
             for (name, member) in map {
-                if let Some(own) = properties.and_then(|all| all.get(name)).and_then(Value::as_object).or(extra) {
+                if let Some(own) = properties
+                    .and_then(|all| all.get(name))
+                    .and_then(Value::as_object)
+                    .or(extra)
+                {
                     prune(member, own);
                 }
             }
@@ -369,7 +422,11 @@ fn prune(value: &mut Value, schema: &Map<String, Value>) {
             }
         }
         Value::Number(number) if schema.get("type").and_then(Value::as_str) == Some("integer") => {
-            if let Some(whole) = number.as_f64().filter(|_| number.is_f64()).filter(|number| number.fract() == 0.0) {
+            if let Some(whole) = number
+                .as_f64()
+                .filter(|_| number.is_f64())
+                .filter(|number| number.fract() == 0.0)
+            {
                 #[allow(clippy::cast_possible_truncation)]
                 {
                     *value = Value::from(whole as i64);

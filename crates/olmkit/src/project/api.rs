@@ -59,7 +59,12 @@ impl Api {
     /// When the schema has no structural form, or an extension holds an unknown key.
     pub fn of<T: CustomResourceExt + JsonSchema>() -> Result<Self, Error> {
         let crd = T::crd();
-        let version = crd.spec.versions.first().map(|version| version.name.clone()).unwrap_or_default();
+        let version = crd
+            .spec
+            .versions
+            .first()
+            .map(|version| version.name.clone())
+            .unwrap_or_default();
         let raw = serde_json::to_value(schemars::schema_for!(T)).map_err(crd::Error::from)?;
         let owned = match find_owned(&raw) {
             Some(owned) => serde_json::from_value(owned.clone()).map_err(|source| Error::Setting {
@@ -75,7 +80,12 @@ impl Api {
             resources: owned.resources,
             descriptors: crd::descriptors::<T>()?,
         };
-        Ok(Self { crd, presentations: vec![presentation], samples: Vec::new(), options: crd::Options::default() })
+        Ok(Self {
+            crd,
+            presentations: vec![presentation],
+            samples: Vec::new(),
+            options: crd::Options::default(),
+        })
     }
 
     /// Adds another version of the same kind, derived from its own type. `stored` names the version that etcd keeps.
@@ -95,8 +105,10 @@ impl Api {
     /// When the object does not serialise.
     pub fn sample<T: Serialize>(mut self, object: &T) -> Result<Self, Error> {
         let kind = self.crd.spec.names.kind.clone();
-        let mut value = serde_json::to_value(object)
-            .map_err(|source| Error::Serialise { object: format!("the sample of {kind}"), source })?;
+        let mut value = serde_json::to_value(object).map_err(|source| Error::Serialise {
+            object: format!("the sample of {kind}"),
+            source,
+        })?;
         if let Some(map) = value.as_object_mut() {
             map.remove("status");
         }

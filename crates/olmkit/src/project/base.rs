@@ -13,6 +13,8 @@ impl Project {
     /// The base CSV, as `config/manifests/bases/<name>.clusterserviceversion.yaml` holds it.
     pub(crate) fn base(&self) -> Result<Value, Error> {
         let mut base = base(&self.name, &self.package)?;
+        base["metadata"]["name"] = format!("{}.v{}", self.name, self.version).into();
+        base["spec"]["version"] = self.version.clone().into();
         let mut owned: Vec<Value> = self.apis.iter().flat_map(owned).collect();
         owned.sort_by(|one, other| key(one).cmp(&key(other)));
         base["spec"]["customresourcedefinitions"] = json!({"owned": owned});
@@ -25,7 +27,10 @@ impl Project {
 }
 
 fn key(owned: &Value) -> (Option<&str>, Option<&str>) {
-    (owned.get("name").and_then(Value::as_str), owned.get("version").and_then(Value::as_str))
+    (
+        owned.get("name").and_then(Value::as_str),
+        owned.get("version").and_then(Value::as_str),
+    )
 }
 
 fn owned(api: &Api) -> Vec<Value> {
@@ -92,7 +97,10 @@ pub fn base(name: &str, package: &Package) -> Result<Value, Error> {
             set(field, value);
         }
     }
-    set("maturity", package.maturity.clone().unwrap_or_else(|| "alpha".into()).into());
+    set(
+        "maturity",
+        package.maturity.clone().unwrap_or_else(|| "alpha".into()).into(),
+    );
     if let Some(version) = &package.min_kube_version {
         set("minKubeVersion", version.clone().into());
     }
@@ -101,13 +109,24 @@ pub fn base(name: &str, package: &Package) -> Result<Value, Error> {
         .map(|mode| json!({"type": mode.as_str(), "supported": package.install_modes.contains(&mode)}))
         .collect();
     set("installModes", Value::Array(modes));
-    set("install", json!({"strategy": "deployment", "spec": {"deployments": []}}));
+    set(
+        "install",
+        json!({"strategy": "deployment", "spec": {"deployments": []}}),
+    );
     set("version", "0.0.0".into());
     if let Some(replaces) = &package.upgrade.replaces {
         set("replaces", full_name(name, replaces).into());
     }
     if !package.upgrade.skips.is_empty() {
-        set("skips", package.upgrade.skips.iter().map(|skipped| full_name(name, skipped)).collect());
+        set(
+            "skips",
+            package
+                .upgrade
+                .skips
+                .iter()
+                .map(|skipped| full_name(name, skipped))
+                .collect(),
+        );
     }
     let mut metadata = json!({
         "name": format!("{name}.v0.0.0"),
@@ -133,13 +152,22 @@ fn annotations(package: &Package) -> BTreeMap<String, String> {
         }
     };
     set("alm-examples", Some("[]".into()));
-    set("capabilities", Some(package.capabilities.clone().unwrap_or_else(|| "Basic Install".into())));
-    set("categories", Some(package.categories.join(", ")).filter(|joined| !joined.is_empty()));
+    set(
+        "capabilities",
+        Some(package.capabilities.clone().unwrap_or_else(|| "Basic Install".into())),
+    );
+    set(
+        "categories",
+        Some(package.categories.join(", ")).filter(|joined| !joined.is_empty()),
+    );
     set("description", package.summary.clone());
     set("repository", package.repository.clone());
     set("support", package.support.clone());
     set("olm.skipRange", package.upgrade.skip_range.clone());
-    set("operatorframework.io/suggested-namespace", package.suggested_namespace.clone());
+    set(
+        "operatorframework.io/suggested-namespace",
+        package.suggested_namespace.clone(),
+    );
     annotations
 }
 

@@ -47,7 +47,10 @@ impl Files {
     pub fn write(&self, root: &Path) -> Result<(), Error> {
         for (path, text) in &self.0 {
             let path = root.join(path);
-            let fail = |source| Error::Io { path: path.clone(), source };
+            let fail = |source| Error::Io {
+                path: path.clone(),
+                source,
+            };
             if std::fs::read(&path).is_ok_and(|present| present == text.as_bytes()) {
                 continue;
             }

@@ -46,8 +46,8 @@ pub use api::{Api, Resource};
 pub use base::base;
 pub use files::Files;
 pub use manager::{Env, Manager};
-pub use render::grants_table;
 pub use package::{InstallMode, Link, Maintainer, Package, Upgrade};
+pub use render::grants_table;
 
 use crate::rbac::Grant;
 

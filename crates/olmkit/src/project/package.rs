@@ -44,7 +44,12 @@ pub enum InstallMode {
 
 impl InstallMode {
     /// All modes, in the order in which a ClusterServiceVersion lists them.
-    pub const ALL: [Self; 4] = [Self::OwnNamespace, Self::SingleNamespace, Self::MultiNamespace, Self::AllNamespaces];
+    pub const ALL: [Self; 4] = [
+        Self::OwnNamespace,
+        Self::SingleNamespace,
+        Self::MultiNamespace,
+        Self::AllNamespaces,
+    ];
 
     /// The name as OLM spells it.
     #[must_use]
@@ -157,7 +162,10 @@ impl Package {
     /// When one of the files cannot be read, or the settings are wrong.
     pub fn load(path: &Path) -> Result<Self, Error> {
         let read = |path: &Path| {
-            std::fs::read(path).map_err(|source| Error::Io { path: path.to_owned(), source })
+            std::fs::read(path).map_err(|source| Error::Io {
+                path: path.to_owned(),
+                source,
+            })
         };
         let text = read(path)?;
         let mut package: Self = crate::yaml::from_slice(&text).map_err(|source| Error::Setting {
@@ -183,11 +191,13 @@ impl Package {
 }
 
 fn media_type(file: &str) -> Option<&'static str> {
-    Some(match Path::new(file).extension()?.to_str()?.to_ascii_lowercase().as_str() {
-        "svg" => "image/svg+xml",
-        "png" => "image/png",
-        "jpg" | "jpeg" => "image/jpeg",
-        "gif" => "image/gif",
-        _ => return None,
-    })
+    Some(
+        match Path::new(file).extension()?.to_str()?.to_ascii_lowercase().as_str() {
+            "svg" => "image/svg+xml",
+            "png" => "image/png",
+            "jpg" | "jpeg" => "image/jpeg",
+            "gif" => "image/gif",
+            _ => return None,
+        },
+    )
 }

@@ -20,7 +20,10 @@ impl Project {
     }
 
     fn account<'a>(&'a self, name: &'a str) -> Account<'a> {
-        Account { name, namespace: &self.namespace }
+        Account {
+            name,
+            namespace: &self.namespace,
+        }
     }
 }
 
@@ -89,7 +92,11 @@ fn samples(project: &Project, files: &mut Files) -> Result<(), Error> {
     let mut names = Vec::new();
     for sample in project.apis.iter().flat_map(|api| &api.samples) {
         let name = sample_file(sample, names.len());
-        let name = if names.contains(&name) { format!("{}_{name}", names.len()) } else { name };
+        let name = if names.contains(&name) {
+            format!("{}_{name}", names.len())
+        } else {
+            name
+        };
         let mut labelled = sample.clone();
         if let Some(labels) = labelled.get_mut("metadata").and_then(Value::as_object_mut) {
             labels.entry("labels").or_insert_with(|| json!(project.labels()));
@@ -152,7 +159,10 @@ fn permissions(project: &Project, files: &mut Files) -> Result<(), Error> {
     let own = rules(Scope::Own);
     if !own.is_empty() {
         let role = format!("{name}-leader-election-role");
-        add("leader_election_role.yaml".into(), rbac::role(&role, &project.namespace, &labels, &own))?;
+        add(
+            "leader_election_role.yaml".into(),
+            rbac::role(&role, &project.namespace, &labels, &own),
+        )?;
         let binding = format!("{name}-leader-election-rolebinding");
         add(
             "leader_election_role_binding.yaml".into(),
@@ -180,7 +190,10 @@ fn manager(project: &Project, files: &mut Files) -> Result<(), Error> {
         "kind": "Namespace",
         "metadata": {"name": project.namespace, "labels": labels},
     });
-    files.add("manager/manager.yaml", &[namespace, project.manager.deployment(project)])?;
+    files.add(
+        "manager/manager.yaml",
+        &[namespace, project.manager.deployment(project)],
+    )?;
     kustomization(files, "manager", &["manager.yaml".to_owned()])
 }
 

@@ -37,14 +37,21 @@ pub fn merge(rules: Vec<PolicyRule>) -> Vec<PolicyRule> {
     let mut resources_of: BTreeMap<(Vec<String>, Kind), Vec<String>> = BTreeMap::new();
     for (target, verbs) in verbs_of {
         let verbs = set(verbs);
-        resources_of.entry((verbs, target.kind)).or_default().push(target.resource);
+        resources_of
+            .entry((verbs, target.kind))
+            .or_default()
+            .push(target.resource);
     }
     let mut merged: Vec<PolicyRule> = resources_of
         .into_iter()
         .map(|((verbs, kind), resources)| {
             let resources = set(resources);
             match kind {
-                Kind::Url => PolicyRule { non_resource_urls: resources, verbs, ..PolicyRule::default() },
+                Kind::Url => PolicyRule {
+                    non_resource_urls: resources,
+                    verbs,
+                    ..PolicyRule::default()
+                },
                 Kind::Resource { group, names } => PolicyRule {
                     api_groups: vec![group],
                     resources,
@@ -72,13 +79,22 @@ enum Kind {
 }
 
 fn targets(rule: &PolicyRule) -> Vec<Target> {
-    let mut found: Vec<Target> =
-        rule.non_resource_urls.iter().map(|url| Target { kind: Kind::Url, resource: url.clone() }).collect();
+    let mut found: Vec<Target> = rule
+        .non_resource_urls
+        .iter()
+        .map(|url| Target {
+            kind: Kind::Url,
+            resource: url.clone(),
+        })
+        .collect();
     let names = set(rule.resource_names.clone());
     for group in &rule.api_groups {
         for resource in &rule.resources {
             found.push(Target {
-                kind: Kind::Resource { group: group.clone(), names: names.clone() },
+                kind: Kind::Resource {
+                    group: group.clone(),
+                    names: names.clone(),
+                },
                 resource: resource.clone(),
             });
         }
@@ -131,9 +147,9 @@ mod tests {
 
     fn allowed(rules: &[PolicyRule], group: &str, resource: &str, verb: &str) -> bool {
         let has = |list: &[String], wanted: &str| list.iter().any(|member| member == wanted || member == "*");
-        rules.iter().any(|rule| {
-            has(&rule.api_groups, group) && has(&rule.resources, resource) && has(&rule.verbs, verb)
-        })
+        rules
+            .iter()
+            .any(|rule| has(&rule.api_groups, group) && has(&rule.resources, resource) && has(&rule.verbs, verb))
     }
 
     proptest! {

@@ -77,11 +77,17 @@ pub fn user_roles(group: &str, plural: &str) -> [(&'static str, Vec<PolicyRule>)
             verbs: verbs.iter().map(ToString::to_string).collect(),
             ..PolicyRule::default()
         };
-        vec![rule(plural.to_owned(), verbs), rule(format!("{plural}/status"), &["get"])]
+        vec![
+            rule(plural.to_owned(), verbs),
+            rule(format!("{plural}/status"), &["get"]),
+        ]
     };
     [
         ("admin", rules(&["*"])),
-        ("editor", rules(&["create", "delete", "get", "list", "patch", "update", "watch"])),
+        (
+            "editor",
+            rules(&["create", "delete", "get", "list", "patch", "update", "watch"]),
+        ),
         ("viewer", rules(&["get", "list", "watch"])),
     ]
 }

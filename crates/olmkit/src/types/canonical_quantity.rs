@@ -17,10 +17,14 @@ pub fn canonical(text: &str) -> Option<String> {
         Some(rest) => (text.starts_with('-'), rest),
         None => (false, text),
     };
-    let split = rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(rest.len());
+    let split = rest
+        .find(|letter: char| !letter.is_ascii_digit() && letter != '.')
+        .unwrap_or(rest.len());
     let (number, suffix) = rest.split_at(split);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    let binary = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"].iter().position(|known| *known == suffix);
+    let binary = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]
+        .iter()
+        .position(|known| *known == suffix);
     if is_kept(whole.trim_start_matches('0'), fraction, suffix, binary) {
         return Some(text.to_owned());
     }
@@ -76,8 +80,18 @@ fn is_kept(whole: &str, fraction: &str, suffix: &str, binary: Option<usize>) -> 
     length <= 18 && scale >= -9 && scale % 3 == 0 && !shifted.ends_with("000") && !shifted.starts_with('0')
 }
 
-const DECIMALS: [(&str, i32); 10] =
-    [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
+const DECIMALS: [(&str, i32); 10] = [
+    ("n", -9),
+    ("u", -6),
+    ("m", -3),
+    ("", 0),
+    ("k", 3),
+    ("M", 6),
+    ("G", 9),
+    ("T", 12),
+    ("P", 15),
+    ("E", 18),
+];
 
 /// `value * 10^exponent` with the exponent a multiple of three. What is smaller than a billionth is rounded up.
 fn decimal(mut value: i128, mut exponent: i32, scientific: bool) -> Option<String> {
@@ -94,9 +108,16 @@ fn decimal(mut value: i128, mut exponent: i32, scientific: bool) -> Option<Strin
         exponent -= 1;
     }
     if scientific {
-        return Some(if exponent == 0 { value.to_string() } else { format!("{value}e{exponent}") });
+        return Some(if exponent == 0 {
+            value.to_string()
+        } else {
+            format!("{value}e{exponent}")
+        });
     }
-    let suffix = DECIMALS.iter().find(|(_, own)| *own == exponent).map_or("", |(suffix, _)| suffix);
+    let suffix = DECIMALS
+        .iter()
+        .find(|(_, own)| *own == exponent)
+        .map_or("", |(suffix, _)| suffix);
     Some(format!("{value}{suffix}"))
 }
 
@@ -107,10 +128,31 @@ mod tests {
     #[test]
     fn quantities_have_one_spelling() {
         for (given, canonical_form) in [
-            ("0", "0"), ("0.0", "0"), ("1", "1"), ("1.5", "1500m"), ("0.1", "100m"), ("1000m", "1"), ("64Mi", "64Mi"),
-            ("1.5Gi", "1536Mi"), ("0.5Ki", "512"), ("1e3", "1e3"), ("1E", "1E"), ("12e6", "12e6"), ("1000", "1k"),
-            ("100", "100"), ("+5", "+5"), ("1.500", "1.500"), ("1.50", "1500m"), ("0.500", "500m"), ("01", "01"), ("-1024Ki", "-1Mi"), (".5", "500m"), ("1.", "1"), ("2048", "2048"),
-            ("0.0000000001", "1n"), ("1e1", "10"),
+            ("0", "0"),
+            ("0.0", "0"),
+            ("1", "1"),
+            ("1.5", "1500m"),
+            ("0.1", "100m"),
+            ("1000m", "1"),
+            ("64Mi", "64Mi"),
+            ("1.5Gi", "1536Mi"),
+            ("0.5Ki", "512"),
+            ("1e3", "1e3"),
+            ("1E", "1E"),
+            ("12e6", "12e6"),
+            ("1000", "1k"),
+            ("100", "100"),
+            ("+5", "+5"),
+            ("1.500", "1.500"),
+            ("1.50", "1500m"),
+            ("0.500", "500m"),
+            ("01", "01"),
+            ("-1024Ki", "-1Mi"),
+            (".5", "500m"),
+            ("1.", "1"),
+            ("2048", "2048"),
+            ("0.0000000001", "1n"),
+            ("1e1", "10"),
         ] {
             assert_eq!(canonical(given).as_deref(), Some(canonical_form), "{given}");
         }

@@ -42,7 +42,10 @@ fn print(table: &Structs, kind: &Type, value: Option<&Value>) -> Value {
             items.iter().map(|item| print(table, inner, Some(item))).collect()
         }
         (Type::Map(inner), Some(Value::Object(entries))) => Value::Object(
-            entries.iter().map(|(name, item)| (name.clone(), print(table, inner, Some(item)))).collect(),
+            entries
+                .iter()
+                .map(|(name, item)| (name.clone(), print(table, inner, Some(item))))
+                .collect(),
         ),
         (Type::Struct(at), value) => table.at(*at).map_or(Value::Null, |entry| fields(table, entry, value)),
         (Type::Custom(custom), value) => special(table, *custom, value),
@@ -64,7 +67,9 @@ fn collect(table: &Structs, entry: &Struct, value: Option<&Value>, out: &mut Map
             }
             continue;
         }
-        let own = value.and_then(|value| value.get(field.name)).filter(|own| !own.is_null());
+        let own = value
+            .and_then(|value| value.get(field.name))
+            .filter(|own| !own.is_null());
         if field.omit_empty && is_empty(&field.kind, own) {
             continue;
         }
@@ -100,22 +105,26 @@ fn special(table: &Structs, custom: Custom, value: Option<&Value>) -> Value {
             };
             Value::String(canonical(&text).unwrap_or(text))
         }
-        (Custom::Time, Some(Value::String(text))) => {
-            text.parse::<jiff::Timestamp>().map_or_else(|_| Value::String(text.clone()), |time| {
-                Value::String(time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
-            })
-        }
+        (Custom::Time, Some(Value::String(text))) => text.parse::<jiff::Timestamp>().map_or_else(
+            |_| Value::String(text.clone()),
+            |time| Value::String(time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()),
+        ),
         (Custom::IntOrString, None) => 0.into(),
         (Custom::OperatorVersion, None) => "0.0.0".into(),
         (Custom::SchemaOrBool(_), None) => Value::Bool(false),
         (
             Custom::SchemaOrBool(at) | Custom::SchemaOrList(at) | Custom::SchemaOrNames(at),
             Some(value @ Value::Object(_)),
-        ) => table.at(at).map_or(Value::Null, |entry| fields(table, entry, Some(value))),
-        (Custom::SchemaOrList(at), Some(Value::Array(items))) if !items.is_empty() => {
-            items.iter().map(|item| print(table, &Type::Struct(at), Some(item))).collect()
+        ) => table
+            .at(at)
+            .map_or(Value::Null, |entry| fields(table, entry, Some(value))),
+        (Custom::SchemaOrList(at), Some(Value::Array(items))) if !items.is_empty() => items
+            .iter()
+            .map(|item| print(table, &Type::Struct(at), Some(item)))
+            .collect(),
+        (Custom::SchemaOrList(_) | Custom::SchemaOrNames(_), Some(Value::Array(items))) if items.is_empty() => {
+            Value::Null
         }
-        (Custom::SchemaOrList(_) | Custom::SchemaOrNames(_), Some(Value::Array(items))) if items.is_empty() => Value::Null,
         (_, Some(value)) => value.clone(),
         (_, None) => Value::Null,
     }

@@ -29,7 +29,11 @@ pub(super) fn accounts(found: &Collection, options: &Options) -> BTreeSet<String
 }
 
 fn account_of(deployment: &Typed) -> String {
-    match deployment.value.pointer("/spec/template/spec/serviceAccountName").and_then(Value::as_str) {
+    match deployment
+        .value
+        .pointer("/spec/template/spec/serviceAccountName")
+        .and_then(Value::as_str)
+    {
         None | Some("") => DEFAULT_ACCOUNT.to_owned(),
         Some(name) => name.to_owned(),
     }
@@ -79,7 +83,11 @@ pub(super) fn split(found: &Collection, options: &Options) -> Split {
     let mut cluster_permissions = Rules::new(&accounts);
     for binding in &found.cluster_role_bindings {
         // operator-sdk looks at the name of the role only here; a ClusterRoleBinding can refer to nothing else.
-        let into = if is_namespaced(binding) { &mut permissions } else { &mut cluster_permissions };
+        let into = if is_namespaced(binding) {
+            &mut permissions
+        } else {
+            &mut cluster_permissions
+        };
         into.add(binding, &cluster_roles, &across);
     }
     split.permissions = permissions.entries(options.strict);
@@ -87,12 +95,18 @@ pub(super) fn split(found: &Collection, options: &Options) -> Split {
 
     let used: BTreeSet<&str> = in_cluster_roles.union(&across).copied().collect();
     split.files.extend(remaining(&found.roles, &roles, &in_roles));
-    split.files.extend(remaining(&found.cluster_roles, &cluster_roles, &used));
-    split.files.extend(namespaced.left(&found.role_bindings));
-    split.files.extend(clusterwide.left(&found.cluster_role_bindings));
     split
         .files
-        .extend(found.service_accounts.iter().filter(|account| !accounts.contains(account.name())).cloned());
+        .extend(remaining(&found.cluster_roles, &cluster_roles, &used));
+    split.files.extend(namespaced.left(&found.role_bindings));
+    split.files.extend(clusterwide.left(&found.cluster_role_bindings));
+    split.files.extend(
+        found
+            .service_accounts
+            .iter()
+            .filter(|account| !accounts.contains(account.name()))
+            .cloned(),
+    );
 
     for binding in found.role_bindings.iter().chain(&found.cluster_role_bindings) {
         let known = match kind_of(binding) {
@@ -125,11 +139,19 @@ fn remaining(list: &[Typed], named: &BTreeMap<&str, &Typed>, used: &BTreeSet<&st
 }
 
 fn role_name(binding: &Typed) -> &str {
-    binding.value.pointer("/roleRef/name").and_then(Value::as_str).unwrap_or_default()
+    binding
+        .value
+        .pointer("/roleRef/name")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 fn kind_of(binding: &Typed) -> Option<Kind> {
-    let group = binding.value.pointer("/roleRef/apiGroup").and_then(Value::as_str).unwrap_or_default();
+    let group = binding
+        .value
+        .pointer("/roleRef/apiGroup")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     if !group.is_empty() && group != RBAC {
         return None;
     }
@@ -156,7 +178,9 @@ struct Bindings<'a> {
 
 impl<'a> Bindings<'a> {
     fn new(list: &'a [Typed]) -> Self {
-        Self { left: list.iter().collect() }
+        Self {
+            left: list.iter().collect(),
+        }
     }
 
     /// Names of the roles of one kind that are bound to an account of the CSV. Bindings without another subject go.
@@ -185,7 +209,10 @@ impl<'a> Bindings<'a> {
     /// The bindings that become files. Of two with one name, each place holds the later one.
     fn left(&self, all: &[Typed]) -> Vec<Typed> {
         let named = by_name(all);
-        self.left.iter().filter_map(|binding| named.get(binding.name()).map(|last| (*last).clone())).collect()
+        self.left
+            .iter()
+            .filter_map(|binding| named.get(binding.name()).map(|last| (*last).clone()))
+            .collect()
     }
 }
 
@@ -196,12 +223,16 @@ struct Rules {
 
 impl Rules {
     fn new(accounts: &BTreeSet<String>) -> Self {
-        Self { by_account: accounts.iter().map(|account| (account.clone(), Vec::new())).collect() }
+        Self {
+            by_account: accounts.iter().map(|account| (account.clone(), Vec::new())).collect(),
+        }
     }
 
     fn add(&mut self, binding: &Typed, roles: &BTreeMap<&str, &Typed>, used: &BTreeSet<&str>) {
         let name = role_name(binding);
-        let Some(role) = roles.get(name).filter(|_| used.contains(name)) else { return };
+        let Some(role) = roles.get(name).filter(|_| used.contains(name)) else {
+            return;
+        };
         for subject in subjects(binding) {
             if let Some(rules) = self.by_account.get_mut(subject) {
                 rules.extend(role.list("/rules").iter().cloned());
@@ -223,8 +254,7 @@ impl Rules {
 }
 
 fn merge(rules: Vec<Value>) -> Vec<Value> {
-    let typed: Result<Vec<crate::rbac::PolicyRule>, _> =
-        rules.iter().cloned().map(serde_json::from_value).collect();
+    let typed: Result<Vec<crate::rbac::PolicyRule>, _> = rules.iter().cloned().map(serde_json::from_value).collect();
     match typed {
         Ok(typed) => crate::rbac::merge(typed).into_iter().map(|rule| json!(rule)).collect(),
         // Not a rule of the form that the Go type has; it stays as it is and the validator speaks about it.

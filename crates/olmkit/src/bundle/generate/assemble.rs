@@ -6,7 +6,10 @@ use serde_json::{Map, Value, json};
 
 use super::collect::{Collection, Typed, collect};
 use super::files::{Names, supported};
-use super::{Error, Input, Notice, OPERATOR_SDK_BUILDER, Options, accounts, almexamples, base, definitions, images, strict, webhooks};
+use super::{
+    Error, Input, Notice, OPERATOR_SDK_BUILDER, Options, accounts, almexamples, base, definitions, images, strict,
+    webhooks,
+};
 use crate::types::encode;
 
 type Assembled = (Value, Vec<(String, Value)>, Option<Value>);
@@ -34,7 +37,10 @@ pub(super) fn assemble(input: Input, options: &Options, notices: &mut Vec<Notice
         strict::compare(&kept, &csv, notices);
     }
 
-    let mut manifests = vec![(format!("{}.clusterserviceversion.yaml", options.package.to_lowercase()), finish(&csv))];
+    let mut manifests = vec![(
+        format!("{}.clusterserviceversion.yaml", options.package.to_lowercase()),
+        finish(&csv),
+    )];
     let mut names = Names::default();
     for (origin, object) in objects(&found, &split) {
         let (name, double) = names.of(&object);
@@ -63,7 +69,11 @@ fn version(csv: &mut Value, options: &Options) -> Result<(), Error> {
 
 /// Deployments and permissions. A strategy other than `deployment` is left alone.
 fn install(found: &Collection, split: &accounts::Split, csv: &mut Value) {
-    let strategy = csv.pointer("/spec/install/strategy").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let strategy = csv
+        .pointer("/spec/install/strategy")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
     if !strategy.is_empty() && strategy != "deployment" {
         return;
     }
@@ -73,7 +83,10 @@ fn install(found: &Collection, split: &accounts::Split, csv: &mut Value) {
         .map(|deployment| {
             let mut entry = Map::new();
             entry.insert("name".into(), deployment.name().into());
-            entry.insert("spec".into(), deployment.value.get("spec").cloned().unwrap_or_else(|| json!({})));
+            entry.insert(
+                "spec".into(),
+                deployment.value.get("spec").cloned().unwrap_or_else(|| json!({})),
+            );
             if let Some(labels) = deployment.value.pointer("/metadata/labels") {
                 entry.insert("label".into(), labels.clone());
             }
@@ -91,7 +104,11 @@ fn install(found: &Collection, split: &accounts::Split, csv: &mut Value) {
 }
 
 fn annotate(found: &Collection, options: &Options, csv: &mut Value) {
-    let builder = if options.strict { super::builder() } else { OPERATOR_SDK_BUILDER.to_owned() };
+    let builder = if options.strict {
+        super::builder()
+    } else {
+        OPERATOR_SDK_BUILDER.to_owned()
+    };
     let annotations = BTreeMap::from([
         ("alm-examples", almexamples::text(&found.custom_resources)),
         ("createdAt", options.created_at.clone()),
@@ -99,15 +116,22 @@ fn annotate(found: &Collection, options: &Options, csv: &mut Value) {
         ("operators.operatorframework.io/project_layout", options.layout.clone()),
     ]);
     for (key, value) in annotations {
+        if options.strict && value == "unknown" {
+            continue;
+        }
         csv["metadata"]["annotations"][key] = value.into();
     }
 }
 
 /// OLM says which namespaces to watch through an annotation of the pod. A variable that is there is pointed at it.
 fn watch_namespace(csv: &mut Value) {
-    let deployments = csv.pointer_mut("/spec/install/spec/deployments").and_then(Value::as_array_mut);
+    let deployments = csv
+        .pointer_mut("/spec/install/spec/deployments")
+        .and_then(Value::as_array_mut);
     for deployment in deployments.into_iter().flatten() {
-        let containers = deployment.pointer_mut("/spec/template/spec/containers").and_then(Value::as_array_mut);
+        let containers = deployment
+            .pointer_mut("/spec/template/spec/containers")
+            .and_then(Value::as_array_mut);
         for container in containers.into_iter().flatten() {
             let variables = container.get_mut("env").and_then(Value::as_array_mut);
             for variable in variables.into_iter().flatten() {
@@ -131,7 +155,9 @@ fn finish(csv: &Value) -> Value {
     }
     remove_creation_timestamp(&mut csv);
     // `cleanup` is a later addition to the type that older versions of OLM do not know; while it says nothing it goes.
-    let cleanup = csv.pointer("/spec/cleanup").is_some_and(|cleanup| cleanup == &json!({"enabled": false}));
+    let cleanup = csv
+        .pointer("/spec/cleanup")
+        .is_some_and(|cleanup| cleanup == &json!({"enabled": false}));
     if cleanup && let Some(Value::Object(spec)) = csv.get_mut("spec") {
         spec.remove("cleanup");
     }
@@ -163,13 +189,23 @@ fn objects(found: &Collection, split: &accounts::Split) -> Vec<(Typed, Value)> {
     };
     for definition in &found.definitions {
         let beta = definition.document.group_version().1 == "v1beta1";
-        add(definition, if beta { "v1beta1.CustomResourceDefinition" } else { "v1.CustomResourceDefinition" });
+        add(
+            definition,
+            if beta {
+                "v1beta1.CustomResourceDefinition"
+            } else {
+                "v1.CustomResourceDefinition"
+            },
+        );
     }
     for service in &found.services {
         add(service, "Service");
     }
     for other in found.others.iter().filter(|other| supported(other.kind())) {
-        let typed = Typed { document: other.clone(), value: other.value.clone() };
+        let typed = Typed {
+            document: other.clone(),
+            value: other.value.clone(),
+        };
         let mut value = other.value.clone();
         without_namespace(&mut value);
         objects.push((typed, value));

@@ -19,13 +19,21 @@ pub(super) fn choose(
     if candidates.is_empty()
         && let Some(document) = project_base
     {
-        let value = encode::decode(&document.value, "ClusterServiceVersion").map_err(|(at, message)| Error::Decode {
-            origin: document.origin.clone(),
-            object: document.object(),
-            at: if at.is_empty() { String::new() } else { format!(", at {at}") },
-            message,
-        })?;
-        candidates.push(Typed { document: document.clone(), value });
+        let value =
+            encode::decode(&document.value, "ClusterServiceVersion").map_err(|(at, message)| Error::Decode {
+                origin: document.origin.clone(),
+                object: document.object(),
+                at: if at.is_empty() {
+                    String::new()
+                } else {
+                    format!(", at {at}")
+                },
+                message,
+            })?;
+        candidates.push(Typed {
+            document: document.clone(),
+            value,
+        });
     }
     let chosen = candidates.iter().position(|csv| csv.name().starts_with(&prefix));
     for (at, csv) in candidates.iter().enumerate() {

@@ -16,15 +16,25 @@ pub(super) struct Typed {
 
 impl Typed {
     pub fn name(&self) -> &str {
-        self.value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default()
+        self.value
+            .pointer("/metadata/name")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
     }
 
     pub fn namespace(&self) -> &str {
-        self.value.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default()
+        self.value
+            .pointer("/metadata/namespace")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
     }
 
     pub fn list(&self, pointer: &str) -> &[Value] {
-        self.value.pointer(pointer).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+        self.value
+            .pointer(pointer)
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default()
     }
 
     pub fn notice(&self, weight: Weight, message: impl Into<String>, hint: impl Into<String>) -> Notice {
@@ -138,7 +148,9 @@ pub(super) fn collect(input: Input, notices: &mut Vec<Notice>) -> Result<Collect
     unique(&mut v1, &mut seen, "v1", notices);
     unique(&mut beta, &mut seen, "v1beta1", notices);
     let mut hooks_seen = BTreeSet::new();
-    found.validating.retain(|hook| hooks_seen.insert(hook.value.to_string()));
+    found
+        .validating
+        .retain(|hook| hooks_seen.insert(hook.value.to_string()));
     found.mutating.retain(|hook| hooks_seen.insert(hook.value.to_string()));
     v1.append(&mut beta);
     found.definitions = v1;
@@ -150,7 +162,11 @@ fn typed(document: Document, key: &str) -> Result<Typed, Error> {
     let value = encode::decode(&document.value, key).map_err(|(at, message)| Error::Decode {
         origin: document.origin.clone(),
         object: document.object(),
-        at: if at.is_empty() { String::new() } else { format!(", at {at}") },
+        at: if at.is_empty() {
+            String::new()
+        } else {
+            format!(", at {at}")
+        },
         message,
     })?;
     Ok(Typed { document, value })
@@ -159,7 +175,10 @@ fn typed(document: Document, key: &str) -> Result<Typed, Error> {
 fn webhooks(document: Document, key: &str, into: &mut Vec<Webhook>) -> Result<(), Error> {
     let configuration = typed(document, key)?;
     for value in configuration.list("/webhooks") {
-        into.push(Webhook { configuration: configuration.document.clone(), value: value.clone() });
+        into.push(Webhook {
+            configuration: configuration.document.clone(),
+            value: value.clone(),
+        });
     }
     Ok(())
 }

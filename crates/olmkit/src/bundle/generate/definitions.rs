@@ -16,7 +16,12 @@ pub(super) struct Served {
 /// The versions that a definition serves. In v1beta1 a definition may name its only version in `spec.version`.
 pub(super) fn served(definition: &Typed) -> Vec<Served> {
     let text = |pointer: &str| {
-        definition.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+        definition
+            .value
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
     };
     let key = |version: String| Served {
         name: definition.name().to_owned(),
@@ -32,7 +37,13 @@ pub(super) fn served(definition: &Typed) -> Vec<Served> {
     versions
         .iter()
         .filter(|version| version.get("served") == Some(&Value::Bool(true)))
-        .map(|version| key(version.get("name").and_then(Value::as_str).unwrap_or_default().to_owned()))
+        .map(|version| {
+            key(version
+                .get("name")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned())
+        })
         .collect()
 }
 

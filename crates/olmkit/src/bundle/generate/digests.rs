@@ -22,7 +22,11 @@ pub fn pin(csv: &mut Value, mut resolve: impl FnMut(&str) -> Result<String, Erro
         if image.is_empty() || digests.contains_key(image) {
             continue;
         }
-        let pinned = if image.contains("@sha256:") { image.clone() } else { resolve(image)? };
+        let pinned = if image.contains("@sha256:") {
+            image.clone()
+        } else {
+            resolve(image)?
+        };
         digests.insert(image.clone(), pinned);
     }
     visit(csv, &mut |_, image| {
@@ -38,25 +42,48 @@ fn visit(csv: &mut Value, each: &mut impl FnMut(&str, &mut String)) {
     if let Some(Value::String(image)) = csv.pointer_mut("/metadata/annotations/containerImage") {
         each("", image);
     }
-    for related in csv.pointer_mut("/spec/relatedImages").and_then(Value::as_array_mut).into_iter().flatten() {
-        let name = related.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    for related in csv
+        .pointer_mut("/spec/relatedImages")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
+        let name = related
+            .get("name")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
         if let Some(Value::String(image)) = related.get_mut("image") {
             each(&name, image);
         }
     }
-    let deployments = csv.pointer_mut("/spec/install/spec/deployments").and_then(Value::as_array_mut);
+    let deployments = csv
+        .pointer_mut("/spec/install/spec/deployments")
+        .and_then(Value::as_array_mut);
     for deployment in deployments.into_iter().flatten() {
         for field in ["containers", "initContainers"] {
-            let containers =
-                deployment.pointer_mut(&format!("/spec/template/spec/{field}")).and_then(Value::as_array_mut);
+            let containers = deployment
+                .pointer_mut(&format!("/spec/template/spec/{field}"))
+                .and_then(Value::as_array_mut);
             for container in containers.into_iter().flatten() {
-                let name = container.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+                let name = container
+                    .get("name")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned();
                 if let Some(Value::String(image)) = container.get_mut("image") {
                     each(&name, image);
                 }
-                for variable in container.get_mut("env").and_then(Value::as_array_mut).into_iter().flatten() {
+                for variable in container
+                    .get_mut("env")
+                    .and_then(Value::as_array_mut)
+                    .into_iter()
+                    .flatten()
+                {
                     let name = variable.get("name").and_then(Value::as_str).unwrap_or_default();
-                    let Some(name) = name.strip_prefix("RELATED_IMAGE_") else { continue };
+                    let Some(name) = name.strip_prefix("RELATED_IMAGE_") else {
+                        continue;
+                    };
                     let name = name.to_lowercase().replace('_', "-");
                     if let Some(Value::String(image)) = variable.get_mut("value") {
                         each(&name, image);
@@ -89,7 +116,10 @@ fn relate(csv: &mut Value, found: &[(String, String)], digests: &DigestMap) -> R
             }
         }
     }
-    let related: Vec<Value> = names.into_iter().map(|(name, image)| json!({"image": image, "name": name})).collect();
+    let related: Vec<Value> = names
+        .into_iter()
+        .map(|(name, image)| json!({"image": image, "name": name}))
+        .collect();
     csv["spec"]["relatedImages"] = Value::Array(related);
     Ok(())
 }
@@ -109,7 +139,11 @@ mod tests {
         let mut asked = Vec::new();
         pin(&mut csv, |image| {
             asked.push(image.to_owned());
-            Ok(format!("{}@sha256:{}", image.split(':').next().unwrap_or_default(), "0".repeat(64)))
+            Ok(format!(
+                "{}@sha256:{}",
+                image.split(':').next().unwrap_or_default(),
+                "0".repeat(64)
+            ))
         })
         .unwrap();
         assert_eq!(asked, ["r.io/op:1", "r.io/mc:1"]);
@@ -118,7 +152,10 @@ mod tests {
             csv["spec"]["relatedImages"],
             json!([{"image": format!("r.io/mc@sha256:{zeros}"), "name": "cache"}, {"image": format!("r.io/op@sha256:{zeros}"), "name": "manager"}])
         );
-        assert_eq!(csv["metadata"]["annotations"]["containerImage"], format!("r.io/op@sha256:{zeros}"));
+        assert_eq!(
+            csv["metadata"]["annotations"]["containerImage"],
+            format!("r.io/op@sha256:{zeros}")
+        );
         let before = csv.clone();
         pin(&mut csv, |_| panic!("all images have digests")).unwrap();
         assert_eq!(csv, before);

@@ -6,10 +6,27 @@ use serde_json::Value;
 
 /// Kinds that OLM's bundle format has a place for (operator-registry 1.59).
 const SUPPORTED: &[&str] = &[
-    "ClusterRole", "ClusterRoleBinding", "ClusterServiceVersion", "ConfigMap", "ConsoleCLIDownload", "ConsoleLink",
-    "ConsolePlugin", "ConsoleQuickStart", "ConsoleYAMLSample", "CustomResourceDefinition", "NetworkPolicy",
-    "PodDisruptionBudget", "PriorityClass", "PrometheusRule", "Role", "RoleBinding", "Secret", "Service",
-    "ServiceAccount", "ServiceMonitor", "VerticalPodAutoscaler",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "ClusterServiceVersion",
+    "ConfigMap",
+    "ConsoleCLIDownload",
+    "ConsoleLink",
+    "ConsolePlugin",
+    "ConsoleQuickStart",
+    "ConsoleYAMLSample",
+    "CustomResourceDefinition",
+    "NetworkPolicy",
+    "PodDisruptionBudget",
+    "PriorityClass",
+    "PrometheusRule",
+    "Role",
+    "RoleBinding",
+    "Secret",
+    "Service",
+    "ServiceAccount",
+    "ServiceMonitor",
+    "VerticalPodAutoscaler",
 ];
 
 /// Whether a bundle may hold objects of the kind.

@@ -49,7 +49,9 @@ pub(super) fn containers(deployment: &Value) -> impl Iterator<Item = &Value> {
 
 fn add(deployment: &Typed, label: &str, variable: &Value, images: &mut Vec<Image>) -> Result<(), Error> {
     let text = |field: &str| variable.get(field).and_then(Value::as_str).unwrap_or_default();
-    let Some(rest) = text("name").strip_prefix(PREFIX) else { return Ok(()) };
+    let Some(rest) = text("name").strip_prefix(PREFIX) else {
+        return Ok(());
+    };
     if variable.get("valueFrom").is_some() {
         return Err(Error::RelatedImage {
             deployment: deployment.name().to_owned(),
@@ -58,7 +60,11 @@ fn add(deployment: &Typed, label: &str, variable: &Value, images: &mut Vec<Image
     }
     let (name, image) = (rest.replace('_', "-").to_lowercase(), text("value").to_owned());
     if !images.iter().any(|known| known.name == name && known.image == image) {
-        images.push(Image { name, image, container: label.to_owned() });
+        images.push(Image {
+            name,
+            image,
+            container: label.to_owned(),
+        });
     }
     Ok(())
 }

@@ -27,7 +27,11 @@ impl fmt::Display for Origin {
             Some(file) => write!(out, "{}", file.display())?,
             None => out.write_str("standard input")?,
         }
-        if self.line > 0 { write!(out, ":{}", self.line) } else { Ok(()) }
+        if self.line > 0 {
+            write!(out, ":{}", self.line)
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -67,7 +71,10 @@ impl Document {
     /// The object's name.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default()
+        self.value
+            .pointer("/metadata/name")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
     }
 
     /// Kind and name, for messages.
@@ -138,7 +145,10 @@ impl Input {
     }
 
     fn walk(&mut self, path: &Path) -> Result<(), Error> {
-        let fail = |source| Error::Io { path: path.to_owned(), source };
+        let fail = |source| Error::Io {
+            path: path.to_owned(),
+            source,
+        };
         // Like the Go tools, links to directories are not followed: a link to a parent would have no end.
         let about = std::fs::symlink_metadata(path).map_err(fail)?;
         if about.is_dir() {
@@ -156,7 +166,10 @@ impl Input {
     fn add(&mut self, bytes: &[u8], file: Option<&Path>, from_crds_dir: bool) -> Result<(), Error> {
         for part in split(bytes) {
             let (first_line, text) = part.map_err(|line| Error::Separator {
-                origin: Origin { file: file.map(Path::to_owned), line },
+                origin: Origin {
+                    file: file.map(Path::to_owned),
+                    line,
+                },
             })?;
             let node = match yaml::parse(&text) {
                 Ok(node) => node,
@@ -176,7 +189,14 @@ impl Input {
             if value.is_null() {
                 continue;
             }
-            let document = Document { origin: Origin { file: file.map(Path::to_owned), line }, value, from_crds_dir };
+            let document = Document {
+                origin: Origin {
+                    file: file.map(Path::to_owned),
+                    line,
+                },
+                value,
+                from_crds_dir,
+            };
             if document.kind().is_empty() {
                 self.notices.push(Notice {
                     weight: Weight::Note,
@@ -195,7 +215,10 @@ impl Input {
     fn unreadable(&mut self, file: Option<&Path>, line: usize, reason: &str) {
         self.notices.push(Notice {
             weight: Weight::Loss,
-            origin: Origin { file: file.map(Path::to_owned), line },
+            origin: Origin {
+                file: file.map(Path::to_owned),
+                line,
+            },
             object: "a document".into(),
             message: format!("cannot be read as YAML and is left out: {reason}"),
             hint: "Repair it, or move the file out of the input.".into(),
@@ -208,20 +231,28 @@ impl Input {
     /// When the file holds no ClusterServiceVersion.
     pub fn read_base(&mut self, kustomize_dir: &Path, package: &str) -> Result<(), Error> {
         let has_csv = self.documents.iter().any(is_csv);
-        let path = kustomize_dir.join("bases").join(format!("{package}.clusterserviceversion.yaml"));
+        let path = kustomize_dir
+            .join("bases")
+            .join(format!("{package}.clusterserviceversion.yaml"));
         if has_csv || !path.exists() {
             return Ok(());
         }
         let mut file = Self::default();
         file.add(&read_file(&path)?, Some(&path), false)?;
         // Here the kind alone decides; the group is not looked at.
-        let base = file.documents.into_iter().find(|document| document.kind() == "ClusterServiceVersion");
+        let base = file
+            .documents
+            .into_iter()
+            .find(|document| document.kind() == "ClusterServiceVersion");
         match base {
             Some(base) => {
                 self.base = Some(base);
                 Ok(())
             }
-            None => Err(Error::Base { path, reason: "it holds no ClusterServiceVersion".into() }),
+            None => Err(Error::Base {
+                path,
+                reason: "it holds no ClusterServiceVersion".into(),
+            }),
         }
     }
 }
@@ -265,7 +296,10 @@ fn split(bytes: &[u8]) -> impl Iterator<Item = Result<(usize, Vec<u8>), usize>> 
 }
 
 fn entries(directory: &Path) -> Result<Vec<PathBuf>, Error> {
-    let fail = |source| Error::Io { path: directory.to_owned(), source };
+    let fail = |source| Error::Io {
+        path: directory.to_owned(),
+        source,
+    };
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(directory).map_err(fail)? {
         paths.push(entry.map_err(fail)?.path());
@@ -275,16 +309,25 @@ fn entries(directory: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 fn read_file(path: &Path) -> Result<Vec<u8>, Error> {
-    let file = std::fs::File::open(path).map_err(|source| Error::Io { path: path.to_owned(), source })?;
+    let file = std::fs::File::open(path).map_err(|source| Error::Io {
+        path: path.to_owned(),
+        source,
+    })?;
     read(file, path)
 }
 
 fn read(reader: impl Read, path: &Path) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
-    let fail = |source| Error::Io { path: path.to_owned(), source };
+    let fail = |source| Error::Io {
+        path: path.to_owned(),
+        source,
+    };
     reader.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(fail)?;
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(fail(std::io::Error::other(format!("more than {} MiB", MAX_BYTES >> 20))));
+        return Err(fail(std::io::Error::other(format!(
+            "more than {} MiB",
+            MAX_BYTES >> 20
+        ))));
     }
     Ok(bytes)
 }

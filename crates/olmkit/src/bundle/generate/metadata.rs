@@ -16,7 +16,7 @@ pub struct Metadata {
     pub default_channel: String,
     /// Which tool made the bundle.
     pub builder: String,
-    /// The project's layout.
+    /// The project's layout; left out when empty.
     pub layout: String,
     /// Whether the bundle has a scorecard configuration.
     pub scorecard: bool,
@@ -45,8 +45,10 @@ impl Metadata {
         values.extend([
             (format!("{METRICS}.builder"), self.builder.clone()),
             (format!("{METRICS}.mediatype.v1"), "metrics+v1".to_owned()),
-            (format!("{METRICS}.project_layout"), self.layout.clone()),
         ]);
+        if !self.layout.is_empty() {
+            values.push((format!("{METRICS}.project_layout"), self.layout.clone()));
+        }
         values
     }
 

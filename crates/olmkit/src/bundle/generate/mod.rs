@@ -212,14 +212,22 @@ pub fn builder() -> String {
 /// # Errors
 /// When it is none.
 pub fn check_version(version: &str) -> Result<(), Error> {
-    let fail = |reason: String| Error::Version { version: version.to_owned(), reason };
+    let fail = |reason: String| Error::Version {
+        version: version.to_owned(),
+        reason,
+    };
     if let Some(rest) = version.strip_prefix(['v', 'V']) {
-        return Err(fail(format!("leave the {:?} away, write {rest}", version.chars().next().unwrap_or('v'))));
+        return Err(fail(format!(
+            "leave the {:?} away, write {rest}",
+            version.chars().next().unwrap_or('v')
+        )));
     }
     if version.matches('.').count() < 2 {
         return Err(fail("it needs three numbers, such as 1.0.0".into()));
     }
-    semver::Version::parse(version).map(|_| ()).map_err(|error| fail(error.to_string()))
+    semver::Version::parse(version)
+        .map(|_| ())
+        .map_err(|error| fail(error.to_string()))
 }
 
 /// Makes the manifests of a bundle.
@@ -237,7 +245,12 @@ pub fn generate(input: Input, options: &Options) -> Result<Generated, (Error, Ve
             if options.strict && losses > 0 {
                 return Err((Error::Strict { count: losses }, notices));
             }
-            Ok(Generated { csv, manifests, scorecard, notices })
+            Ok(Generated {
+                csv,
+                manifests,
+                scorecard,
+                notices,
+            })
         }
         Err(error) => Err((error, notices)),
     }

@@ -27,8 +27,14 @@ impl ProjectFile {
         if !path.exists() {
             return Ok(None);
         }
-        let bytes = std::fs::read(&path).map_err(|source| Error::Io { path: path.clone(), source })?;
-        let fail = |reason: String| Error::Project { path: path.clone(), reason };
+        let bytes = std::fs::read(&path).map_err(|source| Error::Io {
+            path: path.clone(),
+            source,
+        })?;
+        let fail = |reason: String| Error::Project {
+            path: path.clone(),
+            reason,
+        };
         let node = crate::yaml::parse(&bytes).map_err(|error| fail(error.to_string()))?;
         let value = node.to_json().map_err(|error| fail(error.to_string()))?;
         let text = |value: &Value, field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -44,10 +50,18 @@ impl ProjectFile {
             .flatten()
             .map(|resource| {
                 let parts = [text(resource, "group"), text(resource, "domain")];
-                let group = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(".");
+                let group = parts
+                    .into_iter()
+                    .filter(|part| !part.is_empty())
+                    .collect::<Vec<_>>()
+                    .join(".");
                 (group, text(resource, "version"), text(resource, "kind"))
             })
             .collect();
-        Ok(Some(Self { name: text(&value, "projectName"), layout, resources }))
+        Ok(Some(Self {
+            name: text(&value, "projectName"),
+            layout,
+            resources,
+        }))
     }
 }

@@ -9,8 +9,10 @@ use super::files::supported;
 use super::{Notice, Options, Origin, Weight, accounts, images, webhooks};
 
 /// Where OLM puts the certificate of a webhook.
-const OLM_CERTIFICATES: [&str; 2] =
-    ["/tmp/k8s-webhook-server/serving-certs", "/apiserver.local.config/certificates"];
+const OLM_CERTIFICATES: [&str; 2] = [
+    "/tmp/k8s-webhook-server/serving-certs",
+    "/apiserver.local.config/certificates",
+];
 
 /// What the base says that is overwritten.
 #[derive(Debug, Default)]
@@ -21,10 +23,16 @@ pub(super) struct Kept {
 
 impl Kept {
     pub fn of(base: &Value) -> Self {
-        let related_images =
-            base.pointer("/spec/relatedImages").and_then(Value::as_array).cloned().unwrap_or_default();
+        let related_images = base
+            .pointer("/spec/relatedImages")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
         let icon_is_empty = base.pointer("/spec/icon").is_some_and(|icons| icons == &json!([{}]));
-        Self { related_images, icon_is_empty }
+        Self {
+            related_images,
+            icon_is_empty,
+        }
     }
 }
 
@@ -50,7 +58,11 @@ pub(super) fn upgrade_edges(csv: &mut Value, options: &Options) {
 
 /// Reports what the default mode overwrites.
 pub(super) fn compare(kept: &Kept, csv: &Value, notices: &mut Vec<Notice>) {
-    let now = csv.pointer("/spec/relatedImages").and_then(Value::as_array).cloned().unwrap_or_default();
+    let now = csv
+        .pointer("/spec/relatedImages")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
     for image in kept.related_images.iter().filter(|image| !now.contains(image)) {
         let text = |field: &str| image.get(field).and_then(Value::as_str).unwrap_or_default();
         notices.push(Notice {
@@ -65,10 +77,17 @@ pub(super) fn compare(kept: &Kept, csv: &Value, notices: &mut Vec<Notice>) {
 
 /// Keeps, merges and prunes.
 pub(super) fn improve(found: &Collection, kept: &Kept, csv: &mut Value) {
-    let mut related = csv.pointer("/spec/relatedImages").and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut related = csv
+        .pointer("/spec/relatedImages")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
     for image in &kept.related_images {
         let name = image.get("name");
-        if !related.iter().any(|known| known.get("name") == name && known.get("image") == image.get("image")) {
+        if !related
+            .iter()
+            .any(|known| known.get("name") == name && known.get("image") == image.get("image"))
+        {
             related.push(image.clone());
         }
     }
@@ -90,7 +109,9 @@ fn text<'a>(value: &'a Value, field: &str) -> &'a str {
 }
 
 fn has_conversion(csv: &Value) -> bool {
-    csv.pointer("/spec/webhookdefinitions").and_then(Value::as_array).is_some_and(|list| !list.is_empty())
+    csv.pointer("/spec/webhookdefinitions")
+        .and_then(Value::as_array)
+        .is_some_and(|list| !list.is_empty())
 }
 
 /// Secrets that cert-manager's Certificates of the input would fill: nobody does so under OLM.
@@ -114,12 +135,20 @@ fn certificate_volumes(pod: &Value, secrets: &BTreeMap<String, Origin>) -> BTree
         .into_iter()
         .flatten()
         .filter(|volume| {
-            volume.pointer("/secret/secretName").and_then(Value::as_str).is_some_and(|name| secrets.contains_key(name))
+            volume
+                .pointer("/secret/secretName")
+                .and_then(Value::as_str)
+                .is_some_and(|name| secrets.contains_key(name))
         })
         .map(|volume| text(volume, "name").to_owned())
         .collect();
     for container in pod_containers(pod) {
-        for mount in container.get("volumeMounts").and_then(Value::as_array).into_iter().flatten() {
+        for mount in container
+            .get("volumeMounts")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
             if OLM_CERTIFICATES.contains(&text(mount, "mountPath").trim_end_matches('/')) {
                 names.insert(text(mount, "name").to_owned());
             }
@@ -138,9 +167,13 @@ fn pod_containers(pod: &Value) -> impl Iterator<Item = &Value> {
 /// OLM's own path stays.
 fn remove_certificates(found: &Collection, csv: &mut Value) {
     let secrets = certificate_secrets(found);
-    let deployments = csv.pointer_mut("/spec/install/spec/deployments").and_then(Value::as_array_mut);
+    let deployments = csv
+        .pointer_mut("/spec/install/spec/deployments")
+        .and_then(Value::as_array_mut);
     for deployment in deployments.into_iter().flatten() {
-        let Some(pod) = deployment.pointer_mut("/spec/template/spec") else { continue };
+        let Some(pod) = deployment.pointer_mut("/spec/template/spec") else {
+            continue;
+        };
         let names = certificate_volumes(pod, &secrets);
         let mut paths: Vec<String> = Vec::new();
         for field in ["containers", "initContainers"] {
@@ -157,7 +190,12 @@ fn remove_certificates(found: &Collection, csv: &mut Value) {
             }
         }
         paths.retain(|path| !path.is_empty() && !OLM_CERTIFICATES.contains(&path.as_str()));
-        for container in pod.get_mut("containers").and_then(Value::as_array_mut).into_iter().flatten() {
+        for container in pod
+            .get_mut("containers")
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten()
+        {
             if let Some(Value::Array(args)) = container.get_mut("args") {
                 args.retain(|argument| !argument.as_str().is_some_and(|argument| points_into(argument, &paths)));
             }
@@ -170,7 +208,9 @@ fn remove_certificates(found: &Collection, csv: &mut Value) {
 
 fn points_into(argument: &str, paths: &[String]) -> bool {
     let value = argument.split_once('=').map_or(argument, |(_, value)| value);
-    paths.iter().any(|path| value == path || value.strip_prefix(path).is_some_and(|rest| rest.starts_with('/')))
+    paths
+        .iter()
+        .any(|path| value == path || value.strip_prefix(path).is_some_and(|rest| rest.starts_with('/')))
 }
 
 /// A file name that two objects claim.
@@ -219,10 +259,16 @@ pub(super) fn report(
         ("ClusterRoleBinding", &found.cluster_role_bindings),
     ] {
         let mut seen = BTreeSet::new();
-        for object in list.iter().rev().filter(|object| !seen.insert(object.name().to_owned())) {
+        for object in list
+            .iter()
+            .rev()
+            .filter(|object| !seen.insert(object.name().to_owned()))
+        {
             notices.push(object.notice(
                 Weight::Loss,
-                format!("another {class} of this name (in another namespace) takes its place: a bundle has one namespace"),
+                format!(
+                    "another {class} of this name (in another namespace) takes its place: a bundle has one namespace"
+                ),
                 "Give them different names.",
             ));
         }
@@ -237,7 +283,10 @@ fn others(found: &Collection, options: &Options, notices: &mut Vec<Notice>) {
             continue;
         }
         let (weight, message, hint) = fate(other.kind(), other.group_version().0);
-        let allowed = options.allow_dropped.iter().any(|kind| kind.eq_ignore_ascii_case(other.kind()));
+        let allowed = options
+            .allow_dropped
+            .iter()
+            .any(|kind| kind.eq_ignore_ascii_case(other.kind()));
         notices.push(Notice {
             weight: if allowed { Weight::Note } else { weight },
             origin: other.origin.clone(),
@@ -251,27 +300,38 @@ fn others(found: &Collection, options: &Options, notices: &mut Vec<Notice>) {
 /// Why a kind cannot be in a bundle, and what to do instead.
 fn fate(kind: &str, group: &str) -> (Weight, &'static str, &'static str) {
     match (group, kind) {
-        ("", "Namespace") => (Weight::Note, "is left out: OLM installs into a namespace that the user chooses", ""),
+        ("", "Namespace") => (
+            Weight::Note,
+            "is left out: OLM installs into a namespace that the user chooses",
+            "",
+        ),
         ("kustomize.config.k8s.io", _) => (Weight::Note, "is kustomize's, not the cluster's", ""),
-        ("cert-manager.io", _) => {
-            (Weight::Note, "is left out: OLM makes the certificates of webhooks itself", "")
-        }
+        ("cert-manager.io", _) => (
+            Weight::Note,
+            "is left out: OLM makes the certificates of webhooks itself",
+            "",
+        ),
         (_, "List") => (
             Weight::Loss,
             "is left out with everything in it: a List is no object of its own",
             "Write its items as documents of their own.",
         ),
-        ("apps", "StatefulSet" | "DaemonSet" | "ReplicaSet") | ("batch", _) | ("", "Pod" | "ReplicationController") => (
-            Weight::Loss,
-            "is left out: OLM runs Deployments only",
-            "Make it a Deployment, or let the operator create it.",
-        ),
+        ("apps", "StatefulSet" | "DaemonSet" | "ReplicaSet") | ("batch", _) | ("", "Pod" | "ReplicationController") => {
+            (
+                Weight::Loss,
+                "is left out: OLM runs Deployments only",
+                "Make it a Deployment, or let the operator create it.",
+            )
+        }
         ("apiregistration.k8s.io", "APIService") => (
             Weight::Loss,
             "is left out: OLM registers APIs from apiservicedefinitions",
             "Describe it under spec.apiservicedefinitions of the base CSV.",
         ),
-        ("networking.k8s.io", "Ingress") | ("route.openshift.io", _) | ("autoscaling", _) | ("gateway.networking.k8s.io", _) => (
+        ("networking.k8s.io", "Ingress")
+        | ("route.openshift.io", _)
+        | ("autoscaling", _)
+        | ("gateway.networking.k8s.io", _) => (
             Weight::Loss,
             "is left out: a bundle has no place for the kind",
             "Let the operator create it, or document how users do; --allow-dropped names kinds that may go.",
@@ -287,24 +347,33 @@ fn fate(kind: &str, group: &str) -> (Weight, &'static str, &'static str) {
 
 /// Custom resources that the operator's own definitions do not serve in that version.
 fn unmanaged_resources(found: &Collection, notices: &mut Vec<Notice>) {
-    let defined: BTreeMap<(String, String), Vec<String>> = found.definitions.iter().fold(
-        BTreeMap::new(),
-        |mut defined, definition| {
-            for served in super::definitions::served(definition) {
-                defined.entry((served.group, served.kind)).or_insert_with(Vec::new).push(served.version);
-            }
-            defined
-        },
-    );
+    let defined: BTreeMap<(String, String), Vec<String>> =
+        found
+            .definitions
+            .iter()
+            .fold(BTreeMap::new(), |mut defined, definition| {
+                for served in super::definitions::served(definition) {
+                    defined
+                        .entry((served.group, served.kind))
+                        .or_insert_with(Vec::new)
+                        .push(served.version);
+                }
+                defined
+            });
     for other in &found.others {
         let (group, version) = other.group_version();
-        let Some(versions) = defined.get(&(group.to_owned(), other.kind().to_owned())) else { continue };
+        let Some(versions) = defined.get(&(group.to_owned(), other.kind().to_owned())) else {
+            continue;
+        };
         if !versions.iter().any(|served| served == version) {
             notices.push(Notice {
                 weight: Weight::Loss,
                 origin: other.origin.clone(),
                 object: other.object(),
-                message: format!("is no example: version {version} is not served, only {}", versions.join(", ")),
+                message: format!(
+                    "is no example: version {version} is not served, only {}",
+                    versions.join(", ")
+                ),
                 hint: "Write it in a version that the CustomResourceDefinition serves.".into(),
             });
         }
@@ -313,7 +382,11 @@ fn unmanaged_resources(found: &Collection, notices: &mut Vec<Notice>) {
 
 fn permissions(found: &Collection, split: &accounts::Split, options: &Options, notices: &mut Vec<Notice>) {
     for binding in &split.dangling {
-        let role = binding.value.pointer("/roleRef/name").and_then(Value::as_str).unwrap_or_default();
+        let role = binding
+            .value
+            .pointer("/roleRef/name")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         notices.push(binding.notice(
             Weight::Loss,
             format!("binds {role}, which is not in the input: the operator does not get its rules through OLM"),
@@ -363,9 +436,14 @@ fn certificates(found: &Collection, notices: &mut Vec<Notice>) {
         return;
     }
     for deployment in &found.deployments {
-        let Some(pod) = deployment.value.pointer("/spec/template/spec") else { continue };
+        let Some(pod) = deployment.value.pointer("/spec/template/spec") else {
+            continue;
+        };
         for volume in pod.get("volumes").and_then(Value::as_array).into_iter().flatten() {
-            let secret = volume.pointer("/secret/secretName").and_then(Value::as_str).unwrap_or_default();
+            let secret = volume
+                .pointer("/secret/secretName")
+                .and_then(Value::as_str)
+                .unwrap_or_default();
             if let Some(origin) = secrets.get(secret) {
                 notices.push(deployment.notice(
                     Weight::Warning,
@@ -379,5 +457,10 @@ fn certificates(found: &Collection, notices: &mut Vec<Notice>) {
             }
         }
     }
-    debug_assert!(found.deployments.iter().all(|deployment| images::containers(&deployment.value).count() < 10_000));
+    debug_assert!(
+        found
+            .deployments
+            .iter()
+            .all(|deployment| images::containers(&deployment.value).count() < 10_000)
+    );
 }

@@ -28,7 +28,10 @@ pub(super) fn definitions(found: &Collection, notices: &mut Vec<Notice>) -> Vec<
 }
 
 fn name_of(definition: &Value) -> &str {
-    definition.get("generateName").and_then(Value::as_str).unwrap_or_default()
+    definition
+        .get("generateName")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 fn admission(found: &Collection, hook: &Webhook, kind: &str, notices: &mut Vec<Notice>) -> Value {
@@ -37,7 +40,13 @@ fn admission(found: &Collection, hook: &Webhook, kind: &str, notices: &mut Vec<N
     let mut definition = Map::new();
     definition.insert("type".into(), kind.into());
     definition.insert("generateName".into(), name.into());
-    let mut copied = vec!["rules", "failurePolicy", "matchPolicy", "objectSelector", "timeoutSeconds"];
+    let mut copied = vec![
+        "rules",
+        "failurePolicy",
+        "matchPolicy",
+        "objectSelector",
+        "timeoutSeconds",
+    ];
     if kind == "MutatingAdmissionWebhook" {
         copied.push("reinvocationPolicy");
     }
@@ -46,8 +55,14 @@ fn admission(found: &Collection, hook: &Webhook, kind: &str, notices: &mut Vec<N
             definition.insert(field.into(), value.clone());
         }
     }
-    let versions = hook.value.get("admissionReviewVersions").filter(|list| list.as_array().is_some_and(|l| !l.is_empty()));
-    definition.insert("admissionReviewVersions".into(), versions.cloned().unwrap_or_else(|| json!(["v1beta1"])));
+    let versions = hook
+        .value
+        .get("admissionReviewVersions")
+        .filter(|list| list.as_array().is_some_and(|l| !l.is_empty()));
+    definition.insert(
+        "admissionReviewVersions".into(),
+        versions.cloned().unwrap_or_else(|| json!(["v1beta1"])),
+    );
     definition.insert("sideEffects".into(), text("/sideEffects").unwrap_or("None").into());
 
     let mut notice = |weight: Weight, message: String, hint: &str| {
@@ -66,11 +81,15 @@ fn admission(found: &Collection, hook: &Webhook, kind: &str, notices: &mut Vec<N
         if !service.is_some_and(|service| set_ports(&mut definition, service, port)) {
             notice(
                 Weight::Warning,
-                format!("calls Service {service_name} on port {port}, which is not in the input: the port of the container is not known"),
+                format!(
+                    "calls Service {service_name} on port {port}, which is not in the input: the port of the container is not known"
+                ),
                 "Add the Service to the input.",
             );
         }
-        let deployment = service.filter(|service| selects(service)).and_then(|service| deployment_of(found, service));
+        let deployment = service
+            .filter(|service| selects(service))
+            .and_then(|service| deployment_of(found, service));
         if deployment.is_none() {
             notice(
                 Weight::Warning,
@@ -78,7 +97,10 @@ fn admission(found: &Collection, hook: &Webhook, kind: &str, notices: &mut Vec<N
                 "OLM needs the Deployment that answers; give its pods the labels that the Service selects.",
             );
         }
-        definition.insert("deploymentName".into(), deployment.unwrap_or_else(|| guessed(service_name)).into());
+        definition.insert(
+            "deploymentName".into(),
+            deployment.unwrap_or_else(|| guessed(service_name)).into(),
+        );
         if let Some(path) = reference.get("path") {
             definition.insert("webhookPath".into(), path.clone());
         }
@@ -89,14 +111,22 @@ fn admission(found: &Collection, hook: &Webhook, kind: &str, notices: &mut Vec<N
             "Serve it from one of the operator's Deployments, or install the configuration apart from the bundle.",
         );
     }
-    if hook.value.get("namespaceSelector").is_some_and(|selector| selector.as_object().is_some_and(|map| !map.is_empty())) {
+    if hook
+        .value
+        .get("namespaceSelector")
+        .is_some_and(|selector| selector.as_object().is_some_and(|map| !map.is_empty()))
+    {
         notice(
             Weight::Loss,
             "has a namespaceSelector; OLM sets its own, for the namespaces of the OperatorGroup".into(),
             "Select objects with objectSelector, or look at the namespace in the webhook.",
         );
     }
-    if hook.value.get("matchConditions").is_some_and(|list| list.as_array().is_some_and(|list| !list.is_empty())) {
+    if hook
+        .value
+        .get("matchConditions")
+        .is_some_and(|list| list.as_array().is_some_and(|list| !list.is_empty()))
+    {
         notice(
             Weight::Loss,
             "has matchConditions; a ClusterServiceVersion has no place for them".into(),
@@ -111,7 +141,10 @@ fn set_ports(definition: &mut Map<String, Value>, service: &Typed, wanted: i64) 
     for port in service.list("/spec/ports") {
         if port.get("port").and_then(Value::as_i64).unwrap_or(0) == wanted {
             definition.insert("containerPort".into(), wanted.into());
-            definition.insert("targetPort".into(), port.get("targetPort").cloned().unwrap_or_else(|| 0.into()));
+            definition.insert(
+                "targetPort".into(),
+                port.get("targetPort").cloned().unwrap_or_else(|| 0.into()),
+            );
             return true;
         }
     }
@@ -121,18 +154,29 @@ fn set_ports(definition: &mut Map<String, Value>, service: &Typed, wanted: i64) 
 /// A Service that can select pods: one with a selector that is no alias of a DNS name.
 fn selects(service: &Typed) -> bool {
     service.value.pointer("/spec/type").and_then(Value::as_str) != Some("ExternalName")
-        && service.value.pointer("/spec/selector").and_then(Value::as_object).is_some_and(|map| !map.is_empty())
+        && service
+            .value
+            .pointer("/spec/selector")
+            .and_then(Value::as_object)
+            .is_some_and(|map| !map.is_empty())
 }
 
 /// The first Deployment whose pods have all the labels that the Service selects.
 fn deployment_of(found: &Collection, service: &Typed) -> Option<String> {
     let empty = Map::new();
-    let selector = service.value.pointer("/spec/selector").and_then(Value::as_object).unwrap_or(&empty);
+    let selector = service
+        .value
+        .pointer("/spec/selector")
+        .and_then(Value::as_object)
+        .unwrap_or(&empty);
     found
         .deployments
         .iter()
         .find(|deployment| {
-            let labels = deployment.value.pointer("/spec/template/metadata/labels").and_then(Value::as_object);
+            let labels = deployment
+                .value
+                .pointer("/spec/template/metadata/labels")
+                .and_then(Value::as_object);
             labels.is_some_and(|labels| {
                 !labels.is_empty() && selector.iter().all(|(key, value)| labels.get(key) == Some(value))
             })
@@ -150,10 +194,16 @@ fn conversion(definition: &Typed) -> Option<(&Value, Value)> {
     let conversion = definition.value.pointer("/spec/conversion")?;
     let beta = definition.document.group_version().1 == "v1beta1";
     let (reference, versions) = if beta {
-        (conversion.pointer("/webhookClientConfig/service")?, conversion.get("conversionReviewVersions"))
+        (
+            conversion.pointer("/webhookClientConfig/service")?,
+            conversion.get("conversionReviewVersions"),
+        )
     } else {
         let webhook = conversion.get("webhook")?;
-        (webhook.pointer("/clientConfig/service")?, webhook.get("conversionReviewVersions"))
+        (
+            webhook.pointer("/clientConfig/service")?,
+            webhook.get("conversionReviewVersions"),
+        )
     };
     Some((reference, versions.cloned().unwrap_or(Value::Null)))
 }
@@ -167,7 +217,9 @@ fn conversions(found: &Collection, service: &Typed) -> Vec<Value> {
         return Vec::new();
     }
     for (at, definition) in found.definitions.iter().enumerate() {
-        let Some((reference, versions)) = conversion(definition) else { continue };
+        let Some((reference, versions)) = conversion(definition) else {
+            continue;
+        };
         let text = |field: &str| reference.get(field).and_then(Value::as_str).unwrap_or_default();
         if text("name") != service.name() {
             continue;
@@ -182,7 +234,10 @@ fn conversions(found: &Collection, service: &Typed) -> Vec<Value> {
         .map(|((port, path), mut definitions)| {
             definitions.sort_by_key(|(name, _)| *name);
             let names: Vec<&str> = definitions.iter().map(|(name, _)| *name).collect();
-            let versions = definitions.first().map(|(_, versions)| versions.clone()).unwrap_or(Value::Null);
+            let versions = definitions
+                .first()
+                .map(|(_, versions)| versions.clone())
+                .unwrap_or(Value::Null);
             let first_parts: String = names.iter().filter_map(|name| name.split('.').next()).collect();
             let mut entry = Map::new();
             entry.insert("type".into(), "ConversionWebhook".into());
@@ -202,16 +257,24 @@ fn conversions(found: &Collection, service: &Typed) -> Vec<Value> {
 /// Conversions whose Service is not in the input have no definition at all.
 fn lost_conversions(found: &Collection, notices: &mut Vec<Notice>) {
     for definition in &found.definitions {
-        let webhook = definition.value.pointer("/spec/conversion/strategy").and_then(Value::as_str) == Some("Webhook");
+        let webhook = definition
+            .value
+            .pointer("/spec/conversion/strategy")
+            .and_then(Value::as_str)
+            == Some("Webhook");
         if !webhook {
             continue;
         }
-        let service = conversion(definition).and_then(|(reference, _)| reference.get("name")).and_then(Value::as_str);
+        let service = conversion(definition)
+            .and_then(|(reference, _)| reference.get("name"))
+            .and_then(Value::as_str);
         match service {
             Some(name) if found.services.iter().any(|service| service.name() == name) => {}
             Some(name) => notices.push(definition.notice(
                 Weight::Loss,
-                format!("converts through Service {name}, which is not in the input: OLM will not serve the conversion"),
+                format!(
+                    "converts through Service {name}, which is not in the input: OLM will not serve the conversion"
+                ),
                 "Add the Service to the input.",
             )),
             None => notices.push(definition.notice(
@@ -225,5 +288,10 @@ fn lost_conversions(found: &Collection, notices: &mut Vec<Notice>) {
 
 /// Places at which webhooks are said, for the removal of their certificates.
 pub(super) fn origins(found: &Collection) -> Vec<Origin> {
-    found.validating.iter().chain(&found.mutating).map(|hook| hook.configuration.origin.clone()).collect()
+    found
+        .validating
+        .iter()
+        .chain(&found.mutating)
+        .map(|hook| hook.configuration.origin.clone())
+        .collect()
 }

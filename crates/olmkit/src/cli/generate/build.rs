@@ -16,7 +16,11 @@ pub fn kustomize(directory: &Path) -> anyhow::Result<Vec<u8>> {
             .output();
         match run {
             Ok(output) if output.status.success() => return Ok(output.stdout),
-            Ok(output) => bail!("`{program} {command} {}` failed ({})", directory.display(), output.status),
+            Ok(output) => bail!(
+                "`{program} {command} {}` failed ({})",
+                directory.display(),
+                output.status
+            ),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(error).with_context(|| format!("cannot run {program}")),
         }

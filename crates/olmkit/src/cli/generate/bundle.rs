@@ -16,6 +16,7 @@ use super::super::{created_at, stdin};
 /// Manifests come from standard input (`kustomize build config/manifests | olmkit generate bundle --version 0.0.1`), or
 /// from one of --input-dir, --deploy-dir and --kustomize. Flags and files are those of operator-sdk 1.42.
 #[derive(clap::Args)]
+#[command(disable_version_flag = true)]
 pub struct Args {
     /// Make manifests only, unless --metadata is given too.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
@@ -30,7 +31,11 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     input_dir: Option<PathBuf>,
     /// Write the bundle to this directory.
-    #[arg(long, value_name = "DIR", help = "Write the bundle to this directory [default: bundle]")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        help = "Write the bundle to this directory [default: bundle]"
+    )]
     output_dir: Option<PathBuf>,
     /// Read manifests from every file below a directory; CRDs too, unless --crds-dir is given.
     #[arg(long, value_name = "DIR")]
@@ -95,10 +100,20 @@ pub struct Args {
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let both = args.manifests.is_none() && args.metadata.is_none();
-    let (manifests, metadata) = (both || args.manifests == Some(true), both || args.metadata == Some(true));
+    let (manifests, metadata) = (
+        both || args.manifests == Some(true),
+        both || args.metadata == Some(true),
+    );
     let project = ProjectFile::read(Path::new("."))?;
     let (package, layout) = package_and_layout(args, project)?;
-    let mut job = Job { args, package, layout, files: BTreeMap::new(), generated: None, stale: Stale::Keep };
+    let mut job = Job {
+        args,
+        package,
+        layout,
+        files: BTreeMap::new(),
+        generated: None,
+        stale: Stale::Keep,
+    };
     if manifests {
         job.manifests()?;
     }
@@ -110,11 +125,40 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn package_and_layout(args: &Args, project: Option<ProjectFile>) -> anyhow::Result<(String, String)> {
-    let layout = project.as_ref().map_or_else(|| "unknown".to_owned(), |project| project.layout.clone());
-    match args.package.clone().filter(|package| !package.is_empty()).or(project.map(|project| project.name)) {
+    let layout = project
+        .as_ref()
+        .map_or_else(|| "unknown".to_owned(), |project| project.layout.clone());
+    match args
+        .package
+        .clone()
+        .filter(|package| !package.is_empty())
+        .or(project.map(|project| project.name))
+    {
         Some(package) if !package.is_empty() => Ok((package, layout)),
         Some(_) => bail!("the PROJECT file has no projectName; name the package with --package"),
+        None if args.strict => Ok((only_base(&args.kustomize_dir)?, layout)),
         None => bail!("there is no PROJECT file here; name the package with --package"),
+    }
+}
+
+/// The package that the only base CSV of a project is for.
+fn only_base(kustomize_dir: &Path) -> anyhow::Result<String> {
+    let bases = kustomize_dir.join("bases");
+    let names: Vec<String> = std::fs::read_dir(&bases)
+        .map(|entries| {
+            entries
+                .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+                .filter_map(|name| Some(name.strip_suffix(".clusterserviceversion.yaml")?.to_owned()))
+                .collect()
+        })
+        .unwrap_or_default();
+    match names.as_slice() {
+        [name] => Ok(name.clone()),
+        _ => bail!(
+            "there is no PROJECT file here, and {} holds {} base CSVs; name the package with --package",
+            bases.display(),
+            names.len()
+        ),
     }
 }
 
@@ -137,7 +181,11 @@ impl Job<'_> {
     }
 
     fn output(&self) -> PathBuf {
-        self.args.output_dir.clone().filter(|path| !path.as_os_str().is_empty()).unwrap_or_else(|| "bundle".into())
+        self.args
+            .output_dir
+            .clone()
+            .filter(|path| !path.as_os_str().is_empty())
+            .unwrap_or_else(|| "bundle".into())
     }
 
     fn manifests(&mut self) -> anyhow::Result<()> {
@@ -169,7 +217,11 @@ impl Job<'_> {
             options.created_at = created_at::now()?;
             generated = self.generate(input, &options)?;
         }
-        for notice in generated.notices.iter().filter(|notice| !self.args.quiet || notice.weight != Weight::Note) {
+        for notice in generated
+            .notices
+            .iter()
+            .filter(|notice| !self.args.quiet || notice.weight != Weight::Note)
+        {
             eprintln!("{notice}");
         }
         super::check::csv(&generated.csv)?;
@@ -240,7 +292,10 @@ impl Job<'_> {
     fn present_created_at(&self) -> Option<String> {
         let bytes = std::fs::read(self.output().join(self.csv_path())).ok()?;
         let csv = olmkit::yaml::parse(&bytes).ok()?;
-        csv.pointer("/metadata/annotations")?.get("createdAt")?.as_str().map(str::to_owned)
+        csv.pointer("/metadata/annotations")?
+            .get("createdAt")?
+            .as_str()
+            .map(str::to_owned)
     }
 
     fn is_on_disk(&self, generated: &Generated) -> anyhow::Result<bool> {
@@ -271,13 +326,27 @@ impl Job<'_> {
             package: self.package.clone(),
             channels: self.args.channels.clone(),
             default_channel: self.args.default_channel.clone(),
-            builder: if self.args.strict { generate::builder() } else { generate::OPERATOR_SDK_BUILDER.to_owned() },
-            layout: self.layout.clone(),
+            builder: if self.args.strict {
+                generate::builder()
+            } else {
+                generate::OPERATOR_SDK_BUILDER.to_owned()
+            },
+            layout: Some(self.layout.clone())
+                .filter(|layout| !self.args.strict || layout != "unknown")
+                .unwrap_or_default(),
             scorecard: made || kept,
-            own: if self.args.strict { super::metadata::own(present) } else { Vec::new() },
+            own: if self.args.strict {
+                super::metadata::own(present)
+            } else {
+                Vec::new()
+            },
         };
-        self.files.insert(PathBuf::from("metadata/annotations.yaml"), metadata.annotations().into_bytes());
-        self.files.insert(PathBuf::from(DOCKERFILE), metadata.dockerfile().into_bytes());
+        self.files.insert(
+            PathBuf::from("metadata/annotations.yaml"),
+            metadata.annotations().into_bytes(),
+        );
+        self.files
+            .insert(PathBuf::from(DOCKERFILE), metadata.dockerfile().into_bytes());
         Ok(())
     }
 
@@ -292,7 +361,10 @@ impl Job<'_> {
         }
         if !self.files.is_empty() {
             for stale in write::replace(&self.output(), &self.files, self.stale)? {
-                eprintln!("removed {}: the input no longer has it", self.output().join(stale).display());
+                eprintln!(
+                    "removed {}: the input no longer has it",
+                    self.output().join(stale).display()
+                );
             }
         }
         if let Some(dockerfile) = dockerfile {

@@ -27,8 +27,12 @@ pub fn pin(generated: &mut Generated, map: Option<&Path>) -> anyhow::Result<()> 
 
 fn read(path: &Path) -> anyhow::Result<DigestMap> {
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    olmkit::yaml::from_slice(&bytes)
-        .with_context(|| format!("{} must map images to digests, as in `quay.io/a/b:v1: sha256:…`", path.display()))
+    olmkit::yaml::from_slice(&bytes).with_context(|| {
+        format!(
+            "{} must map images to digests, as in `quay.io/a/b:v1: sha256:…`",
+            path.display()
+        )
+    })
 }
 
 /// `host:5000/name` for `host:5000/name:tag`.

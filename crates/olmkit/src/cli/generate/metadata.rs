@@ -20,7 +20,9 @@ pub fn find(root: &Path) -> anyhow::Result<Option<BTreeMap<String, String>>> {
     }
     let mut open = vec![root.to_owned()];
     while let Some(directory) = open.pop() {
-        let mut paths: Vec<_> = std::fs::read_dir(&directory)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        let mut paths: Vec<_> = std::fs::read_dir(&directory)?
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .collect();
         paths.sort();
         for path in paths {
             if path.is_dir() {
@@ -35,7 +37,11 @@ pub fn find(root: &Path) -> anyhow::Result<Option<BTreeMap<String, String>>> {
 
 /// What people added themselves.
 pub fn own(present: Option<BTreeMap<String, String>>) -> Vec<(String, String)> {
-    present.into_iter().flatten().filter(|(key, _)| !Metadata::is_known(key)).collect()
+    present
+        .into_iter()
+        .flatten()
+        .filter(|(key, _)| !Metadata::is_known(key))
+        .collect()
 }
 
 fn read(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
