@@ -71,9 +71,10 @@ pub const DEFAULT_MAX_CONNECTIONS: i32 = 1024;
 #[schemars(extend("x-olm-owned" = owned()))]
 #[x_kube(
     // A container that may use less memory than memcached gives to items is killed as soon as the cache fills.
+    // The comparison is one of numbers, because the API server cannot bound the cost of putting a text together.
     validation = Rule::new(
         "!has(self.resources) || !has(self.resources.limits) || !('memory' in self.resources.limits) || \
-         quantity(string(self.resources.limits['memory'])).isGreaterThan(quantity(string(self.memoryLimitMegabytes) + 'Mi'))"
+         quantity(string(self.resources.limits['memory'])).asApproximateFloat() > double(self.memoryLimitMegabytes) * 1048576.0"
     )
     .message("resources.limits.memory must be above memoryLimitMegabytes (in Mi): memcached needs memory besides its items")
     .field_path(".resources")

@@ -1,0 +1,445 @@
+//! A namespace, an operator process and the tools to look at both.
+use std::{
+    fs::File,
+    net::SocketAddr,
+    path::PathBuf,
+    process::{Child, Command, ExitStatus, Stdio},
+    time::{Duration, Instant},
+};
+
+use controlplane::{AuditEvent, ControlPlane, Options};
+use k8s_openapi::{
+    NamespaceResourceScope,
+    api::{
+        apps::v1::Deployment,
+        core::v1::{ConfigMap, Namespace, Pod, ServiceAccount},
+        events::v1::Event,
+        rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding},
+    },
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    apimachinery::pkg::apis::meta::v1::Condition,
+};
+use kube::{
+    Api, Client, Config, CustomResourceExt, Resource, ResourceExt,
+    api::{ListParams, Patch, PatchParams, PostParams},
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use memcached_operator::{
+    api::v1alpha1::{Memcached, Phase},
+    operand,
+    permissions::{Grant, grants},
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::OnceCell;
+
+/// An image that the pretended node cannot pull.
+pub const UNAVAILABLE: &str = "registry.invalid/no/such:image";
+/// The operand image in the operators' environment.
+pub const IMAGE: &str = "registry.example.com:5000/library/memcached:1.6.39";
+/// Name of the operator's ServiceAccount.
+pub const ACCOUNT: &str = "memcached-operator";
+
+static CONTROL_PLANE: OnceCell<ControlPlane> = OnceCell::const_new();
+
+async fn control_plane() -> &'static ControlPlane {
+    CONTROL_PLANE
+        .get_or_init(|| async {
+            let options = Options::default()
+                .with_audit()
+                .unavailable_image(UNAVAILABLE)
+                // As on OpenShift: who sets an owner reference that blocks deletion needs the right to the finalizers.
+                .api_server_argument("--enable-admission-plugins=OwnerReferencesPermissionEnforcement");
+            let control_plane = ControlPlane::start(options).await.unwrap();
+            define(&control_plane).await;
+            control_plane
+        })
+        .await
+}
+
+/// Installs the CustomResourceDefinition and waits until everything that knows kinds knows this one.
+async fn define(control_plane: &ControlPlane) {
+    let client = &control_plane.client().await.unwrap();
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let definition = definitions
+        .create(&PostParams::default(), &Memcached::crd())
+        .await
+        .unwrap();
+    eventually("the definition is established", async || {
+        let found = definitions.get(&definition.name_any()).await.unwrap();
+        let conditions = found.status.unwrap_or_default().conditions.unwrap_or_default();
+        conditions
+            .iter()
+            .any(|known| known.type_ == "Established" && known.status == "True")
+            .then_some(())
+    })
+    .await;
+    // The admission plugin learns of new kinds every few seconds, and refuses owners of a kind that it does not know.
+    let role = json!({ "metadata": { "name": "probe" }, "rules": [
+        { "apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"] },
+        { "apiGroups": ["cache.example.com"], "resources": ["memcacheds/finalizers"], "verbs": ["update"] },
+    ] });
+    create::<ClusterRole>(&Api::all(client.clone()), role).await;
+    let binding = json!({ "metadata": { "name": "probe" },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "probe" },
+        "subjects": [{ "kind": "ServiceAccount", "name": "default", "namespace": "default" }] });
+    create::<ClusterRoleBinding>(&Api::all(client.clone()), binding).await;
+    let path = control_plane
+        .service_account_kubeconfig("default", "default")
+        .await
+        .unwrap();
+    let kubeconfig = Kubeconfig::read_from(path).unwrap();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .unwrap();
+    known_to_admission(&Client::try_from(config).unwrap()).await;
+}
+
+/// Waits until `client`, which is no administrator, may make an object that a Memcached owns and whose deletion waits
+/// for it.
+async fn known_to_admission(client: &Client) {
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
+    eventually("the admission plugin knows the kind", async || {
+        let map = json!({ "metadata": { "generateName": "probe-", "ownerReferences": [{
+            "apiVersion": "cache.example.com/v1alpha1", "kind": "Memcached", "name": "none", "uid": "none",
+            "blockOwnerDeletion": true, "controller": true,
+        }] } });
+        let dry = PostParams {
+            dry_run: true,
+            ..PostParams::default()
+        };
+        maps.create(&dry, &serde_json::from_value(map).unwrap())
+            .await
+            .ok()
+            .map(drop)
+    })
+    .await;
+}
+
+/// Creates the object that `value` describes.
+pub async fn create<K>(api: &Api<K>, value: Value) -> K
+where
+    K: Resource + DeserializeOwned + serde::Serialize + Clone + std::fmt::Debug,
+{
+    api.create(&PostParams::default(), &serde_json::from_value(value).unwrap())
+        .await
+        .unwrap()
+}
+
+/// Repeats `probe` until it has an answer; fails after a minute.
+pub async fn eventually<T>(what: &str, probe: impl AsyncFnMut() -> Option<T>) -> T {
+    within(Duration::from_secs(60), what, probe).await
+}
+
+/// Repeats `probe` until it has an answer; fails after `limit`.
+pub async fn within<T>(limit: Duration, what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
+    let end = Instant::now() + limit;
+    loop {
+        if let Some(value) = probe().await {
+            return value;
+        }
+        assert!(Instant::now() < end, "not within {limit:?}: {what}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// A namespace of a test's own, with a ServiceAccount for its operator.
+pub struct Lab {
+    /// The administrator's client.
+    pub client: Client,
+    /// The namespace.
+    pub namespace: String,
+}
+
+impl Lab {
+    /// The namespace `name`, in which the operator's ServiceAccount has all rights of the permission table.
+    pub async fn new(name: &str) -> Self {
+        Self::with_grants(name, &grants()).await
+    }
+
+    /// The namespace `name`, in which the operator's ServiceAccount has the rights `grants`.
+    pub async fn with_grants(name: &str, grants: &[Grant]) -> Self {
+        let client = control_plane().await.client().await.unwrap();
+        let lab = Self {
+            client,
+            namespace: name.to_owned(),
+        };
+        create::<Namespace>(&Api::all(lab.client.clone()), json!({ "metadata": { "name": name } })).await;
+        create::<ServiceAccount>(&lab.api(), json!({ "metadata": { "name": ACCOUNT } })).await;
+        create::<Role>(
+            &lab.api(),
+            json!({ "metadata": { "name": ACCOUNT }, "rules": rules(grants) }),
+        )
+        .await;
+        create::<RoleBinding>(
+            &lab.api(),
+            json!({ "metadata": { "name": ACCOUNT },
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": ACCOUNT },
+            "subjects": [{ "kind": "ServiceAccount", "name": ACCOUNT, "namespace": name }] }),
+        )
+        .await;
+        lab
+    }
+
+    /// Gives the operator's ServiceAccount its rights in all namespaces.
+    pub async fn grant_everywhere(&self) {
+        let name = format!("{}-{ACCOUNT}", self.namespace);
+        let role = json!({ "metadata": { "name": name }, "rules": rules(&grants()) });
+        create::<ClusterRole>(&Api::all(self.client.clone()), role).await;
+        let binding = json!({ "metadata": { "name": name },
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name },
+            "subjects": [{ "kind": "ServiceAccount", "name": ACCOUNT, "namespace": self.namespace }] });
+        create::<ClusterRoleBinding>(&Api::all(self.client.clone()), binding).await;
+    }
+
+    /// Objects of kind `K` in the lab's namespace.
+    pub fn api<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>>(&self) -> Api<K> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// An operator that watches the lab's namespace.
+    pub async fn operator(&self) -> Operator {
+        self.operator_with(&[], &[]).await
+    }
+
+    /// An operator with further arguments and with variables set anew; a variable that is empty is not set.
+    pub async fn operator_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Operator {
+        let operator = self.start(arguments, variables).await;
+        operator.ready().await;
+        operator
+    }
+
+    /// As [`operator_with`](Self::operator_with), without waiting until it is ready.
+    pub async fn start(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Operator {
+        let kubeconfig = control_plane()
+            .await
+            .service_account_kubeconfig(&self.namespace, ACCOUNT)
+            .await
+            .unwrap();
+        Operator::start(&kubeconfig, &self.namespace, arguments, variables)
+    }
+
+    /// Creates the Memcached `name`.
+    pub async fn memcached(&self, name: &str, spec: Value) -> Memcached {
+        let object = json!({ "apiVersion": "cache.example.com/v1alpha1", "kind": "Memcached",
+            "metadata": { "name": name }, "spec": spec });
+        create(&self.api(), object).await
+    }
+
+    /// Changes the spec of the Memcached `name`.
+    pub async fn change(&self, name: &str, spec: Value) -> Memcached {
+        let patch = Patch::Merge(json!({ "spec": spec }));
+        self.api::<Memcached>()
+            .patch(name, &PatchParams::default(), &patch)
+            .await
+            .unwrap()
+    }
+
+    /// Waits until the Memcached `name` runs as its spec says.
+    pub async fn running(&self, name: &str) -> Memcached {
+        self.reaches(name, Phase::Running).await
+    }
+
+    /// Waits until the Memcached `name` is in `phase` with its spec as it is now.
+    pub async fn reaches(&self, name: &str, phase: Phase) -> Memcached {
+        let mut last = None;
+        let end = Instant::now() + Duration::from_secs(60);
+        loop {
+            let object = self.api::<Memcached>().get(name).await.unwrap();
+            let status = object.status.clone().unwrap_or_default();
+            if status.phase == Some(phase) && status.observed_generation == object.metadata.generation {
+                return object;
+            }
+            assert!(Instant::now() < end, "{name} is not {phase:?}: {last:?}");
+            last = Some(status);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Names of the pods of the Memcached `name` that are not being deleted, sorted.
+    pub async fn pods(&self, name: &str) -> Vec<String> {
+        let selector = ListParams::default().labels(&format!("{}={name}", operand::OWNER));
+        let pods = self.api::<Pod>().list(&selector).await.unwrap();
+        let mut names: Vec<String> = pods
+            .iter()
+            .filter(|pod| pod.metadata.deletion_timestamp.is_none())
+            .map(ResourceExt::name_any)
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// Waits for an event about `name` with this reason and returns its text.
+    pub async fn event(&self, name: &str, reason: &str) -> Event {
+        eventually(&format!("event {reason} about {name}"), async || {
+            let events = self.api::<Event>().list(&ListParams::default()).await.unwrap();
+            events.items.into_iter().find(|event| {
+                let regarding = event.regarding.clone().unwrap_or_default();
+                regarding.name.as_deref() == Some(name)
+                    && regarding.kind.as_deref() == Some("Memcached")
+                    && event.reason.as_deref() == Some(reason)
+            })
+        })
+        .await
+    }
+
+    /// What the lab's operators have asked of the API server so far.
+    pub async fn requests(&self) -> Vec<AuditEvent> {
+        let user = format!("system:serviceaccount:{}:{ACCOUNT}", self.namespace);
+        let events = control_plane().await.audit_events().unwrap();
+        events.into_iter().filter(|event| event.user.username == user).collect()
+    }
+}
+
+/// The rules of a role with these grants.
+fn rules(grants: &[Grant]) -> Value {
+    let rule = |grant: &Grant| {
+        json!({ "apiGroups": [grant.group], "resources": [grant.resource_path()],
+            "verbs": grant.verbs.iter().map(|verb| verb.as_str()).collect::<Vec<_>>() })
+    };
+    grants.iter().map(rule).collect()
+}
+
+/// The condition `type_` of a Memcached.
+pub fn condition(memcached: &Memcached, type_: &str) -> Condition {
+    let status = memcached.status.clone().unwrap_or_default();
+    status
+        .conditions
+        .into_iter()
+        .find(|known| known.type_ == type_)
+        .unwrap()
+}
+
+/// The JSON of an object.
+pub fn value<K: serde::Serialize>(object: &K) -> Value {
+    serde_json::to_value(object).unwrap()
+}
+
+/// The template's image of a Deployment.
+pub fn image(deployment: &Deployment) -> String {
+    deployment
+        .spec
+        .as_ref()
+        .unwrap()
+        .template
+        .spec
+        .as_ref()
+        .unwrap()
+        .containers[0]
+        .image
+        .clone()
+        .unwrap()
+}
+
+/// A running operator; it is killed when the test lets go of it.
+pub struct Operator {
+    process: Child,
+    folder: TempDir,
+}
+
+impl Operator {
+    fn start(kubeconfig: &PathBuf, namespace: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+        let folder = TempDir::new().unwrap();
+        let log = File::create(folder.path().join("log")).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_memcached-operator"));
+        command
+            .args([
+                "--health-probe-bind-address=127.0.0.1:0",
+                "--metrics-bind-address=127.0.0.1:0",
+                "--log-level=debug,hyper=info,kube=info,tower=info,rustls=info",
+            ])
+            .args(arguments)
+            .env_clear()
+            .env("KUBECONFIG", kubeconfig)
+            .env("WATCH_NAMESPACE", namespace)
+            .env("POD_NAMESPACE", namespace)
+            .env("MEMCACHED_IMAGE", IMAGE)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log);
+        for (name, text) in variables {
+            match *text {
+                "" => command.env_remove(name),
+                text => command.env(name, text),
+            };
+        }
+        Self {
+            process: command.spawn().unwrap(),
+            folder,
+        }
+    }
+
+    /// Everything that it has logged.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap()
+    }
+
+    /// Where its server `name` listens.
+    async fn address(&self, name: &str) -> SocketAddr {
+        eventually(&format!("the address of the {name} server"), async || {
+            self.log().lines().find_map(|line| {
+                let line: Value = serde_json::from_str(line).ok()?;
+                (line["message"] == "listening" && line["server"] == name)
+                    .then(|| line["address"].as_str()?.parse().ok())?
+            })
+        })
+        .await
+    }
+
+    /// The answer of its server `name` to GET `path`: status code and body.
+    pub async fn get(&self, name: &str, path: &str) -> (u16, String) {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let mut stream = tokio::net::TcpStream::connect(self.address(name).await).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nhost: operator\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).await.unwrap();
+        let (head, body) = response.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+    }
+
+    /// Waits until it is ready.
+    pub async fn ready(&self) {
+        eventually("the operator is ready", async || {
+            (self.get("probes", "/readyz").await.0 == 200).then_some(())
+        })
+        .await;
+    }
+
+    /// Sends SIGTERM and waits for the end.
+    pub async fn terminate(mut self) -> (ExitStatus, String) {
+        let pid = self.process.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        let status = within(Duration::from_secs(15), "the operator ends", async || {
+            self.process.try_wait().unwrap()
+        })
+        .await;
+        (status, self.log())
+    }
+
+    /// Kills it, as a machine that fails would.
+    pub fn kill(mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    /// Its resident memory in KiB.
+    pub fn memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        if std::thread::panicking() {
+            let log = self.log();
+            let tail: Vec<&str> = log.lines().rev().take(30).collect();
+            eprintln!("--- the operator's last lines, newest first ---\n{}", tail.join("\n"));
+        }
+    }
+}

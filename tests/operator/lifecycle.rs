@@ -1,0 +1,214 @@
+//! From creation to a changed size.
+use k8s_openapi::{
+    api::{apps::v1::Deployment, core::v1::Service, policy::v1::PodDisruptionBudget},
+    apimachinery::pkg::util::intstr::IntOrString,
+};
+use kube::{
+    Resource, ResourceExt,
+    api::{ListParams, Patch, PatchParams},
+};
+use memcached_operator::api::v1alpha1::{AVAILABLE, DEGRADED, FINALIZER, Memcached, PROGRESSING};
+use serde_json::json;
+
+use crate::lab::{IMAGE, Lab, condition, eventually, image, value};
+
+#[tokio::test]
+async fn a_memcached_gets_its_objects_and_its_status() {
+    let lab = Lab::new("creation").await;
+    let _operator = lab.operator().await;
+    lab.memcached("sample", json!({ "size": 2 })).await;
+    let memcached = lab.running("sample").await;
+
+    let deployment = lab.api::<Deployment>().get("sample").await.unwrap();
+    let service = lab.api::<Service>().get("sample").await.unwrap();
+    let budget = lab.api::<PodDisruptionBudget>().get("sample").await.unwrap();
+    for owners in
+        [&deployment.metadata, &service.metadata, &budget.metadata].map(|meta| meta.owner_references.clone().unwrap())
+    {
+        assert_eq!(owners.len(), 1);
+        assert_eq!(
+            (owners[0].controller, &owners[0].uid),
+            (Some(true), memcached.metadata.uid.as_ref().unwrap())
+        );
+    }
+    assert_eq!(image(&deployment), IMAGE);
+    assert_eq!(service.spec.as_ref().unwrap().cluster_ip.as_deref(), Some("None"));
+    assert_eq!(budget.spec.as_ref().unwrap().max_unavailable, Some(IntOrString::Int(1)));
+
+    let status = memcached.status.clone().unwrap();
+    let pods = lab.pods("sample").await;
+    assert_eq!((pods.len(), &status.nodes), (2, &pods));
+    assert_eq!((status.replicas, status.ready_replicas), (Some(2), Some(2)));
+    assert_eq!(status.image.as_deref(), Some(IMAGE));
+    for (type_, expected) in [(AVAILABLE, "True"), (PROGRESSING, "False"), (DEGRADED, "False")] {
+        let condition = condition(&memcached, type_);
+        assert_eq!(
+            (condition.status.as_str(), condition.observed_generation),
+            (expected, memcached.metadata.generation)
+        );
+    }
+    assert_eq!(memcached.finalizers(), [FINALIZER]);
+    let event = lab.event("sample", "Created").await;
+    assert_eq!(event.note.as_deref(), Some("Created Deployment sample with 2 replicas"));
+    assert_eq!(event.type_.as_deref(), Some("Normal"));
+}
+
+#[tokio::test]
+async fn growing_leaves_the_pods_that_run_alone() {
+    let lab = Lab::new("growing").await;
+    let _operator = lab.operator().await;
+    lab.memcached("sample", json!({ "size": 2 })).await;
+    lab.running("sample").await;
+    let before = lab.pods("sample").await;
+
+    // As `kubectl scale` and autoscalers do it.
+    let scale = Patch::Merge(json!({ "spec": { "replicas": 3 } }));
+    lab.api::<Memcached>()
+        .patch_scale("sample", &PatchParams::default(), &scale)
+        .await
+        .unwrap();
+    let memcached = lab.running("sample").await;
+    let after = lab.pods("sample").await;
+    assert_eq!((memcached.spec.size, after.len()), (3, 3));
+    assert!(before.iter().all(|pod| after.contains(pod)), "{before:?} {after:?}");
+    assert_eq!(
+        lab.event("sample", "Resized").await.note.as_deref(),
+        Some("Resized from 2 to 3")
+    );
+
+    let scale = lab.api::<Memcached>().get_scale("sample").await.unwrap();
+    let scale = scale.status.unwrap();
+    assert_eq!(scale.replicas, 3);
+    let selected = lab
+        .api::<k8s_openapi::api::core::v1::Pod>()
+        .list(&ListParams::default().labels(&scale.selector.unwrap()))
+        .await;
+    assert_eq!(selected.unwrap().items.len(), 3);
+}
+
+#[tokio::test]
+async fn the_budget_exists_only_for_more_than_one_server() {
+    let lab = Lab::new("budget").await;
+    let _operator = lab.operator().await;
+    lab.memcached("sample", json!({ "size": 2 })).await;
+    lab.running("sample").await;
+    let budgets = lab.api::<PodDisruptionBudget>();
+    budgets.get("sample").await.unwrap();
+
+    lab.change("sample", json!({ "size": 1 })).await;
+    eventually("the budget goes", async || {
+        budgets.get_opt("sample").await.unwrap().is_none().then_some(())
+    })
+    .await;
+    lab.running("sample").await;
+
+    lab.change("sample", json!({ "size": 0 })).await;
+    let memcached = lab.running("sample").await;
+    assert_eq!(memcached.status.unwrap().nodes, Vec::<String>::new());
+    assert_eq!(lab.pods("sample").await, Vec::<String>::new());
+
+    lab.change("sample", json!({ "size": 2 })).await;
+    lab.running("sample").await;
+    budgets.get("sample").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_changed_image_rolls_out_without_surplus_servers() {
+    let lab = Lab::new("rollout").await;
+    let _operator = lab.operator().await;
+    lab.memcached("sample", json!({ "size": 2 })).await;
+    lab.running("sample").await;
+    let before = lab.pods("sample").await;
+    lab.change("sample", json!({ "image": "memcached:1.6.40" })).await;
+    let mut most = 0;
+    let status = eventually("the new image runs", async || {
+        most = most.max(lab.pods("sample").await.len());
+        let status = lab.api::<Memcached>().get("sample").await.unwrap().status.unwrap();
+        let replaced = lab.pods("sample").await.iter().all(|pod| !before.contains(pod));
+        (replaced && status.ready_replicas == Some(2) && status.image.as_deref() == Some("memcached:1.6.40"))
+            .then_some(status)
+    })
+    .await;
+    assert!(most <= 2, "{most} servers at once");
+    assert_eq!(
+        lab.running("sample").await.status.unwrap().nodes,
+        lab.pods("sample").await
+    );
+    assert_eq!(status.replicas, Some(2));
+}
+
+#[tokio::test]
+async fn two_memcacheds_in_a_namespace_never_share_pods() {
+    let lab = Lab::new("neighbours").await;
+    let _operator = lab.operator().await;
+    lab.memcached("red", json!({ "size": 2 })).await;
+    lab.memcached("red-green", json!({ "size": 2 })).await;
+    let (red, green) = (
+        lab.running("red").await.status.unwrap(),
+        lab.running("red-green").await.status.unwrap(),
+    );
+    assert_eq!((red.nodes.len(), green.nodes.len()), (2, 2));
+    assert!(red.nodes.iter().all(|pod| !green.nodes.contains(pod)));
+    let pods = lab.api::<k8s_openapi::api::core::v1::Pod>();
+    for (selector, nodes) in [(red.selector, red.nodes), (green.selector, green.nodes)] {
+        let mut selected: Vec<String> = pods
+            .list(&ListParams::default().labels(&selector.unwrap()))
+            .await
+            .unwrap()
+            .iter()
+            .map(ResourceExt::name_any)
+            .collect();
+        selected.sort();
+        assert_eq!(selected, nodes);
+    }
+}
+
+#[tokio::test]
+async fn image_names_with_ports_digests_and_without_tags() {
+    let lab = Lab::new("images").await;
+    let _operator = lab.operator().await;
+    let digest = "sha256:9f4fcb1b0a5d2e6b0f6d9dc0a6e3d6b2a9b6e0d9c8b7a6f5e4d3c2b1a0f9e8d7";
+    let images = [
+        "localhost:5000/memcached".to_owned(),
+        "memcached".to_owned(),
+        format!("r.example.com:5000/a/b@{digest}"),
+        format!("a/b:1.6@{digest}"),
+    ];
+    for (index, name) in images.iter().enumerate() {
+        lab.memcached(&format!("m{index}"), json!({ "image": name })).await;
+    }
+    for (index, name) in images.iter().enumerate() {
+        let memcached = lab.running(&format!("m{index}")).await;
+        assert_eq!(memcached.status.unwrap().image.as_ref(), Some(name));
+    }
+}
+
+#[tokio::test]
+async fn settings_reach_the_container() {
+    let lab = Lab::new("settings").await;
+    let _operator = lab.operator().await;
+    let spec = json!({ "containerPort": 11212, "memoryLimitMegabytes": 128, "maxConnections": 64,
+        "resources": { "requests": { "cpu": "0.1" }, "limits": { "cpu": 1, "memory": "1024Mi" } } });
+    lab.memcached("sample", spec).await;
+    lab.running("sample").await;
+    let deployment = value(&lab.api::<Deployment>().get("sample").await.unwrap());
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(container["args"], json!(["-m", "128", "-c", "64", "-p", "11212"]));
+    assert_eq!(container["resources"]["limits"], json!({ "cpu": "1", "memory": "1Gi" }));
+    assert_eq!(
+        container["resources"]["requests"],
+        json!({ "cpu": "100m", "memory": "1Gi" })
+    );
+
+    // What is no longer asked for goes again.
+    lab.change("sample", json!({ "resources": null })).await;
+    eventually("the limits go", async || {
+        let deployment = value(&lab.api::<Deployment>().get("sample").await.unwrap());
+        (deployment["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"] == json!({ "memory": "193Mi" }))
+            .then_some(())
+    })
+    .await;
+    let service = lab.api::<Service>().get("sample").await.unwrap();
+    assert_eq!(service.spec.unwrap().ports.unwrap()[0].port, 11212);
+    assert_eq!(Memcached::plural(&()), "memcacheds");
+}

@@ -1,0 +1,9 @@
+//! What the operator does, on a real API server with Kubernetes' own controllers.
+//!
+//! All tests share one control plane. Each has a namespace of its own and an operator process of its own that watches
+//! it, authenticated as a ServiceAccount that has the rights of the permission table there and no others.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod input;
+mod lab;
+mod lifecycle;
