@@ -1,46 +1,168 @@
-//! Findings for people.
+//! Findings for people: message, place, the source line with a caret, the way out.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
-use super::{Finding, Report};
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+
+use super::{Finding, Report, Severity};
+use crate::yaml::Position;
+
+/// Longest source line that is shown whole. Embedded JSON makes lines of many kilobytes.
+const LONGEST_LINE: usize = 160;
 
 /// How findings are shown to people.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TextOptions {
     /// Whether source lines are left out.
     pub short: bool,
+    /// Whether colours are used. [`anstream::stdout`] takes them away where the output is no terminal.
+    pub color: bool,
 }
 
-/// Writes every finding with its place and hint.
+/// Where source lines come from, by the path in [`Finding::file`].
+type Sources = HashMap<PathBuf, Option<String>>;
+
+/// Writes every finding with its place, the source line it points at, and its hint. The lines are read from the files
+/// that the findings name; where that is not possible they are left out.
 ///
 /// # Errors
 ///
 /// What the writer gives.
-pub fn write_text(report: &Report, _options: TextOptions, out: &mut dyn Write) -> io::Result<()> {
-    report
-        .findings
-        .iter()
-        .try_for_each(|finding| write_finding(finding, out))
-}
-
-fn write_finding(finding: &Finding, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{}[{}]: {}", finding.severity, finding.rule, finding.message)?;
-    if let Some(file) = &finding.file {
-        match finding.position {
-            Some(position) => writeln!(out, "  --> {}:{position}", file.display())?,
-            None => writeln!(out, "  --> {}", file.display())?,
+pub fn write_text(report: &Report, options: TextOptions, out: &mut dyn Write) -> io::Result<()> {
+    let renderer = if options.color {
+        Renderer::styled()
+    } else {
+        Renderer::plain()
+    };
+    let mut sources = Sources::new();
+    for finding in &report.findings {
+        let source = finding
+            .file
+            .as_deref()
+            .filter(|_| !options.short)
+            .and_then(|file| read(file, &mut sources));
+        writeln!(out, "{}", render(finding, source, &renderer))?;
+        if !options.short {
+            writeln!(out)?;
         }
     }
-    if let Some(object) = &finding.object {
-        let path = finding
-            .path
-            .as_deref()
-            .map(|path| format!(", {path}"))
-            .unwrap_or_default();
-        writeln!(out, "  object: {object}{path}")?;
-    }
-    if let Some(hint) = &finding.hint {
-        writeln!(out, "  help: {hint}")?;
-    }
     Ok(())
+}
+
+fn read<'s>(file: &Path, sources: &'s mut Sources) -> Option<&'s str> {
+    let known = sources.entry(file.to_owned());
+    known
+        .or_insert_with(|| {
+            std::fs::read(file)
+                .ok()
+                .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        })
+        .as_deref()
+}
+
+fn render(finding: &Finding, source: Option<&str>, renderer: &Renderer) -> String {
+    let level = match finding.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+        Severity::Info => Level::NOTE,
+    };
+    let message = printable(&finding.message);
+    let title = level.primary_title(&message).id(finding.rule);
+    let path = finding.file.as_ref().map(|file| file.display().to_string());
+    let excerpt = source
+        .zip(finding.position)
+        .and_then(|(text, at)| Excerpt::of(text, at, finding.end));
+    let place = place(finding);
+    let hint = finding.hint.as_deref().map(printable);
+    let mut group = Group::with_title(title);
+    let mut notes = Vec::new();
+    if let Some(excerpt) = &excerpt {
+        let mark = AnnotationKind::Primary.span(excerpt.start..excerpt.end);
+        let mut snippet = Snippet::source(excerpt.line.as_str())
+            .line_start(excerpt.number)
+            .annotation(mark);
+        if let Some(path) = &path {
+            snippet = snippet.path(path.as_str());
+        }
+        group = group.element(snippet);
+    } else if let Some(path) = &path {
+        let at = finding
+            .position
+            .map(|position| format!(":{position}"))
+            .unwrap_or_default();
+        notes.push(Level::NOTE.with_name("at").message(format!("{path}{at}")));
+    }
+    notes.extend(place.map(|place| Level::NOTE.with_name("in").message(place)));
+    notes.extend(hint.map(|hint| Level::HELP.message(hint)));
+    renderer.render(&[group.elements(notes)])
+}
+
+fn place(finding: &Finding) -> Option<String> {
+    match (&finding.object, &finding.path) {
+        (Some(object), Some(path)) => Some(format!("{object}, {path}")),
+        (Some(text), None) | (None, Some(text)) => Some(text.clone()),
+        (None, None) => None,
+    }
+}
+
+/// Text of an untrusted file must not reach a terminal with its control characters.
+fn printable(text: &str) -> String {
+    text.chars()
+        .map(|c| {
+            if c.is_control() && c != '\n' {
+                char::REPLACEMENT_CHARACTER
+            } else {
+                c
+            }
+        })
+        .collect()
+}
+
+/// One line of source with the part that a finding points at.
+struct Excerpt {
+    line: String,
+    number: usize,
+    /// Byte offsets within the line.
+    start: usize,
+    end: usize,
+}
+
+impl Excerpt {
+    fn of(text: &str, start: Position, end: Option<Position>) -> Option<Self> {
+        let number = usize::try_from(start.line).ok()?;
+        let line: Vec<char> = text.lines().nth(number.checked_sub(1)?)?.chars().collect();
+        let first = usize::try_from(start.column).ok()?.checked_sub(1)?.min(line.len());
+        let last = match end {
+            Some(end) if end.line == start.line => usize::try_from(end.column).ok()?.saturating_sub(1),
+            Some(_) => line.len(),
+            None => first + 1,
+        };
+        let last = last.clamp(first, line.len().max(first));
+        Some(Self::cut(&line, number, first, last))
+    }
+
+    /// Cuts a long line down to the surroundings of the marked part.
+    fn cut(line: &[char], number: usize, first: usize, last: usize) -> Self {
+        let from = if line.len() > LONGEST_LINE {
+            first.saturating_sub(LONGEST_LINE / 4)
+        } else {
+            0
+        };
+        let to = line.len().min(from + LONGEST_LINE);
+        let part = |from: usize, to: usize| -> String {
+            let shown = line.get(from..to.max(from)).unwrap_or_default().iter();
+            shown.map(|c| if c.is_control() { ' ' } else { *c }).collect()
+        };
+        let (before, marked) = (part(from, first.min(to)), part(first.min(to), last.min(to)));
+        let after = part(last.min(to), to);
+        let (start, end) = (before.len(), before.len() + marked.len());
+        Self {
+            line: format!("{before}{marked}{after}"),
+            number,
+            start,
+            end,
+        }
+    }
 }

@@ -64,3 +64,129 @@ impl fmt::Display for CrdFinding {
         write!(f, "Field {}, Value {}: {}", self.field, self.value, self.message)
     }
 }
+
+/// A value with both spellings that apimachinery uses: `%v` for operator-sdk's prefix, `%#v` or `%q` inside the message.
+pub(super) struct BadValue {
+    /// As `%v` prints it.
+    pub(super) plain: String,
+    /// As the message shows it.
+    pub(super) shown: String,
+}
+
+impl BadValue {
+    /// A string.
+    pub(super) fn text(text: &str) -> Self {
+        Self {
+            plain: text.to_owned(),
+            shown: crate::object::quoted(text),
+        }
+    }
+
+    /// A number or a boolean.
+    pub(super) fn word(word: impl fmt::Display) -> Self {
+        let word = word.to_string();
+        Self {
+            plain: word.clone(),
+            shown: word,
+        }
+    }
+
+    /// A value behind a pointer: `%v` prints the address, which is different in every run.
+    pub(super) fn behind_pointer(self) -> Self {
+        Self {
+            plain: POINTER.to_owned(),
+            ..self
+        }
+    }
+
+    /// A list of strings.
+    pub(super) fn texts(texts: &[String]) -> Self {
+        let quoted: Vec<String> = texts.iter().map(|text| crate::object::quoted(text)).collect();
+        Self {
+            plain: format!("[{}]", texts.join(" ")),
+            shown: format!("[]string{{{}}}", quoted.join(", ")),
+        }
+    }
+}
+
+/// Stands for an address in texts of Go.
+pub(super) const POINTER: &str = "0x0";
+
+/// Collects findings.
+#[derive(Debug, Default)]
+pub(super) struct Findings(pub(super) Vec<CrdFinding>);
+
+impl Findings {
+    /// The value of a field is malformed.
+    pub(super) fn invalid(&mut self, field: &str, value: BadValue, detail: impl Into<String>) {
+        self.add(FindingKind::Invalid, field, value, detail.into());
+    }
+
+    /// The value of a field is none of a list.
+    pub(super) fn not_supported(&mut self, field: &str, value: &str, supported: &[&str]) {
+        let supported: Vec<String> = supported.iter().map(|text| crate::object::quoted(text)).collect();
+        let detail = format!("supported values: {}", supported.join(", "));
+        self.add(FindingKind::NotSupported, field, BadValue::text(value), detail);
+    }
+
+    /// The value of a field is there twice.
+    pub(super) fn duplicate(&mut self, field: &str, value: &str) {
+        self.add(FindingKind::Duplicate, field, BadValue::text(value), String::new());
+    }
+
+    /// A list has too many items.
+    pub(super) fn too_many(&mut self, field: &str, count: usize, limit: usize) {
+        self.add(
+            FindingKind::TooMany,
+            field,
+            BadValue::word(count),
+            format!("must have at most {limit} items"),
+        );
+    }
+
+    /// A field must be set.
+    pub(super) fn required(&mut self, field: &str, detail: impl Into<String>) {
+        self.bare(FindingKind::Required, field, String::new(), detail.into());
+    }
+
+    /// A field may not be set.
+    pub(super) fn forbidden(&mut self, field: &str, detail: impl Into<String>) {
+        self.bare(FindingKind::Forbidden, field, String::new(), detail.into());
+    }
+
+    /// A value has too many bytes.
+    pub(super) fn too_long(&mut self, field: &str, limit: usize) {
+        let detail = format!("may not be more than {limit} bytes");
+        self.bare(FindingKind::TooLong, field, "<value omitted>".to_owned(), detail);
+    }
+
+    fn add(&mut self, kind: FindingKind, field: &str, value: BadValue, detail: String) {
+        let message = format!("{field}: {}: {}{}", kind.as_str(), value.shown, after_colon(&detail));
+        self.0.push(CrdFinding {
+            kind,
+            field: field.to_owned(),
+            value: value.plain,
+            message,
+            detail,
+        });
+    }
+
+    fn bare(&mut self, kind: FindingKind, field: &str, value: String, detail: String) {
+        let message = format!("{field}: {}{}", kind.as_str(), after_colon(&detail));
+        self.0.push(CrdFinding {
+            kind,
+            field: field.to_owned(),
+            value,
+            message,
+            detail,
+        });
+    }
+}
+
+fn after_colon(detail: &str) -> String {
+    if detail.is_empty() {
+        String::new()
+    } else {
+        format!(": {detail}")
+    }
+}

@@ -3,11 +3,26 @@
 //! operator-sdk runs these checks over the CRDs of a bundle and keeps those findings whose field holds neither
 //! `openAPIV3Schema` nor `status` ([`CrdFinding::kept_by_operator_sdk`]); the others are ours to report.
 
+mod conversion;
 mod finding;
+mod go_text;
+mod internal;
+mod metadata;
+mod selectable_fields;
+mod spec;
+mod url;
 
 pub use finding::{CrdFinding, FindingKind};
 
+use serde_json::Value;
+
+use self::finding::{BadValue, Findings};
+use self::internal::{Crd, Names, texts};
+use crate::types::decode;
 use crate::yaml::{Error, Node};
+
+/// The annotation that a CRD in one of Kubernetes' own groups needs.
+const APPROVAL: &str = "api-approved.kubernetes.io";
 
 /// Version of the `apiextensions.k8s.io` API that a CRD is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -25,6 +40,127 @@ pub enum ApiVersion {
 ///
 /// The decoding error ([`Error::Unmarshal`], [`Error::Convert`]) when the CRD does not have the types of its API.
 pub fn validate(crd: &Node, version: ApiVersion) -> Result<Vec<CrdFinding>, Error> {
-    let _ = (crd, version);
-    Ok(Vec::new())
+    let value = crd.to_json().map_err(|error| Error::Convert(Box::new(error)))?;
+    let key = match version {
+        ApiVersion::V1 => "CustomResourceDefinition",
+        ApiVersion::V1Beta1 => "v1beta1.CustomResourceDefinition",
+    };
+    let decoded = decode::decode(&value, key, true).map_err(|error| {
+        let position = crd.pointer(&error.pointer).map(|node| node.start);
+        let inner = Error::Decode {
+            problem: error.message,
+            path: error.pointer,
+            position,
+        };
+        Error::Unmarshal(Box::new(inner))
+    })?;
+    Ok(validate_decoded(&decoded, version))
 }
+
+/// As [`validate`], for a CRD that was decoded already (exact field names, no nulls, see [`crate::types::decode`]).
+pub fn validate_decoded(crd: &Value, version: ApiVersion) -> Vec<CrdFinding> {
+    let crd = Crd::new(crd, version);
+    let mut findings = Findings::default();
+    let required_name = format!("{}.{}", crd.spec.names.plural, crd.spec.group);
+    metadata::check(&crd.metadata, &required_name, &mut findings);
+    spec::check(&crd, &mut findings);
+    check_status(&crd, &mut findings);
+    check_approval(&crd, &mut findings);
+    if crd.spec.preserve_unknown_fields == Some(true) {
+        let problem =
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+        findings.invalid(
+            "spec.preserveUnknownFields",
+            BadValue::word(true).behind_pointer(),
+            problem,
+        );
+    }
+    findings.0
+}
+
+fn check_status(crd: &Crd, findings: &mut Findings) {
+    spec::names(
+        &Names::of(crd.status.get("acceptedNames")),
+        "status.acceptedNames",
+        findings,
+    );
+    let mut stored = texts(&crd.status, "storedVersions");
+    if stored.is_empty() {
+        stored.extend(
+            crd.spec
+                .versions
+                .iter()
+                .find(|version| version.storage)
+                .map(|version| version.name.clone()),
+        );
+    }
+    let field = "status.storedVersions";
+    if stored.is_empty() {
+        let value = BadValue {
+            plain: "[]".to_owned(),
+            shown: "[]string(nil)".to_owned(),
+        };
+        findings.invalid(field, value, "must have at least one stored version");
+        return;
+    }
+    for version in crd
+        .spec
+        .versions
+        .iter()
+        .filter(|version| version.storage && !stored.contains(&version.name))
+    {
+        findings.invalid(
+            field,
+            BadValue::texts(&stored),
+            format!("must have the storage version {}", version.name),
+        );
+    }
+    for (at, name) in stored.iter().enumerate() {
+        if !crd.spec.versions.iter().any(|version| version.name == *name) {
+            let problem = format!(
+                "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions \
+                 until a storage migration ensures no data remains persisted in {name} and removes {name} from \
+                 status.storedVersions"
+            );
+            findings.invalid(&format!("{field}[{at}]"), BadValue::text(name), problem);
+        }
+    }
+}
+
+/// CRDs in `k8s.io` and `kubernetes.io` need a pointer to the review that approved them.
+fn check_approval(crd: &Crd, findings: &mut Findings) {
+    let group = &crd.spec.group;
+    let protected = ["k8s.io", "kubernetes.io"].iter().any(|domain| {
+        group
+            .strip_suffix(domain)
+            .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    });
+    if !protected {
+        return;
+    }
+    let annotation = crd
+        .metadata
+        .get("annotations")
+        .and_then(|all| all.get(APPROVAL))
+        .and_then(Value::as_str);
+    let field = format!("metadata.annotations[{APPROVAL}]");
+    let see = "see https://github.com/kubernetes/enhancements/pull/1111";
+    let is_url = |text: &str| url::Url::parse(text).is_ok_and(|url| !url.host.is_empty() && !url.scheme.is_empty());
+    match annotation.unwrap_or_default() {
+        "" => findings.required(
+            &field,
+            format!("protected groups must have approval annotation \"{APPROVAL}\", {see}"),
+        ),
+        text if text.starts_with("unapproved") || is_url(text) => {}
+        text => {
+            let problem = format!(
+                "protected groups must have approval annotation \"{APPROVAL}\" with either a URL or a reason starting \
+                 with \"unapproved\", {see}"
+            );
+            findings.invalid(&field, BadValue::text(text), problem);
+        }
+    }
+}
+
+#[cfg(test)]
+mod corpus_tests;

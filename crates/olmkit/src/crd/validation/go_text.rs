@@ -1,0 +1,110 @@
+//! Go's `%v` and `%#v` of a list of versions, which some messages hold.
+
+use serde_json::Value;
+
+use super::finding::{BadValue, POINTER};
+use super::internal::{Version, text};
+use crate::object::quoted;
+
+/// `spec.versions` as a value in a finding. Addresses are all the same here; they change in every run of Go.
+pub(super) fn versions_value(versions: &[Version]) -> BadValue {
+    let plain: Vec<String> = versions.iter().map(plain_version).collect();
+    let shown: Vec<String> = versions.iter().map(shown_version).collect();
+    BadValue {
+        plain: format!("[{}]", plain.join(" ")),
+        shown: format!(
+            "[]apiextensions.CustomResourceDefinitionVersion{{{}}}",
+            shown.join(", ")
+        ),
+    }
+}
+
+fn plain_version(version: &Version) -> String {
+    let pointer = |set: bool| if set { POINTER } else { "<nil>" };
+    let columns: Vec<String> = version.own.columns.iter().flatten().map(plain_column).collect();
+    let fields: Vec<String> = version
+        .own
+        .selectable_fields
+        .iter()
+        .flatten()
+        .map(|field| format!("{{{}}}", text(field, "jsonPath")))
+        .collect();
+    format!(
+        "{{{} {} {} {} {} {} {} [{}] [{}]}}",
+        version.name,
+        version.served,
+        version.storage,
+        version.deprecated,
+        pointer(version.deprecation_warning.is_some()),
+        pointer(version.own.validation.is_some()),
+        pointer(version.own.subresources.is_some()),
+        columns.join(" "),
+        fields.join(" ")
+    )
+}
+
+fn plain_column(column: &Value) -> String {
+    let [name, kind, format, description] = ["name", "type", "format", "description"].map(|field| text(column, field));
+    format!(
+        "{{{name} {kind} {format} {description} {} {}}}",
+        priority(column),
+        json_path(column)
+    )
+}
+
+fn shown_version(version: &Version) -> String {
+    let pointer = |kind: &str, set: bool| format!("(*{kind})({})", if set { POINTER } else { "nil" });
+    let own = &version.own;
+    format!(
+        "apiextensions.CustomResourceDefinitionVersion{{Name:{}, Served:{}, Storage:{}, Deprecated:{}, \
+         DeprecationWarning:{}, Schema:{}, Subresources:{}, AdditionalPrinterColumns:{}, SelectableFields:{}}}",
+        quoted(&version.name),
+        version.served,
+        version.storage,
+        version.deprecated,
+        pointer("string", version.deprecation_warning.is_some()),
+        pointer("apiextensions.CustomResourceValidation", own.validation.is_some()),
+        pointer("apiextensions.CustomResourceSubresources", own.subresources.is_some()),
+        list(
+            "apiextensions.CustomResourceColumnDefinition",
+            own.columns.as_deref(),
+            shown_column
+        ),
+        list(
+            "apiextensions.SelectableField",
+            own.selectable_fields.as_deref(),
+            |field| {
+                format!(
+                    "apiextensions.SelectableField{{JSONPath:{}}}",
+                    quoted(&text(field, "jsonPath"))
+                )
+            }
+        ),
+    )
+}
+
+fn list(kind: &str, items: Option<&[Value]>, show: impl Fn(&Value) -> String) -> String {
+    match items {
+        None => format!("[]{kind}(nil)"),
+        Some(items) => format!("[]{kind}{{{}}}", items.iter().map(show).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+fn shown_column(column: &Value) -> String {
+    let [name, kind, format, description] =
+        ["name", "type", "format", "description"].map(|field| quoted(&text(column, field)));
+    format!(
+        "apiextensions.CustomResourceColumnDefinition{{Name:{name}, Type:{kind}, Format:{format}, \
+         Description:{description}, Priority:{}, JSONPath:{}}}",
+        priority(column),
+        quoted(&json_path(column))
+    )
+}
+
+fn priority(column: &Value) -> i64 {
+    column.get("priority").and_then(Value::as_i64).unwrap_or(0)
+}
+
+fn json_path(column: &Value) -> String {
+    [text(column, "jsonPath"), text(column, "JSONPath")].concat()
+}

@@ -1,0 +1,36 @@
+//! Findings for scripts. `docs/report.schema.json` describes the shape.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::{Finding, Report, Severity};
+
+/// Version of the shape; it grows when a field changes its meaning or goes away.
+const VERSION: u32 = 1;
+
+#[derive(Serialize)]
+struct Json<'r> {
+    version: u32,
+    passed: bool,
+    errors: usize,
+    warnings: usize,
+    findings: &'r [Finding],
+}
+
+/// Writes the report as one JSON object, indented, with a line end.
+///
+/// # Errors
+///
+/// What the writer gives.
+pub fn write_json(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let json = Json {
+        version: VERSION,
+        passed: !report.has_errors(),
+        errors: report.count(Severity::Error),
+        warnings: report.count(Severity::Warning),
+        findings: &report.findings,
+    };
+    serde_json::to_writer_pretty(&mut *out, &json)?;
+    writeln!(out)
+}

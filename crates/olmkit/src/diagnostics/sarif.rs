@@ -1,0 +1,112 @@
+//! Findings as SARIF 2.1.0, which code scanning services read.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+
+use super::{Finding, Report, Severity};
+
+/// What a SARIF file tells about a rule.
+#[derive(Debug, Clone, Copy)]
+pub struct RuleDescription {
+    /// Identifier, as in [`Finding::rule`].
+    pub id: &'static str,
+    /// One sentence.
+    pub summary: &'static str,
+}
+
+/// Writes the report as a SARIF log with one run. `rules` describes the rules that occur; others are left out.
+///
+/// # Errors
+///
+/// What the writer gives.
+pub fn write_sarif(report: &Report, rules: &[RuleDescription], out: &mut dyn Write) -> io::Result<()> {
+    let used: BTreeSet<&str> = report.findings.iter().map(|finding| finding.rule).collect();
+    let ids: Vec<&str> = used.iter().copied().collect();
+    let descriptions: Vec<Value> = ids
+        .iter()
+        .map(|id| match rules.iter().find(|rule| rule.id == *id) {
+            Some(rule) => json!({"id": id, "shortDescription": {"text": rule.summary}}),
+            None => json!({"id": id}),
+        })
+        .collect();
+    let results: Vec<Value> = report.findings.iter().map(|finding| result(finding, &ids)).collect();
+    let log = json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": {"driver": {
+                "name": "olmkit",
+                "version": env!("CARGO_PKG_VERSION"),
+                "rules": descriptions,
+            }},
+            "columnKind": "unicodeCodePoints",
+            "results": results,
+        }],
+    });
+    serde_json::to_writer_pretty(&mut *out, &log)?;
+    writeln!(out)
+}
+
+fn result(finding: &Finding, ids: &[&str]) -> Value {
+    let level = match finding.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Info => "note",
+    };
+    let text = match &finding.hint {
+        Some(hint) => format!("{}\n{hint}", finding.message),
+        None => finding.message.clone(),
+    };
+    let mut result = json!({
+        "ruleId": finding.rule,
+        "ruleIndex": ids.iter().position(|id| *id == finding.rule),
+        "level": level,
+        "message": {"text": text},
+    });
+    if let Some(location) = location(finding)
+        && let Some(fields) = result.as_object_mut()
+    {
+        fields.insert("locations".to_owned(), json!([location]));
+    }
+    result
+}
+
+fn location(finding: &Finding) -> Option<Value> {
+    let mut location = serde_json::Map::new();
+    if let Some(file) = &finding.file {
+        let mut physical = json!({"artifactLocation": {"uri": uri(&file.to_string_lossy())}});
+        if let (Some(start), Some(fields)) = (finding.position, physical.as_object_mut()) {
+            let mut region = json!({"startLine": start.line, "startColumn": start.column});
+            if let (Some(end), Some(region)) = (finding.end.filter(|end| *end > start), region.as_object_mut()) {
+                region.insert("endLine".to_owned(), end.line.into());
+                region.insert("endColumn".to_owned(), end.column.into());
+            }
+            fields.insert("region".to_owned(), region);
+        }
+        location.insert("physicalLocation".to_owned(), physical);
+    }
+    let name = match (&finding.object, &finding.path) {
+        (Some(object), Some(path)) => Some(format!("{object}: {path}")),
+        (Some(name), None) | (None, Some(name)) => Some(name.clone()),
+        (None, None) => None,
+    };
+    if let Some(name) = name {
+        location.insert("logicalLocations".to_owned(), json!([{"fullyQualifiedName": name}]));
+    }
+    (!location.is_empty()).then_some(Value::Object(location))
+}
+
+/// A path as a relative URI reference: forward slashes, and everything else that a URI does not allow escaped.
+fn uri(path: &str) -> String {
+    let mut out = String::with_capacity(path.len());
+    for byte in path.replace('\\', "/").bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~/!$&'()*+,;=@".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}

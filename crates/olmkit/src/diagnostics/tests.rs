@@ -1,0 +1,81 @@
+//! Whole outputs of the renderers.
+
+use super::*;
+use crate::yaml::{Position, parse};
+
+const SOURCE: &[u8] = b"metadata:\n  name: Demo\nspec:\n  installModes: none\n";
+
+fn report(file: &std::path::Path) -> Report {
+    let node = parse(SOURCE).expect("YAML");
+    let name = node.pointer("/metadata/name").expect("name");
+    let modes = node.pointer("/spec/installModes").expect("install modes");
+    let mut report: Report = [
+        Finding::new("demo-modes", Severity::Error, "spec.installModes is no list")
+            .object("ClusterServiceVersion/Demo")
+            .path("spec.installModes")
+            .file(file)
+            .at_node(modes),
+        Finding::new(
+            "demo-name",
+            Severity::Warning,
+            "50% of names,\nlike Demo, are not in lower case",
+        )
+        .file(file)
+        .at_node(name)
+        .hint("write demo"),
+        Finding::new("demo-size", Severity::Info, "nothing to point at"),
+    ]
+    .into_iter()
+    .collect();
+    report.sort();
+    report
+}
+
+fn rendered(write: impl FnOnce(&Report, &mut dyn std::io::Write) -> std::io::Result<()>) -> String {
+    let folder = tempfile::tempdir().expect("folder");
+    let file = folder.path().join("csv.yaml");
+    std::fs::write(&file, SOURCE).expect("file");
+    let mut out = Vec::new();
+    write(&report(&file), &mut out).expect("write");
+    String::from_utf8(out)
+        .expect("UTF-8")
+        .replace(&*folder.path().to_string_lossy(), "bundle")
+}
+
+#[test]
+fn text_points_at_the_source() {
+    insta::assert_snapshot!(rendered(|report, out| write_text(report, TextOptions::default(), out)));
+}
+
+#[test]
+fn json_counts_and_lists() {
+    insta::assert_snapshot!(rendered(write_json));
+}
+
+#[test]
+fn sarif_names_rules_and_regions() {
+    let rules = [RuleDescription {
+        id: "demo-modes",
+        summary: "Install modes are a list.",
+    }];
+    insta::assert_snapshot!(rendered(|report, out| write_sarif(report, &rules, out)));
+}
+
+#[test]
+fn github_commands_cannot_be_injected() {
+    let text = rendered(write_github);
+    insta::assert_snapshot!(text);
+    assert_eq!(text.lines().count(), 3);
+}
+
+#[test]
+fn a_place_outside_the_file_does_no_harm() {
+    let text = rendered(|report, out| {
+        let mut report = report.clone();
+        for finding in &mut report.findings {
+            finding.position = Some(Position { line: 900, column: 900 });
+        }
+        write_text(&report, TextOptions::default(), out)
+    });
+    assert!(text.contains("bundle/csv.yaml:900:900"), "{text}");
+}
