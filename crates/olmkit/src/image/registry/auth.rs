@@ -145,7 +145,8 @@ impl Peer<'_> {
         let url = self.check_realm(action, realm)?;
         let mut scopes = self.scopes();
         // A registry may ask for more than we think is needed; what it names for this very request is asked for too.
-        if let Some(scope) = scope.filter(|scope| !scope.is_empty() && !scopes.iter().any(|own| own == scope)) {
+        let own = format!("repository:{}:", self.repository);
+        if let Some(scope) = scope.filter(|scope| !scope.is_empty() && !scope.starts_with(&own)) {
             scopes.push(scope.to_owned());
         }
         let response = self

@@ -64,6 +64,7 @@ pub struct Client {
     progress: Arc<dyn Progress>,
     endpoints: Mutex<HashMap<String, Endpoint>>,
     tokens: auth::Tokens,
+    renewal: tokio::sync::Mutex<()>,
 }
 
 impl Client {
@@ -80,6 +81,7 @@ impl Client {
             progress,
             endpoints: Mutex::default(),
             tokens: auth::Tokens::default(),
+            renewal: tokio::sync::Mutex::default(),
         })
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use reqwest::header::{HeaderMap, RETRY_AFTER};
+use reqwest::header::{HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{RequestBuilder, Response};
 
 use super::auth::with_header;
@@ -76,7 +76,7 @@ impl Peer<'_> {
         if response.status().as_u16() != 401 {
             return Ok(response);
         }
-        self.renew(action, response).await?;
+        self.renew(action, response, used).await?;
         self.try_repeatedly(action, || self.authorized(make(&self.endpoint.http)))
             .await
     }
@@ -87,17 +87,25 @@ impl Peer<'_> {
         action: &str,
         make: impl Fn(&reqwest::Client) -> RequestBuilder,
     ) -> Result<Result<Response, reqwest::Error>, Error> {
+        let used = self.client.tokens.get(&self.token_key());
         let result = self.authorized(make(&self.endpoint.http)).send().await;
         match result {
             Ok(response) if response.status().as_u16() == 401 => {
-                self.renew(action, response).await?;
+                self.renew(action, response, used).await?;
                 Ok(self.authorized(make(&self.endpoint.http)).send().await)
             }
             other => Ok(other),
         }
     }
 
-    async fn renew(&self, action: &str, response: Response) -> Result<(), Error> {
+    /// Obtains a new authorization after `used` was refused. Requests that were refused at the same time wait for the
+    /// first one's.
+    async fn renew(&self, action: &str, response: Response, used: Option<HeaderValue>) -> Result<(), Error> {
+        let _one_at_a_time = self.client.renewal.lock().await;
+        let current = self.client.tokens.get(&self.token_key());
+        if current.is_some() && current != used {
+            return Ok(());
+        }
         let headers = response.headers().clone();
         let body = body_text(response, ERROR_LIMIT).await;
         self.authorize(action, &headers, &body).await
