@@ -37,20 +37,31 @@ impl Trap {
         let blobs = layers.iter().map(|tar| {
             let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
             gzip.write_all(tar).unwrap();
-            self.layout.write_blob(media_type::OCI_LAYER_GZIP, &gzip.finish().unwrap()).unwrap()
+            self.layout
+                .write_blob(media_type::OCI_LAYER_GZIP, &gzip.finish().unwrap())
+                .unwrap()
         });
         image(blobs.collect())
     }
 
     fn unpack(&self, layers: &[Vec<u8>], selection: &[&str]) -> Result<Unpacked, Error> {
-        let result = unpack(&self.layout, &self.image(layers), &self.target(), selection, &Limits::default());
+        let result = unpack(
+            &self.layout,
+            &self.image(layers),
+            &self.target(),
+            selection,
+            &Limits::default(),
+        );
         self.check_contained();
         result
     }
 
     /// Whatever happened: nothing beside the target was made or changed, and no link in it leads out.
     fn check_contained(&self) {
-        assert_eq!(fs::read_to_string(self.folder.path().join("victim")).unwrap(), "untouched");
+        assert_eq!(
+            fs::read_to_string(self.folder.path().join("victim")).unwrap(),
+            "untouched"
+        );
         let mut beside: Vec<String> = fs::read_dir(self.folder.path())
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -61,7 +72,12 @@ impl Trap {
         let Ok(root) = self.target().canonicalize() else { return };
         for entry in walk(&root) {
             if let Ok(real) = entry.canonicalize() {
-                assert!(real.starts_with(&root), "{} leads to {}", entry.display(), real.display());
+                assert!(
+                    real.starts_with(&root),
+                    "{} leads to {}",
+                    entry.display(),
+                    real.display()
+                );
             }
         }
     }
@@ -71,7 +87,12 @@ impl Trap {
         walk(&root)
             .into_iter()
             .filter(|path| path.is_file())
-            .map(|path| (path.strip_prefix(&root).unwrap().display().to_string(), fs::read_to_string(&path).unwrap()))
+            .map(|path| {
+                (
+                    path.strip_prefix(&root).unwrap().display().to_string(),
+                    fs::read_to_string(&path).unwrap(),
+                )
+            })
             .collect()
     }
 }
@@ -96,7 +117,10 @@ fn image(layers: Vec<Descriptor>) -> Image {
             os: "linux".to_owned(),
             variant: None,
             config: RunConfig::default(),
-            rootfs: RootFs { kind: "layers".to_owned(), diff_ids: Vec::new() },
+            rootfs: RootFs {
+                kind: "layers".to_owned(),
+                diff_ids: Vec::new(),
+            },
             history: Vec::new(),
         },
     }
@@ -123,11 +147,23 @@ struct Raw<'a> {
 }
 
 fn file<'a>(name: &'a str, content: &'a str) -> Raw<'a> {
-    Raw { kind: b'0', name, link: "", content: content.as_bytes(), claimed: None }
+    Raw {
+        kind: b'0',
+        name,
+        link: "",
+        content: content.as_bytes(),
+        claimed: None,
+    }
 }
 
 fn link<'a>(kind: u8, name: &'a str, link: &'a str) -> Raw<'a> {
-    Raw { kind, name, link, content: b"", claimed: None }
+    Raw {
+        kind,
+        name,
+        link,
+        content: b"",
+        claimed: None,
+    }
 }
 
 const SYMLINK: u8 = b'2';
@@ -174,8 +210,16 @@ fn writing_through_a_link_stays_inside() {
     let trap = Trap::new();
     let outside = trap.folder.path().display().to_string();
     let layers = [
-        tar(&[link(SYMLINK, "out", &outside), link(SYMLINK, "up", "../"), link(SYMLINK, "victim", "../victim")]),
-        tar(&[file("out/victim", "owned"), file("up/victim", "owned"), file("victim", "own file")]),
+        tar(&[
+            link(SYMLINK, "out", &outside),
+            link(SYMLINK, "up", "../"),
+            link(SYMLINK, "victim", "../victim"),
+        ]),
+        tar(&[
+            file("out/victim", "owned"),
+            file("up/victim", "owned"),
+            file("victim", "own file"),
+        ]),
     ];
     trap.unpack(&layers, &[]).unwrap();
     let selected = Trap::new();
@@ -200,7 +244,10 @@ fn a_link_swapped_for_a_directory_within_one_layer_stays_inside() {
 fn links_to_the_outside_are_not_followed_when_they_are_read() {
     let trap = Trap::new();
     let victim = trap.folder.path().join("victim").display().to_string();
-    let layer = tar(&[link(SYMLINK, "manifests/a.yaml", &victim), link(SYMLINK, "manifests/b.yaml", "../../../etc/passwd")]);
+    let layer = tar(&[
+        link(SYMLINK, "manifests/a.yaml", &victim),
+        link(SYMLINK, "manifests/b.yaml", "../../../etc/passwd"),
+    ]);
     let unpacked = trap.unpack(&[layer], &["/manifests"]).unwrap();
     assert_eq!(trap.files(), BTreeMap::new());
     assert_eq!(unpacked.left_out, ["manifests/a.yaml", "manifests/b.yaml"]);
@@ -210,12 +257,32 @@ fn links_to_the_outside_are_not_followed_when_they_are_read() {
 fn hard_links_reach_only_files_of_the_image() {
     for target in ["../victim", "/etc/passwd", "nothing", "directory"] {
         let trap = Trap::new();
-        let directory = Raw { kind: b'5', name: "directory", link: "", content: b"", claimed: None };
-        assert!(trap.unpack(&[tar(&[directory, link(HARD_LINK, "a", target)])], &[]).is_err(), "{target}");
+        let directory = Raw {
+            kind: b'5',
+            name: "directory",
+            link: "",
+            content: b"",
+            claimed: None,
+        };
+        assert!(
+            trap.unpack(&[tar(&[directory, link(HARD_LINK, "a", target)])], &[])
+                .is_err(),
+            "{target}"
+        );
     }
     let trap = Trap::new();
-    trap.unpack(&[tar(&[file("a", "x"), link(HARD_LINK, "b", "a")]), tar(&[file("a", "y")])], &[]).unwrap();
-    assert_eq!(trap.files(), BTreeMap::from([("a".into(), "y".into()), ("b".into(), "x".into())]));
+    trap.unpack(
+        &[
+            tar(&[file("a", "x"), link(HARD_LINK, "b", "a")]),
+            tar(&[file("a", "y")]),
+        ],
+        &[],
+    )
+    .unwrap();
+    assert_eq!(
+        trap.files(),
+        BTreeMap::from([("a".into(), "y".into()), ("b".into(), "x".into())])
+    );
 }
 
 #[test]
@@ -252,7 +319,12 @@ fn links_that_multiply_end_soon() {
 #[test]
 fn devices_and_pipes_are_not_made() {
     let trap = Trap::new();
-    let entries = [link(b'3', "dev/zero", ""), link(b'4', "dev/sda", ""), link(b'6', "pipe", ""), file("a", "x")];
+    let entries = [
+        link(b'3', "dev/zero", ""),
+        link(b'4', "dev/sda", ""),
+        link(b'6', "pipe", ""),
+        file("a", "x"),
+    ];
     let unpacked = trap.unpack(&[tar(&entries)], &[]).unwrap();
     assert_eq!(unpacked.left_out, ["dev/zero", "dev/sda", "pipe"]);
     assert_eq!(trap.files(), BTreeMap::from([("a".into(), "x".into())]));
@@ -263,12 +335,21 @@ fn special_permission_bits_are_dropped() {
     use std::os::unix::fs::PermissionsExt;
     let trap = Trap::new();
     trap.unpack(&[tar(&[file("a", "x")])], &[]).unwrap();
-    assert_eq!(fs::metadata(trap.target().join("a")).unwrap().permissions().mode() & 0o7777, 0o755);
+    assert_eq!(
+        fs::metadata(trap.target().join("a")).unwrap().permissions().mode() & 0o7777,
+        0o755
+    );
 }
 
 #[test]
 fn absurd_sizes_are_refused() {
-    let claims = |claimed| Raw { kind: b'0', name: "big", link: "", content: b"x", claimed: Some(claimed) };
+    let claims = |claimed| Raw {
+        kind: b'0',
+        name: "big",
+        link: "",
+        content: b"x",
+        claimed: Some(claimed),
+    };
     for size in [5 << 30, u64::MAX, 1 << 20] {
         let trap = Trap::new();
         assert!(trap.unpack(&[tar(&[claims(size)])], &[]).is_err(), "{size}");
@@ -276,7 +357,13 @@ fn absurd_sizes_are_refused() {
     // The names of GNU and pax extensions have sizes of their own.
     for kind in [b'L', b'K', b'x', b'g'] {
         let trap = Trap::new();
-        let extension = Raw { kind, name: "x", link: "", content: b"x", claimed: Some(4 << 30) };
+        let extension = Raw {
+            kind,
+            name: "x",
+            link: "",
+            content: b"x",
+            claimed: Some(4 << 30),
+        };
         let error = trap.unpack(&[tar(&[extension])], &[]).unwrap_err();
         assert!(error.to_string().contains("extension record claims"), "{error}");
     }
@@ -284,7 +371,13 @@ fn absurd_sizes_are_refused() {
     let deep = vec!["d"; 49].join("/");
     let longer: Vec<String> = (0..3).map(|_| deep.clone()).collect();
     let longer = longer.join("/");
-    let extension = Raw { kind: b'L', name: "././@LongLink", link: "", content: longer.as_bytes(), claimed: None };
+    let extension = Raw {
+        kind: b'L',
+        name: "././@LongLink",
+        link: "",
+        content: longer.as_bytes(),
+        claimed: None,
+    };
     let error = trap.unpack(&[tar(&[extension, file("short", "x")])], &[]).unwrap_err();
     assert!(error.to_string().contains("directories deep"), "{error}");
 }
@@ -318,7 +411,14 @@ fn a_decompression_bomb_is_stopped() {
     let bytes = gzip.finish().unwrap();
     assert!(bytes.len() < 1 << 20, "{}", bytes.len());
     let layer = trap.layout.write_blob(media_type::OCI_LAYER_GZIP, &bytes).unwrap();
-    let error = unpack(&trap.layout, &image(vec![layer]), &trap.target(), &[], &Limits::default()).unwrap_err();
+    let error = unpack(
+        &trap.layout,
+        &image(vec![layer]),
+        &trap.target(),
+        &[],
+        &Limits::default(),
+    )
+    .unwrap_err();
     trap.check_contained();
     assert!(error.to_string().contains("unpacks to more than"), "{error}");
     let memory = peak_memory();
@@ -338,14 +438,22 @@ fn too_many_entries_are_refused_within_bounded_memory() {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
     let mut header = tar::Header::new_gnu();
     for number in 0..60_000_u32 {
-        header.set_path(format!("directory/with/some/length/in/its/name/{number}")).unwrap();
+        header
+            .set_path(format!("directory/with/some/length/in/its/name/{number}"))
+            .unwrap();
         header.set_entry_type(tar::EntryType::Regular);
         header.set_size(0);
         header.set_cksum();
         gzip.write_all(header.as_bytes()).unwrap();
     }
-    let layer = trap.layout.write_blob(media_type::OCI_LAYER_GZIP, &gzip.finish().unwrap()).unwrap();
-    let limits = Limits { entries: 50_000, ..Limits::default() };
+    let layer = trap
+        .layout
+        .write_blob(media_type::OCI_LAYER_GZIP, &gzip.finish().unwrap())
+        .unwrap();
+    let limits = Limits {
+        entries: 50_000,
+        ..Limits::default()
+    };
     let error = unpack(&trap.layout, &image(vec![layer]), &trap.target(), &[], &limits).unwrap_err();
     trap.check_contained();
     assert!(error.to_string().contains("entries"), "{error}");

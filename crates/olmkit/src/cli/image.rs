@@ -1,7 +1,11 @@
 //! `olmkit image`
 
 mod build;
+mod build_flags;
+mod inspect;
+mod output;
 mod push;
+mod transfer;
 
 use std::process::ExitCode;
 
@@ -23,13 +27,32 @@ enum Command {
     /// Without --output the image goes to the image store (OLMKIT_IMAGE_STORE, else ~/.local/share/olmkit/images)
     /// under its --tag, from where `olmkit image push` takes it. Times come from SOURCE_DATE_EPOCH (0 without it).
     Build(build::Args),
-    /// Push an image of the image store, or of a layout or archive, to a registry
+    /// Push an image of the image store to a registry
     Push(push::Args),
+    /// Copy an image between registries, the image store, layouts and archives
+    Copy(transfer::CopyArgs),
+    /// Write an image to an archive
+    Save(transfer::SaveArgs),
+    /// Bring the images of an archive into the image store
+    Load(transfer::LoadArgs),
+    /// Show an image's digest, platform, settings, labels and layers
+    Inspect(inspect::InspectArgs),
+    /// Print the digest that a reference stands for
+    Digest(inspect::DigestArgs),
+    /// Compare what two images hold and how they run; exit code 1 if they differ
+    Diff(inspect::DiffArgs),
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let flags = &args.registry;
     match &args.command {
-        Command::Build(build) => build::run(build, &args.registry),
-        Command::Push(push) => push::run(push, &args.registry),
+        Command::Build(args) => build::run(args, flags),
+        Command::Push(args) => push::run(args, flags),
+        Command::Copy(args) => transfer::copy(args, flags),
+        Command::Save(args) => transfer::save(args, flags),
+        Command::Load(args) => transfer::load(args, flags),
+        Command::Inspect(args) => inspect::inspect(args, flags),
+        Command::Digest(args) => inspect::digest(args, flags),
+        Command::Diff(args) => inspect::compare(args, flags),
     }
 }

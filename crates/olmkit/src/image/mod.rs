@@ -6,12 +6,14 @@
 
 pub mod archive;
 pub mod build;
+pub mod diff;
 pub mod digest;
 mod error;
 pub mod layer;
 pub mod layout;
 mod reference;
 pub mod registry;
+pub mod sbom;
 pub mod source;
 pub mod spec;
 pub mod store;
@@ -21,5 +23,5 @@ pub use digest::Digest;
 pub use error::Error;
 pub use layout::Layout;
 pub use reference::{InvalidReference, Reference};
-pub use source::{Fetched, Location, fetch};
+pub use source::{Fetched, Location, deliver, fetch};
 pub use unpack::unpack;

@@ -157,6 +157,46 @@ pub async fn fetch(client: &Client, location: &Location, platforms: &Platforms) 
     }
 }
 
+/// Brings an image of a layout to a place. `name` is what archives and layouts call it unless the place names it; a
+/// registry may borrow blobs from `related` images.
+pub async fn deliver(
+    client: &Client,
+    layout: &Layout,
+    image: &Descriptor,
+    target: &Location,
+    name: &str,
+    related: &[Reference],
+) -> Result<(), Error> {
+    match target {
+        Location::Registry(reference) => Ok(client.push(layout, image, reference, related).await?),
+        Location::Store(reference) => {
+            let store = Store::write(&Store::default_path()?)?;
+            copy_blobs(layout, image, store.layout())?;
+            store.set(reference, image)
+        }
+        Location::Oci(path, own) => {
+            let target = Layout::create(path)?;
+            copy_blobs(layout, image, &target)?;
+            target.set(own.as_deref().unwrap_or(name), image)
+        }
+        Location::OciArchive(path, own) => archive::write_oci(layout, image, own.as_deref().unwrap_or(name), path),
+        Location::DockerArchive(path, own) => {
+            let image = layout.image(image, &Platform::host())?;
+            archive::write_docker(layout, &image, own.as_deref().unwrap_or(name), path)
+        }
+    }
+}
+
+fn copy_blobs(from: &Layout, image: &Descriptor, to: &Layout) -> Result<(), Error> {
+    for blob in from.reachable(image)? {
+        if !to.has_blob(&blob.digest) {
+            from.open_blob(&blob)?.verify()?;
+            to.adopt(&from.blob_path(&blob.digest), &blob.digest)?;
+        }
+    }
+    Ok(())
+}
+
 fn temporary() -> Result<TempDir, Error> {
     tempfile::Builder::new()
         .prefix("olmkit-image-")

@@ -51,7 +51,11 @@ pub fn start(upstream: u16, fault: Fault) -> Proxy {
 
 /// Takes one of the allowed faults.
 fn strike(count: &AtomicUsize, times: usize) -> bool {
-    count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |now| (now < times).then_some(now + 1)).is_ok()
+    count
+        .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |now| {
+            (now < times).then_some(now + 1)
+        })
+        .is_ok()
 }
 
 fn serve(mut client: TcpStream, upstream: u16, fault: Fault, count: &Arc<AtomicUsize>) {
@@ -60,10 +64,15 @@ fn serve(mut client: TcpStream, upstream: u16, fault: Fault, count: &Arc<AtomicU
     {
         let mut buffer = [0; 4096];
         let _ = client.read(&mut buffer);
-        let _ = write!(client, "HTTP/1.1 {head}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        let _ = write!(
+            client,
+            "HTTP/1.1 {head}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        );
         return;
     }
-    let Ok(server) = TcpStream::connect(("127.0.0.1", upstream)) else { return };
+    let Ok(server) = TcpStream::connect(("127.0.0.1", upstream)) else {
+        return;
+    };
     let (client_copy, server_copy) = (client.try_clone().unwrap(), server.try_clone().unwrap());
     let back = count.clone();
     std::thread::spawn(move || pump(server_copy, client_copy, fault, false, &back));
@@ -76,11 +85,21 @@ fn pump(mut from: TcpStream, mut to: TcpStream, fault: Fault, towards_registry: 
     while let Ok(length @ 1..) = from.read(&mut buffer) {
         match fault {
             Fault::Slow { milliseconds } => std::thread::sleep(Duration::from_millis(milliseconds)),
-            Fault::CutAnswer { times, after } if !towards_registry && passed + length > after && strike(count, times) => break,
-            Fault::CutRequest { times, after } if towards_registry && passed + length > after && strike(count, times) => break,
+            Fault::CutAnswer { times, after }
+                if !towards_registry && passed + length > after && strike(count, times) =>
+            {
+                break;
+            }
+            Fault::CutRequest { times, after }
+                if towards_registry && passed + length > after && strike(count, times) =>
+            {
+                break;
+            }
             Fault::LimitRequest { bytes } if towards_registry && announced(&buffer[..length]) > bytes => {
                 count.fetch_add(1, Ordering::SeqCst);
-                let _ = from.write_all(b"HTTP/1.1 413 Request Entity Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+                let _ = from.write_all(
+                    b"HTTP/1.1 413 Request Entity Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+                );
                 // Read what is under way, so that the answer is not lost in a reset.
                 let _ = from.set_read_timeout(Some(Duration::from_millis(300)));
                 while let Ok(1..) = from.read(&mut buffer) {}
@@ -100,6 +119,9 @@ fn pump(mut from: TcpStream, mut to: TcpStream, fault: Fault, towards_registry: 
 /// The Content-Length in a piece that starts with a request.
 fn announced(bytes: &[u8]) -> usize {
     let text = String::from_utf8_lossy(bytes).to_ascii_lowercase();
-    let length = text.lines().find_map(|line| line.strip_prefix("content-length:").and_then(|value| value.trim().parse().ok()));
+    let length = text.lines().find_map(|line| {
+        line.strip_prefix("content-length:")
+            .and_then(|value| value.trim().parse().ok())
+    });
     length.unwrap_or(0)
 }

@@ -28,7 +28,11 @@ pub struct Setup {
 
 /// A port that was free a moment ago.
 pub fn free_port() -> u16 {
-    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
+    TcpListener::bind(("127.0.0.1", 0))
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
 }
 
 impl Registry {
@@ -54,7 +58,11 @@ impl Registry {
         let registry = Self { child, folder, port };
         let start = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(start.elapsed() < Duration::from_secs(30), "docker-registry did not start: {}", registry.log());
+            assert!(
+                start.elapsed() < Duration::from_secs(30),
+                "docker-registry did not start: {}",
+                registry.log()
+            );
             std::thread::sleep(Duration::from_millis(30));
         }
         Some(registry)
@@ -83,7 +91,9 @@ impl Drop for Registry {
 
 fn find_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.is_file())
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
 }
 
 fn configuration(setup: &Setup, folder: &Path, port: u16) -> String {
@@ -94,7 +104,9 @@ fn configuration(setup: &Setup, folder: &Path, port: u16) -> String {
     );
     if setup.tls {
         make_certificates(folder);
-        text.push_str(&format!("  tls: {{certificate: {here}/server.crt, key: {here}/server.key}}\n"));
+        text.push_str(&format!(
+            "  tls: {{certificate: {here}/server.crt, key: {here}/server.key}}\n"
+        ));
     }
     if setup.basic {
         fs::write(folder.join("htpasswd"), HTPASSWD).unwrap();
@@ -115,12 +127,18 @@ fn make_certificates(folder: &Path) {
     let authority_key = KeyPair::generate().unwrap();
     let mut authority = CertificateParams::new(Vec::new()).unwrap();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    authority.distinguished_name.push(rcgen::DnType::CommonName, "test authority");
+    authority
+        .distinguished_name
+        .push(rcgen::DnType::CommonName, "test authority");
     let authority_certificate = authority.self_signed(&authority_key).unwrap();
     fs::write(folder.join("ca.crt"), authority_certificate.pem()).unwrap();
     let issuer = Issuer::new(authority, authority_key);
     let key = KeyPair::generate().unwrap();
     let server = CertificateParams::new(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
-    fs::write(folder.join("server.crt"), server.signed_by(&key, &issuer).unwrap().pem()).unwrap();
+    fs::write(
+        folder.join("server.crt"),
+        server.signed_by(&key, &issuer).unwrap().pem(),
+    )
+    .unwrap();
     fs::write(folder.join("server.key"), key.serialize_pem()).unwrap();
 }

@@ -24,7 +24,10 @@ pub struct TokenServer {
 /// "secret" and lets others only pull.
 pub fn start() -> TokenServer {
     let key = KeyPair::generate().unwrap();
-    let certificate = CertificateParams::new(vec!["token.test".to_owned()]).unwrap().self_signed(&key).unwrap();
+    let certificate = CertificateParams::new(vec!["token.test".to_owned()])
+        .unwrap()
+        .self_signed(&key)
+        .unwrap();
     let der = STANDARD.encode(certificate.der());
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let realm = format!("http://127.0.0.1:{}/token", listener.local_addr().unwrap().port());
@@ -39,22 +42,41 @@ pub fn start() -> TokenServer {
             while reader.read_line(&mut line).is_ok_and(|count| count > 2) {
                 lines.push(std::mem::take(&mut line).trim_end().to_owned());
             }
-            let Some(request) = lines.first().cloned() else { continue };
+            let Some(request) = lines.first().cloned() else {
+                continue;
+            };
             log.lock().unwrap().push(request.clone());
             let authorization = lines.iter().find_map(|line| {
                 let (name, value) = line.split_once(':')?;
-                name.eq_ignore_ascii_case("authorization").then(|| value.trim().to_owned())
+                name.eq_ignore_ascii_case("authorization")
+                    .then(|| value.trim().to_owned())
             });
             let known = format!("Basic {}", STANDARD.encode("user:secret"));
             let (status, body) = match authorization {
-                Some(value) if value != known => ("401 Unauthorized", "{\"details\":\"incorrect username or password\"}".to_owned()),
-                value => ("200 OK", format!("{{\"token\":\"{}\",\"expires_in\":300}}", token(&request, value.is_some(), &der, &pkcs8))),
+                Some(value) if value != known => (
+                    "401 Unauthorized",
+                    "{\"details\":\"incorrect username or password\"}".to_owned(),
+                ),
+                value => (
+                    "200 OK",
+                    format!(
+                        "{{\"token\":\"{}\",\"expires_in\":300}}",
+                        token(&request, value.is_some(), &der, &pkcs8)
+                    ),
+                ),
             };
             let length = body.len();
-            let _ = write!(reader.get_mut(), "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
+            let _ = write!(
+                reader.get_mut(),
+                "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+            );
         }
     });
-    TokenServer { realm, certificate: certificate.pem(), requests }
+    TokenServer {
+        realm,
+        certificate: certificate.pem(),
+        requests,
+    }
 }
 
 fn token(request: &str, known: bool, certificate: &str, pkcs8: &[u8]) -> String {
@@ -64,7 +86,10 @@ fn token(request: &str, known: bool, certificate: &str, pkcs8: &[u8]) -> String 
         .filter(|(name, _)| name == "scope")
         .map(|(_, scope)| {
             let parts: Vec<&str> = scope.split(':').collect();
-            let actions: Vec<&str> = parts[2].split(',').filter(|action| known || *action == "pull").collect();
+            let actions: Vec<&str> = parts[2]
+                .split(',')
+                .filter(|action| known || *action == "pull")
+                .collect();
             serde_json::json!({"type": parts[0], "name": parts[1], "actions": actions})
         })
         .collect();
@@ -74,7 +99,11 @@ fn token(request: &str, known: bool, certificate: &str, pkcs8: &[u8]) -> String 
         "iss": "test-issuer", "sub": "user", "aud": "test-registry", "exp": now + 300, "nbf": now - 10, "iat": now,
         "jti": "1", "access": access,
     });
-    let text = format!("{}.{}", URL_SAFE_NO_PAD.encode(header.to_string()), URL_SAFE_NO_PAD.encode(claims.to_string()));
+    let text = format!(
+        "{}.{}",
+        URL_SAFE_NO_PAD.encode(header.to_string()),
+        URL_SAFE_NO_PAD.encode(claims.to_string())
+    );
     let random = SystemRandom::new();
     let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8, &random).unwrap();
     let signature = key.sign(&random, text.as_bytes()).unwrap();

@@ -1,17 +1,21 @@
 //! `olmkit image build`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
 use olmkit::image::build::{
-    Recipe, build_index, bundle_recipe, catalog_recipe, directory_recipe, helper_recipe, operator_recipe,
+    Base, Recipe, build_index, bundle_recipe, catalog_recipe, directory_recipe, helper_recipe, operator_recipe,
     source_date_epoch,
 };
-use olmkit::image::spec::{MediaTypes, Platform};
+use olmkit::image::layer::LayerBuilder;
+use olmkit::image::registry::{Client, Platforms};
+use olmkit::image::spec::{Descriptor, Platform};
 use olmkit::image::store::Store;
-use olmkit::image::{Layout, Reference};
+use olmkit::image::{Fetched, Layout, Location, deliver, fetch};
 
+use super::build_flags::{BuildFlags, key_value};
+use super::output::Output;
 use crate::cli::registry_flags::RegistryFlags;
 
 #[derive(clap::Args)]
@@ -28,7 +32,7 @@ enum Kind {
         #[arg(default_value = "bundle")]
         directory: PathBuf,
         #[command(flatten)]
-        common: Common,
+        flags: BuildFlags,
     },
     /// A catalog image from the directory of a file-based catalog, with the server in it
     Catalog {
@@ -39,7 +43,7 @@ enum Kind {
         #[arg(long, value_name = "FILE")]
         binary: Option<PathBuf>,
         #[command(flatten)]
-        common: Common,
+        flags: BuildFlags,
     },
     /// An operator image from a static binary, which becomes the entry point /<file name>
     Operator {
@@ -52,26 +56,29 @@ enum Kind {
         #[arg(long, conflicts_with = "authorities")]
         no_authorities: bool,
         #[command(flatten)]
-        common: Common,
+        flags: BuildFlags,
     },
     /// An image of a directory as it is, for programs that are more than one static file
     Directory {
         /// What becomes the root of the image
         directory: PathBuf,
-        /// The user the program runs as
-        #[arg(long, value_name = "USER[:GROUP]", default_value = "65532:65532")]
-        user: String,
-        /// A variable of the environment; several are allowed
-        #[arg(long, value_name = "NAME=VALUE", value_parser = key_value)]
-        env: Vec<(String, String)>,
-        /// The program, and with further --entrypoint its fixed arguments
-        #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
-        entrypoint: Vec<String>,
-        /// Arguments unless the caller gives others
-        #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
-        cmd: Vec<String>,
         #[command(flatten)]
-        common: Common,
+        settings: Settings,
+        #[command(flatten)]
+        flags: BuildFlags,
+    },
+    /// An image of chosen files, from nothing or on top of another image
+    Files {
+        /// A file or directory and its place in the image; {os} and {arch} stand for the platform; several are allowed
+        #[arg(long, value_name = "SOURCE:TARGET", required = true)]
+        add: Vec<String>,
+        /// The image to build upon, in any of the places that `olmkit image copy` knows
+        #[arg(long, value_name = "IMAGE")]
+        base: Option<Location>,
+        #[command(flatten)]
+        settings: Settings,
+        #[command(flatten)]
+        flags: BuildFlags,
     },
     /// The helper image: what OLM starts in pods (--util-image, --opmImage)
     Helper {
@@ -79,89 +86,129 @@ enum Kind {
         #[arg(long, value_name = "FILE")]
         binary: Option<PathBuf>,
         #[command(flatten)]
-        common: Common,
+        flags: BuildFlags,
     },
 }
 
-/// What every kind of image takes.
+/// How the program of an image runs.
 #[derive(clap::Args)]
-struct Common {
-    /// The image's name
-    #[arg(short, long, value_name = "REFERENCE")]
-    tag: Reference,
-    /// Platforms, such as linux/amd64,linux/arm64; several make an index [default: linux on this machine's architecture]
-    #[arg(long, value_delimiter = ',', value_name = "OS/ARCH")]
-    platform: Vec<Platform>,
-    /// Add or replace a label
-    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
-    label: Vec<(String, String)>,
-    /// Add or replace an annotation of the manifest
-    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
-    annotation: Vec<(String, String)>,
-    /// Use Docker's media types instead of OCI's
-    #[arg(long)]
-    docker: bool,
+struct Settings {
+    /// The user the program runs as [default: 65532:65532, or the base image's]
+    #[arg(long, value_name = "USER[:GROUP]")]
+    user: Option<String>,
+    /// The directory it runs in
+    #[arg(long, value_name = "DIRECTORY")]
+    workdir: Option<String>,
+    /// A variable of the environment; several are allowed
+    #[arg(long, value_name = "NAME=VALUE", value_parser = key_value)]
+    env: Vec<(String, String)>,
+    /// The program, and with further --entrypoint its fixed arguments
+    #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
+    entrypoint: Vec<String>,
+    /// Arguments unless the caller gives others
+    #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
+    cmd: Vec<String>,
 }
 
-pub fn run(args: &Args, _flags: &RegistryFlags) -> anyhow::Result<ExitCode> {
-    let common = args.kind.common();
+impl Settings {
+    fn apply(&self, recipe: &mut Recipe) {
+        let config = &mut recipe.config;
+        let default_user = if recipe.base.is_some() { "" } else { "65532:65532" };
+        config.user = self.user.clone().unwrap_or_else(|| default_user.to_owned());
+        config.working_dir = self.workdir.clone().unwrap_or_default();
+        config.env = self.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        config.entrypoint.clone_from(&self.entrypoint);
+        config.cmd.clone_from(&self.cmd);
+    }
+}
+
+pub fn run(args: &Args, registry: &RegistryFlags) -> anyhow::Result<ExitCode> {
+    let flags = args.kind.flags();
     let epoch = std::env::var("SOURCE_DATE_EPOCH").ok();
     let time = source_date_epoch(epoch.as_deref())?;
-    let platforms = if common.platform.is_empty() {
-        vec![Platform::host()]
-    } else {
-        common.platform.clone()
-    };
+    let client = registry.client()?;
     let store = Store::write(&Store::default_path()?)?;
-    let media_types = if common.docker {
-        MediaTypes::Docker
-    } else {
-        MediaTypes::Oci
+    let layout = store.layout();
+    let base = match &args.kind {
+        Kind::Files { base: Some(base), .. } => {
+            Some((base, crate::cli::block_on(fetch(&client, base, &Platforms::All))??))
+        }
+        _ => None,
     };
     let mut built = Vec::new();
-    for platform in &platforms {
+    for platform in &flags.platforms() {
         let mut recipe = args.kind.recipe(platform, time)?;
-        recipe.media_types = media_types;
-        recipe.config.labels.extend(common.label.iter().cloned());
-        recipe.annotations.extend(common.annotation.iter().cloned());
-        built.push(build(&recipe, store.layout())?);
+        if let (Some((name, fetched)), Kind::Files { settings, .. }) = (&base, &args.kind) {
+            recipe.base = Some(on_base(name, fetched, platform)?);
+            settings.apply(&mut recipe);
+        }
+        flags.apply(&mut recipe)?;
+        built.push(recipe.build(layout)?);
     }
     let image = match built.as_slice() {
         [only] => only.clone(),
         _ => build_index(
-            store.layout(),
-            media_types,
+            layout,
+            flags.media_types(),
             built,
-            common.annotation.iter().cloned().collect(),
+            flags.annotations(time)?.into_iter().collect(),
         )?,
     };
-    store.set(&common.tag, &image)?;
-    println!("{}", common.tag.pinned(image.digest));
+    let digest = image.digest.clone();
+    put(&client, &store, layout, &image, flags)?;
+    println!("{}", flags.tag.pinned(digest));
     Ok(ExitCode::SUCCESS)
 }
 
-fn build(recipe: &Recipe, layout: &Layout) -> anyhow::Result<olmkit::image::spec::Descriptor> {
-    Ok(recipe.build(layout)?)
+/// Brings the image to every place that `--output` names.
+fn put(client: &Client, store: &Store, layout: &Layout, image: &Descriptor, flags: &BuildFlags) -> anyhow::Result<()> {
+    let name = flags.tag.with_default_tag().to_string();
+    for output in &flags.output {
+        match output {
+            Output::Store => store.set(&flags.tag, image)?,
+            Output::Push => {
+                let target = Location::Registry(flags.tag.clone());
+                let related = store.references()?;
+                crate::cli::block_on(deliver(client, layout, image, &target, &name, &related))??;
+            }
+            Output::Place(place) => crate::cli::block_on(deliver(client, layout, image, place, &name, &[]))??,
+        }
+    }
+    // What went elsewhere need not stay here.
+    layout.prune()?;
+    Ok(())
+}
+
+fn on_base(name: &Location, fetched: &Fetched, platform: &Platform) -> anyhow::Result<Base> {
+    Ok(Base {
+        layout: fetched.layout.clone(),
+        image: fetched.image(platform)?,
+        name: name.to_string(),
+    })
 }
 
 impl Kind {
-    fn common(&self) -> &Common {
+    fn flags(&self) -> &BuildFlags {
         match self {
-            Self::Bundle { common, .. }
-            | Self::Catalog { common, .. }
-            | Self::Directory { common, .. }
-            | Self::Operator { common, .. }
-            | Self::Helper { common, .. } => common,
+            Self::Bundle { flags, .. }
+            | Self::Catalog { flags, .. }
+            | Self::Directory { flags, .. }
+            | Self::Files { flags, .. }
+            | Self::Operator { flags, .. }
+            | Self::Helper { flags, .. } => flags,
         }
     }
 
     fn recipe(&self, platform: &Platform, time: u64) -> anyhow::Result<Recipe> {
-        let platform = platform.clone();
+        let binary = |named: &Option<PathBuf>| helper_binary(named.as_ref(), platform);
+        let platform_of = || platform.clone();
         Ok(match self {
-            Self::Bundle { directory, .. } => bundle_recipe(directory, platform, time)?,
-            Self::Catalog { directory, binary, .. } => {
-                catalog_recipe(directory, &helper_binary(binary.as_ref(), &platform)?, platform, time)?
-            }
+            Self::Bundle { directory, .. } => bundle_recipe(directory, platform_of(), time)?,
+            Self::Catalog {
+                directory,
+                binary: named,
+                ..
+            } => catalog_recipe(directory, &binary(named)?, platform_of(), time)?,
             Self::Operator {
                 binary,
                 authorities,
@@ -169,26 +216,37 @@ impl Kind {
                 ..
             } => {
                 let authorities = (!no_authorities && authorities.exists()).then_some(authorities.as_path());
-                operator_recipe(&for_platform(binary, &platform), authorities, platform, time)?
+                operator_recipe(&for_platform(binary, platform), authorities, platform_of(), time)?
             }
             Self::Directory {
-                directory,
-                user,
-                env,
-                entrypoint,
-                cmd,
-                ..
+                directory, settings, ..
             } => {
-                let mut recipe = directory_recipe(directory, platform, time)?;
-                recipe.config.user = user.clone();
-                recipe.config.env = env.iter().map(|(name, value)| format!("{name}={value}")).collect();
-                recipe.config.entrypoint = entrypoint.clone();
-                recipe.config.cmd = cmd.clone();
+                let mut recipe = directory_recipe(directory, platform_of(), time)?;
+                settings.apply(&mut recipe);
                 recipe
             }
-            Self::Helper { binary, .. } => helper_recipe(&helper_binary(binary.as_ref(), &platform)?, platform, time)?,
+            Self::Files { add, settings, .. } => {
+                let mut recipe = Recipe::new(platform_of(), time);
+                recipe
+                    .layers
+                    .push(("olmkit image build files".to_owned(), added_files(add, platform)?));
+                settings.apply(&mut recipe);
+                recipe
+            }
+            Self::Helper { binary: named, .. } => helper_recipe(&binary(named)?, platform_of(), time)?,
         })
     }
+}
+
+fn added_files(add: &[String], platform: &Platform) -> anyhow::Result<LayerBuilder> {
+    let mut layer = LayerBuilder::new();
+    for pair in add {
+        let (source, target) = pair
+            .rsplit_once(':')
+            .with_context(|| format!("{pair:?} is not SOURCE:TARGET, such as target/app:/app"))?;
+        layer.tree(&for_platform(Path::new(source), platform), target)?;
+    }
+    Ok(layer)
 }
 
 /// The binary for the image: the one named, else the running program itself.
@@ -199,17 +257,10 @@ fn helper_binary(named: Option<&PathBuf>, platform: &Platform) -> anyhow::Result
     }
 }
 
-fn for_platform(path: &std::path::Path, platform: &Platform) -> PathBuf {
+fn for_platform(path: &Path, platform: &Platform) -> PathBuf {
     let text = path.to_string_lossy();
     PathBuf::from(
         text.replace("{os}", &platform.os)
             .replace("{arch}", &platform.architecture),
     )
-}
-
-fn key_value(text: &str) -> Result<(String, String), String> {
-    text.split_once('=')
-        .filter(|(key, _)| !key.is_empty())
-        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        .ok_or_else(|| format!("{text:?} is not KEY=VALUE"))
 }

@@ -70,6 +70,7 @@ impl Peer<'_> {
         action: &str,
         make: impl Fn(&reqwest::Client) -> RequestBuilder,
     ) -> Result<Response, Error> {
+        let used = self.client.tokens.get(&self.token_key());
         let response = self
             .try_repeatedly(action, || self.authorized(make(&self.endpoint.http)))
             .await?;

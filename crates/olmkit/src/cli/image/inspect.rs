@@ -1,0 +1,157 @@
+//! `olmkit image inspect`, `digest` and `diff`.
+
+use std::process::ExitCode;
+
+use olmkit::image::diff::diff;
+use olmkit::image::layout::Image;
+use olmkit::image::registry::Platforms;
+use olmkit::image::spec::Platform;
+use olmkit::image::{Location, fetch};
+use serde_json::json;
+
+use crate::cli::registry_flags::RegistryFlags;
+
+#[derive(clap::Args)]
+pub struct InspectArgs {
+    /// The image: REFERENCE, store:REFERENCE, oci:DIR[:NAME], oci-archive:FILE[:NAME], docker-archive:FILE[:NAME]
+    image: Location,
+    /// The image of an index to show [default: linux on this machine's architecture]
+    #[arg(long, value_name = "OS/ARCH")]
+    platform: Option<Platform>,
+    /// How to print
+    #[arg(short, long, value_enum, default_value = "text")]
+    output: Form,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Form {
+    Text,
+    Json,
+}
+
+pub fn inspect(args: &InspectArgs, flags: &RegistryFlags) -> anyhow::Result<ExitCode> {
+    let platform = args.platform.clone().unwrap_or_else(Platform::host);
+    let client = flags.client()?;
+    let (requested, image) = crate::cli::block_on(async {
+        let fetched = fetch(&client, &args.image, &Platforms::One(platform.clone())).await?;
+        let image = fetched.image(&platform)?;
+        Ok::<_, olmkit::image::Error>((fetched.requested.clone(), image))
+    })??;
+    match args.output {
+        Form::Json => println!(
+            "{}",
+            serde_json::to_string_pretty(&json!({
+                "name": args.image.to_string(),
+                "digest": requested.digest,
+                "mediaType": requested.media_type,
+                "imageDigest": image.descriptor.digest,
+                "manifest": image.manifest,
+                "config": image.config,
+            }))?
+        ),
+        Form::Text => print_text(&args.image.to_string(), &requested.digest.to_string(), &image),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_text(name: &str, digest: &str, image: &Image) {
+    let run = &image.config.config;
+    let line = |key: &str, value: &str| {
+        if !value.is_empty() {
+            println!("{key:<12}{value}");
+        }
+    };
+    line("Name", name);
+    line("Digest", digest);
+    if digest != image.descriptor.digest.to_string() {
+        line("Image", &image.descriptor.digest.to_string());
+    }
+    line(
+        "Platform",
+        &format!("{}/{}", image.config.os, image.config.architecture),
+    );
+    line("Created", image.config.created.as_deref().unwrap_or_default());
+    line("User", &run.user);
+    line("Entrypoint", &run.entrypoint.join(" "));
+    line("Cmd", &run.cmd.join(" "));
+    line("Workdir", &run.working_dir);
+    line("Env", &run.env.join(" "));
+    let total: u64 = image.manifest.layers.iter().map(|layer| layer.size).sum();
+    line(
+        "Layers",
+        &format!("{}, {total} bytes compressed", image.manifest.layers.len()),
+    );
+    for layer in &image.manifest.layers {
+        println!("  {} {:>12} bytes", layer.digest, layer.size);
+    }
+    for (title, map) in [("Labels", &run.labels), ("Annotations", &image.manifest.annotations)] {
+        if !map.is_empty() {
+            println!("{title}");
+        }
+        for (key, value) in map {
+            println!("  {key}={value}");
+        }
+    }
+}
+
+#[derive(clap::Args)]
+pub struct DigestArgs {
+    /// The image
+    image: Location,
+}
+
+/// Prints what a reference stands for right now.
+pub fn digest(args: &DigestArgs, flags: &RegistryFlags) -> anyhow::Result<ExitCode> {
+    let client = flags.client()?;
+    let digest = crate::cli::block_on(async {
+        match &args.image {
+            Location::Registry(reference) => Ok(client.resolve(reference).await?.digest),
+            other => Ok::<_, olmkit::image::Error>(fetch(&client, other, &Platforms::All).await?.requested.digest),
+        }
+    })??;
+    println!("{digest}");
+    Ok(ExitCode::SUCCESS)
+}
+
+#[derive(clap::Args)]
+pub struct DiffArgs {
+    /// The first image
+    first: Location,
+    /// The second image
+    second: Location,
+    /// The images of indexes to compare [default: linux on this machine's architecture]
+    #[arg(long, value_name = "OS/ARCH")]
+    platform: Option<Platform>,
+    /// How to print
+    #[arg(short, long, value_enum, default_value = "text")]
+    output: Form,
+}
+
+/// Prints what differs; exit code 1 if anything does.
+pub fn compare(args: &DiffArgs, flags: &RegistryFlags) -> anyhow::Result<ExitCode> {
+    let platform = args.platform.clone().unwrap_or_else(Platform::host);
+    let client = flags.client()?;
+    let differences = crate::cli::block_on(async {
+        let platforms = Platforms::One(platform.clone());
+        let first = fetch(&client, &args.first, &platforms).await?;
+        let second = fetch(&client, &args.second, &platforms).await?;
+        diff(
+            (&first.layout, &first.image(&platform)?),
+            (&second.layout, &second.image(&platform)?),
+        )
+    })??;
+    if args.output == Form::Json {
+        println!("{}", serde_json::to_string_pretty(&differences)?);
+    } else {
+        for difference in &differences {
+            println!("{}", difference.what);
+            println!("  - {}", difference.first.as_deref().unwrap_or("(absent)"));
+            println!("  + {}", difference.second.as_deref().unwrap_or("(absent)"));
+        }
+    }
+    Ok(if differences.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
