@@ -52,6 +52,20 @@ impl Node {
         }
     }
 
+    /// Whether all keys can be written as JSON; the error is the one [`Node::to_json`] would give.
+    pub(super) fn check_keys(&self) -> Result<(), Error> {
+        match &self.value {
+            Value::Sequence(items) => items.iter().try_for_each(Node::check_keys),
+            Value::Mapping(entries) => entries.iter().try_for_each(|(key, value)| {
+                if key.is_null() {
+                    return Err(unsupported_key(key, value));
+                }
+                value.check_keys()
+            }),
+            _ => Ok(()),
+        }
+    }
+
     fn float(&self, value: f64) -> Result<serde_json::Value, Error> {
         if let Some(whole) = number::as_integer(value) {
             return Ok(serde_json::Value::from(whole));

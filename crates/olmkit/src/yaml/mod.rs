@@ -27,6 +27,7 @@ mod node;
 pub(crate) mod number;
 mod resolve;
 mod scalar_style;
+mod tags;
 mod timestamp;
 mod writer;
 
@@ -49,3 +50,6 @@ pub const MAX_NODES: usize = 1_000_000;
 
 #[cfg(test)]
 mod corpus_tests;
+
+#[cfg(test)]
+mod tests;

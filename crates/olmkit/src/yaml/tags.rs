@@ -1,0 +1,111 @@
+//! Keeps a text from the event parser on which it would crash: a tag that ends at a comma, as in `[!!str, a]`. go-yaml
+//! refuses such a text, so nothing is lost.
+
+use libyaml_safer::{Scanner, TokenData};
+
+use super::input::{Pieces, position_of};
+use super::{Error, Position};
+
+/// So many places that may be such tags are looked at; each look costs a scan up to there.
+const MOST_LOOKS: usize = 64;
+
+/// Refuses a text with a tag that ends at a comma.
+pub(super) fn check(text: &str) -> Result<(), Error> {
+    let bytes = text.as_bytes();
+    let mut looks = 0;
+    for start in memchr::memchr_iter(b'!', bytes) {
+        let Some(comma) = comma_after(bytes, start).filter(|_| may_start_token(text, start)) else {
+            continue;
+        };
+        looks += 1;
+        if looks > MOST_LOOKS {
+            let problem = format!("more than {MOST_LOOKS} texts look like a tag before a comma");
+            return Err(Error::Limit {
+                problem,
+                position: Some(position_of(text, start)),
+            });
+        }
+        if is_tag(text, start, comma) {
+            let position = position_of(text, comma);
+            let line = (position.line > 1).then_some(position.line);
+            let problem = "did not find expected whitespace or line break".to_owned();
+            return Err(Error::Yaml {
+                problem,
+                line,
+                position: Some(position),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Offset of the comma that follows `!` and the characters of a tag.
+fn comma_after(bytes: &[u8], start: usize) -> Option<usize> {
+    let tag = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_;/?:@&=+$.%!~*'()<>[]".contains(byte);
+    let rest = bytes.get(start + 1..)?;
+    let length = rest.iter().take_while(|byte| tag(byte)).count();
+    (rest.get(length) == Some(&b',')).then_some(start + 1 + length)
+}
+
+/// Whether a token may start here: after an indicator, at the start of a line, after a quoted text or an anchor.
+fn may_start_token(text: &str, start: usize) -> bool {
+    let before = text.get(..start).unwrap_or_default();
+    let trimmed = before.trim_end_matches([' ', '\t']);
+    if trimmed.ends_with(['[', '{', ',', ':', '-', '?', '"', '\'', '\n', '\r', ']', '}']) || trimmed.is_empty() {
+        return true;
+    }
+    let word = trimmed
+        .rsplit([' ', '\t', '\n', '\r', '[', '{', ','])
+        .next()
+        .unwrap_or_default();
+    trimmed.len() < before.len() && word.contains('&')
+}
+
+/// Whether the scanner takes `!` for a tag. It sees the text up to the comma only, and a blank in its place.
+fn is_tag(text: &str, start: usize, comma: usize) -> bool {
+    let head = format!("{} \n", text.get(..comma).unwrap_or_default());
+    let Position { line, column } = position_of(text, start);
+    let mut scanner = Scanner::new();
+    scanner.set_encoding(libyaml_safer::Encoding::Utf8);
+    scanner.set_input(Pieces::new(&head));
+    let tokens = scanner.take_while(Result::is_ok).flatten();
+    let mut tags = tokens.filter(|token| matches!(token.data, TokenData::Tag { .. }));
+    let place = (u64::from(line) - 1, u64::from(column) - 1);
+    tags.any(|token| (token.start_mark.line, token.start_mark.column) == place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse;
+
+    #[test]
+    fn tags_before_commas_are_refused_where_they_are_tags() {
+        for text in [
+            "[!!str, a]",
+            "a: {b: !x, c: d}",
+            "- [a !b, !c, d]",
+            "[&a !b, c]",
+            "[!, a]",
+            "{!!str,a: 1}",
+        ] {
+            let error = parse(text.as_bytes()).expect_err(text);
+            assert!(
+                error.to_string().contains("whitespace or line break"),
+                "{text}: {error}"
+            );
+        }
+    }
+
+    #[test]
+    fn exclamation_marks_in_text_are_text() {
+        for text in [
+            "a: wow !important, yes",
+            "a: |\n  [!x, y]\n",
+            "a: '- !x, y'",
+            "[a !b, c]",
+            "# !x, y\na: b",
+        ] {
+            assert!(parse(text.as_bytes()).is_ok(), "{text}: {:?}", parse(text.as_bytes()));
+        }
+    }
+}
