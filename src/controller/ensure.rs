@@ -2,7 +2,11 @@
 //!
 //! What is written is applied by the server, under the operator's own field manager: fields that others set are left to
 //! them, and fields that the operator applied are taken back from whoever changed them.
-use k8s_openapi::{NamespaceResourceScope, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use k8s_openapi::{
+    NamespaceResourceScope,
+    api::{apps::v1::Deployment, core::v1::Service, policy::v1::PodDisruptionBudget},
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
 use kube::{
     Api, Client, Resource,
     api::{DeleteParams, Patch, PatchParams, Preconditions},
@@ -15,21 +19,36 @@ use super::{
     Error, FIELD_MANAGER,
     observed::{Child, FINGERPRINT, controller_of},
 };
+use crate::operand;
 
 /// A kind of which a Memcached may have one object, under its own name.
 pub trait Part:
     Resource<DynamicType = (), Scope = NamespaceResourceScope> + Serialize + DeserializeOwned + Clone + std::fmt::Debug
 {
+    /// A strategic merge patch that empties the lists whose entries are told apart by a value that is applied, too.
+    ///
+    /// A port is known by its number. Where somebody changes the number, the port that is applied again is a new entry
+    /// beside the changed one, with the same name, and the API server refuses the two. Emptying the list first is the
+    /// way out.
+    fn without_keyed_entries() -> Option<Value> {
+        None
+    }
 }
 
-impl<K> Part for K where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + Serialize
-        + DeserializeOwned
-        + Clone
-        + std::fmt::Debug
-{
+impl Part for Deployment {
+    fn without_keyed_entries() -> Option<Value> {
+        let container = json!({ "name": operand::MEMCACHED, "ports": null });
+        Some(json!({ "spec": { "template": { "spec": { "containers": [container] } } } }))
+    }
 }
+
+impl Part for Service {
+    fn without_keyed_entries() -> Option<Value> {
+        Some(json!({ "spec": { "ports": null } }))
+    }
+}
+
+impl Part for PodDisruptionBudget {}
 
 /// What was found and done.
 #[derive(Debug)]
@@ -107,7 +126,12 @@ pub async fn ensure<K: Part>(
             path,
             changed_by_others,
         } => {
-            let object = target.apply(configuration, Some(&uid)).await?;
+            let object = match target.apply(configuration.clone(), Some(&uid)).await {
+                Err(error) if error.is_invalid() && target.empty_lists(&uid).await? => {
+                    target.apply(configuration, Some(&uid)).await?
+                }
+                result => result?,
+            };
             Ok(if changed_by_others {
                 Ensured::Restored(object, path)
             } else {
@@ -225,6 +249,27 @@ impl<K: Part> Target<K> {
             .map_err(|error| self.error("apply", error))
     }
 
+    /// Empties the lists that can get in the way of an apply; says whether the kind has any.
+    async fn empty_lists(&self, uid: &str) -> Result<bool, Error> {
+        let Some(mut patch) = K::without_keyed_entries() else {
+            return Ok(false);
+        };
+        if let Some(patch) = patch.as_object_mut() {
+            patch.insert("metadata".to_owned(), json!({ "uid": uid }));
+        }
+        let parameters = PatchParams {
+            field_manager: Some(FIELD_MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        let emptied = self
+            .api
+            .patch(&self.key.name, &parameters, &Patch::Strategic(patch))
+            .await;
+        emptied
+            .map(|_| true)
+            .map_err(|error| self.error("empty the lists of", error))
+    }
+
     fn error(&self, action: &'static str, source: kube::Error) -> Error {
         Error::Request {
             action,
@@ -288,7 +333,7 @@ fn applied_by_us(meta: &ObjectMeta) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operand::{self, fixtures::memcached};
+    use crate::operand::fixtures::memcached;
 
     const OWNER: &str = "11111111-2222";
 

@@ -55,21 +55,34 @@ impl Error {
             Self::Foreign { .. } => Some("ForeignObject"),
             Self::StillDeleting { .. } => None,
             Self::Serialize { .. } => Some("ApplyFailed"),
-            Self::Request { source, .. } => match source.as_ref() {
-                kube::Error::Api(status) => match status.code {
-                    // Somebody else wrote first, or the server is overloaded or restarting.
-                    404 | 409 | 429 | 502..=504 => None,
-                    403 => Some("Forbidden"),
-                    400 | 422 => Some("Invalid"),
-                    _ => Some("ApplyFailed"),
-                },
-                _ => None,
+            Self::Request { .. } => match self.code()? {
+                // Somebody else wrote first, or the server is overloaded or restarting.
+                404 | 409 | 429 | 502..=504 => None,
+                403 => Some("Forbidden"),
+                400 | 422 => Some("Invalid"),
+                _ => Some("ApplyFailed"),
             },
         }
     }
 
     /// Whether the object that was to be written is not there.
     pub fn is_not_found(&self) -> bool {
-        matches!(self, Self::Request { source, .. } if matches!(source.as_ref(), kube::Error::Api(status) if status.code == 404))
+        self.code() == Some(404)
+    }
+
+    /// Whether the API server found the object that would result to be none that it can accept.
+    pub fn is_invalid(&self) -> bool {
+        self.code() == Some(422)
+    }
+
+    /// The API server's status code.
+    fn code(&self) -> Option<u16> {
+        match self {
+            Self::Request { source, .. } => match source.as_ref() {
+                kube::Error::Api(status) => Some(status.code),
+                _ => None,
+            },
+            _ => None,
+        }
     }
 }

@@ -418,6 +418,11 @@ impl Operator {
         (status, self.log())
     }
 
+    /// How it ended, if it has.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.process.try_wait().unwrap()
+    }
+
     /// Kills it, as a machine that fails would.
     pub fn kill(mut self) {
         self.process.kill().unwrap();

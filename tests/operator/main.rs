@@ -4,6 +4,12 @@
 //! it, authenticated as a ServiceAccount that has the rights of the permission table there and no others.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod deletion;
+mod drift;
+mod election;
 mod input;
 mod lab;
 mod lifecycle;
+mod obstacles;
+mod quiet;
+mod rights;

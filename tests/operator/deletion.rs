@@ -1,0 +1,165 @@
+//! How a Memcached ends.
+use futures::StreamExt;
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{Namespace, Service},
+    policy::v1::PodDisruptionBudget,
+};
+use kube::{
+    Api,
+    api::{DeleteParams, WatchEvent, WatchParams},
+};
+use memcached_operator::api::v1alpha1::{DEGRADED, Memcached, Phase};
+use serde_json::json;
+
+use crate::lab::{Lab, eventually};
+
+#[tokio::test]
+async fn a_deleted_memcached_says_so_and_takes_its_objects_with_it() {
+    let lab = Lab::new("deletion").await;
+    let _operator = lab.operator().await;
+    lab.memcached("sample", json!({ "size": 2 })).await;
+    let memcached = lab.running("sample").await;
+    let memcacheds = lab.api::<Memcached>();
+
+    let version = memcached.metadata.resource_version.unwrap();
+    let mut changes = Box::pin(memcacheds.watch(&WatchParams::default(), &version).await.unwrap());
+    memcacheds.delete("sample", &DeleteParams::default()).await.unwrap();
+    let mut said = Vec::new();
+    loop {
+        match changes.next().await.unwrap().unwrap() {
+            WatchEvent::Modified(object) => {
+                let status = object.status.unwrap();
+                let degraded = status
+                    .conditions
+                    .into_iter()
+                    .find(|known| known.type_ == DEGRADED)
+                    .unwrap();
+                said.push((
+                    status.phase.unwrap(),
+                    degraded.status,
+                    degraded.reason,
+                    degraded.message,
+                ));
+            }
+            WatchEvent::Deleted(_) => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    said.dedup();
+    let step = |phase, status: &str, reason: &str, message: &str| {
+        (phase, status.to_owned(), reason.to_owned(), message.to_owned())
+    };
+    assert_eq!(
+        said,
+        [
+            step(Phase::Running, "False", "AsExpected", "Nothing is wrong"),
+            step(
+                Phase::Deleting,
+                "Unknown",
+                "Finalizing",
+                "Performing finalizer operations for the custom resource: sample "
+            ),
+            step(
+                Phase::Deleting,
+                "True",
+                "Finalizing",
+                "Finalizer operations for custom resource sample name were successfully accomplished"
+            ),
+        ]
+    );
+
+    let event = lab.event("sample", "Deleting").await;
+    assert_eq!(event.type_.as_deref(), Some("Warning"));
+    assert_eq!(
+        event.note.as_deref(),
+        Some("Custom Resource sample is being deleted from the namespace deletion")
+    );
+    eventually("everything is gone", async || {
+        let deployment = lab.api::<Deployment>().get_opt("sample").await.unwrap().is_none();
+        let service = lab.api::<Service>().get_opt("sample").await.unwrap().is_none();
+        let budget = lab
+            .api::<PodDisruptionBudget>()
+            .get_opt("sample")
+            .await
+            .unwrap()
+            .is_none();
+        (deployment && service && budget && lab.pods("sample").await.is_empty()).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_memcached_made_anew_under_the_same_name_gets_objects_of_its_own() {
+    let lab = Lab::new("rebirth").await;
+    let _operator = lab.operator().await;
+    lab.memcached("sample", json!({ "size": 1 })).await;
+    let first = lab.running("sample").await;
+    lab.api::<Memcached>()
+        .delete("sample", &DeleteParams::default())
+        .await
+        .unwrap();
+    eventually("the first is gone", async || {
+        lab.api::<Memcached>()
+            .get_opt("sample")
+            .await
+            .unwrap()
+            .is_none()
+            .then_some(())
+    })
+    .await;
+    let second = lab.memcached("sample", json!({ "size": 2 })).await;
+    assert_ne!(first.metadata.uid, second.metadata.uid);
+    lab.running("sample").await;
+    eventually("the Deployment is the second's", async || {
+        let deployment = lab.api::<Deployment>().get_opt("sample").await.unwrap()?;
+        (deployment.metadata.owner_references?[0].uid == *second.metadata.uid.as_ref()?).then_some(())
+    })
+    .await;
+    assert_eq!(lab.running("sample").await.status.unwrap().nodes.len(), 2);
+}
+
+/// Deleted with `--cascade=orphan`, the Deployment stays and nobody owns it; it is still the operator's own work.
+#[tokio::test]
+async fn an_orphaned_deployment_is_adopted_by_its_next_memcached() {
+    let lab = Lab::new("orphans").await;
+    let _operator = lab.operator().await;
+    lab.memcached("sample", json!({ "size": 2 })).await;
+    lab.running("sample").await;
+    let before = lab.api::<Deployment>().get("sample").await.unwrap();
+    let orphan = DeleteParams::orphan();
+    lab.api::<Memcached>().delete("sample", &orphan).await.unwrap();
+    eventually("the Memcached is gone", async || {
+        lab.api::<Memcached>()
+            .get_opt("sample")
+            .await
+            .unwrap()
+            .is_none()
+            .then_some(())
+    })
+    .await;
+    let next = lab.memcached("sample", json!({ "size": 2 })).await;
+    lab.running("sample").await;
+    let after = lab.api::<Deployment>().get("sample").await.unwrap();
+    assert_eq!(before.metadata.uid, after.metadata.uid);
+    assert_eq!(
+        after.metadata.owner_references.unwrap()[0].uid,
+        next.metadata.uid.unwrap()
+    );
+}
+
+/// A namespace that is being deleted takes no events; the finalizer must not wait for one.
+#[tokio::test]
+async fn a_deleted_namespace_goes() {
+    let (lab, elsewhere) = (Lab::new("doomed").await, Lab::new("undertaker").await);
+    elsewhere.grant_everywhere().await;
+    let _operator = elsewhere.operator_with(&[], &[("WATCH_NAMESPACE", "doomed")]).await;
+    lab.memcached("sample", json!({ "size": 2 })).await;
+    lab.running("sample").await;
+    let namespaces: Api<Namespace> = Api::all(lab.client.clone());
+    namespaces.delete("doomed", &DeleteParams::default()).await.unwrap();
+    eventually("the namespace is gone", async || {
+        namespaces.get_opt("doomed").await.unwrap().is_none().then_some(())
+    })
+    .await;
+}

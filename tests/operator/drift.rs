@@ -1,0 +1,261 @@
+//! Whatever somebody changes in an object that the operator applied is set back.
+use k8s_openapi::{
+    NamespaceResourceScope,
+    api::{apps::v1::Deployment, core::v1::Service, policy::v1::PodDisruptionBudget},
+};
+use kube::{
+    Api, Resource,
+    api::{DeleteParams, DynamicObject, Patch, PatchParams, TypeMeta},
+};
+use memcached_operator::operand;
+use olmkit_manager::drift::differs;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::lab::{IMAGE, Lab, eventually, value};
+
+/// Paths of all values in `applied`, each as JSON pointer.
+fn leaves(applied: &Value, path: &str, found: &mut Vec<String>) {
+    match applied {
+        Value::Object(map) => map.iter().for_each(|(key, value)| {
+            leaves(
+                value,
+                &format!("{path}/{}", key.replace('~', "~0").replace('/', "~1")),
+                found,
+            )
+        }),
+        Value::Array(list) => list
+            .iter()
+            .enumerate()
+            .for_each(|(index, value)| leaves(value, &format!("{path}/{index}"), found)),
+        _ => found.push(path.to_owned()),
+    }
+}
+
+/// Another value that the API server accepts in the place of `value`, as far as it accepts any.
+fn another(path: &str, value: &Value) -> Value {
+    match value {
+        Value::Bool(value) => json!(!value),
+        Value::Number(number) => json!(number.as_i64().unwrap() + 1),
+        Value::String(text) => json!(match text.as_str() {
+            "TCP" => "UDP",
+            "IfNotPresent" => "Always",
+            "RuntimeDefault" => "Unconfined",
+            "ALL" => "NET_RAW",
+            _ if path.ends_with("/memory") => "256Mi",
+            "memcached" if path.ends_with("/targetPort") || path.ends_with("/port") => "other",
+            text if text.parse::<u32>().is_ok() => "7",
+            _ => "other",
+        }),
+        other => panic!("{path}: {other}"),
+    }
+}
+
+/// Changes every field of `applied` in turn, and waits until it is set back. Returns the fields that the API server does
+/// not let anyone change.
+async fn disturb<K>(lab: &Lab, applied: &K) -> Vec<String>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Serialize,
+{
+    let applied = value(applied);
+    let resource = kube::api::ApiResource::erase::<K>(&());
+    let api: Api<DynamicObject> = Api::namespaced_with(lab.client.clone(), &lab.namespace, &resource);
+    let by_hand = PatchParams {
+        field_manager: Some("somebody".to_owned()),
+        ..PatchParams::default()
+    };
+    let mut paths = Vec::new();
+    for part in ["/metadata/labels", "/metadata/ownerReferences", "/spec"] {
+        leaves(applied.pointer(part).unwrap(), part, &mut paths);
+    }
+    // Entries of lists are told apart by these: with another name it is another entry, and the one that was applied is
+    // missing, which `a_renamed_container_comes_back` is about.
+    paths.retain(|path| !path.ends_with("/containers/0/name"));
+    let mut fixed = Vec::new();
+    for path in paths {
+        let before = applied.pointer(&path).unwrap();
+        let mut live = value(&api.get("sample").await.unwrap());
+        *live.pointer_mut(&path).unwrap_or_else(|| panic!("{path} is not there")) = another(&path, before);
+        let changed: DynamicObject = serde_json::from_value(live).unwrap();
+        assert_eq!(
+            changed.types.as_ref().map(|types: &TypeMeta| types.kind.as_str()),
+            Some(&*K::kind(&()))
+        );
+        match api
+            .replace(
+                "sample",
+                &kube::api::PostParams {
+                    field_manager: by_hand.field_manager.clone(),
+                    ..Default::default()
+                },
+                &changed,
+            )
+            .await
+        {
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if status.code == 422 => {
+                fixed.push(path);
+                continue;
+            }
+            Err(kube::Error::Api(status)) if status.code == 409 => {
+                panic!("{path}: written between read and write although the object was settled");
+            }
+            Err(error) => panic!("{path}: {error}"),
+        }
+        eventually(&format!("{} {path} is set back", K::kind(&())), async || {
+            let live = api.get_opt("sample").await.unwrap()?;
+            differs(
+                &json!({ "metadata": applied["metadata"], "spec": applied["spec"] }),
+                &value(&live),
+            )
+            .is_none()
+            .then_some(())
+        })
+        .await;
+        settle(lab, &api).await;
+    }
+    fixed
+}
+
+/// Waits until nobody writes the object any more, and the Memcached runs.
+async fn settle(lab: &Lab, api: &Api<DynamicObject>) {
+    lab.running("sample").await;
+    let mut last = None;
+    eventually("the object is settled", async || {
+        tokio::time::sleep(std::time::Duration::from_millis(150)).await;
+        let now = api.get("sample").await.unwrap().metadata.resource_version;
+        let same = now == last;
+        last = now;
+        same.then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn every_field_of_the_deployment() {
+    let lab = Lab::new("drift-deployment").await;
+    let _operator = lab.operator().await;
+    lab.memcached("sample", json!({ "size": 1 })).await;
+    let memcached = lab.running("sample").await;
+    let fixed = disturb(&lab, &operand::deployment(&memcached, IMAGE)).await;
+    let selector = "/spec/selector/matchLabels/";
+    let template = "/spec/template/metadata/labels/";
+    for path in &fixed {
+        let expected = path.starts_with(selector)
+            || [operand::OWNER, "app.kubernetes.io~1instance", "app.kubernetes.io~1name"]
+                .iter()
+                .any(|label| *path == format!("{template}{label}"))
+            || path == "/spec/strategy/type";
+        assert!(expected, "{path} could not be disturbed");
+    }
+    lab.event("sample", "Restored").await;
+}
+
+#[tokio::test]
+async fn every_field_of_the_service_and_the_budget() {
+    let lab = Lab::new("drift-others").await;
+    let _operator = lab.operator().await;
+    lab.memcached("sample", json!({ "size": 2 })).await;
+    let memcached = lab.running("sample").await;
+    assert_eq!(
+        disturb(&lab, &operand::service(&memcached)).await,
+        ["/spec/clusterIP", "/spec/type"]
+    );
+    assert_eq!(
+        disturb(&lab, &operand::budget(&memcached).unwrap()).await,
+        Vec::<String>::new()
+    );
+}
+
+#[tokio::test]
+async fn deleted_objects_come_back() {
+    let lab = Lab::new("deleted-objects").await;
+    let _operator = lab.operator().await;
+    lab.memcached("sample", json!({ "size": 2 })).await;
+    lab.running("sample").await;
+    comes_back::<Service>(&lab).await;
+    comes_back::<PodDisruptionBudget>(&lab).await;
+    comes_back::<Deployment>(&lab).await;
+    assert_eq!(lab.running("sample").await.status.unwrap().nodes.len(), 2);
+}
+
+async fn comes_back<K>(lab: &Lab)
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + serde::de::DeserializeOwned
+        + Clone
+        + std::fmt::Debug,
+{
+    let api = lab.api::<K>();
+    let before = api.get("sample").await.unwrap().meta().uid.clone();
+    api.delete("sample", &DeleteParams::default()).await.unwrap();
+    eventually(&format!("{} comes back", K::kind(&())), async || {
+        let now = api.get_opt("sample").await.unwrap()?;
+        (now.meta().uid != before && now.meta().deletion_timestamp.is_none()).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_renamed_container_comes_back() {
+    let lab = Lab::new("renamed").await;
+    let _operator = lab.operator().await;
+    lab.memcached("sample", json!({})).await;
+    lab.running("sample").await;
+    let rename =
+        json!({ "spec": { "template": { "spec": { "containers": [{ "name": "other", "image": "other:1" }] } } } });
+    lab.api::<Deployment>()
+        .patch("sample", &PatchParams::default(), &Patch::Merge(rename))
+        .await
+        .unwrap();
+    eventually("the container is back", async || {
+        let deployment = lab.api::<Deployment>().get("sample").await.unwrap();
+        let containers = deployment.spec?.template.spec?.containers;
+        containers
+            .iter()
+            .any(|container| container.name == "memcached" && container.image.as_deref() == Some(IMAGE))
+            .then_some(())
+    })
+    .await;
+}
+
+/// What the operator has no opinion about is left to whoever has one.
+#[tokio::test]
+async fn fields_of_others_stay() {
+    let lab = Lab::new("others-fields").await;
+    let _operator = lab.operator().await;
+    lab.memcached("sample", json!({ "size": 1 })).await;
+    lab.running("sample").await;
+    let theirs = json!({
+        "metadata": { "annotations": { "example.com/cost-centre": "7" } },
+        "spec": { "revisionHistoryLimit": 3 },
+    });
+    lab.api::<Deployment>()
+        .patch("sample", &PatchParams::default(), &Patch::Merge(theirs))
+        .await
+        .unwrap();
+    lab.change("sample", json!({ "size": 2 })).await;
+    lab.running("sample").await;
+    let deployment = lab.api::<Deployment>().get("sample").await.unwrap();
+    assert_eq!(deployment.metadata.annotations.unwrap()["example.com/cost-centre"], "7");
+    assert_eq!(deployment.spec.unwrap().revision_history_limit, Some(3));
+}
+
+#[tokio::test]
+async fn a_status_that_somebody_wrote_is_corrected() {
+    let lab = Lab::new("status-drift").await;
+    let _operator = lab.operator().await;
+    lab.memcached("sample", json!({})).await;
+    lab.running("sample").await;
+    let memcacheds = lab.api::<memcached_operator::api::v1alpha1::Memcached>();
+    let lie = json!({ "status": { "readyReplicas": 42, "nodes": ["nowhere"] } });
+    memcacheds
+        .patch_status("sample", &PatchParams::default(), &Patch::Merge(lie))
+        .await
+        .unwrap();
+    eventually("the status is true again", async || {
+        let status = memcacheds.get("sample").await.unwrap().status?;
+        (status.ready_replicas == Some(1) && status.nodes == lab.pods("sample").await).then_some(())
+    })
+    .await;
+}

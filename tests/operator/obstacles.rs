@@ -1,0 +1,168 @@
+//! What stands in the operator's way: it says so, harms nobody, and goes on when the way is free.
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{ResourceQuota, Service},
+};
+use kube::api::DeleteParams;
+use memcached_operator::api::v1alpha1::{AVAILABLE, DEGRADED, Memcached, Phase};
+use serde_json::json;
+
+use crate::lab::{Lab, UNAVAILABLE, condition, create, eventually, image, value, within};
+
+#[tokio::test]
+async fn a_deployment_of_someone_else_is_never_taken_over() {
+    let lab = Lab::new("foreign").await;
+    let theirs: Deployment = create(
+        &lab.api(),
+        json!({ "metadata": { "name": "sample" }, "spec": {
+            "selector": { "matchLabels": { "app": "theirs" } },
+            "template": { "metadata": { "labels": { "app": "theirs" } },
+                "spec": { "containers": [{ "name": "theirs", "image": "theirs:1" }] } },
+        } }),
+    )
+    .await;
+    let _operator = lab.operator().await;
+    lab.memcached("sample", json!({ "size": 2 })).await;
+    lab.memcached("other", json!({ "size": 1 })).await;
+
+    let memcached = lab.reaches("sample", Phase::Degraded).await;
+    let degraded = condition(&memcached, DEGRADED);
+    assert_eq!(
+        (degraded.status.as_str(), degraded.reason.as_str()),
+        ("True", "ForeignObject")
+    );
+    assert_eq!(
+        degraded.message,
+        "Deployment sample exists and was not made by this operator; it is left alone. Delete or rename it, or give \
+         this Memcached another name"
+    );
+    assert_eq!(condition(&memcached, AVAILABLE).status, "False");
+    assert_eq!(memcached.status.unwrap().nodes, Vec::<String>::new());
+    lab.event("sample", "Failed").await;
+    lab.running("other").await;
+
+    let now = lab.api::<Deployment>().get("sample").await.unwrap();
+    assert_eq!(
+        (now.metadata.uid, now.metadata.labels, now.metadata.owner_references),
+        (theirs.metadata.uid, None, None)
+    );
+    assert_eq!(value(&now.spec), value(&theirs.spec));
+
+    lab.api::<Deployment>()
+        .delete("sample", &DeleteParams::default())
+        .await
+        .unwrap();
+    lab.running("sample").await;
+}
+
+#[tokio::test]
+async fn a_service_of_someone_else_is_never_taken_over() {
+    let lab = Lab::new("foreign-service").await;
+    let spec = json!({ "selector": { "app": "theirs" }, "ports": [{ "port": 80 }] });
+    let theirs: Service = create(&lab.api(), json!({ "metadata": { "name": "sample" }, "spec": spec })).await;
+    let _operator = lab.operator().await;
+    lab.memcached("sample", json!({})).await;
+    let memcached = lab.reaches("sample", Phase::Degraded).await;
+    assert_eq!(condition(&memcached, DEGRADED).reason, "ForeignObject");
+    eventually("the servers run all the same", async || {
+        let now = lab.api::<Memcached>().get("sample").await.unwrap();
+        (condition(&now, AVAILABLE).status == "True").then_some(())
+    })
+    .await;
+    let now = lab.api::<Service>().get("sample").await.unwrap();
+    assert_eq!(now.metadata.resource_version, theirs.metadata.resource_version);
+}
+
+#[tokio::test]
+async fn without_an_image_the_status_names_the_variable() {
+    let lab = Lab::new("imageless").await;
+    let _operator = lab.operator_with(&[], &[("MEMCACHED_IMAGE", "")]).await;
+    lab.memcached("sample", json!({})).await;
+    let memcached = lab.reaches("sample", Phase::Degraded).await;
+    let available = condition(&memcached, AVAILABLE);
+    assert_eq!(
+        (available.status.as_str(), available.reason.as_str()),
+        ("False", "ImageNotSet")
+    );
+    assert!(
+        available
+            .message
+            .starts_with("Unable to find MEMCACHED_IMAGE environment variable with the image")
+    );
+    assert!(
+        available.message.contains("RELATED_IMAGE_MEMCACHED"),
+        "{}",
+        available.message
+    );
+    assert!(lab.api::<Deployment>().get_opt("sample").await.unwrap().is_none());
+
+    lab.change("sample", json!({ "image": "memcached:1.6" })).await;
+    lab.running("sample").await;
+}
+
+#[tokio::test]
+async fn the_related_image_goes_before_the_tutorials_variable() {
+    let lab = Lab::new("related-image").await;
+    let _operator = lab
+        .operator_with(&[], &[("RELATED_IMAGE_MEMCACHED", "mirror:5000/memcached:1.6")])
+        .await;
+    lab.memcached("sample", json!({})).await;
+    lab.running("sample").await;
+    assert_eq!(
+        image(&lab.api::<Deployment>().get("sample").await.unwrap()),
+        "mirror:5000/memcached:1.6"
+    );
+}
+
+/// Kubernetes gives a rollout up after the deadline of two minutes that the operator sets.
+#[tokio::test]
+async fn an_image_that_cannot_be_pulled_is_named_in_the_status() {
+    let lab = Lab::new("unpullable").await;
+    let _operator = lab.operator().await;
+    lab.memcached("sample", json!({ "image": UNAVAILABLE })).await;
+    lab.memcached("other", json!({})).await;
+    lab.reaches("sample", Phase::Pending).await;
+    lab.running("other").await;
+    let memcached = within(
+        std::time::Duration::from_secs(200),
+        "the rollout is given up",
+        async || {
+            let object = lab.api::<Memcached>().get("sample").await.unwrap();
+            (object.status.as_ref()?.phase == Some(Phase::Degraded)).then_some(object)
+        },
+    )
+    .await;
+    let degraded = condition(&memcached, DEGRADED);
+    assert_eq!(
+        (degraded.status.as_str(), degraded.reason.as_str()),
+        ("True", "ProgressDeadlineExceeded")
+    );
+    assert!(
+        degraded
+            .message
+            .contains(&format!("ImagePullBackOff (image {UNAVAILABLE})")),
+        "{}",
+        degraded.message
+    );
+    assert_eq!(condition(&memcached, AVAILABLE).status, "False");
+
+    lab.change("sample", json!({ "image": "memcached:1.6" })).await;
+    lab.running("sample").await;
+}
+
+#[tokio::test]
+async fn pods_that_the_namespace_does_not_admit_are_told_at_once() {
+    let lab = Lab::new("quota").await;
+    let quota = json!({ "metadata": { "name": "none" }, "spec": { "hard": { "pods": "0" } } });
+    create::<ResourceQuota>(&lab.api(), quota).await;
+    let _operator = lab.operator().await;
+    lab.memcached("sample", json!({})).await;
+    let memcached = lab.reaches("sample", Phase::Degraded).await;
+    let degraded = condition(&memcached, DEGRADED);
+    assert!(
+        degraded.message.contains("exceeded quota"),
+        "{}: {}",
+        degraded.reason,
+        degraded.message
+    );
+}

@@ -1,0 +1,118 @@
+//! How little the operator asks of the API server.
+use std::{collections::BTreeSet, time::Duration};
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Api, api::PostParams};
+use serde_json::json;
+
+use crate::lab::{Lab, eventually};
+
+#[tokio::test]
+async fn a_settled_operator_sends_watches_and_lease_renewals_only() {
+    let lab = Lab::new("settled").await;
+    let _operator = lab.operator_with(&["--leader-elect"], &[]).await;
+    for name in ["a", "b", "c"] {
+        lab.memcached(name, json!({ "size": 2 })).await;
+    }
+    for name in ["a", "b", "c"] {
+        lab.running(name).await;
+    }
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let before = lab.requests().await.len();
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    let requests = lab.requests().await;
+    let sent: BTreeSet<String> = requests[before..]
+        .iter()
+        .map(|event| {
+            let object = event.object_ref.clone().unwrap();
+            format!("{} {}", event.verb, object.resource)
+        })
+        .filter(|sent| !sent.starts_with("watch "))
+        .collect();
+    assert_eq!(sent.into_iter().collect::<Vec<_>>(), ["update leases"]);
+    let renewals = requests[before..].iter().filter(|event| event.verb == "update").count();
+    assert!(
+        (7..=11).contains(&renewals),
+        "{renewals} renewals in 20 s; one each 2 s is the rule"
+    );
+}
+
+#[tokio::test]
+async fn a_new_memcached_costs_few_requests() {
+    let lab = Lab::new("thrifty").await;
+    let _operator = lab.operator().await;
+    let before = lab.requests().await.len();
+    lab.memcached("sample", json!({ "size": 2 })).await;
+    lab.running("sample").await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let requests = lab.requests().await;
+    let sent: Vec<String> = requests[before..]
+        .iter()
+        .filter(|event| event.verb != "watch" && event.stage == "ResponseComplete")
+        .map(|event| {
+            let object = event.object_ref.clone().unwrap();
+            format!("{} {} {}", event.verb, object.resource, object.subresource)
+        })
+        .filter(|sent| !sent.contains("selfsubjectaccessreviews"))
+        .collect();
+    let count = |what: &str| sent.iter().filter(|sent| sent.starts_with(what)).count();
+    assert_eq!(
+        (count("get"), count("list"), count("create events")),
+        (3, 0, 1),
+        "{sent:#?}"
+    );
+    assert_eq!(
+        count("patch") - count("patch memcacheds status"),
+        4,
+        "finalizer and three objects: {sent:#?}"
+    );
+    assert!(count("patch memcacheds status") <= 6, "{sent:#?}");
+}
+
+/// The pods of others cost neither requests nor memory, even those that claim to belong to a Memcached.
+#[tokio::test]
+async fn a_thousand_foreign_pods_change_nothing() {
+    let lab = Lab::new("crowd").await;
+    let operator = lab.operator().await;
+    lab.memcached("sample", json!({})).await;
+    lab.running("sample").await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let (requests, memory) = (lab.requests().await.len(), operator.memory());
+
+    let pods: Api<Pod> = lab.api();
+    // Pods with a gate are left alone by the scheduler and whatever stands in for it here.
+    let pod = |index: usize| {
+        serde_json::from_value(json!({
+            "metadata": { "name": format!("foreign-{index}"), "labels": { "memcached_cr": "sample" } },
+            "spec": { "schedulingGates": [{ "name": "example.com/never" }],
+                "containers": [{ "name": "main", "image": "foreign:1" }] },
+        }))
+        .unwrap()
+    };
+    for block in 0..50 {
+        let creations = (0..20).map(|index| {
+            let pod = pod(block * 20 + index);
+            let pods = pods.clone();
+            async move { pods.create(&PostParams::default(), &pod).await.unwrap() }
+        });
+        futures::future::join_all(creations).await;
+    }
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let grown = operator.memory().saturating_sub(memory);
+    assert!(grown < 1024, "grew by {grown} KiB from {memory} KiB");
+    let sent: Vec<String> = lab.requests().await[requests..]
+        .iter()
+        .map(|event| event.request_uri.clone())
+        .collect();
+    assert!(sent.iter().all(|uri| uri.contains("watch=true")), "{sent:?}");
+    let status = lab.running("sample").await.status.unwrap();
+    assert_eq!(
+        status.nodes,
+        eventually("the pods", async || {
+            let mut names = lab.pods("sample").await;
+            names.retain(|name| !name.starts_with("foreign-"));
+            Some(names)
+        })
+        .await
+    );
+}

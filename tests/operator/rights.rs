@@ -1,0 +1,184 @@
+//! The permission table: nothing is missing from it, and nothing is left over.
+use std::collections::BTreeSet;
+
+use controlplane::AuditEvent;
+use k8s_openapi::api::{apps::v1::Deployment, policy::v1::PodDisruptionBudget};
+use kube::api::{DeleteParams, Patch, PatchParams};
+use memcached_operator::{
+    api::v1alpha1::{DEGRADED, Memcached, Phase},
+    permissions::{Grant, grants},
+};
+use serde_json::json;
+
+use crate::lab::{Lab, condition, eventually};
+
+/// A grant's verb on a resource, as `patch apps/deployments`.
+fn describe(verb: &str, group: &str, resource: &str, subresource: &str) -> String {
+    let slash = if subresource.is_empty() { "" } else { "/" };
+    format!("{verb} {group}/{resource}{slash}{subresource}")
+}
+
+fn granted(grants: &[Grant]) -> BTreeSet<String> {
+    let each = |grant: &Grant| {
+        let (group, resource, subresource) = (grant.group.to_string(), grant.resource.to_string(), grant.subresource);
+        grant
+            .verbs
+            .iter()
+            .map(move |verb| describe(verb.as_str(), &group, &resource, subresource.unwrap_or_default()))
+            .collect::<Vec<_>>()
+    };
+    grants.iter().flat_map(each).collect()
+}
+
+fn asked(event: &AuditEvent) -> String {
+    let object = event.object_ref.clone().unwrap();
+    describe(&event.verb, &object.api_group, &object.resource, &object.subresource)
+}
+
+/// Everything that the operator ever does, in one life: create, resize both ways, correct, repeat an event, delete.
+async fn live(lab: &Lab) {
+    lab.memcached("sample", json!({ "size": 2 })).await;
+    lab.running("sample").await;
+    let grown = json!({ "spec": { "replicas": 7 } });
+    for round in 0..2 {
+        lab.api::<Deployment>()
+            .patch("sample", &PatchParams::default(), &Patch::Merge(&grown))
+            .await
+            .unwrap();
+        eventually(&format!("set back, round {round}"), async || {
+            let deployment = lab.api::<Deployment>().get("sample").await.unwrap();
+            (deployment.spec?.replicas == Some(2)).then_some(())
+        })
+        .await;
+    }
+    eventually("the repeated event is counted", async || {
+        lab.event("sample", "Restored")
+            .await
+            .series
+            .filter(|series| series.count == 2)
+    })
+    .await;
+    lab.change("sample", json!({ "size": 1 })).await;
+    eventually("the budget goes", async || {
+        lab.api::<PodDisruptionBudget>()
+            .get_opt("sample")
+            .await
+            .unwrap()
+            .is_none()
+            .then_some(())
+    })
+    .await;
+    lab.running("sample").await;
+    lab.api::<Memcached>()
+        .delete("sample", &DeleteParams::default())
+        .await
+        .unwrap();
+    eventually("the Memcached is gone", async || {
+        lab.api::<Memcached>()
+            .get_opt("sample")
+            .await
+            .unwrap()
+            .is_none()
+            .then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn nothing_is_forbidden_and_nothing_is_unused() {
+    let lab = Lab::new("rights").await;
+    let operator = lab.operator_with(&["--leader-elect"], &[]).await;
+    live(&lab).await;
+    eventually("two renewals", async || {
+        let requests = lab.requests().await;
+        (requests
+            .iter()
+            .filter(|event| asked(event) == "update coordination.k8s.io/leases")
+            .count()
+            > 1)
+        .then_some(())
+    })
+    .await;
+    drop(operator);
+
+    let requests = lab.requests().await;
+    let code = |event: &AuditEvent| event.response_status.as_ref().map_or(0, |status| status.code);
+    let forbidden: BTreeSet<String> = requests.iter().filter(|event| code(event) == 403).map(asked).collect();
+    assert_eq!(forbidden, BTreeSet::new(), "too few rights");
+    let mut used: BTreeSet<String> = requests
+        .iter()
+        .filter(|event| (200..300).contains(&code(event)) || code(event) == 404)
+        .map(asked)
+        .collect();
+    // Every authenticated user may ask about its own rights.
+    used.remove("create authorization.k8s.io/selfsubjectaccessreviews");
+    // A patch that makes an object is authorized as a creation, too, and logged as a patch: the three that follow are
+    // shown by `without_a_right_the_operator_says_what_it_lacks`. So is the right to the finalizers.
+    let elsewhere = [
+        "create /services",
+        "create apps/deployments",
+        "create policy/poddisruptionbudgets",
+        "update cache.example.com/memcacheds/finalizers",
+    ];
+    used.extend(elsewhere.map(str::to_owned));
+    assert_eq!(used, granted(&grants()), "left: used, right: granted");
+}
+
+/// Each right in turn is taken away: the operator then fails to do something, and its log says at start what is missing.
+#[tokio::test]
+async fn without_a_right_the_operator_says_what_it_lacks() {
+    for (name, resource, verb) in [
+        ("no-deployment", "deployments", "create"),
+        ("no-service", "services", "create"),
+        ("no-budget", "poddisruptionbudgets", "create"),
+        ("no-finalizers", "memcacheds/finalizers", "update"),
+    ] {
+        let mut rest = grants();
+        for grant in &mut rest {
+            if grant.resource_path() == resource {
+                let verbs: Vec<_> = grant
+                    .verbs
+                    .iter()
+                    .copied()
+                    .filter(|have| have.as_str() != verb)
+                    .collect();
+                grant.verbs = verbs.leak();
+            }
+        }
+        rest.retain(|grant| !grant.verbs.is_empty());
+        let lab = Lab::with_grants(name, &rest).await;
+        let operator = lab.operator().await;
+        lab.memcached("sample", json!({ "size": 2 })).await;
+        let memcached = lab.reaches("sample", Phase::Degraded).await;
+        let degraded = condition(&memcached, DEGRADED);
+        assert_eq!(degraded.reason, "Forbidden", "{name}: {}", degraded.message);
+        let missing = format!("\"missing\":\"{verb} {resource}");
+        eventually("the self-check speaks", async || {
+            operator.log().contains(&missing).then_some(())
+        })
+        .await;
+    }
+}
+
+/// Without the right to read, an operator is not ready, and says what it waits for.
+#[tokio::test]
+async fn an_operator_that_may_not_watch_is_not_ready() {
+    let rest: Vec<Grant> = grants().into_iter().filter(|grant| grant.resource != "pods").collect();
+    let lab = Lab::with_grants("blind", &rest).await;
+    let operator = lab.start(&[], &[]).await;
+    eventually("the self-check speaks", async || {
+        operator.log().contains("\"missing\":\"list pods").then_some(())
+    })
+    .await;
+    let (code, body) = operator.get("probes", "/readyz").await;
+    assert_eq!(code, 500);
+    assert!(body.contains("[-]watch-pods-in-blind failed"), "{body}");
+    assert_eq!(operator.get("probes", "/healthz").await.0, 200);
+    lab.memcached("sample", json!({})).await;
+    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    let memcached = lab.api::<Memcached>().get("sample").await.unwrap();
+    assert!(
+        memcached.status.is_none(),
+        "decisions on half of the objects would be wrong ones"
+    );
+}
