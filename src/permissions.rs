@@ -113,13 +113,15 @@ pub fn grants() -> Vec<Grant> {
         Grant::of::<Pod>(Watched, &[List, Watch], "status.nodes names the pods"),
         Grant::of::<Service>(
             Watched,
-            &[Create, Get, List, Patch, Watch],
-            "each Memcached has a headless Service",
+            &[Create, Delete, Get, List, Patch, Watch],
+            "each Memcached has a headless Service; to set its owner back needs the right to delete it where the \
+             cluster enforces owner reference permissions",
         ),
         Grant::of::<Deployment>(
             Watched,
-            &[Create, Get, List, Patch, Watch],
-            "each Memcached has a Deployment that runs its servers",
+            &[Create, Delete, Get, List, Patch, Watch],
+            "each Memcached has a Deployment that runs its servers; to set its owner back needs the right to delete it \
+             where the cluster enforces owner reference permissions",
         ),
         Grant::of::<Memcached>(
             Watched,

@@ -6,6 +6,7 @@ use olmkit_manager::{
     access,
     backoff::Backoff,
     events::Publisher,
+    explain,
     lease::{self, ApiStore, Election},
     metrics::Metrics,
     probes::{self, Readiness, Routes, Server},
@@ -226,7 +227,7 @@ async fn check_permissions(client: Client, options: Options) {
                 tracing::error!(missing = %need, needed_because = why, "a permission is missing");
             }
         }
-        Err(error) => tracing::warn!(%error, "cannot check the permissions"),
+        Err(error) => tracing::warn!(error = %explain::request(&error), "cannot check the permissions"),
     }
 }
 

@@ -1,11 +1,11 @@
 //! Why a reconcile did not get through.
-use olmkit_manager::cache::chain;
+use olmkit_manager::explain;
 
 /// Why a reconcile did not get through.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The API server refused a request, or could not be reached.
-    #[error("cannot {action} {kind} {name}: {}", chain(source))]
+    #[error("cannot {action} {kind} {name}: {}", explain::request(source))]
     Request {
         /// What was attempted: `apply`, `delete`.
         action: &'static str,

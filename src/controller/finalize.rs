@@ -4,7 +4,10 @@
 //! is there to announce the deletion: two conditions and an event, as the tutorials show.
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
-use olmkit_manager::events::{Event, Severity};
+use olmkit_manager::{
+    events::{Event, Severity},
+    explain,
+};
 
 use super::{Error, reconcile::Pass, report};
 use crate::api::v1alpha1::FINALIZER;
@@ -32,7 +35,7 @@ pub async fn finalize(pass: &mut Pass<'_>) -> Result<String, Error> {
         );
         match pass.context.events.publish(pass.memcached.as_ref(), &event).await {
             Ok(()) => pass.writes += 1,
-            Err(error) => tracing::warn!(%error, "cannot publish the event of the deletion"),
+            Err(error) => tracing::warn!(error = %explain::request(&error), "cannot publish the event of the deletion"),
         }
         pass.write_status(report::finalizing(&pass.memcached, true, Timestamp::now()))
             .await?;

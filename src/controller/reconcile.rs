@@ -16,6 +16,7 @@ use kube::{
 use olmkit_manager::{
     ObjectKey,
     events::{Event, Severity},
+    explain,
     worker::Done,
 };
 use serde_json::json;
@@ -231,7 +232,7 @@ impl Pass<'_> {
         let found = match pods.list(&selector).await {
             Ok(pods) => trouble(&pods.items),
             Err(error) => {
-                tracing::warn!(%error, object = %self.key, "cannot read the pods of a stuck Deployment");
+                tracing::warn!(error = %explain::request(&error), object = %self.key, "cannot read the pods of a stuck Deployment");
                 None
             }
         };

@@ -2,7 +2,7 @@
 use std::collections::BTreeSet;
 
 use controlplane::AuditEvent;
-use k8s_openapi::api::{apps::v1::Deployment, policy::v1::PodDisruptionBudget};
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::Service, policy::v1::PodDisruptionBudget};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use memcached_operator::{
     api::v1alpha1::{DEGRADED, Memcached, Phase},
@@ -112,19 +112,22 @@ async fn nothing_is_forbidden_and_nothing_is_unused() {
         .collect();
     // Every authenticated user may ask about its own rights.
     used.remove("create authorization.k8s.io/selfsubjectaccessreviews");
-    // A patch that makes an object is authorized as a creation, too, and logged as a patch: the three that follow are
-    // shown by `without_a_right_the_operator_says_what_it_lacks`. So is the right to the finalizers.
+    // What no request shows by itself, `without_a_right_the_operator_says_what_it_lacks` does: a patch that makes an
+    // object is authorized as a creation, too, and owner references need further rights on some clusters.
     let elsewhere = [
         "create /services",
         "create apps/deployments",
         "create policy/poddisruptionbudgets",
+        "delete /services",
+        "delete apps/deployments",
         "update cache.example.com/memcacheds/finalizers",
     ];
     used.extend(elsewhere.map(str::to_owned));
     assert_eq!(used, granted(&grants()), "left: used, right: granted");
 }
 
-/// Each right in turn is taken away: the operator then fails to do something, and its log says at start what is missing.
+/// A right that no request shows by itself is taken away: the operator then fails to do something, says so in the status,
+/// and its log says at start what is missing.
 #[tokio::test]
 async fn without_a_right_the_operator_says_what_it_lacks() {
     for (name, resource, verb) in [
@@ -132,6 +135,8 @@ async fn without_a_right_the_operator_says_what_it_lacks() {
         ("no-service", "services", "create"),
         ("no-budget", "poddisruptionbudgets", "create"),
         ("no-finalizers", "memcacheds/finalizers", "update"),
+        ("no-deployment-owner", "deployments", "delete"),
+        ("no-service-owner", "services", "delete"),
     ] {
         let mut rest = grants();
         for grant in &mut rest {
@@ -149,6 +154,11 @@ async fn without_a_right_the_operator_says_what_it_lacks() {
         let lab = Lab::with_grants(name, &rest).await;
         let operator = lab.operator().await;
         lab.memcached("sample", json!({ "size": 2 })).await;
+        if verb == "delete" {
+            lab.running("sample").await;
+            disown::<Deployment>(&lab).await;
+            disown::<Service>(&lab).await;
+        }
         let memcached = lab.reaches("sample", Phase::Degraded).await;
         let degraded = condition(&memcached, DEGRADED);
         assert_eq!(degraded.reason, "Forbidden", "{name}: {}", degraded.message);
@@ -158,6 +168,21 @@ async fn without_a_right_the_operator_says_what_it_lacks() {
         })
         .await;
     }
+}
+
+/// Takes the owner from an object, as an administrator may.
+async fn disown<K>(lab: &Lab)
+where
+    K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
+        + serde::de::DeserializeOwned
+        + Clone
+        + std::fmt::Debug,
+{
+    let nobody = Patch::Merge(json!({ "metadata": { "ownerReferences": null } }));
+    lab.api::<K>()
+        .patch("sample", &PatchParams::default(), &nobody)
+        .await
+        .unwrap();
 }
 
 /// Without the right to read, an operator is not ready, and says what it waits for.

@@ -25,7 +25,7 @@ use kube::{
 use prometheus_client::metrics::counter::Counter;
 use serde::de::DeserializeOwned;
 
-use crate::{ObjectKey, probes::Gate};
+use crate::{ObjectKey, explain, probes::Gate};
 
 /// Objects of one kind, reduced to `T`. Cloning gives another handle to the same objects.
 pub struct Cache<T> {
@@ -213,7 +213,7 @@ impl<T, P, C: Fn(&ObjectKey, Change<T>)> Source<T, P, C> {
         self.errors.inc();
         let kind = K::plural(&());
         let namespace = self.scope.as_deref().unwrap_or("all namespaces");
-        tracing::warn!(%kind, %namespace, error = %chain(error), "watch broke, opening it again");
+        tracing::warn!(%kind, %namespace, error = %explain::watch(error), "watch broke, opening it again");
     }
 }
 
@@ -226,20 +226,6 @@ pub fn readable<K: Resource<DynamicType = ()>>(guard: DeserializeGuard<K>) -> Op
             tracing::error!(kind = %K::kind(&()), object = %key, error = %invalid.error, "cannot read this object, ignoring it");
         })
         .ok()
-}
-
-/// An error with its causes in one line.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

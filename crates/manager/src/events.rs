@@ -24,6 +24,8 @@ use kube::{
 use serde_json::json;
 use tokio::{sync::mpsc, time::Instant};
 
+use crate::explain;
+
 /// Two equal events closer than this are one event with a higher count.
 const SERIES: Duration = Duration::from_mins(6);
 
@@ -114,7 +116,7 @@ impl Publisher {
         let task = async move {
             while let Some((regarding, event)) = queued.recv().await {
                 if let Err(error) = sender.send(&regarding, &event).await {
-                    tracing::warn!(%error, object = %describe(&regarding), reason = event.reason, "cannot publish an event");
+                    tracing::warn!(error = %explain::request(&error), object = %describe(&regarding), reason = event.reason, "cannot publish an event");
                 }
             }
         };

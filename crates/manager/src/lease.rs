@@ -20,6 +20,8 @@ use k8s_openapi::{
 use kube::{Api, Client, api::PostParams};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
+use crate::explain;
+
 /// Who stands for election, for which Lease, and how patient everyone is.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -68,7 +70,7 @@ pub enum Error {
     #[error("another candidate wrote the lease first")]
     Conflict,
     /// The API server refused or could not be reached.
-    #[error("cannot {action} lease {lease}: {source}")]
+    #[error("cannot {action} lease {lease}: {}", explain::request(source))]
     Api {
         /// What was attempted.
         action: &'static str,

@@ -12,6 +12,7 @@
 //! | [`lease`] | lets one of several replicas lead, by the rules of client-go |
 //! | [`drift`] | tells from a watched object whether it still is as it was applied |
 //! | [`events`] | publishes events about objects; repeated ones are counted instead of repeated |
+//! | [`explain`] | errors in one line for people |
 //! | [`access`] | asks the API server at start whether the operator may do what it needs to do |
 //! | [`probes`] | liveness, readiness and metrics over HTTP |
 //! | [`metrics`] | the metrics, under the names that dashboards for other operators know |
@@ -22,6 +23,7 @@ pub mod backoff;
 pub mod cache;
 pub mod drift;
 pub mod events;
+pub mod explain;
 pub mod lease;
 pub mod metrics;
 pub mod namespaces;
