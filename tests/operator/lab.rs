@@ -20,7 +20,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::Condition,
 };
 use kube::{
-    Api, Client, Config, CustomResourceExt, Resource, ResourceExt,
+    Api, Client, Config, Resource, ResourceExt,
     api::{ListParams, Patch, PatchParams, PostParams},
     config::{KubeConfigOptions, Kubeconfig},
 };
@@ -40,6 +40,12 @@ pub const UNAVAILABLE: &str = "registry.invalid/no/such:image";
 pub const IMAGE: &str = "registry.example.com:5000/library/memcached:1.6.39";
 /// Name of the operator's ServiceAccount.
 pub const ACCOUNT: &str = "memcached-operator";
+
+/// The definition that is shipped.
+const DEFINITION: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/config/crd/bases/cache.example.com_memcacheds.yaml"
+);
 
 static CONTROL_PLANE: OnceCell<ControlPlane> = OnceCell::const_new();
 
