@@ -68,10 +68,9 @@ async fn control_plane() -> &'static ControlPlane {
 async fn define(control_plane: &ControlPlane) {
     let client = &control_plane.client().await.unwrap();
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let definition = definitions
-        .create(&PostParams::default(), &Memcached::crd())
-        .await
-        .unwrap();
+    let text = std::fs::read_to_string(DEFINITION).unwrap();
+    let definition: CustomResourceDefinition = serde_yaml::from_str(&text).unwrap();
+    let definition = definitions.create(&PostParams::default(), &definition).await.unwrap();
     eventually("the definition is established", async || {
         let found = definitions.get(&definition.name_any()).await.unwrap();
         let conditions = found.status.unwrap_or_default().conditions.unwrap_or_default();
