@@ -17,7 +17,7 @@ ifeq ($(CONTAINER_TOOL),olmkit)
 build-image = $(OLMKIT) image build $(1) --tag $(2)
 push-image = $(OLMKIT) image push $(PUSH_FLAGS) $(1)
 else
-build-image = $(CONTAINER_TOOL) build --file $(3) --tag $(2) .
+build-image = dev/image-context.sh $(OPERATOR) $(OLMKIT) && $(CONTAINER_TOOL) build --file $(3) --tag $(2) .
 push-image = $(CONTAINER_TOOL) push $(PUSH_FLAGS) $(1)
 endif
 NAMESPACE ?= memcached-operator-system
