@@ -1,5 +1,7 @@
 //! The images that olmkit builds, file by file and label by label beside those that buildah builds from the Dockerfiles.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,25 +12,48 @@ use olmkit::image::spec::Platform;
 use olmkit::image::{Layout, archive};
 
 fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .unwrap()
 }
 
 /// A copy of the parts of the repository that images are built from, with small programs in place of the real ones.
 fn context() -> tempfile::TempDir {
     let context = tempfile::tempdir().unwrap();
     let root = workspace();
-    for name in ["bundle", "dev/image-context.sh", "bundle.Dockerfile", "Dockerfile", "catalog.Dockerfile", ".dockerignore"] {
+    for name in [
+        "bundle",
+        "dev/image-context.sh",
+        "bundle.Dockerfile",
+        "Dockerfile",
+        "catalog.Dockerfile",
+        ".dockerignore",
+    ] {
         let target = context.path().join(name);
         fs::create_dir_all(target.parent().unwrap()).unwrap();
-        let copied = Command::new("cp").arg("-a").arg(root.join(name)).arg(&target).status().unwrap();
+        let copied = Command::new("cp")
+            .arg("-a")
+            .arg(root.join(name))
+            .arg(&target)
+            .status()
+            .unwrap();
         assert!(copied.success(), "{name}");
     }
     let catalog = context.path().join("catalog/memcached-operator");
     fs::create_dir_all(&catalog).unwrap();
-    fs::write(catalog.join("catalog.yaml"), "schema: olm.package\nname: memcached-operator\n").unwrap();
+    fs::write(
+        catalog.join("catalog.yaml"),
+        "schema: olm.package\nname: memcached-operator\n",
+    )
+    .unwrap();
     for program in ["memcached-operator", "olmkit"] {
         fs::write(context.path().join(program), format!("program {program}")).unwrap();
-        let status = Command::new("chmod").arg("700").arg(context.path().join(program)).status().unwrap();
+        let status = Command::new("chmod")
+            .arg("700")
+            .arg(context.path().join(program))
+            .status()
+            .unwrap();
         assert!(status.success());
     }
     let laid_out = Command::new(context.path().join("dev/image-context.sh"))
@@ -43,26 +68,46 @@ fn context() -> tempfile::TempDir {
 fn buildah(context: &Path, dockerfile: &str) -> Option<PathBuf> {
     let run = |arguments: &[&str]| {
         let mut command = Command::new("buildah");
-        command.args(["--root", "storage/root", "--runroot", "storage/run"]).args(arguments).current_dir(context);
-        command.env("BUILDAH_ISOLATION", "chroot").env("STORAGE_DRIVER", "vfs").output()
+        command
+            .args(["--root", "storage/root", "--runroot", "storage/run"])
+            .args(arguments)
+            .current_dir(context);
+        command
+            .env("BUILDAH_ISOLATION", "chroot")
+            .env("STORAGE_DRIVER", "vfs")
+            .output()
     };
     if run(&["version"]).map_or(true, |output| !output.status.success()) {
         eprintln!("skipped: buildah does not run here");
         return None;
     }
     for arguments in [
-        vec!["build", "--quiet", "--file", dockerfile, "--tag", "localhost/compared:v1", "."],
+        vec![
+            "build",
+            "--quiet",
+            "--file",
+            dockerfile,
+            "--tag",
+            "localhost/compared:v1",
+            ".",
+        ],
         vec!["push", "--quiet", "localhost/compared:v1", "oci-archive:image.tar"],
     ] {
         let output = run(&arguments).unwrap();
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
     Some(context.join("image.tar"))
 }
 
 fn compare(dockerfile: &str, recipe: impl FnOnce(&Path) -> Recipe, expected: &[&str]) {
     let context = context();
-    let Some(archive) = buildah(context.path(), dockerfile) else { return };
+    let Some(archive) = buildah(context.path(), dockerfile) else {
+        return;
+    };
     let platform = Platform::host();
     let theirs = archive::read_oci(&archive, &context.path().join("theirs")).unwrap();
     let their_image = theirs.image(&theirs.find(None).unwrap(), &platform).unwrap();
@@ -84,14 +129,25 @@ const SEARCH_PATH: &str = "env PATH: None Some(\"/usr/local/sbin:/usr/local/bin:
 /// buildah signs what it builds with a label of its own.
 fn signature() -> String {
     let output = Command::new("buildah").arg("version").output();
-    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-    let version = text.lines().find_map(|line| line.strip_prefix("Version:")).unwrap_or_default().trim().to_owned();
+    let text = output
+        .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+        .unwrap_or_default();
+    let version = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Version:"))
+        .unwrap_or_default()
+        .trim()
+        .to_owned();
     format!("label io.buildah.version: None Some(\"{version}\")")
 }
 
 #[test]
 fn bundle_images_are_equal() {
-    compare("bundle.Dockerfile", |context| bundle_recipe(&context.join("bundle"), Platform::host(), 0).unwrap(), &[SEARCH_PATH, &signature()]);
+    compare(
+        "bundle.Dockerfile",
+        |context| bundle_recipe(&context.join("bundle"), Platform::host(), 0).unwrap(),
+        &[SEARCH_PATH, &signature()],
+    );
 }
 
 #[test]

@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use olmkit::image::diff::diff;
 use olmkit::image::layout::Image;
-use olmkit::image::registry::Platforms;
-use olmkit::image::spec::Platform;
-use olmkit::image::{Location, fetch};
+use olmkit::image::registry::{Client, Platforms};
+use olmkit::image::spec::{Descriptor, Platform};
+use olmkit::image::{Error, Layout, Location, fetch};
 use serde_json::json;
 
 use crate::cli::registry_flags::RegistryFlags;
@@ -32,11 +32,7 @@ pub enum Form {
 pub fn inspect(args: &InspectArgs, flags: &RegistryFlags) -> anyhow::Result<ExitCode> {
     let platform = args.platform.clone().unwrap_or_else(Platform::host);
     let client = flags.client()?;
-    let (requested, image) = crate::cli::block_on(async {
-        let fetched = fetch(&client, &args.image, &Platforms::One(platform.clone())).await?;
-        let image = fetched.image(&platform)?;
-        Ok::<_, olmkit::image::Error>((fetched.requested.clone(), image))
-    })??;
+    let (requested, image) = crate::cli::block_on(describe(&client, &args.image, &platform))??;
     match args.output {
         Form::Json => println!(
             "{}",
@@ -52,6 +48,24 @@ pub fn inspect(args: &InspectArgs, flags: &RegistryFlags) -> anyhow::Result<Exit
         Form::Text => print_text(&args.image.to_string(), &requested.digest.to_string(), &image),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What an image is, without fetching its layers from a registry.
+async fn describe(client: &Client, place: &Location, platform: &Platform) -> Result<(Descriptor, Image), Error> {
+    if let Location::Registry(reference) = place {
+        let folder = tempfile::tempdir().map_err(|source| Error::File {
+            action: "create",
+            path: std::env::temp_dir(),
+            source,
+        })?;
+        let layout = Layout::create(folder.path())?;
+        let pulled = client.describe(reference, &layout, platform).await?;
+        let image = layout.image(&pulled.image, platform)?;
+        return Ok((pulled.requested, image));
+    }
+    let fetched = fetch(client, place, &Platforms::One(platform.clone())).await?;
+    let image = fetched.image(platform)?;
+    Ok((fetched.requested.clone(), image))
 }
 
 fn print_text(name: &str, digest: &str, image: &Image) {

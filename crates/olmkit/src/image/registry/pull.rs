@@ -24,6 +24,13 @@ pub enum Platforms {
     One(Platform),
 }
 
+/// How much of an image is fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    Whole,
+    Description,
+}
+
 /// What a pull brought.
 #[derive(Debug, Clone)]
 pub struct Pulled {
@@ -56,7 +63,25 @@ impl Client {
     pub async fn pull(&self, reference: &Reference, layout: &Layout, platforms: &Platforms) -> Result<Pulled, Error> {
         let reference = self.full_name(reference)?;
         self.from_sources(&reference, async |peer: &Peer<'_>| {
-            peer.pull(&reference.version(), layout, platforms, INDEX_DEPTH).await
+            peer.pull(&reference.version(), layout, platforms, INDEX_DEPTH, Extent::Whole)
+                .await
+        })
+        .await
+    }
+
+    /// Fetches only the manifest and configuration of an image, which tell everything but the content of its layers.
+    pub async fn describe(&self, reference: &Reference, layout: &Layout, platform: &Platform) -> Result<Pulled, Error> {
+        let reference = self.full_name(reference)?;
+        let platforms = Platforms::One(platform.clone());
+        self.from_sources(&reference, async |peer: &Peer<'_>| {
+            peer.pull(
+                &reference.version(),
+                layout,
+                &platforms,
+                INDEX_DEPTH,
+                Extent::Description,
+            )
+            .await
         })
         .await
     }
@@ -91,10 +116,17 @@ impl Client {
 }
 
 impl Peer<'_> {
-    async fn pull(&self, version: &str, layout: &Layout, platforms: &Platforms, depth: usize) -> Result<Pulled, Error> {
+    async fn pull(
+        &self,
+        version: &str,
+        layout: &Layout,
+        platforms: &Platforms,
+        depth: usize,
+        extent: Extent,
+    ) -> Result<Pulled, Error> {
         let (requested, bytes) = self.fetch_manifest(version).await?;
         if is_manifest(&requested.media_type) {
-            self.pull_content(&requested, &bytes, layout).await?;
+            self.pull_content(&requested, &bytes, layout, extent).await?;
             return Ok(Pulled {
                 image: requested.clone(),
                 requested,
@@ -108,7 +140,8 @@ impl Peer<'_> {
         let image = match platforms {
             Platforms::One(platform) => {
                 let chosen = choose_platform(&index, platform, &requested.digest)?;
-                let inner = Box::pin(self.pull(&chosen.digest.to_string(), layout, platforms, depth - 1)).await?;
+                let inner =
+                    Box::pin(self.pull(&chosen.digest.to_string(), layout, platforms, depth - 1, extent)).await?;
                 Descriptor {
                     platform: chosen.platform,
                     ..inner.image
@@ -117,7 +150,7 @@ impl Peer<'_> {
             Platforms::All => {
                 self.limit("index", index.manifests.len(), MANIFESTS_LIMIT, &requested)?;
                 for entry in &index.manifests {
-                    Box::pin(self.pull(&entry.digest.to_string(), layout, platforms, depth - 1)).await?;
+                    Box::pin(self.pull(&entry.digest.to_string(), layout, platforms, depth - 1, extent)).await?;
                 }
                 layout.write_blob(&requested.media_type, &bytes)?;
                 requested.clone()
@@ -127,11 +160,22 @@ impl Peer<'_> {
     }
 
     /// Fetches what a manifest points at, then stores the manifest.
-    async fn pull_content(&self, descriptor: &Descriptor, bytes: &[u8], layout: &Layout) -> Result<(), Error> {
+    async fn pull_content(
+        &self,
+        descriptor: &Descriptor,
+        bytes: &[u8],
+        layout: &Layout,
+        extent: Extent,
+    ) -> Result<(), Error> {
         let manifest: Manifest = serde_json::from_slice(bytes)
             .map_err(crate::image::Error::document(format!("manifest {}", descriptor.digest)))?;
         self.limit("manifest", manifest.layers.len(), LAYERS_LIMIT, descriptor)?;
-        let mut blobs: Vec<&Descriptor> = manifest.layers.iter().chain([&manifest.config]).collect();
+        let layers = if extent == Extent::Whole {
+            manifest.layers.as_slice()
+        } else {
+            &[]
+        };
+        let mut blobs: Vec<&Descriptor> = layers.iter().chain([&manifest.config]).collect();
         blobs.sort_by(|one, two| one.digest.cmp(&two.digest));
         blobs.dedup_by(|one, two| one.digest == two.digest);
         stream::iter(blobs)
