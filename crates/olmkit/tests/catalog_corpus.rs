@@ -246,3 +246,31 @@ fn directory_image(path: PathBuf, labels: BTreeMap<String, String>) -> Unpacked 
         labels,
     }
 }
+
+#[test]
+fn catalogs_get_the_verdicts_of_opm() {
+    let Some(corpus) = corpus() else { return };
+    let mut tally = Tally::default();
+    for name in names(&corpus.join("catalogs")) {
+        let verdict = olmkit::catalog::validate::directory(&corpus.join("catalogs").join(&name));
+        tally.compare(&name, &verdict.opm_text.unwrap_or_default(), "");
+    }
+    tally.finish("catalogs, validate");
+    let mut tally = Tally::default();
+    for name in names(&corpus.join("catalogs-broken")) {
+        let record = corpus.join("expected/catalogs-broken").join(format!("{name}.json"));
+        let record: Value = serde_json::from_str(&std::fs::read_to_string(record).unwrap()).unwrap();
+        let verdict = olmkit::catalog::validate::directory(&corpus.join("catalogs-broken").join(&name));
+        let ours = sorted_lines(&verdict.opm_text.unwrap_or_default());
+        tally.compare(&name, &ours, &sorted_lines(record["stderr"].as_str().unwrap()));
+    }
+    tally.finish("broken catalogs, validate");
+}
+
+/// opm prints the siblings of a tree in any order.
+fn sorted_lines(text: &str) -> String {
+    let strip = |line: &str| line.trim_start_matches([' ', '│', '├', '└', '─']).to_owned();
+    let mut lines: Vec<String> = text.lines().map(strip).collect();
+    lines.sort();
+    lines.join("\n")
+}

@@ -9,7 +9,9 @@ use super::model::ChannelEntry;
 pub fn heads(entries: &[ChannelEntry]) -> Vec<&str> {
     let mut named: BTreeSet<&str> = BTreeSet::new();
     for entry in entries {
-        named.insert(&entry.replaces);
+        if !entry.replaces.is_empty() {
+            named.insert(&entry.replaces);
+        }
         named.extend(entry.skips.iter().map(String::as_str));
     }
     let mut heads: Vec<&str> = entries

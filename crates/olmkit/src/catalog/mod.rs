@@ -10,8 +10,10 @@ pub mod load;
 pub mod model;
 pub mod objects;
 pub mod order;
+pub mod property;
 pub mod render;
 pub mod text;
+pub mod validate;
 pub mod walk;
 pub mod write;
 

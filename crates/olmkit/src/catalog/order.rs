@@ -6,6 +6,7 @@ use super::model::{Blob, Catalog};
 
 /// The blobs of a catalog in opm's order: packages by name; for each its package blobs, channels and bundles by name,
 /// custom blobs by schema, deprecations; at the end custom blobs without a package. What is equal keeps its order.
+/// Blobs of the known schemas that belong to no package are left out, as in opm; `catalog validate` reports them.
 pub fn blobs(catalog: Catalog) -> Vec<Blob> {
     let mut packages: BTreeMap<String, Vec<Blob>> = BTreeMap::new();
     let mut global = Vec::new();
@@ -28,7 +29,7 @@ pub fn blobs(catalog: Catalog) -> Vec<Blob> {
         .chain(bundles.into_iter().map(Blob::Bundle))
         .chain(package_customs.into_iter().map(Blob::Custom))
         .chain(deprecations.into_iter().map(Blob::Deprecation));
-    for blob in in_packages {
+    for blob in in_packages.filter(|blob| !blob.package().is_empty()) {
         packages.entry(blob.package().to_owned()).or_default().push(blob);
     }
     global.extend(global_customs.into_iter().map(Blob::Custom));

@@ -15,6 +15,7 @@ use super::index::format::{ChannelSection, EntrySection, Extent, ManifestsPiece,
 use super::index::{Index, ReadError};
 use super::record;
 use super::server::Current;
+use crate::object::quoted;
 
 /// The services, over whatever index is current. A call that has begun stays with the index it began with.
 #[derive(Clone)]
@@ -69,13 +70,6 @@ fn channel<'p>(package: &'p PackageSection, name: &str) -> Result<&'p ChannelSec
                 quoted(name)
             ))
         })
-}
-
-/// Go's `%q`, for names.
-fn quoted(text: &str) -> String {
-    let mut out = String::new();
-    crate::catalog::text::value::write_string(&mut out, text, crate::catalog::text::Html::Plain);
-    out
 }
 
 /// The whole message of a channel entry, as the Get calls give it.

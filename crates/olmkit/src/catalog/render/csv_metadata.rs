@@ -68,3 +68,20 @@ pub fn from_value(csv: &Value<'_>) -> Result<String, Error> {
     writer.out.push('}');
     writer.mismatch.finish(writer.out).map_err(Error::Bundle)
 }
+
+/// Checks that the value of an `olm.csv.metadata` property has the form that opm reads.
+///
+/// # Errors
+/// Go's text for the first field that does not fit.
+pub fn check(value: &Value<'_>) -> Result<(), String> {
+    let mut writer = TypedWriter::new(Html::Plain);
+    let root = Place::root("property.CSVMetadata");
+    if !matches!(value, Value::Mapping(_) | Value::Null) {
+        writer.mismatch.report(value, "", &root);
+    }
+    for (name, _, wanted) in METADATA {
+        writer.field(name, wanted, field(value, name), &root.field("CSVMetadata", name));
+        writer.out.clear();
+    }
+    writer.mismatch.finish(())
+}

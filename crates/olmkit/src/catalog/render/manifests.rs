@@ -71,6 +71,8 @@ pub fn file_names(directory: &Path) -> Result<Vec<String>, Error> {
 
 fn read_file(path: &Path) -> Option<Manifest> {
     let value = first_document(&std::fs::read(path).ok()?)?;
+    let version = value.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    crate::object::split_api_version(version)?;
     let kind = value.get("kind")?.as_str().filter(|kind| !kind.is_empty())?.to_owned();
     Some(Manifest { kind, value })
 }

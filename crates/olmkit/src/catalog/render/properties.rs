@@ -6,7 +6,7 @@ use std::path::Path;
 use super::Error;
 use super::definitions::{Api, field};
 use super::manifests::{Manifest, file_names, first_document};
-use crate::catalog::decode::{Mismatch, Place, fields, names, string};
+use crate::catalog::property::read_strings;
 use crate::catalog::model::{
     PROPERTY_BUNDLE_OBJECT, PROPERTY_GVK, PROPERTY_GVK_REQUIRED, PROPERTY_PACKAGE, PROPERTY_PACKAGE_REQUIRED, Property,
 };
@@ -183,7 +183,6 @@ pub fn collect(sources: &Sources<'_>, name: &str) -> Result<Vec<Property>, Error
     properties.dedup();
     let mut objects: Vec<Property> = sources.manifests.iter().map(object_property).collect();
     objects.sort_by(|left, right| left.value.cmp(&right.value));
-    objects.dedup();
     properties.extend(objects);
     Ok(properties)
 }
@@ -250,32 +249,6 @@ fn package_property(csv: &Value<'_>, package: &str) -> Result<Property, Error> {
         entries.push(("release", &release));
     }
     Ok(object(PROPERTY_PACKAGE, &entries))
-}
-
-/// Reads a property's value as a map of strings.
-fn read_strings<const N: usize>(
-    property: &Property,
-    index: usize,
-    structure: &'static str,
-    wanted: [&'static str; N],
-) -> Result<[String; N], String> {
-    let fail = |error: String| format!("parse property[{index}] of type \"{}\": {error}", property.kind);
-    let text = property.value.as_deref().unwrap_or_default();
-    let value: serde_json::Value =
-        serde_json::from_str(text).map_err(|_| fail("unexpected end of JSON input".to_owned()))?;
-    let value = Value::from(value);
-    let short = structure.rsplit('.').next().unwrap_or(structure);
-    let root = Place::root(structure);
-    let mut mismatch = Mismatch::default();
-    let mut texts = std::array::from_fn(|_| String::new());
-    for (name, value) in fields(&value, structure, &root, &mut mismatch) {
-        for (wanted, out) in wanted.iter().zip(&mut texts) {
-            if names(name, wanted) {
-                string(value, out, &root.field(short, wanted), &mut mismatch);
-            }
-        }
-    }
-    mismatch.finish(texts).map_err(fail)
 }
 
 fn read_gvk(property: &Property, index: usize, structure: &'static str) -> Result<[String; 3], String> {

@@ -343,3 +343,17 @@ pub fn first(text: &str) -> Option<Value<'static>> {
         None => read_full(&piece.text, piece.line).ok(),
     }
 }
+
+/// The text of the document that begins at a line, as [`Document::line`] counts.
+pub fn at_line(text: &str, line: usize) -> Option<String> {
+    if is_json(text) {
+        // A JSON value ends where the next one begins; the YAML reader takes JSON and stops at what follows.
+        let start = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum::<usize>();
+        let rest = text.get(start..)?;
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<serde::de::IgnoredAny>();
+        values.next()?.ok()?;
+        return rest.get(..values.byte_offset()).map(str::to_owned);
+    }
+    let (pieces, _) = split(text, 0);
+    pieces.into_iter().find(|piece| piece.line == line).map(|piece| piece.text.into_owned())
+}

@@ -3,6 +3,7 @@
 pub mod images;
 pub mod render;
 pub mod serve;
+pub mod validate;
 
 use std::process::ExitCode;
 
@@ -20,6 +21,8 @@ pub struct Args {
 enum Command {
     /// Print catalogs and bundles as blobs of a file-based catalog.
     Render(render::Args),
+    /// Check a catalog.
+    Validate(validate::Args),
     /// Serve a catalog to the Operator Lifecycle Manager.
     Serve(serve::Args),
 }
@@ -27,6 +30,7 @@ enum Command {
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::Render(args) => render::run(args),
+        Command::Validate(args) => validate::run(args),
         Command::Serve(args) => serve::run(args),
     }
 }

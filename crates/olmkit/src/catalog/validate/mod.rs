@@ -1,0 +1,150 @@
+//! `catalog validate`: every rule of `opm validate` with its texts, and advice of our own.
+//!
+//! opm builds a model of the catalog and stops at the first thing that does not fit into it ([`model`]); then it
+//! checks packages, channels and bundles and prints all it finds as a tree ([`package`], [`tree`]). Here all of it
+//! becomes findings with a place, in a fixed order, and [`Verdict::opm_text`] is what opm would have said.
+
+mod advice;
+mod model;
+mod package;
+mod place;
+mod tree;
+
+use std::path::Path;
+
+use super::load;
+use super::model::{Catalog, Origin};
+use crate::object::quoted;
+use crate::diagnostics::{Finding, Report, Severity};
+
+pub use tree::Tree;
+
+/// Something wrong, before its place in the file is known.
+#[derive(Debug, Clone)]
+pub struct Problem {
+    /// Identifier of the rule.
+    pub rule: &'static str,
+    /// How bad it is.
+    pub severity: Severity,
+    /// opm's text, or ours for rules of our own.
+    pub message: String,
+    /// Package, channel or bundle.
+    pub object: String,
+    /// The blob.
+    pub origin: Origin,
+    /// JSON pointer to the value in the blob.
+    pub pointer: String,
+    /// The way out.
+    pub hint: Option<&'static str>,
+}
+
+impl Problem {
+    fn error(rule: &'static str, message: impl Into<String>, origin: &Origin) -> Self {
+        Problem {
+            rule,
+            severity: Severity::Error,
+            message: message.into(),
+            object: String::new(),
+            origin: origin.clone(),
+            pointer: String::new(),
+            hint: None,
+        }
+    }
+
+    fn warning(rule: &'static str, message: impl Into<String>, origin: &Origin) -> Self {
+        Problem { severity: Severity::Warning, ..Problem::error(rule, message, origin) }
+    }
+
+    fn info(rule: &'static str, message: impl Into<String>, origin: &Origin) -> Self {
+        Problem { severity: Severity::Info, ..Problem::error(rule, message, origin) }
+    }
+
+    fn at(mut self, pointer: impl Into<String>) -> Self {
+        self.pointer = pointer.into();
+        self
+    }
+
+    fn of(mut self, object: impl Into<String>) -> Self {
+        self.object = object.into();
+        self
+    }
+
+    fn hint(mut self, hint: &'static str) -> Self {
+        self.hint = Some(hint);
+        self
+    }
+}
+
+/// What validation found.
+#[derive(Debug, Clone, Default)]
+pub struct Verdict {
+    /// What `opm validate` says; none if it accepts the catalog. Siblings in a tree are sorted: opm's order is random.
+    pub opm_text: Option<String>,
+    /// Everything found, ours too.
+    pub problems: Vec<Problem>,
+}
+
+impl Verdict {
+    /// Whether opm accepts the catalog.
+    pub fn passed(&self) -> bool {
+        self.opm_text.is_none()
+    }
+
+    /// The findings with their places in the files, which are read again for it.
+    pub fn report(&self) -> Report {
+        let mut report = Report::new();
+        let mut places = place::Places::default();
+        for problem in &self.problems {
+            let mut finding = Finding::new(problem.rule, problem.severity, &problem.message);
+            if !problem.object.is_empty() {
+                finding = finding.object(&problem.object);
+            }
+            if !problem.pointer.is_empty() {
+                finding = finding.path(place::dotted(&problem.pointer));
+            }
+            if let Some(hint) = problem.hint {
+                finding = finding.hint(hint);
+            }
+            if let Some(file) = &problem.origin.file {
+                finding = finding.file(file.as_ref());
+                finding.position = places.find(file, problem.origin.line, &problem.pointer);
+            }
+            report.push(finding);
+        }
+        report.sort();
+        report
+    }
+}
+
+/// Reads and checks a catalog directory. A directory that cannot be read is a verdict too.
+pub fn directory(root: &Path) -> Verdict {
+    match load::directory(root) {
+        Ok(catalog) => catalog_verdict(&catalog),
+        Err(error) => load_failure(&error),
+    }
+}
+
+fn load_failure(error: &load::Error) -> Verdict {
+    let opm_text = error.opm_text();
+    let mut problem = Problem::error("catalog-load", opm_text.clone(), &Origin::default());
+    if let load::Error::Document { file, line, .. } = error {
+        problem.origin = Origin { file: Some(file.as_path().into()), line: *line };
+    }
+    Verdict { opm_text: Some(opm_text), problems: vec![problem] }
+}
+
+/// Checks a catalog.
+pub fn catalog_verdict(catalog: &Catalog) -> Verdict {
+    let built = model::build(catalog);
+    let mut verdict = Verdict::default();
+    let (tree, found) = package::check(&built);
+    verdict.opm_text = match built.problems.first() {
+        Some(first) => Some(first.message.clone()),
+        None => tree.map(|tree| tree.to_string()),
+    };
+    let advice = advice::give(&built);
+    verdict.problems = built.problems;
+    verdict.problems.extend(found);
+    verdict.problems.extend(advice);
+    verdict
+}
