@@ -76,12 +76,35 @@ pub fn directory(root: &Path) -> Result<Catalog, Error> {
 /// # Errors
 /// See [`directory`].
 pub fn file(path: &Path) -> Result<Vec<Blob>, Error> {
+    let mut blobs = Vec::new();
+    each_blob(path, &|blob| Ok(blob), &mut |blob| blobs.push(blob))?;
+    Ok(blobs)
+}
+
+/// Reads the blobs of one file, turns each into something else on the thread that read it, and hands the results on in
+/// order, so that only some megabytes of a large file are in work at a time.
+///
+/// # Errors
+/// See [`directory`]; `convert` may refuse a blob.
+pub fn each_blob<T: Send>(
+    path: &Path,
+    convert: &(dyn Fn(Blob) -> Result<T, String> + Sync),
+    sink: &mut dyn FnMut(T),
+) -> Result<(), Error> {
     let text = read_text(path)?;
     let name: Arc<Path> = Arc::from(path);
-    let (blobs, error) = stream::map(&text, |document| to_blob(document, Some(name.clone())));
-    match error {
+    let read = |document: stream::Document<'_>| {
+        let line = document.line;
+        let blob = to_blob(document, Some(name.clone()))?;
+        convert(blob).map_err(|message| stream::Error {
+            message,
+            line,
+            column: 0,
+        })
+    };
+    match stream::each(&text, read, sink) {
         Some(error) => Err(document_error(path, error)),
-        None => Ok(blobs),
+        None => Ok(()),
     }
 }
 

@@ -6,12 +6,17 @@
 pub mod blob;
 pub mod decode;
 pub mod graph;
+pub mod init;
+pub mod listing;
 pub mod load;
+pub mod mermaid;
 pub mod model;
 pub mod objects;
 pub mod order;
+pub mod picture;
 pub mod property;
 pub mod render;
+pub mod template;
 pub mod text;
 pub mod validate;
 pub mod walk;

@@ -25,8 +25,7 @@ pub struct PackageProperty {
 /// Go's text for what is no JSON, or absent.
 pub fn value(property: &Property) -> Result<Value<'static>, String> {
     let text = property.value.as_deref().unwrap_or_default();
-    let value: serde_json::Value =
-        serde_json::from_str(text).map_err(|_| "unexpected end of JSON input".to_owned())?;
+    let value: serde_json::Value = serde_json::from_str(text).map_err(|_| "unexpected end of JSON input".to_owned())?;
     Ok(Value::from(value))
 }
 
@@ -73,7 +72,11 @@ pub fn parse(bundle: &Bundle) -> Result<Vec<PackageProperty>, (usize, String)> {
                 let wanted = ["packageName", "version", "release"];
                 let [package, version, release] =
                     read_strings(property, index, "property.Package", wanted).map_err(at)?;
-                packages.push(PackageProperty { package, version, release });
+                packages.push(PackageProperty {
+                    package,
+                    version,
+                    release,
+                });
             }
             PROPERTY_PACKAGE_REQUIRED => {
                 let wanted = ["packageName", "versionRange"];

@@ -1,5 +1,8 @@
 //! Writes catalogs as `opm render` does.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
 use rayon::prelude::*;
 
 use super::model::{Blob, Bundle, Channel, Custom, Deprecation, Package, Property};
@@ -251,4 +254,33 @@ pub fn all(blobs: &[Blob], format: Format, out: &mut dyn std::io::Write) -> Resu
         }
     }
     Ok(out.flush()?)
+}
+
+/// Writes a catalog as a directory: `<package>/catalog.yaml` for each package, blobs without one at the top.
+///
+/// # Errors
+/// The directory is not empty, or cannot be written.
+pub fn directory(blobs: Vec<Blob>, format: Format, root: &Path) -> Result<(), Error> {
+    let occupied = root.read_dir().is_ok_and(|mut entries| entries.next().is_some());
+    if occupied {
+        return Err(Error::Output(std::io::Error::other(format!(
+            "output directory {} must be empty",
+            root.display()
+        ))));
+    }
+    let name = match format {
+        Format::Json => "catalog.json",
+        Format::Yaml => "catalog.yaml",
+    };
+    let mut packages: BTreeMap<String, Vec<Blob>> = BTreeMap::new();
+    for blob in blobs {
+        packages.entry(blob.package().to_owned()).or_default().push(blob);
+    }
+    for (package, blobs) in packages {
+        let directory = root.join(package);
+        std::fs::create_dir_all(&directory)?;
+        let mut file = std::io::BufWriter::new(std::fs::File::create(directory.join(name))?);
+        all(&blobs, format, &mut file)?;
+    }
+    Ok(())
 }

@@ -13,6 +13,7 @@ pub mod probe;
 pub mod record;
 pub mod server;
 pub mod service;
+pub mod source;
 
 pub use index::Index;
 pub use server::Server;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinSet;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic_health::pb::health_server::HealthServer;
 
@@ -64,6 +65,9 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The listening socket cannot be used.
+    #[error("the listening socket failed: {0}")]
+    Socket(#[from] std::io::Error),
     /// The server broke off.
     #[error("the gRPC server failed: {0}")]
     Serve(#[from] tonic::transport::Error),
@@ -117,44 +121,79 @@ impl Server {
         self.current.clone()
     }
 
-    /// Serves until `stop` ends; then takes no new calls, lets open ones finish for a while, and returns.
+    /// Serves until `stop` ends; then takes no new calls, lets open ones finish for a while, and returns. Whenever the
+    /// index is replaced, connections are told to reconnect, since clients look at a catalog anew only then; calls that
+    /// have begun finish on the old one.
     ///
     /// # Errors
     /// The server broke off.
     pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
-        let service = service::Service::new(self.current.clone());
-        let reflection = |builder: tonic_reflection::server::Builder<'static>| {
-            builder
-                .register_encoded_file_descriptor_set(DESCRIPTORS)
-                .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        };
-        let (stopping, mut stopped) = watch::channel(false);
-        let signal = async move {
-            stop.await;
-            stopping.send_replace(true);
-        };
-        let serving = tonic::transport::Server::builder()
-            .max_concurrent_streams(MAX_STREAMS)
-            .concurrency_limit_per_connection(MAX_REQUESTS)
-            .http2_keepalive_interval(Some(KEEP_ALIVE))
-            .http2_keepalive_timeout(Some(KEEP_ALIVE_TIMEOUT))
-            .tcp_nodelay(true)
-            .add_service(RegistryServer::new(service.clone()).max_decoding_message_size(MAX_REQUEST))
-            .add_service(ExperimentalRegistryServer::new(service).max_decoding_message_size(MAX_REQUEST))
-            .add_service(HealthServer::new(health::Service::new(self.current.clone())))
-            .add_service(reflection(tonic_reflection::server::Builder::configure()).build_v1()?)
-            .add_service(reflection(tonic_reflection::server::Builder::configure()).build_v1alpha()?)
-            .serve_with_incoming_shutdown(TcpListenerStream::new(self.listener), signal);
-        let drained = async move {
-            // The sender goes away only together with the server.
-            if stopped.wait_for(|stopping| *stopping).await.is_err() {
-                std::future::pending::<()>().await;
+        let listener = self.listener.into_std()?;
+        let mut changes = self.current.subscribe();
+        let mut generations = JoinSet::new();
+        tokio::pin!(stop);
+        loop {
+            let (end, ended) = oneshot::channel::<()>();
+            let incoming = TcpListenerStream::new(TcpListener::from_std(listener.try_clone()?)?);
+            generations.spawn(generation(incoming, self.current.clone(), async move {
+                // Dropping the sender ends a generation just as well.
+                let _ = ended.await;
+            }));
+            let stopped = tokio::select! {
+                () = &mut stop => true,
+                () = replaced(&mut changes) => false,
+                Some(result) = generations.join_next() => return result.unwrap_or(Ok(())),
+            };
+            drop(end);
+            if stopped {
+                break;
             }
-            tokio::time::sleep(DRAIN).await;
-        };
-        tokio::select! {
-            result = serving => Ok(result?),
-            () = drained => Ok(()),
+        }
+        // The listener must go before the last calls have: new ones are for another server.
+        drop(listener);
+        let drained = async { while generations.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(DRAIN, drained).await;
+        Ok(())
+    }
+}
+
+/// Ends when an index takes the place of another.
+async fn replaced(changes: &mut watch::Receiver<Option<Arc<Index>>>) {
+    loop {
+        let before = changes.borrow_and_update().is_some();
+        if changes.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        if before {
+            return;
         }
     }
+}
+
+/// Serves connections until `end`, then tells them to go away and waits for their calls.
+async fn generation(
+    incoming: TcpListenerStream,
+    current: Current,
+    end: impl Future<Output = ()> + Send,
+) -> Result<(), Error> {
+    let service = service::Service::new(current.clone());
+    let reflection = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(DESCRIPTORS)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    tonic::transport::Server::builder()
+        .max_concurrent_streams(MAX_STREAMS)
+        .concurrency_limit_per_connection(MAX_REQUESTS)
+        .http2_keepalive_interval(Some(KEEP_ALIVE))
+        .http2_keepalive_timeout(Some(KEEP_ALIVE_TIMEOUT))
+        .tcp_nodelay(true)
+        .add_service(RegistryServer::new(service.clone()).max_decoding_message_size(MAX_REQUEST))
+        .add_service(ExperimentalRegistryServer::new(service).max_decoding_message_size(MAX_REQUEST))
+        .add_service(HealthServer::new(health::Service::new(current)))
+        .add_service(reflection().build_v1()?)
+        .add_service(reflection().build_v1alpha()?)
+        .serve_with_incoming_shutdown(incoming, end)
+        .await?;
+    Ok(())
 }

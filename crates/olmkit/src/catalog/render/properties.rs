@@ -6,10 +6,10 @@ use std::path::Path;
 use super::Error;
 use super::definitions::{Api, field};
 use super::manifests::{Manifest, file_names, first_document};
-use crate::catalog::property::read_strings;
 use crate::catalog::model::{
     PROPERTY_BUNDLE_OBJECT, PROPERTY_GVK, PROPERTY_GVK_REQUIRED, PROPERTY_PACKAGE, PROPERTY_PACKAGE_REQUIRED, Property,
 };
+use crate::catalog::property::read_strings;
 use crate::catalog::text::value::write_string;
 use crate::catalog::text::{Html, Numbers, Value};
 

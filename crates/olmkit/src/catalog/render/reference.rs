@@ -108,12 +108,19 @@ pub fn render_one(reference: &str, options: &Options, images: &dyn Images) -> Re
 
 fn read(reference: &str, options: &Options, images: &dyn Images) -> Result<Catalog, Error> {
     let path = Path::new(reference);
+    if path.join("oci-layout").is_file() {
+        return read_image(&format!("oci:{reference}"), images);
+    }
     if path.exists() {
         if is_bundle(path) {
             return Ok(one_bundle(bundle_directory(path, options)?));
         }
         return Ok(crate::catalog::load::directory(path)?);
     }
+    read_image(reference, images)
+}
+
+fn read_image(reference: &str, images: &dyn Images) -> Result<Catalog, Error> {
     let image = images.unpack(reference).map_err(Error::Bundle)?;
     let root = image.directory.path();
     if let Some(configs) = image.labels.get(CONFIGS_LABEL) {

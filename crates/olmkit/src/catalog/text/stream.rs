@@ -18,6 +18,9 @@ const LOOK_AHEAD: usize = 4096;
 /// From this length on, documents of one text are read in parallel.
 const PARALLEL: usize = 1 << 17;
 
+/// Bytes of one text that are in work at a time.
+const WINDOW: usize = 16 << 20;
+
 /// One document of a stream.
 #[derive(Debug)]
 pub struct Document<'a> {
@@ -56,10 +59,21 @@ pub fn documents(text: &str) -> (Vec<Document<'static>>, Option<Error>) {
 /// Reads the documents of a text and turns each into something else at once, several at a time if the text is long.
 /// The results are in order and end at the first error, in opm's words.
 pub fn map<T: Send>(text: &str, convert: impl Fn(Document<'_>) -> Result<T, Error> + Sync) -> (Vec<T>, Option<Error>) {
+    let mut results = Vec::new();
+    let error = each(text, convert, &mut |result| results.push(result));
+    (results, error)
+}
+
+/// As [`map`], handing on the results as they come: of a long text only some megabytes are in work at a time.
+pub fn each<T: Send>(
+    text: &str,
+    convert: impl Fn(Document<'_>) -> Result<T, Error> + Sync,
+    sink: &mut dyn FnMut(T),
+) -> Option<Error> {
     if is_json(text) {
-        map_json(text, &convert)
+        each_json(text, &convert, sink)
     } else {
-        map_yaml(text, 0, &convert)
+        each_yaml(text, 0, &convert, sink)
     }
 }
 
@@ -69,11 +83,12 @@ pub fn is_json(text: &str) -> bool {
     String::from_utf8_lossy(head).trim_start().starts_with('{')
 }
 
-fn map_json<T: Send>(
+fn each_json<T: Send>(
     text: &str,
     convert: &(impl Fn(Document<'_>) -> Result<T, Error> + Sync),
-) -> (Vec<T>, Option<Error>) {
-    let mut results = Vec::new();
+    sink: &mut dyn FnMut(T),
+) -> Option<Error> {
+    let mut count = 0;
     let mut stream = serde_json::Deserializer::from_str(text).into_iter::<JsonValue<'_>>();
     // Lines are counted forward from value to value.
     let (mut line, mut counted) = (1, 0);
@@ -92,7 +107,7 @@ fn map_json<T: Send>(
         let before = stream.byte_offset();
         let rest = text.get(before..).unwrap_or_default();
         match stream.next() {
-            None => return (results, None),
+            None => return None,
             Some(Ok(JsonValue(value))) => {
                 let start = before + rest.len() - rest.trim_start().len();
                 match convert(Document {
@@ -100,20 +115,18 @@ fn map_json<T: Send>(
                     line: line_at(start),
                     yaml: false,
                 }) {
-                    Ok(result) => results.push(result),
-                    Err(error) => return (results, Some(error)),
+                    Ok(result) => sink(result),
+                    Err(error) => return Some(error),
                 }
+                count += 1;
             }
-            Some(Err(error)) if results.len() > 1 => {
+            Some(Err(error)) if count > 1 => {
                 let message = go_syntax_error(&error);
-                return (
-                    results,
-                    Some(Error {
-                        message,
-                        line: error.line(),
-                        column: error.column(),
-                    }),
-                );
+                return Some(Error {
+                    message,
+                    line: error.line(),
+                    column: error.column(),
+                });
             }
             Some(Err(_)) => {
                 // White space up to the first line feed is skipped, and the rest is YAML.
@@ -125,9 +138,7 @@ fn map_json<T: Send>(
                 };
                 let start = before + skipped;
                 let lines = line_at(start) - 1;
-                let (more, error) = map_yaml(text.get(start..).unwrap_or_default(), lines, convert);
-                results.extend(more);
-                return (results, error);
+                return each_yaml(text.get(start..).unwrap_or_default(), lines, convert, sink);
             }
         }
     }
@@ -148,13 +159,14 @@ struct Piece<'a> {
     line: usize,
 }
 
-fn map_yaml<T: Send>(
+fn each_yaml<T: Send>(
     text: &str,
     lines_before: usize,
     convert: &(impl Fn(Document<'_>) -> Result<T, Error> + Sync),
-) -> (Vec<T>, Option<Error>) {
+    sink: &mut dyn FnMut(T),
+) -> Option<Error> {
     let (pieces, split_error) = split(text, lines_before);
-    let read = |piece: Piece<'_>| -> Result<T, Error> {
+    let read = |piece: &Piece<'_>| -> Result<T, Error> {
         let value = match block::read(&piece.text) {
             Some(value) => value,
             None => read_full(&piece.text, piece.line)?,
@@ -165,20 +177,29 @@ fn map_yaml<T: Send>(
             yaml: true,
         })
     };
-    // Documents do not depend on each other, and a large catalog may be one file.
-    let outcomes: Vec<Result<T, Error>> = if text.len() > PARALLEL {
-        pieces.into_par_iter().map(read).collect()
-    } else {
-        pieces.into_iter().map(read).collect()
-    };
-    let mut results = Vec::with_capacity(outcomes.len());
-    for outcome in outcomes {
-        match outcome {
-            Ok(result) => results.push(result),
-            Err(error) => return (results, Some(error)),
+    let mut rest = pieces.as_slice();
+    while !rest.is_empty() {
+        let mut length = 0;
+        let full = rest.iter().position(|piece| {
+            length += piece.text.len();
+            length > WINDOW
+        });
+        let (window, behind) = rest.split_at(full.map_or(rest.len(), |full| full + 1));
+        rest = behind;
+        // Documents do not depend on each other, and a large catalog may be one file.
+        let outcomes: Vec<Result<T, Error>> = if length > PARALLEL {
+            window.par_iter().map(read).collect()
+        } else {
+            window.iter().map(read).collect()
+        };
+        for outcome in outcomes {
+            match outcome {
+                Ok(result) => sink(result),
+                Err(error) => return Some(error),
+            }
         }
     }
-    (results, split_error)
+    split_error
 }
 
 /// Reads a document with the full reader.
@@ -348,12 +369,19 @@ pub fn first(text: &str) -> Option<Value<'static>> {
 pub fn at_line(text: &str, line: usize) -> Option<String> {
     if is_json(text) {
         // A JSON value ends where the next one begins; the YAML reader takes JSON and stops at what follows.
-        let start = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum::<usize>();
+        let start = text
+            .split_inclusive('\n')
+            .take(line.saturating_sub(1))
+            .map(str::len)
+            .sum::<usize>();
         let rest = text.get(start..)?;
         let mut values = serde_json::Deserializer::from_str(rest).into_iter::<serde::de::IgnoredAny>();
         values.next()?.ok()?;
         return rest.get(..values.byte_offset()).map(str::to_owned);
     }
     let (pieces, _) = split(text, 0);
-    pieces.into_iter().find(|piece| piece.line == line).map(|piece| piece.text.into_owned())
+    pieces
+        .into_iter()
+        .find(|piece| piece.line == line)
+        .map(|piece| piece.text.into_owned())
 }

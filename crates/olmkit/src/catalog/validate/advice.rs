@@ -31,7 +31,10 @@ fn bundles(package: &PackageFacts<'_>, problems: &mut Vec<Problem>) {
         let has = |kind: &str| bundle.properties.iter().any(|property| property.kind == kind);
         let (inline, metadata) = (has(PROPERTY_BUNDLE_OBJECT), has(PROPERTY_CSV_METADATA));
         if !inline && !metadata && !bundle.image.is_empty() {
-            let message = format!("bundle {} has no olm.csv.metadata: consoles show neither name nor icon of it", bundle.name);
+            let message = format!(
+                "bundle {} has no olm.csv.metadata: consoles show neither name nor icon of it",
+                bundle.name
+            );
             problems.push(
                 Problem::warning("catalog-no-metadata", message, &bundle.origin)
                     .at("/properties")
@@ -40,10 +43,20 @@ fn bundles(package: &PackageFacts<'_>, problems: &mut Vec<Problem>) {
             );
         }
         if bundle.image.is_empty() {
-            let message = format!("bundle {} has no image, only inline manifests: OLM v1 cannot install it", bundle.name);
-            problems.push(Problem::warning("catalog-inline", message, &bundle.origin).at("/image").of(&bundle.name));
+            let message = format!(
+                "bundle {} has no image, only inline manifests: OLM v1 cannot install it",
+                bundle.name
+            );
+            problems.push(
+                Problem::warning("catalog-inline", message, &bundle.origin)
+                    .at("/image")
+                    .of(&bundle.name),
+            );
         } else if inline {
-            let message = format!("bundle {} carries its manifests inline although it has an image", bundle.name);
+            let message = format!(
+                "bundle {} carries its manifests inline although it has an image",
+                bundle.name
+            );
             problems.push(
                 Problem::info("catalog-inline", message, &bundle.origin)
                     .at("/properties")
@@ -54,15 +67,25 @@ fn bundles(package: &PackageFacts<'_>, problems: &mut Vec<Problem>) {
         if let Ok(reference) = Reference::parse(&bundle.image)
             && reference.digest().is_none()
         {
-            let message = format!("bundle {} is named by tag, {}: what it installs can change", bundle.name, bundle.image);
-            problems.push(Problem::info("catalog-image-by-tag", message, &bundle.origin).at("/image").of(&bundle.name));
+            let message = format!(
+                "bundle {} is named by tag, {}: what it installs can change",
+                bundle.name, bundle.image
+            );
+            problems.push(
+                Problem::info("catalog-image-by-tag", message, &bundle.origin)
+                    .at("/image")
+                    .of(&bundle.name),
+            );
         }
     }
 }
 
 fn at_entry(channel: &ChannelFacts<'_>, entry: &ChannelEntry, field: &str) -> String {
     let entries = channel.blob.map(|blob| blob.entries()).unwrap_or_default();
-    let index = entries.iter().position(|other| other.name == entry.name).unwrap_or_default();
+    let index = entries
+        .iter()
+        .position(|other| other.name == entry.name)
+        .unwrap_or_default();
     format!("/entries/{index}/{field}")
 }
 
@@ -74,10 +97,14 @@ fn falling_version(
     problems: &mut Vec<Problem>,
 ) {
     let version = |name: &str| package.bundles.get(name).map(|bundle| &bundle.version);
-    let (Some(new), Some(old)) = (version(&entry.name), version(&entry.replaces)) else { return };
+    let (Some(new), Some(old)) = (version(&entry.name), version(&entry.replaces)) else {
+        return;
+    };
     if new < old {
-        let message =
-            format!("{} ({new}) replaces {} ({old}): the upgrade lowers the version", entry.name, entry.replaces);
+        let message = format!(
+            "{} ({new}) replaces {} ({old}): the upgrade lowers the version",
+            entry.name, entry.replaces
+        );
         problems.push(
             Problem::warning("catalog-version-falls", message, channel_origin(package, channel))
                 .at(at_entry(channel, entry, "replaces"))
@@ -114,8 +141,12 @@ fn skip_range(
     entry: &ChannelEntry,
     problems: &mut Vec<Problem>,
 ) {
-    let Ok(range) = VersionRange::parse(&entry.skip_range) else { return };
-    let Some(own) = package.bundles.get(entry.name.as_str()) else { return };
+    let Ok(range) = VersionRange::parse(&entry.skip_range) else {
+        return;
+    };
+    let Some(own) = package.bundles.get(entry.name.as_str()) else {
+        return;
+    };
     let mut report = |message: String, severity: fn(&'static str, String, &_) -> Problem| {
         problems.push(
             severity("catalog-skip-range-reach", message, channel_origin(package, channel))
@@ -124,10 +155,16 @@ fn skip_range(
         );
     };
     if range.contains(&own.version) {
-        let message =
-            format!("the skipRange {:?} of {} contains its own version {}", entry.skip_range, entry.name, own.version);
+        let message = format!(
+            "the skipRange {:?} of {} contains its own version {}",
+            entry.skip_range, entry.name, own.version
+        );
         report(message, |rule, message, origin| Problem::warning(rule, message, origin));
-    } else if !package.bundles.values().any(|other| other.version < own.version && range.contains(&other.version)) {
+    } else if !package
+        .bundles
+        .values()
+        .any(|other| other.version < own.version && range.contains(&other.version))
+    {
         let message = format!(
             "the skipRange {:?} of {} reaches no earlier version that is in the catalog",
             entry.skip_range, entry.name

@@ -14,8 +14,8 @@ use std::path::Path;
 
 use super::load;
 use super::model::{Catalog, Origin};
-use crate::object::quoted;
 use crate::diagnostics::{Finding, Report, Severity};
+use crate::object::quoted;
 
 pub use tree::Tree;
 
@@ -52,11 +52,17 @@ impl Problem {
     }
 
     fn warning(rule: &'static str, message: impl Into<String>, origin: &Origin) -> Self {
-        Problem { severity: Severity::Warning, ..Problem::error(rule, message, origin) }
+        Problem {
+            severity: Severity::Warning,
+            ..Problem::error(rule, message, origin)
+        }
     }
 
     fn info(rule: &'static str, message: impl Into<String>, origin: &Origin) -> Self {
-        Problem { severity: Severity::Info, ..Problem::error(rule, message, origin) }
+        Problem {
+            severity: Severity::Info,
+            ..Problem::error(rule, message, origin)
+        }
     }
 
     fn at(mut self, pointer: impl Into<String>) -> Self {
@@ -128,9 +134,15 @@ fn load_failure(error: &load::Error) -> Verdict {
     let opm_text = error.opm_text();
     let mut problem = Problem::error("catalog-load", opm_text.clone(), &Origin::default());
     if let load::Error::Document { file, line, .. } = error {
-        problem.origin = Origin { file: Some(file.as_path().into()), line: *line };
+        problem.origin = Origin {
+            file: Some(file.as_path().into()),
+            line: *line,
+        };
     }
-    Verdict { opm_text: Some(opm_text), problems: vec![problem] }
+    Verdict {
+        opm_text: Some(opm_text),
+        problems: vec![problem],
+    }
 }
 
 /// Checks a catalog.

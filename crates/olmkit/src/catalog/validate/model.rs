@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::{Problem, quoted};
 use crate::catalog::model::{self, Bundle, Catalog, Channel, ChannelEntry, Deprecation, Origin, Package};
 use crate::catalog::property::{self, PackageProperty};
-use crate::object::dns1123_label_problems;
 use crate::object::Reference;
 use crate::object::Version;
+use crate::object::dns1123_label_problems;
 use rayon::prelude::*;
 
 /// What a bundle blob says, read by type.
@@ -74,7 +74,11 @@ pub fn build(catalog: &Catalog) -> Model<'_> {
                 quoted(package),
                 names.join(" ")
             );
-            let origin = model.packages.get(package).map(|package| package.blob.origin.clone()).unwrap_or_default();
+            let origin = model
+                .packages
+                .get(package)
+                .map(|package| package.blob.origin.clone())
+                .unwrap_or_default();
             model.problems.push(
                 Problem::error("catalog-entry-without-bundle", message, &origin)
                     .of(package)
@@ -91,14 +95,19 @@ fn packages<'c>(model: &mut Model<'c>, packages: &'c [Package]) {
     for package in packages {
         let name = package.name.as_str();
         let mut report = |rule, message: String| {
-            model.problems.push(Problem::error(rule, message, &package.origin).at("/name").of(name));
+            model
+                .problems
+                .push(Problem::error(rule, message, &package.origin).at("/name").of(name));
         };
         if name.is_empty() {
             report("catalog-package-name", "config contains package with no name".into());
             continue;
         }
         if model.packages.contains_key(name) {
-            report("catalog-package-duplicate", format!("duplicate package {}", quoted(name)));
+            report(
+                "catalog-package-duplicate",
+                format!("duplicate package {}", quoted(name)),
+            );
             continue;
         }
         let problems = dns1123_label_problems(name);
@@ -106,12 +115,15 @@ fn packages<'c>(model: &mut Model<'c>, packages: &'c [Package]) {
             let message = format!("invalid package name {}: [{}]", quoted(name), problems.join(" "));
             report("catalog-package-name", message);
         }
-        model.packages.insert(name, PackageFacts {
-            blob: package,
-            channels: BTreeMap::new(),
-            bundles: BTreeMap::new(),
-            deprecation: None,
-        });
+        model.packages.insert(
+            name,
+            PackageFacts {
+                blob: package,
+                channels: BTreeMap::new(),
+                bundles: BTreeMap::new(),
+                deprecation: None,
+            },
+        );
     }
 }
 
@@ -123,7 +135,9 @@ fn channels<'c>(model: &mut Model<'c>, channels: &'c [Channel]) -> Entries<'c> {
     for channel in channels {
         let (package, name) = (channel.package.as_str(), channel.name.as_str());
         let report = |rule, message: String, pointer: String| {
-            Problem::error(rule, message, &channel.origin).at(pointer).of(format!("{package}/{name}"))
+            Problem::error(rule, message, &channel.origin)
+                .at(pointer)
+                .of(format!("{package}/{name}"))
         };
         let Some(facts) = model.packages.get_mut(package) else {
             let message = format!("unknown package {} for channel {}", quoted(package), quoted(name));
@@ -135,12 +149,16 @@ fn channels<'c>(model: &mut Model<'c>, channels: &'c [Channel]) -> Entries<'c> {
         };
         if name.is_empty() {
             let message = format!("package {} contains channel with no name", quoted(package));
-            model.problems.push(report("catalog-channel-name", message, "/name".into()));
+            model
+                .problems
+                .push(report("catalog-channel-name", message, "/name".into()));
             continue;
         }
         if facts.channels.contains_key(name) {
             let message = format!("package {} has duplicate channel {}", quoted(package), quoted(name));
-            model.problems.push(report("catalog-channel-duplicate", message, "/name".into()));
+            model
+                .problems
+                .push(report("catalog-channel-duplicate", message, "/name".into()));
             continue;
         }
         let mut names = BTreeSet::new();
@@ -163,7 +181,15 @@ fn channels<'c>(model: &mut Model<'c>, channels: &'c [Channel]) -> Entries<'c> {
             }
         }
         last.insert(package, names);
-        facts.channels.insert(name, ChannelFacts { blob: Some(channel), name, entries, deprecation: None });
+        facts.channels.insert(
+            name,
+            ChannelFacts {
+                blob: Some(channel),
+                name,
+                entries,
+                deprecation: None,
+            },
+        );
     }
     last
 }
@@ -174,18 +200,23 @@ fn bundles<'c>(model: &mut Model<'c>, bundles: &'c [Bundle], mut missing: Entrie
     // In how many channels of a package a name occurs is asked for every bundle.
     let mut entries: HashMap<&str, BTreeSet<&str>> = HashMap::new();
     for (name, package) in &model.packages {
-        let names = package.channels.values().flat_map(|channel| &channel.entries).map(|entry| entry.name.as_str());
+        let names = package
+            .channels
+            .values()
+            .flat_map(|channel| &channel.entries)
+            .map(|entry| entry.name.as_str());
         entries.insert(name, names.collect());
     }
     for (facts, problems) in read {
         let bundle = facts.bundle;
         let (package, name) = (bundle.package.as_str(), bundle.name.as_str());
-        let report = |rule, message: String, pointer: &str| {
-            Problem::error(rule, message, &bundle.origin).at(pointer).of(name)
-        };
+        let report =
+            |rule, message: String, pointer: &str| Problem::error(rule, message, &bundle.origin).at(pointer).of(name);
         if package.is_empty() {
             let message = format!("package name must be set for bundle {}", quoted(name));
-            model.problems.push(report("catalog-bundle-package", message, "/package"));
+            model
+                .problems
+                .push(report("catalog-bundle-package", message, "/package"));
             continue;
         }
         let Some(package_facts) = model.packages.get_mut(package) else {
@@ -198,7 +229,9 @@ fn bundles<'c>(model: &mut Model<'c>, bundles: &'c [Bundle], mut missing: Entrie
         };
         if package_facts.bundles.contains_key(name) {
             let message = format!("package {} has duplicate bundle {}", quoted(package), quoted(name));
-            model.problems.push(report("catalog-bundle-duplicate", message, "/name"));
+            model
+                .problems
+                .push(report("catalog-bundle-duplicate", message, "/name"));
             continue;
         }
         model.problems.extend(problems);
@@ -206,8 +239,11 @@ fn bundles<'c>(model: &mut Model<'c>, bundles: &'c [Bundle], mut missing: Entrie
             missing.remove(name);
         }
         if !entries.get(package).is_some_and(|entries| entries.contains(name)) {
-            let message =
-                format!("package {}, bundle {} not found in any channel entries", quoted(package), quoted(name));
+            let message = format!(
+                "package {}, bundle {} not found in any channel entries",
+                quoted(package),
+                quoted(name)
+            );
             model.problems.push(
                 report("catalog-bundle-without-channel", message, "/name")
                     .hint("name it in the entries of an olm.channel blob, or take it out"),
@@ -230,7 +266,9 @@ fn bundle_facts(bundle: &Bundle) -> (BundleFacts<'_>, Vec<Problem>) {
     let mut problems = Vec::new();
     let (package, name) = (quoted(&bundle.package), quoted(&bundle.name));
     let report = |rule, message: String, pointer: String| {
-        Problem::error(rule, message, &bundle.origin).at(pointer).of(&bundle.name)
+        Problem::error(rule, message, &bundle.origin)
+            .at(pointer)
+            .of(&bundle.name)
     };
     match property::parse(bundle) {
         Err((index, error)) => {
@@ -241,14 +279,17 @@ fn bundle_facts(bundle: &Bundle) -> (BundleFacts<'_>, Vec<Problem>) {
             facts.packages = Some(packages.len());
             if packages.len() != 1 {
                 let count = packages.len();
-                let message =
-                    format!("package {package} bundle {name} must have exactly 1 \"olm.package\" property, found {count}");
+                let message = format!(
+                    "package {package} bundle {name} must have exactly 1 \"olm.package\" property, found {count}"
+                );
                 problems.push(report("catalog-package-property", message, "/properties".into()));
             }
             if let [own] = packages.as_slice() {
                 if own.package != bundle.package {
-                    let message =
-                        format!("package {package} does not match \"olm.package\" property {}", quoted(&own.package));
+                    let message = format!(
+                        "package {package} does not match \"olm.package\" property {}",
+                        quoted(&own.package)
+                    );
                     problems.push(report("catalog-package-property", message, "/package".into()));
                 }
                 images(bundle, &mut problems);
@@ -261,7 +302,11 @@ fn bundle_facts(bundle: &Bundle) -> (BundleFacts<'_>, Vec<Problem>) {
 
 fn images(bundle: &Bundle, problems: &mut Vec<Problem>) {
     let related = bundle.related_images.iter().enumerate().map(|(index, image)| {
-        (format!("relatedImages[{index}].image"), format!("/relatedImages/{index}/image"), &image.image)
+        (
+            format!("relatedImages[{index}].image"),
+            format!("/relatedImages/{index}/image"),
+            &image.image,
+        )
     });
     let own = ("image".to_owned(), "/image".to_owned(), &bundle.image);
     for (field, pointer, image) in std::iter::once(own).chain(related) {
@@ -270,9 +315,15 @@ fn images(bundle: &Bundle, problems: &mut Vec<Problem>) {
         }
         if let Err(error) = Reference::parse(image) {
             let (package, name) = (quoted(&bundle.package), quoted(&bundle.name));
-            let message =
-                format!("package {package} bundle {name} {field}: invalid image pull spec {}: {error}", quoted(image));
-            problems.push(Problem::error("catalog-image", message, &bundle.origin).at(pointer).of(&bundle.name));
+            let message = format!(
+                "package {package} bundle {name} {field}: invalid image pull spec {}: {error}",
+                quoted(image)
+            );
+            problems.push(
+                Problem::error("catalog-image", message, &bundle.origin)
+                    .at(pointer)
+                    .of(&bundle.name),
+            );
         }
     }
 }
@@ -280,11 +331,18 @@ fn images(bundle: &Bundle, problems: &mut Vec<Problem>) {
 fn version(bundle: &Bundle, own: &PackageProperty, facts: &mut BundleFacts<'_>, problems: &mut Vec<Problem>) {
     let name = quoted(&bundle.name);
     let mut report = |message: String| {
-        problems.push(Problem::error("catalog-version", message, &bundle.origin).at("/properties").of(&bundle.name));
+        problems.push(
+            Problem::error("catalog-version", message, &bundle.origin)
+                .at("/properties")
+                .of(&bundle.name),
+        );
     };
     match Version::parse(&own.version) {
         Ok(version) => facts.version = version,
-        Err(error) => report(format!("error parsing bundle {name} version {}: {error}", quoted(&own.version))),
+        Err(error) => report(format!(
+            "error parsing bundle {name} version {}: {error}",
+            quoted(&own.version)
+        )),
     }
     match release(&own.release) {
         Ok(()) => facts.release.clone_from(&own.release),
@@ -318,7 +376,12 @@ fn made_up_default_channels(model: &mut Model<'_>) {
     for package in model.packages.values_mut() {
         let default = package.blob.default_channel.as_str();
         if !default.is_empty() && !package.channels.contains_key(default) {
-            let facts = ChannelFacts { blob: None, name: default, entries: Vec::new(), deprecation: None };
+            let facts = ChannelFacts {
+                blob: None,
+                name: default,
+                entries: Vec::new(),
+                deprecation: None,
+            };
             package.channels.insert(default, facts);
         }
     }
@@ -328,9 +391,8 @@ fn deprecations<'c>(model: &mut Model<'c>, deprecations: &'c [Deprecation]) {
     let mut seen = BTreeSet::new();
     for (item, blob) in deprecations.iter().enumerate() {
         let name = blob.package.as_str();
-        let report = |rule, message: String, pointer: &str| {
-            Problem::error(rule, message, &blob.origin).at(pointer).of(name)
-        };
+        let report =
+            |rule, message: String, pointer: &str| Problem::error(rule, message, &blob.origin).at(pointer).of(name);
         if name.is_empty() {
             let message = format!("package name must be set for deprecation item {item}");
             model.problems.push(report("catalog-deprecation", message, "/package"));
@@ -358,17 +420,28 @@ fn deprecation_entries<'c>(package: &mut PackageFacts<'c>, blob: &'c Deprecation
     for (index, entry) in blob.entries.iter().flatten().enumerate() {
         let mut report = |message: String| {
             let pointer = format!("/entries/{index}/reference");
-            problems.push(Problem::error("catalog-deprecation", message, &blob.origin).at(pointer).of(&blob.package));
+            problems.push(
+                Problem::error("catalog-deprecation", message, &blob.origin)
+                    .at(pointer)
+                    .of(&blob.package),
+            );
         };
         let (schema, name) = (entry.schema.as_str(), entry.name.as_str());
-        let go_struct =
-            format!("declcfg.PackageScopedReference{{Schema:{}, Name:{}}}", quoted(schema), quoted(name));
+        let go_struct = format!(
+            "declcfg.PackageScopedReference{{Schema:{}, Name:{}}}",
+            quoted(schema),
+            quoted(name)
+        );
         if schema.is_empty() {
-            report(format!("schema must be set for deprecation entry [{index}] for package {package_name}"));
+            report(format!(
+                "schema must be set for deprecation entry [{index}] for package {package_name}"
+            ));
             continue;
         }
         if !references.insert((schema, name)) {
-            report(format!("duplicate deprecation entry {go_struct} for package {package_name}"));
+            report(format!(
+                "duplicate deprecation entry {go_struct} for package {package_name}"
+            ));
             continue;
         }
         let message = Some(entry.message.as_str());

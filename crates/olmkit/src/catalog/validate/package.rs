@@ -12,7 +12,11 @@ use crate::object::VersionRange;
 /// Checks all packages: opm's tree, and the same as problems.
 pub fn check(model: &Model<'_>) -> (Option<Tree>, Vec<Problem>) {
     let mut problems = Vec::new();
-    let trees = model.packages.values().filter_map(|package| check_package(package, &mut problems)).collect();
+    let trees = model
+        .packages
+        .values()
+        .filter_map(|package| check_package(package, &mut problems))
+        .collect();
     (Tree::over("invalid index", trees), problems)
 }
 
@@ -31,17 +35,28 @@ impl Messages<'_> {
 
 fn check_package(package: &PackageFacts<'_>, problems: &mut Vec<Problem>) -> Option<Tree> {
     let name = package.blob.name.as_str();
-    let mut messages = Messages { problems, leaves: Vec::new() };
+    let mut messages = Messages {
+        problems,
+        leaves: Vec::new(),
+    };
     let report =
         |rule, message: &str, pointer| Problem::error(rule, message, &package.blob.origin).at(pointer).of(name);
     if package.blob.default_channel.is_empty() {
         messages.add(
-            report("catalog-default-channel", "default channel must be set", "/defaultChannel")
-                .hint("set defaultChannel in the olm.package blob"),
+            report(
+                "catalog-default-channel",
+                "default channel must be set",
+                "/defaultChannel",
+            )
+            .hint("set defaultChannel in the olm.package blob"),
         );
     }
     if package.channels.is_empty() {
-        messages.add(report("catalog-no-channel", "package must contain at least one channel", ""));
+        messages.add(report(
+            "catalog-no-channel",
+            "package must contain at least one channel",
+            "",
+        ));
     }
     if let Some(message) = duplicate_versions(package) {
         messages.add(report("catalog-version-duplicate", &message, ""));
@@ -65,8 +80,16 @@ fn duplicate_versions(package: &PackageFacts<'_>) -> Option<String> {
         let bundle = package.bundles.get(entry.name.as_str());
         let version = bundle.map(|bundle| bundle.version.clone()).unwrap_or_default();
         let release = bundle.map(|bundle| bundle.release.as_str()).unwrap_or_default();
-        let text = if release.is_empty() { version.to_string() } else { format!("{version}-{release}") };
-        versions.entry(text).or_insert_with(|| (version, BTreeSet::new())).1.insert(&entry.name);
+        let text = if release.is_empty() {
+            version.to_string()
+        } else {
+            format!("{version}-{release}")
+        };
+        versions
+            .entry(text)
+            .or_insert_with(|| (version, BTreeSet::new()))
+            .1
+            .insert(&entry.name);
     }
     let mut duplicates: Vec<_> = versions.into_iter().filter(|(_, (_, names))| names.len() > 1).collect();
     duplicates.sort_by(|(_, (left, _)), (_, (right, _))| left.cmp(right));
@@ -77,19 +100,28 @@ fn duplicate_versions(package: &PackageFacts<'_>) -> Option<String> {
     (!texts.is_empty()).then(|| format!("duplicate versions found in bundles: [{}]", texts.join(" ")))
 }
 
-fn check_channel(
-    package: &PackageFacts<'_>,
-    channel: &ChannelFacts<'_>,
-    problems: &mut Vec<Problem>,
-) -> Option<Tree> {
+fn check_channel(package: &PackageFacts<'_>, channel: &ChannelFacts<'_>, problems: &mut Vec<Problem>) -> Option<Tree> {
     let object = format!("{}/{}", package.blob.name, channel.name);
-    let mut messages = Messages { problems, leaves: Vec::new() };
+    let mut messages = Messages {
+        problems,
+        leaves: Vec::new(),
+    };
     let report = |rule, message: &str, pointer: &str| {
-        Problem::error(rule, message, channel_origin(package, channel)).at(pointer).of(&object)
+        Problem::error(rule, message, channel_origin(package, channel))
+            .at(pointer)
+            .of(&object)
     };
     if channel.entries.is_empty() {
-        let pointer = if channel.blob.is_some() { "/entries" } else { "/defaultChannel" };
-        let problem = report("catalog-channel-empty", "channel must contain at least one bundle", pointer);
+        let pointer = if channel.blob.is_some() {
+            "/entries"
+        } else {
+            "/defaultChannel"
+        };
+        let problem = report(
+            "catalog-channel-empty",
+            "channel must contain at least one bundle",
+            pointer,
+        );
         messages.add(if channel.blob.is_some() {
             problem
         } else {
@@ -127,7 +159,11 @@ fn replaces_chain(entries: &[&ChannelEntry]) -> Result<(), (&'static str, String
         }
     };
     let by_name: BTreeMap<&str, &ChannelEntry> = entries.iter().map(|entry| (entry.name.as_str(), *entry)).collect();
-    let skipped: BTreeSet<&str> = entries.iter().flat_map(|entry| &entry.skips).map(String::as_str).collect();
+    let skipped: BTreeSet<&str> = entries
+        .iter()
+        .flat_map(|entry| &entry.skips)
+        .map(String::as_str)
+        .collect();
     let mut chain = vec![head];
     let mut current = by_name.get(head);
     while let Some(entry) = current {
@@ -144,8 +180,11 @@ fn replaces_chain(entries: &[&ChannelEntry]) -> Result<(), (&'static str, String
         }
         current = by_name.get(next);
     }
-    let stranded: Vec<&str> =
-        by_name.keys().copied().filter(|name| !chain.contains(name) && !skipped.contains(name)).collect();
+    let stranded: Vec<&str> = by_name
+        .keys()
+        .copied()
+        .filter(|name| !chain.contains(name) && !skipped.contains(name))
+        .collect();
     if let Some(first) = stranded.first() {
         let message = format!("channel contains one or more stranded bundles: {}", stranded.join(", "));
         return Err(("catalog-stranded", message, Some((*first).to_owned())));
@@ -159,18 +198,27 @@ fn check_entry(
     entry: &ChannelEntry,
     problems: &mut Vec<Problem>,
 ) -> Option<Tree> {
-    let mut messages = Messages { problems, leaves: Vec::new() };
+    let mut messages = Messages {
+        problems,
+        leaves: Vec::new(),
+    };
     let pointer = entry_pointer(channel, Some(&entry.name));
     let origin = channel_origin(package, channel);
     let report = |rule, message: String, below: &str| {
-        Problem::error(rule, message, origin).at(format!("{pointer}{below}")).of(&entry.name)
+        Problem::error(rule, message, origin)
+            .at(format!("{pointer}{below}"))
+            .of(&entry.name)
     };
     if entry.name.is_empty() {
         messages.add(report("catalog-entry-name", "name must be set".into(), "/name"));
     }
     for (index, skip) in entry.skips.iter().enumerate() {
         if skip.is_empty() {
-            messages.add(report("catalog-skip-empty", format!("skip[{index}] is empty"), &format!("/skips/{index}")));
+            messages.add(report(
+                "catalog-skip-empty",
+                format!("skip[{index}] is empty"),
+                &format!("/skips/{index}"),
+            ));
         }
     }
     if !entry.skip_range.is_empty()
@@ -196,18 +244,29 @@ fn check_bundle(
     let Some(facts) = package.bundles.get(entry.name.as_str()) else {
         // opm has an empty bundle then.
         messages.add(report("catalog-entry-without-bundle", ONE_PACKAGE.into(), ""));
-        messages.add(report("catalog-entry-without-bundle", "bundle image must be set".into(), ""));
+        messages.add(report(
+            "catalog-entry-without-bundle",
+            "bundle image must be set".into(),
+            "",
+        ));
         return;
     };
     let bundle = facts.bundle;
     let mut add = |rule, message: String, pointer: &str| {
-        messages.add(Problem::error(rule, message, &bundle.origin).at(pointer).of(&bundle.name));
+        messages.add(
+            Problem::error(rule, message, &bundle.origin)
+                .at(pointer)
+                .of(&bundle.name),
+        );
     };
     if !facts.release.is_empty() {
         let normal = format!("{}-v{}-{}", package.blob.name, facts.version, facts.release);
         if bundle.name != normal {
-            let message =
-                format!("name {} does not match normalized name {}", quoted(&bundle.name), quoted(&normal));
+            let message = format!(
+                "name {} does not match normalized name {}",
+                quoted(&bundle.name),
+                quoted(&normal)
+            );
             add("catalog-release-name", message, "/name");
         }
         if !facts.version.build.is_empty() {
@@ -218,7 +277,10 @@ fn check_bundle(
     if facts.packages.is_some_and(|packages| packages != 1) {
         add("catalog-package-property", ONE_PACKAGE.into(), "/properties");
     }
-    let inline = bundle.properties.iter().any(|property| property.kind == PROPERTY_BUNDLE_OBJECT);
+    let inline = bundle
+        .properties
+        .iter()
+        .any(|property| property.kind == PROPERTY_BUNDLE_OBJECT);
     if bundle.image.is_empty() && !inline {
         add("catalog-no-image", "bundle image must be set".into(), "/image");
     }

@@ -19,7 +19,9 @@ impl Places {
     /// early, the last value on it.
     pub fn find(&mut self, file: &Path, line: usize, pointer: &str) -> Option<Position> {
         let start = || u32::try_from(line).ok().map(|line| Position { line, column: 1 });
-        let Some(node) = self.document(file, line) else { return start() };
+        let Some(node) = self.document(file, line) else {
+            return start();
+        };
         let mut node = node;
         for step in pointer.split('/').skip(1) {
             let step = step.replace("~1", "/").replace("~0", "~");
@@ -40,7 +42,10 @@ impl Places {
     fn document(&mut self, file: &Path, line: usize) -> Option<&Node> {
         let key = (file.to_owned(), line);
         if !self.nodes.contains_key(&key) {
-            let text = self.texts.entry(file.to_owned()).or_insert_with(|| read_text(file).unwrap_or_default());
+            let text = self
+                .texts
+                .entry(file.to_owned())
+                .or_insert_with(|| read_text(file).unwrap_or_default());
             let node = stream::at_line(text, line).and_then(|text| yaml::parse(text.as_bytes()).ok());
             self.nodes.insert(key.clone(), node);
         }

@@ -12,7 +12,10 @@ pub struct Tree {
 impl Tree {
     /// A message of its own.
     pub fn leaf(message: impl Into<String>) -> Self {
-        Tree { message: message.into(), below: Vec::new() }
+        Tree {
+            message: message.into(),
+            below: Vec::new(),
+        }
     }
 
     /// A message over others; none if there are none.
@@ -21,14 +24,21 @@ impl Tree {
             return None;
         }
         below.sort();
-        Some(Tree { message: format!("{}:", message.into()), below })
+        Some(Tree {
+            message: format!("{}:", message.into()),
+            below,
+        })
     }
 
     fn write(&self, formatter: &mut fmt::Formatter<'_>, prefix: &str) -> fmt::Result {
         formatter.write_str(&self.message)?;
         for (index, below) in self.below.iter().enumerate() {
             let last = index + 1 == self.below.len();
-            let (branch, bar) = if last { ("└── ", "    ") } else { ("├── ", "│   ") };
+            let (branch, bar) = if last {
+                ("└── ", "    ")
+            } else {
+                ("├── ", "│   ")
+            };
             write!(formatter, "\n{prefix}{branch}")?;
             below.write(formatter, &format!("{prefix}{bar}"))?;
         }
@@ -48,7 +58,11 @@ mod tests {
 
     #[test]
     fn trees_are_drawn_as_opm_draws_them() {
-        let channel = Tree::over("invalid channel \"c\"", vec![Tree::leaf("no channel head found in graph")]).unwrap();
+        let channel = Tree::over(
+            "invalid channel \"c\"",
+            vec![Tree::leaf("no channel head found in graph")],
+        )
+        .unwrap();
         let package = Tree::over("invalid package \"p\"", vec![Tree::leaf("z"), channel]).unwrap();
         assert_eq!(
             package.to_string(),

@@ -1,6 +1,9 @@
-//! Images that catalog commands read, from registries and layouts.
+//! Images that catalog commands read: from registries, the image store, layouts and archives.
 
-use olmkit::catalog::render::reference::{Images, Unpacked};
+use olmkit::catalog::render::reference::{Directory, Images, Unpacked};
+use olmkit::image::registry::Platforms;
+use olmkit::image::spec::Platform;
+use olmkit::image::{Location, fetch};
 
 use crate::cli::registry_flags::RegistryFlags;
 
@@ -13,13 +16,24 @@ impl<'f> RegistryImages<'f> {
     pub fn new(flags: &'f RegistryFlags) -> Self {
         RegistryImages { flags }
     }
+
+    fn read(&self, reference: &str) -> anyhow::Result<Unpacked> {
+        let location: Location = reference.parse()?;
+        let platform = Platform::host();
+        let client = self.flags.client()?;
+        let fetched = crate::cli::block_on(fetch(&client, &location, &Platforms::One(platform.clone())))??;
+        let labels = fetched.image(&platform)?.config.config.labels;
+        let directory = tempfile::tempdir()?;
+        fetched.unpack(&platform, directory.path(), &[])?;
+        Ok(Unpacked {
+            directory: Directory::Temporary(directory),
+            labels,
+        })
+    }
 }
 
 impl Images for RegistryImages<'_> {
     fn unpack(&self, reference: &str) -> Result<Unpacked, String> {
-        let _ = self.flags;
-        Err(format!(
-            "{reference} is no directory here, and reading images is not there yet"
-        ))
+        self.read(reference).map_err(|error| format!("{error:#}"))
     }
 }

@@ -1,8 +1,10 @@
 //! `olmkit catalog …`
 
 pub mod images;
+pub mod look;
 pub mod render;
 pub mod serve;
+pub mod template;
 pub mod validate;
 
 use std::process::ExitCode;
@@ -23,6 +25,18 @@ enum Command {
     Render(render::Args),
     /// Check a catalog.
     Validate(validate::Args),
+    /// Show packages, channels or bundles of a catalog.
+    List(look::ListArgs),
+    /// Draw the channels of a catalog.
+    Graph(look::GraphArgs),
+    /// Print a package blob.
+    Init(look::InitArgs),
+    /// Write a Dockerfile for a catalog image.
+    Dockerfile(look::DockerfileArgs),
+    /// Write a catalog anew, one directory for each package.
+    Migrate(look::MigrateArgs),
+    /// Render and make catalog templates.
+    Template(template::Args),
     /// Serve a catalog to the Operator Lifecycle Manager.
     Serve(serve::Args),
 }
@@ -31,6 +45,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::Render(args) => render::run(args),
         Command::Validate(args) => validate::run(args),
+        Command::List(args) => look::list(args),
+        Command::Graph(args) => look::graph(args),
+        Command::Init(args) => look::init(args),
+        Command::Dockerfile(args) => look::dockerfile(args),
+        Command::Migrate(args) => look::migrate(args),
+        Command::Template(args) => template::run(args),
         Command::Serve(args) => serve::run(args),
     }
 }

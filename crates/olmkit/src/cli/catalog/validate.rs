@@ -37,12 +37,15 @@ enum Output {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    anyhow::ensure!(args.directory.is_dir(), "{} is not a directory", args.directory.display());
+    anyhow::ensure!(
+        args.directory.is_dir(),
+        "{} is not a directory",
+        args.directory.display()
+    );
     let verdict = validate::directory(&args.directory);
     let mut report = verdict.report();
-    let failed = !verdict.passed()
-        || report.has_errors()
-        || args.fail_on_warning && report.count(Severity::Warning) > 0;
+    let failed =
+        !verdict.passed() || report.has_errors() || args.fail_on_warning && report.count(Severity::Warning) > 0;
     let mut out = std::io::stdout().lock();
     match args.output {
         Output::Text => {
@@ -60,7 +63,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// What `opm validate -o json` prints.
 fn opm(verdict: &validate::Verdict) -> Opm<'_> {
-    Opm { passed: verdict.passed(), error: verdict.opm_text.as_deref().map(|message| Message { message }) }
+    Opm {
+        passed: verdict.passed(),
+        error: verdict.opm_text.as_deref().map(|message| Message { message }),
+    }
 }
 
 #[derive(serde::Serialize)]

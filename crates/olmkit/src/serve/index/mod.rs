@@ -19,6 +19,6 @@ pub mod format;
 mod read;
 mod storage;
 
-pub use build::{Builder, in_memory};
+pub use build::{Builder, Error as BuildError, in_memory};
 pub use read::{Index, OpenError, ReadError};
 pub use storage::Storage;

@@ -1,0 +1,300 @@
+//! Channels as Mermaid text, as `opm alpha render-graph` draws them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use super::model::{BUNDLE, CHANNEL, Catalog, Channel, ChannelEntry, PACKAGE};
+use super::property;
+use crate::object::{Version, VersionRange, quoted};
+
+/// What to draw.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Only this package.
+    pub package: Option<String>,
+    /// Only bundles of at least this one's version, in its package.
+    pub minimum_edge: Option<String>,
+    /// Mark edges that OLM v0 ignores.
+    pub v0_semantics: bool,
+}
+
+/// A drawing, and what could not be drawn.
+#[derive(Debug, Default)]
+pub struct Drawing {
+    /// Mermaid text.
+    pub text: String,
+    /// Warnings.
+    pub warnings: Vec<String>,
+}
+
+/// Draws the channels of a catalog.
+///
+/// # Errors
+/// A bundle's version cannot be read; the minimum edge is unknown.
+pub fn draw(catalog: &Catalog, options: &Options) -> Result<Drawing, String> {
+    let versions = versions(catalog)?;
+    let minimum = match &options.minimum_edge {
+        None => None,
+        Some(name) => {
+            let version = versions.get(name.as_str());
+            Some(
+                version
+                    .ok_or_else(|| format!("unknown minimum edge name: {}", quoted(name)))?
+                    .clone(),
+            )
+        }
+    };
+    let mut channels: Vec<Channel> = catalog
+        .channels
+        .iter()
+        .filter_map(|channel| filter(channel, catalog, options, &versions, minimum.as_ref()))
+        .collect();
+    channels.sort_by(|left, right| left.name.cmp(&right.name));
+    let mut painter = Painter::new(catalog, versions, options.v0_semantics);
+    for channel in &channels {
+        painter.channel(channel);
+    }
+    Ok(painter.finish())
+}
+
+/// Versions by bundle name, over the whole catalog.
+fn versions(catalog: &Catalog) -> Result<BTreeMap<&str, Version>, String> {
+    let mut versions = BTreeMap::new();
+    for bundle in &catalog.bundles {
+        let name = quoted(&bundle.name);
+        let properties =
+            property::parse(bundle).map_err(|(_, error)| format!("parse properties for bundle {name}: {error}"))?;
+        let own = match properties.as_slice() {
+            [own] => own,
+            other => {
+                let count = other.len();
+                return Err(format!(
+                    "bundle {name} has {count} \"olm.package\" properties, expected exactly 1"
+                ));
+            }
+        };
+        let version = Version::parse(&own.version)
+            .map_err(|error| format!("bundle {name} has invalid version {}: {error}", quoted(&own.version)))?;
+        versions.insert(bundle.name.as_str(), version);
+    }
+    Ok(versions)
+}
+
+/// A channel without what the options leave out; none if nothing is left.
+fn filter(
+    channel: &Channel,
+    catalog: &Catalog,
+    options: &Options,
+    versions: &BTreeMap<&str, Version>,
+    minimum: Option<&Version>,
+) -> Option<Channel> {
+    if options
+        .package
+        .as_ref()
+        .is_some_and(|package| *package != channel.package)
+    {
+        return None;
+    }
+    let (Some(minimum), Some(edge)) = (minimum, &options.minimum_edge) else {
+        return Some(channel.clone());
+    };
+    let package = catalog
+        .bundles
+        .iter()
+        .find(|bundle| bundle.name == *edge)
+        .map(|bundle| bundle.package.as_str());
+    if package != Some(channel.package.as_str()) {
+        return None;
+    }
+    let reaches = |name: &str| versions.get(name).is_some_and(|version| version >= minimum);
+    let entries: Vec<ChannelEntry> = channel
+        .entries()
+        .iter()
+        .filter(|entry| reaches(&entry.name))
+        .map(|entry| {
+            let mut kept = ChannelEntry {
+                name: entry.name.clone(),
+                ..ChannelEntry::default()
+            };
+            // What the edge itself refers to lies below it.
+            if entry.name != *edge {
+                kept.replaces = if reaches(&entry.replaces) {
+                    entry.replaces.clone()
+                } else {
+                    String::new()
+                };
+                kept.skips = entry.skips.iter().filter(|skip| reaches(skip)).cloned().collect();
+                kept.skip_range.clone_from(&entry.skip_range);
+            }
+            kept
+        })
+        .collect();
+    (!entries.is_empty()).then(|| Channel {
+        entries: Some(entries),
+        ..channel.clone()
+    })
+}
+
+struct Painter<'c> {
+    versions: BTreeMap<&'c str, Version>,
+    deprecated: BTreeSet<(&'c str, &'c str)>,
+    v0_semantics: bool,
+    packages: BTreeMap<String, String>,
+    deprecated_package: Option<String>,
+    deprecated_channels: Vec<String>,
+    classes: BTreeMap<&'static str, BTreeSet<String>>,
+    links: usize,
+    ignored: Vec<String>,
+    warnings: Vec<String>,
+}
+
+impl<'c> Painter<'c> {
+    fn new(catalog: &'c Catalog, versions: BTreeMap<&'c str, Version>, v0_semantics: bool) -> Self {
+        let entries = catalog
+            .deprecations
+            .iter()
+            .flat_map(|blob| blob.entries.iter().flatten().map(move |entry| (blob, entry)));
+        let deprecated = entries
+            .map(|(blob, entry)| {
+                let name = if entry.schema == PACKAGE {
+                    &blob.package
+                } else {
+                    &entry.name
+                };
+                (entry.schema.as_str(), name.as_str())
+            })
+            .collect();
+        Painter {
+            versions,
+            deprecated,
+            v0_semantics,
+            packages: BTreeMap::new(),
+            deprecated_package: None,
+            deprecated_channels: Vec::new(),
+            classes: BTreeMap::new(),
+            links: 0,
+            ignored: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    fn version(&self, name: &str) -> Version {
+        self.versions.get(name).cloned().unwrap_or_default()
+    }
+
+    fn channel(&mut self, channel: &Channel) {
+        if self.deprecated.contains(&(PACKAGE, channel.package.as_str())) {
+            self.deprecated_package = Some(channel.package.clone());
+        }
+        let id = format!("{}-{}", channel.package, channel.name);
+        if self.deprecated.contains(&(CHANNEL, channel.name.as_str())) {
+            self.deprecated_channels.push(id.clone());
+        }
+        let package = quoted(&channel.package);
+        let mut text = String::new();
+        // Writing to a String cannot fail.
+        let _ = write!(
+            text,
+            "    %% channel {name}\n    subgraph {id}[{name}]\n",
+            name = quoted(&channel.name)
+        );
+        let mut entries: Vec<&ChannelEntry> = channel.entries().iter().collect();
+        entries.sort_by_key(|entry| std::cmp::Reverse(self.version(&entry.name)));
+        let skipped: BTreeSet<&str> = entries
+            .iter()
+            .flat_map(|entry| &entry.skips)
+            .map(String::as_str)
+            .collect();
+        for entry in entries {
+            self.entry(&mut text, channel, &id, entry, skipped.contains(entry.name.as_str()));
+        }
+        text.push_str("    end\n");
+        self.packages
+            .entry(channel.package.clone())
+            .or_insert_with(|| format!("  %% package {package}\n  subgraph {package}\n"))
+            .push_str(&text);
+    }
+
+    fn entry(&mut self, text: &mut String, channel: &Channel, id: &str, entry: &ChannelEntry, skipped: bool) {
+        let node = |name: &str| format!("{id}-{name}[{}]", quoted(name));
+        let own = node(&entry.name);
+        let _ = writeln!(text, "      {own}");
+        let class = match (self.deprecated.contains(&(BUNDLE, entry.name.as_str())), skipped) {
+            (true, true) => Some("deprecatedskipped"),
+            (true, false) => Some("deprecated"),
+            (false, true) => Some("skipped"),
+            (false, false) => None,
+        };
+        if let Some(class) = class {
+            self.classes
+                .entry(class)
+                .or_default()
+                .insert(format!("{id}-{}", entry.name));
+        }
+        let mut edges: Vec<(&str, String)> = entry
+            .skips
+            .iter()
+            .map(|skip| (skip.as_str(), "skip".to_owned()))
+            .collect();
+        if !entry.skip_range.is_empty() {
+            match VersionRange::parse(&entry.skip_range) {
+                Ok(range) => {
+                    let label = format!("\"skipRange({})\"", entry.skip_range);
+                    let inside = channel
+                        .entries()
+                        .iter()
+                        .filter(|other| range.contains(&self.version(&other.name)));
+                    edges.extend(inside.map(|other| (other.name.as_str(), label.clone())));
+                }
+                Err(error) => self.warnings.push(format!(
+                    "warning: ignoring invalid SkipRange for package/edge {}/{}: {error}",
+                    quoted(&channel.package),
+                    quoted(&entry.name)
+                )),
+            }
+        }
+        if !entry.replaces.is_empty() {
+            edges.push((&entry.replaces, "replace".to_owned()));
+        }
+        for (from, label) in edges {
+            let _ = writeln!(text, "      {}-- {label} --> {own}", node(from));
+            // OLM v0 goes from the head down and never enters what is skipped.
+            if self.v0_semantics && skipped {
+                self.ignored.push(self.links.to_string());
+            }
+            self.links += 1;
+        }
+    }
+
+    fn finish(self) -> Drawing {
+        let mut text = String::from(
+            "graph LR\n  classDef deprecated fill:#E8960F\n  classDef skipped stroke:#FF0000,stroke-width:4px\n  \
+             classDef deprecatedskipped fill:#E8960F,stroke:#FF0000,stroke-width:4px\n",
+        );
+        for package in self.packages.values() {
+            text.push_str(package);
+            text.push_str("  end\n");
+        }
+        if let Some(package) = self.deprecated_package {
+            let _ = writeln!(text, "style {package} fill:#989695");
+        }
+        for channel in self.deprecated_channels {
+            let _ = writeln!(text, "style {channel} fill:#DCD0FF");
+        }
+        for (class, nodes) in self.classes {
+            let nodes: Vec<String> = nodes.into_iter().collect();
+            let _ = writeln!(text, "class {} {class}", nodes.join(","));
+        }
+        if !self.ignored.is_empty() {
+            let links = self.ignored.join(",");
+            let _ = writeln!(
+                text,
+                "linkStyle {links} stroke:#FF0000,stroke-width:3px,stroke-dasharray:5;"
+            );
+        }
+        Drawing {
+            text,
+            warnings: self.warnings,
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Channels as a picture: Graphviz text, or SVG laid out here.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use super::graph;
+use super::model::Catalog;
+use crate::object::quoted;
+
+/// Graphviz text of the channels of a catalog, or of one package.
+pub fn dot(catalog: &Catalog, package: Option<&str>) -> String {
+    let mut out = String::from("digraph catalog {\n  rankdir=LR;\n  node [shape=box];\n");
+    let mut channels: Vec<_> = catalog
+        .channels
+        .iter()
+        .filter(|channel| package.is_none_or(|package| channel.package == package))
+        .collect();
+    channels.sort_by(|left, right| (&left.package, &left.name).cmp(&(&right.package, &right.name)));
+    for channel in channels {
+        let id = |name: &str| quoted(&format!("{}/{}/{name}", channel.package, channel.name));
+        let heads = graph::heads(channel.entries());
+        let skipped: BTreeSet<&str> = channel
+            .entries()
+            .iter()
+            .flat_map(|entry| &entry.skips)
+            .map(String::as_str)
+            .collect();
+        // Writing to a String cannot fail.
+        let label = quoted(&format!("{} {}", channel.package, channel.name));
+        let _ = writeln!(out, "  {} [shape=ellipse, label={label}];", id(""));
+        for entry in channel.entries() {
+            let name = entry.name.as_str();
+            let color = if heads.contains(&name) {
+                "lightgreen"
+            } else if skipped.contains(name) {
+                "lightgray"
+            } else {
+                "white"
+            };
+            let _ = writeln!(
+                out,
+                "  {} [label={}, style=filled, fillcolor={}];",
+                id(name),
+                quoted(name),
+                quoted(color)
+            );
+        }
+        for entry in channel.entries() {
+            let mut edge = |from: &str, label: &str| {
+                let _ = writeln!(out, "  {} -> {} [label={}];", id(from), id(&entry.name), quoted(label));
+            };
+            for skip in &entry.skips {
+                edge(skip, "skips");
+            }
+            if !entry.replaces.is_empty() {
+                edge(&entry.replaces, "replaces");
+            }
+        }
+        for head in heads {
+            let _ = writeln!(out, "  {} -> {} [label=\"head\"];", id(head), id(""));
+        }
+    }
+    out.push_str("}\n");
+    out
+}
+
+/// The same as SVG, laid out from left to right.
+///
+/// # Errors
+/// The layout cannot read the graph; a text for the user.
+pub fn svg(catalog: &Catalog, package: Option<&str>) -> Result<String, String> {
+    let mut parser = layout::gv::DotParser::new(&dot(catalog, package));
+    let graph = parser.process()?;
+    let mut builder = layout::gv::GraphBuilder::new();
+    builder.visit_graph(&graph);
+    let mut graph = builder.get();
+    let mut writer = layout::backends::svg::SVGWriter::new();
+    graph.do_it(false, false, false, &mut writer);
+    Ok(writer.finalize())
+}
