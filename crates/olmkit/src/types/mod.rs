@@ -1,6 +1,7 @@
 //! Typed views of the objects of the Operator Lifecycle Manager.
 
 pub mod canonical_quantity;
+pub mod convert;
 pub mod decode;
 pub mod encode;
 pub mod go_json;

@@ -1,1 +1,188 @@
-//! Validation rules, one file for each family; profiles; report.
+//! Validates bundles: the rules of operator-sdk with its verdicts and texts, and rules of our own.
+//!
+//! One file holds one family of rules. A rule looks at a loaded [`Bundle`] and yields [`Checked`] findings; which of them
+//! operator-sdk has, and what it prints for them, goes with each finding.
+
+mod bundle;
+mod cel;
+pub mod checked;
+mod community;
+pub mod context;
+mod crds;
+mod csv;
+mod dependencies;
+mod examples;
+pub mod external;
+mod format;
+mod good_practices;
+mod hub;
+mod image_reference;
+mod link;
+mod mail;
+mod multiarch;
+mod names;
+mod object_meta;
+mod objects;
+pub mod optional;
+mod removed_apis;
+pub mod selector;
+mod standard;
+mod version;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+pub use checked::Checked;
+pub use standard::CATEGORIES_FILE;
+use context::Context;
+pub use selector::Selector;
+
+use crate::bundle::MediaType;
+use crate::bundle::load::{Problem, Reading};
+use crate::diagnostics::{Finding, Severity};
+
+/// Which release of the reference tools is followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Profile {
+    /// operator-sdk 1.42, which is what people run.
+    #[default]
+    OperatorSdk142,
+    /// operator-framework/api 0.45, which the next release will have.
+    Api045,
+}
+
+/// What to check besides the default rules.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// The release that is followed.
+    pub profile: Profile,
+    /// Selects optional validators.
+    pub selector: Selector,
+    /// Values for optional validators.
+    pub values: BTreeMap<String, String>,
+    /// A JSON file with other categories than the usual ones.
+    pub categories_file: Option<String>,
+    /// External validators.
+    pub external: Vec<PathBuf>,
+    /// The directory that external validators get.
+    pub directory: PathBuf,
+}
+
+/// What validating one bundle gave.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Why operator-sdk stops without a result.
+    pub fatal: Option<String>,
+    /// The findings in operator-sdk's order.
+    pub checked: Vec<Checked>,
+}
+
+/// One line of operator-sdk's result.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+pub struct Output {
+    /// `error` or `warning`.
+    #[serde(rename = "type")]
+    pub level: &'static str,
+    /// The text.
+    pub message: String,
+}
+
+impl Outcome {
+    /// True when operator-sdk would pass the bundle.
+    pub fn passed(&self) -> bool {
+        self.fatal.is_none() && !self.outputs().iter().any(|output| output.level == "error")
+    }
+
+    /// What operator-sdk prints.
+    pub fn outputs(&self) -> Vec<Output> {
+        let output = |checked: &Checked| {
+            let message = checked.reference.clone()?;
+            let level = if checked.finding.severity == Severity::Error { "error" } else { "warning" };
+            Some(Output { level, message })
+        };
+        self.checked.iter().filter_map(output).collect()
+    }
+
+    /// All findings.
+    pub fn findings(&self) -> impl Iterator<Item = &Finding> {
+        self.checked.iter().map(|checked| &checked.finding)
+    }
+}
+
+/// Validates what was read of a bundle.
+pub fn validate(reading: &Reading, options: &Options) -> Outcome {
+    let mut outcome = Outcome { fatal: reading.fatal.clone(), checked: reading.problems.iter().map(problem).collect() };
+    let context = Context { bundle: &reading.bundle, options };
+    if outcome.fatal.is_none() {
+        reference_rules(&context, options, &mut outcome);
+    }
+    outcome
+}
+
+/// A loader problem as a finding. operator-sdk has one text for all of them, which is not part of its result.
+fn problem(problem: &Problem) -> Checked {
+    let mut checked = Checked::own(problem.rule, Severity::Error, problem.message.clone());
+    if let Some(file) = &problem.file {
+        checked = checked.in_file(file);
+    }
+    checked.finding.position = problem.position;
+    checked.finding.path = problem.pointer.as_deref().map(checked::json_path);
+    checked.finding.hint.clone_from(&problem.hint);
+    checked
+}
+
+fn reference_rules(context: &Context<'_>, options: &Options, outcome: &mut Outcome) {
+    let format = format::check(context.bundle);
+    if let Some(file) = &format.crash {
+        outcome.fatal = Some(format!("{file} holds no metadata: operator-sdk crashes on it"));
+        let hint = "write a map into the file, or remove it";
+        let message = "this metadata file holds nothing; operator-sdk crashes on it (nil pointer dereference)";
+        outcome.checked.push(Checked::own("FMT-10", Severity::Error, message).in_file(file).hint(hint));
+        return;
+    }
+    outcome.checked.extend(format.into_checked(&context.bundle.root));
+    if context.bundle.media_type != MediaType::Helm {
+        let mut of_csv = csv::check(context);
+        of_csv.extend(objects::check(context));
+        let mut groups = vec![bundle::check(context), of_csv];
+        groups.extend(crds::check(context));
+        groups.into_iter().for_each(|group| outcome.checked.extend(warnings_first(group)));
+    }
+    for validator in optional::selected(&options.selector) {
+        let is_hub = validator.name.starts_with("operatorhub");
+        if is_hub && context.csv().is_some_and(|csv| hub::crashes(&csv)) {
+            outcome.fatal = Some("spec.icon is an empty list: operator-sdk crashes on it".to_string());
+            let message = "spec.icon is an empty list; operator-sdk crashes on it (index out of range)";
+            let mut checked = Checked::own("HUB-13", Severity::Error, message).hint("add an icon or remove `spec.icon`");
+            if let Some(csv) = context.csv() {
+                checked = checked.at(csv.object, "/spec/icon");
+            }
+            outcome.checked.push(checked);
+            return;
+        }
+        outcome.checked.extend(warnings_first(validator.run(context)));
+        if validator.name == "operatorhub" {
+            let detail = "The \"operatorhub\" validator is deprecated; for equivalent validation use \"operatorhub/v2\", \
+                          \"standardcapabilities\" and \"standardcategories\" validators";
+            let subject = checked::Subject::Value(String::new());
+            let checked = Checked::shared("HUB-0", Severity::Warning, &subject, detail);
+            let hint = "select `operatorhubv2`, `capabilities` and `categories` instead";
+            outcome.checked.push(checked.hint(hint));
+        }
+    }
+    for program in &options.external {
+        match external::run(program, &options.directory) {
+            Ok(findings) => outcome.checked.extend(findings),
+            Err(reason) => {
+                outcome.fatal = Some(reason);
+                return;
+            }
+        }
+    }
+}
+
+/// In each group all warnings come before all errors.
+fn warnings_first(group: Vec<Checked>) -> impl Iterator<Item = Checked> {
+    let (warnings, errors): (Vec<_>, Vec<_>) = group.into_iter().partition(|checked| checked.finding.severity != Severity::Error);
+    warnings.into_iter().chain(errors)
+}

@@ -1,0 +1,117 @@
+//! One finding together with operator-sdk's text for it.
+
+use crate::bundle::Object;
+use crate::diagnostics::{Finding, Severity};
+
+/// A finding, and what operator-sdk prints for it if it has the rule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checked {
+    /// The finding as olmkit shows it.
+    pub finding: Finding,
+    /// operator-sdk's text; `None` for a rule of our own.
+    pub reference: Option<String>,
+}
+
+/// What operator-sdk names in front of the detail of a finding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// Nothing.
+    None,
+    /// A value.
+    Value(String),
+    /// A field with its value.
+    FieldValue(String, String),
+}
+
+impl Subject {
+    /// The text operator-sdk prints for a finding.
+    pub fn text(&self, severity: Severity, detail: &str) -> String {
+        let level = match severity {
+            Severity::Error => "Error",
+            Severity::Warning | Severity::Info => "Warning",
+        };
+        match self {
+            Subject::None => format!("{level}: : {detail}"),
+            Subject::Value(value) => format!("{level}: Value {value}: {detail}"),
+            Subject::FieldValue(field, value) => format!("{level}: Field {field}, Value {value}: {detail}"),
+        }
+    }
+}
+
+impl Checked {
+    /// A finding of a rule that operator-sdk has.
+    pub fn shared(rule: &'static str, severity: Severity, subject: &Subject, detail: impl Into<String>) -> Self {
+        let detail = detail.into();
+        let reference = Some(subject.text(severity, &detail));
+        Self { finding: Finding::new(rule, severity, detail), reference }
+    }
+
+    /// A finding of a rule of our own.
+    pub fn own(rule: &'static str, severity: Severity, message: impl Into<String>) -> Self {
+        Self { finding: Finding::new(rule, severity, message), reference: None }
+    }
+
+    /// Says which object and which value in it is meant.
+    #[must_use]
+    pub fn at(mut self, object: &Object, pointer: &str) -> Self {
+        let name = if object.name().is_empty() { "(no name)" } else { object.name() };
+        self.finding = self.finding.object(format!("{}/{name}", object.kind())).file(&object.path);
+        if !pointer.is_empty() {
+            self.finding = self.finding.path(json_path(pointer));
+        }
+        match object.nearest(pointer) {
+            (node, true) => self.finding = self.finding.at_node(node),
+            (node, false) => self.finding.position = Some(node.start),
+        }
+        self
+    }
+
+    /// Says which file is meant.
+    #[must_use]
+    pub fn in_file(mut self, file: &str) -> Self {
+        self.finding = self.finding.file(file);
+        self
+    }
+
+    /// Says what to do.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.finding = self.finding.hint(hint);
+        self
+    }
+}
+
+/// A JSON pointer in the form people write: `spec.versions[0].name`.
+pub fn json_path(pointer: &str) -> String {
+    let mut out = String::new();
+    for part in pointer.split('/').skip(1) {
+        let part = part.replace("~1", "/").replace("~0", "~");
+        if !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()) {
+            out.push_str(&format!("[{part}]"));
+        } else if part.contains(['.', '/', ' ', '[']) {
+            out.push_str(&format!("[{part:?}]"));
+        } else {
+            if !out.is_empty() {
+                out.push('.');
+            }
+            out.push_str(&part);
+        }
+    }
+    out
+}
+
+/// One part of a JSON pointer.
+pub fn escape(part: &str) -> String {
+    part.replace('~', "~0").replace('/', "~1")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_written_as_people_write_them() {
+        assert_eq!(json_path("/spec/versions/0/name"), "spec.versions[0].name");
+        assert_eq!(json_path("/metadata/annotations/olm.skipRange"), "metadata.annotations[\"olm.skipRange\"]");
+    }
+}

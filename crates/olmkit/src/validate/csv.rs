@@ -1,0 +1,175 @@
+//! CSV: the ClusterServiceVersion.
+
+use serde_json::Value;
+
+use super::checked::{Checked, Subject, escape};
+use super::context::{Context, Csv, field, items};
+use super::version::Version;
+use super::{examples, names};
+use crate::diagnostics::Severity;
+use crate::types::go_text::quote;
+
+/// What operator-sdk says when `minKubeVersion` is missing.
+pub const MIN_KUBE_VERSION_MISSING: &str = "csv.Spec.minKubeVersion is not informed. It is recommended you provide this information. \
+     Otherwise, it would mean that your operator project can be distributed and installed in any cluster version available, \
+     which is not necessarily the case for all projects.";
+
+/// Annotations whose case matters.
+const CASE_SENSITIVE: [&str; 5] =
+    ["olm.operatorGroup", "olm.operatorNamespace", "olm.targetNamespaces", "olm.providedAPIs", "olm.skipRange"];
+
+/// Checks the ClusterServiceVersion.
+pub fn check(context: &Context<'_>) -> Vec<Checked> {
+    let Some(csv) = context.csv() else { return Vec::new() };
+    let mut findings = names_of(&csv);
+    findings.extend(examples::check(&csv));
+    findings.extend(install_modes(&csv));
+    findings.extend(min_kube_version(&csv));
+    findings.extend(required_fields(&csv));
+    findings.extend(annotation_names(&csv));
+    findings.extend(version_and_kind(&csv));
+    findings
+}
+
+fn names_of(csv: &Csv<'_>) -> Vec<Checked> {
+    let mut findings = Vec::new();
+    let mut check = |rule, pointer: &str, field: &str, name: &str| {
+        // The name becomes a label value as well.
+        let mut reasons = names::dns1123_subdomain(name);
+        reasons.extend(names::label_value(name));
+        if !reasons.is_empty() {
+            let detail = format!("{field} {} is invalid: {}", quote(name), reasons.join(","));
+            let hint = "use at most 63 lower-case letters, digits, `-` and `.`, as in `my-operator.v1.2.3`";
+            findings.push(csv.error(rule, pointer, detail).hint(hint));
+        }
+    };
+    check("CSV-1", "/metadata/name", "metadata.name", csv.name());
+    let replaces = csv.text("/spec/replaces");
+    if !replaces.is_empty() {
+        check("CSV-2", "/spec/replaces", "spec.replaces", replaces);
+    }
+    findings
+}
+
+fn install_modes(csv: &Csv<'_>) -> Vec<Checked> {
+    let pointer = "/spec/installModes";
+    let modes = csv.list(pointer);
+    if modes.is_empty() {
+        let hint = "list the four install modes OwnNamespace, SingleNamespace, MultiNamespace and AllNamespaces, each with `supported`";
+        return vec![csv.error("CSV-12", pointer, "install modes not found").hint(hint)];
+    }
+    let supported = |mode: &Value| mode.get("supported").and_then(Value::as_bool).unwrap_or(false);
+    let only_all = modes.iter().all(|mode| supported(mode) == (field(mode, "type") == "AllNamespaces"));
+    let mut findings = Vec::new();
+    for (at, webhook) in csv.list("/spec/webhookdefinitions").iter().enumerate() {
+        if !items(webhook, "conversionCRDs").is_empty() && !only_all {
+            let pointer = format!("/spec/webhookdefinitions/{at}/conversionCRDs");
+            let detail = "only AllNamespaces InstallModeType is supported when conversionCRDs is present";
+            let hint = "a conversion webhook serves the whole cluster: support AllNamespaces only";
+            findings.push(csv.error("CSV-14", &pointer, detail).hint(hint));
+        }
+    }
+    if !modes.iter().any(supported) {
+        let hint = "set `supported: true` on at least one install mode";
+        findings.push(csv.error("CSV-15", pointer, "none of InstallModeTypes are supported").hint(hint));
+    }
+    findings
+}
+
+fn min_kube_version(csv: &Csv<'_>) -> Option<Checked> {
+    let pointer = "/spec/minKubeVersion";
+    let version = csv.text(pointer);
+    if version.trim().is_empty() {
+        return Some(csv.warning("CSV-16", pointer, MIN_KUBE_VERSION_MISSING).hint("add for example `minKubeVersion: 1.25.0`"));
+    }
+    if Version::strict(version).is_some() {
+        return None;
+    }
+    let detail = format!("csv.Spec.MinKubeVersion has an invalid value: {version}");
+    Some(csv.error("CSV-17", pointer, detail).hint("write three numbers, without a `v`: `minKubeVersion: 1.25.0`"))
+}
+
+/// One required field: the path as the reference tool names it, the pointer, and what it calls the kind of the field.
+const REQUIRED: [(&str, &str, &str); 3] = [
+    ("ObjectMeta", "/metadata", "struct"),
+    ("Spec", "/spec", "struct"),
+    ("Spec.InstallStrategy", "/spec/install", "struct"),
+];
+
+fn required_fields(csv: &Csv<'_>) -> Vec<Checked> {
+    let mut missing: Vec<(&str, &str, &str)> = Vec::new();
+    let spec_is_there = !is_zero(csv.get("/spec"), "ClusterServiceVersionSpec");
+    let types = ["ObjectMeta", "ClusterServiceVersionSpec", "NamedInstallStrategy"];
+    for ((path, pointer, kind), type_name) in REQUIRED.into_iter().zip(types) {
+        let parent_is_there = !pointer.starts_with("/spec/") || spec_is_there;
+        if parent_is_there && is_zero(csv.get(pointer), type_name) {
+            missing.push((path, pointer, kind));
+        }
+    }
+    if spec_is_there {
+        let install = csv.get("/spec/install");
+        if !is_zero(install, "NamedInstallStrategy") {
+            if field(install, "strategy").is_empty() {
+                missing.push(("Spec.InstallStrategy.StrategyName", "/spec/install/strategy", "field"));
+            }
+            let strategy = install.get("spec").unwrap_or(&Value::Null);
+            if !is_zero(strategy, "StrategyDetailsDeployment") && strategy.get("deployments").is_none() {
+                missing.push(("Spec.InstallStrategy.StrategySpec.DeploymentSpecs", "/spec/install/spec/deployments", "field"));
+            }
+        }
+        if csv.text("/spec/displayName").is_empty() {
+            missing.push(("Spec.DisplayName", "/spec/displayName", "field"));
+        }
+    }
+    let finding = |(path, pointer, kind): (&str, &str, &str)| {
+        let subject = Subject::FieldValue(path.to_string(), kind.to_string());
+        let mut checked = Checked::shared("CSV-18", Severity::Error, &subject, "required field missing").at(csv.object, pointer);
+        checked.finding.message = format!("required field {} is missing", super::checked::json_path(pointer));
+        checked
+    };
+    missing.into_iter().map(finding).collect()
+}
+
+/// True when a decoded value is what Go has before anything is decoded.
+fn is_zero(value: &Value, type_name: &str) -> bool {
+    crate::types::zero::is_zero(value, type_name)
+}
+
+fn annotation_names(csv: &Csv<'_>) -> Vec<Checked> {
+    let mut findings = Vec::new();
+    for (key, _) in csv.annotations() {
+        let pointer = format!("/metadata/annotations/{}", escape(key));
+        if let Some(right) = CASE_SENSITIVE.iter().find(|known| known.to_lowercase() == key.to_lowercase()) {
+            if *right != key {
+                let detail = format!("provided annotation {key} uses wrong case and should be {right} instead");
+                let subject = Subject::Value(csv.name().to_string());
+                let checked = Checked::shared("CSV-19", Severity::Error, &subject, detail).at(csv.object, &pointer);
+                findings.push(checked.hint(format!("write `{right}`: OLM does not see the annotation otherwise")));
+            }
+        }
+        if key == "olm.properties" {
+            let detail = "found olm.properties annotation, please define these properties in metadata/properties.yaml instead";
+            let subject = Subject::Value(String::new());
+            findings.push(Checked::shared("CSV-20", Severity::Warning, &subject, detail).at(csv.object, &pointer));
+        }
+    }
+    findings
+}
+
+fn version_and_kind(csv: &Csv<'_>) -> Vec<Checked> {
+    let mut findings = Vec::new();
+    let api_version = csv.text("/apiVersion");
+    let version = match api_version.matches('/').count() {
+        0 => api_version,
+        1 => api_version.split_once('/').map_or("", |(_, version)| version),
+        _ => "",
+    };
+    if version.is_empty() {
+        let hint = "write `apiVersion: operators.coreos.com/v1alpha1`";
+        findings.push(csv.error("CSV-21", "/apiVersion", "'apiVersion' is missing").hint(hint));
+    }
+    if csv.text("/kind").is_empty() {
+        findings.push(csv.error("CSV-22", "/kind", "'kind' is missing").hint("write `kind: ClusterServiceVersion`"));
+    }
+    findings
+}
