@@ -1,6 +1,7 @@
 //! The command line: one file for each command group. A file turns flags into one library call and its result into
 //! output; no logic lives here.
 
+mod bundle;
 mod catalog;
 mod completion;
 mod created_at;
@@ -27,6 +28,8 @@ pub struct Cli {
 /// One variant for each command group; the variant's type lives in the group's file.
 #[derive(Subcommand)]
 enum Command {
+    /// Check bundles.
+    Bundle(bundle::Args),
     /// Make, check, look at and serve file-based catalogs.
     Catalog(catalog::Args),
     /// Print a completion script for a shell.
@@ -41,6 +44,7 @@ impl Cli {
     /// Runs the chosen command. `Ok` carries the exit code of a command that ran to its end: 0 fine, 1 findings.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
+            Command::Bundle(args) => bundle::run(&args),
             Command::Catalog(args) => catalog::run(&args),
             Command::Completion(args) => completion::run(&args),
             Command::Generate(args) => generate::run(&args),

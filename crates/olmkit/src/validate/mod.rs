@@ -26,6 +26,7 @@ mod objects;
 pub mod optional;
 mod removed_apis;
 pub mod selector;
+pub mod source;
 mod standard;
 mod version;
 
@@ -64,6 +65,8 @@ pub struct Options {
     pub categories_file: Option<String>,
     /// External validators.
     pub external: Vec<PathBuf>,
+    /// Whether rules of our own run too.
+    pub extra: bool,
     /// The directory that external validators get.
     pub directory: PathBuf,
 }

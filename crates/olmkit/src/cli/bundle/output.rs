@@ -1,0 +1,149 @@
+//! What `olmkit bundle validate` prints.
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use comfy_table::{Cell, Table, presets};
+use olmkit::diagnostics::{Finding, Report, Severity, TextOptions, write_text};
+use olmkit::types::{go_json, go_text};
+use olmkit::validate::optional::Validator;
+
+use super::validate::{Format, Validated};
+
+/// Prints a text in the form of operator-sdk's last words.
+pub fn fatal(message: &str) -> ExitCode {
+    eprintln!("level=fatal msg={}", go_text::quote(message));
+    ExitCode::FAILURE
+}
+
+/// True when a bundle has findings that fail the run.
+pub fn failed(validated: &Validated, from: Severity) -> bool {
+    let count = |severity| validated.outcome.findings().filter(|finding| finding.severity == severity).count();
+    !validated.outcome.passed() || count(Severity::Error) > 0 || (from == Severity::Warning && count(Severity::Warning) > 0)
+}
+
+/// The table of optional validators.
+pub fn optional_validators(validators: &[Validator]) {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_header(["NAME", "LABELS", "DESCRIPTION"]);
+    for validator in validators {
+        let labels: Vec<String> = validator.labels().iter().map(|(key, value)| format!("{key}={value}")).collect();
+        table.add_row([validator.name.to_string(), labels.join("\n"), validator.description.to_string()]);
+    }
+    println!("{table}");
+}
+
+/// Prints the results of all bundles.
+pub fn print(all: &[Validated], format: Format, short: bool, strict: bool) -> anyhow::Result<()> {
+    let out = &mut std::io::stdout().lock();
+    match format {
+        Format::JsonAlpha1 => {
+            for validated in all {
+                json_alpha1(validated, strict, out)?;
+            }
+        }
+        Format::Text => {
+            let color = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+            let mut stream = anstream::AutoStream::auto(std::io::stdout());
+            for validated in all {
+                text(validated, short, color, &mut stream)?;
+            }
+            if all.len() > 1 {
+                summary(all, out)?;
+            }
+        }
+        Format::Json | Format::Sarif | Format::Github => {
+            let report: Report = all.iter().flat_map(findings).collect();
+            machine(&report, format, out)?;
+        }
+    }
+    Ok(())
+}
+
+/// The findings with file names as seen from the working directory.
+fn findings(validated: &Validated) -> Vec<Finding> {
+    let mut report: Report = validated.outcome.findings().cloned().collect();
+    for finding in &mut report.findings {
+        let file = finding.file.take().unwrap_or_default();
+        finding.file = Some(validated.directory.join(file));
+    }
+    report.sort();
+    report.findings
+}
+
+fn machine(report: &Report, _format: Format, out: &mut dyn Write) -> anyhow::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, report)?;
+    writeln!(out)?;
+    Ok(())
+}
+
+fn json_alpha1(validated: &Validated, strict: bool, out: &mut dyn Write) -> anyhow::Result<()> {
+    if let Some(message) = &validated.outcome.fatal {
+        fatal(message);
+        return Ok(());
+    }
+    let mut outputs = validated.outcome.outputs();
+    if strict {
+        for checked in validated.outcome.checked.iter().filter(|checked| checked.reference.is_none()) {
+            let finding = &checked.finding;
+            let message = format!("{}: {}", finding.rule, finding.message);
+            outputs.push(olmkit::validate::Output { level: finding.severity.as_str(), message });
+        }
+    }
+    let passed = validated.outcome.passed();
+    if outputs.is_empty() {
+        writeln!(out, "{{\n    \"passed\": {passed},\n    \"outputs\": null\n}}")?;
+        return Ok(());
+    }
+    writeln!(out, "{{\n    \"passed\": {passed},\n    \"outputs\": [")?;
+    for (at, output) in outputs.iter().enumerate() {
+        let comma = if at + 1 < outputs.len() { "," } else { "" };
+        let message = go_json::string(&output.message);
+        writeln!(out, "        {{\n            \"type\": \"{}\",\n            \"message\": {message}\n        }}{comma}", output.level)?;
+    }
+    writeln!(out, "    ]\n}}")?;
+    if passed {
+        eprintln!("All validation tests have completed successfully");
+    }
+    Ok(())
+}
+
+fn text(validated: &Validated, short: bool, _color: bool, out: &mut dyn Write) -> anyhow::Result<()> {
+    let report = Report { findings: findings(validated) };
+    write_text(&report, TextOptions { short }, out)?;
+    if let Some(message) = &validated.outcome.fatal {
+        out.flush()?;
+        fatal(message);
+    }
+    let (errors, warnings) = (report.count(Severity::Error), report.count(Severity::Warning));
+    if errors + warnings > 0 {
+        writeln!(out, "{}: {} and {}", validated.name, number(errors, "error"), number(warnings, "warning"))?;
+    } else if Path::new(&validated.name).exists() {
+        eprintln!("{}: all validation tests have completed successfully", validated.name);
+    }
+    Ok(())
+}
+
+fn number(count: usize, word: &str) -> String {
+    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+}
+
+fn summary(all: &[Validated], out: &mut dyn Write) -> anyhow::Result<()> {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_header(["BUNDLE", "VERDICT", "ERRORS", "WARNINGS"]);
+    let mut failures = 0;
+    for validated in all {
+        let count = |severity| validated.outcome.findings().filter(|finding| finding.severity == severity).count();
+        let verdict = match (&validated.outcome.fatal, validated.outcome.passed()) {
+            (Some(_), _) => "not loaded",
+            (None, true) => "passed",
+            (None, false) => "failed",
+        };
+        failures += usize::from(verdict != "passed");
+        let errors = count(Severity::Error);
+        table.add_row([Cell::new(&validated.name), Cell::new(verdict), Cell::new(errors), Cell::new(count(Severity::Warning))]);
+    }
+    writeln!(out, "{table}\n{} bundles, {} passed, {failures} failed", all.len(), all.len() - failures)?;
+    Ok(())
+}
