@@ -9,8 +9,10 @@ use olmkit::validate::{self, Options, Selector};
 use serde_json::Value;
 
 fn corpus() -> Option<PathBuf> {
-    let folder = std::env::var_os("OLMKIT_CORPUS")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"), PathBuf::from);
+    let folder = std::env::var_os("OLMKIT_CORPUS").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
+        PathBuf::from,
+    );
     if folder.is_dir() {
         return folder.canonicalize().ok();
     }
@@ -33,7 +35,11 @@ fn normalize(message: &str) -> String {
     for marker in ["Migrate the API(s) for ", "migrate the API(s) for "] {
         if let Some((head, tail)) = text.clone().split_once(marker) {
             let (list, rest) = tail.split_at(tail.rfind("])").map_or(0, |at| at + 2));
-            let mut parts: Vec<&str> = list.split("]),").map(|part| part.trim_end_matches("])")).filter(|part| !part.is_empty()).collect();
+            let mut parts: Vec<&str> = list
+                .split("]),")
+                .map(|part| part.trim_end_matches("])"))
+                .filter(|part| !part.is_empty())
+                .collect();
             parts.sort_unstable();
             text = format!("{head}{marker}{}{}", parts.join("|"), rest.trim_start_matches(','));
         }
@@ -55,11 +61,22 @@ struct Expected {
 
 fn expected(record: &Value) -> Expected {
     let exit = record["exit"].as_i64().unwrap_or(-1);
-    let outputs = record["stdout"]["outputs"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let outputs = record["stdout"]["outputs"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
-    let mut outputs: Vec<_> = outputs.iter().map(|output| (text(&output["type"]), normalize(&text(&output["message"])))).collect();
+    let mut outputs: Vec<_> = outputs
+        .iter()
+        .map(|output| (text(&output["type"]), normalize(&text(&output["message"]))))
+        .collect();
     outputs.sort();
-    Expected { failed: exit != 0, crashed: exit == 2, fatal: record["fatal"].as_str().map(normalize), outputs }
+    Expected {
+        failed: exit != 0,
+        crashed: exit == 2,
+        fatal: record["fatal"].as_str().map(normalize),
+        outputs,
+    }
 }
 
 #[derive(Default)]
@@ -78,7 +95,9 @@ fn options_of(run: &str, arguments: Option<&Value>) -> Options {
         Some(definition) => {
             let list = definition["args"].as_array().cloned().unwrap_or_default();
             words.extend(list.iter().filter_map(Value::as_str).map(str::to_string));
-            options.categories_file = definition["env"]["OPERATOR_BUNDLE_CATEGORIES"].as_str().map(str::to_string);
+            options.categories_file = definition["env"]["OPERATOR_BUNDLE_CATEGORIES"]
+                .as_str()
+                .map(str::to_string);
         }
         None if run == "default" => {}
         None => {
@@ -91,7 +110,9 @@ fn options_of(run: &str, arguments: Option<&Value>) -> Options {
     }
     for pair in words.chunks(2) {
         match pair {
-            [flag, value] if flag == "--select-optional" => options.selector = Selector::parse(value).expect("selector"),
+            [flag, value] if flag == "--select-optional" => {
+                options.selector = Selector::parse(value).expect("selector")
+            }
             [flag, value] if flag == "--optional-values" => {
                 let (key, value) = value.split_once('=').expect("pair");
                 options.values.insert(key.to_string(), value.to_string());
@@ -104,11 +125,18 @@ fn options_of(run: &str, arguments: Option<&Value>) -> Options {
 
 fn compare(name: &str, run: &str, outcome: &validate::Outcome, expected: &Expected, count: &mut Count) {
     count.runs += 1;
-    let mut outputs: Vec<_> =
-        outcome.outputs().into_iter().map(|output| (output.level.to_string(), normalize(&output.message))).collect();
+    let mut outputs: Vec<_> = outcome
+        .outputs()
+        .into_iter()
+        .map(|output| (output.level.to_string(), normalize(&output.message)))
+        .collect();
     outputs.sort();
     if outcome.passed() == expected.failed {
-        count.differences.push(format!("{name} [{run}]: verdict: ours passed={}, theirs failed={}", outcome.passed(), expected.failed));
+        count.differences.push(format!(
+            "{name} [{run}]: verdict: ours passed={}, theirs failed={}",
+            outcome.passed(),
+            expected.failed
+        ));
     } else {
         count.verdicts += 1;
     }
@@ -121,7 +149,10 @@ fn compare(name: &str, run: &str, outcome: &validate::Outcome, expected: &Expect
         if ours_fatal == expected.fatal {
             count.equal_messages += 1;
         } else {
-            count.differences.push(format!("{name} [{run}]: fatal:\n    ours   {ours_fatal:?}\n    theirs {:?}", expected.fatal));
+            count.differences.push(format!(
+                "{name} [{run}]: fatal:\n    ours   {ours_fatal:?}\n    theirs {:?}",
+                expected.fatal
+            ));
         }
         return;
     }
@@ -135,12 +166,16 @@ fn compare(name: &str, run: &str, outcome: &validate::Outcome, expected: &Expect
             }
             None => {
                 count.messages += 1;
-                count.differences.push(format!("{name} [{run}]: only ours: {} {}", output.0, output.1));
+                count
+                    .differences
+                    .push(format!("{name} [{run}]: only ours: {} {}", output.0, output.1));
             }
         }
     }
     for (level, message) in theirs {
-        count.differences.push(format!("{name} [{run}]: only theirs: {level} {message}"));
+        count
+            .differences
+            .push(format!("{name} [{run}]: only theirs: {level} {message}"));
     }
 }
 
@@ -169,14 +204,24 @@ fn compare_folder(bundles: &Path, records: &Path, index: &BTreeMap<String, Value
     std::env::set_current_dir(bundles).expect("working directory");
     let mut names: Vec<String> = std::fs::read_dir(records)
         .expect("recordings")
-        .filter_map(|entry| entry.ok()?.file_name().to_string_lossy().strip_suffix(".json").map(str::to_string))
+        .filter_map(|entry| {
+            entry
+                .ok()?
+                .file_name()
+                .to_string_lossy()
+                .strip_suffix(".json")
+                .map(str::to_string)
+        })
         .collect();
     names.sort();
     let mut count = Count::default();
     for name in names {
         let text = std::fs::read_to_string(records.join(format!("{name}.json"))).expect("recording");
         let runs: BTreeMap<String, Value> = serde_json::from_str(&text).expect("recording");
-        let change = index.get(&name).and_then(|entry| entry["change"].as_str()).unwrap_or_default();
+        let change = index
+            .get(&name)
+            .and_then(|entry| entry["change"].as_str())
+            .unwrap_or_default();
         let linked = change.contains("symbolic link").then(|| with_link(Path::new(&name)));
         let directory = linked.as_ref().map_or(Path::new(&name), |directory| directory.path());
         let tree = Tree::from_dir(directory, Limits::default()).expect("bundle");
@@ -201,8 +246,18 @@ fn verdicts_and_messages_are_those_of_operator_sdk() {
     let micro_index = std::fs::read_to_string(corpus.join("micro/index.json")).expect("index");
     let micro_index: BTreeMap<String, Value> = serde_json::from_str(&micro_index).expect("index");
     let folders = [
-        ("bundles", compare_folder(&corpus.join("bundles"), &corpus.join("expected/validate"), &BTreeMap::new())),
-        ("micro", compare_folder(&corpus.join("micro"), &corpus.join("micro/expected"), &micro_index)),
+        (
+            "bundles",
+            compare_folder(
+                &corpus.join("bundles"),
+                &corpus.join("expected/validate"),
+                &BTreeMap::new(),
+            ),
+        ),
+        (
+            "micro",
+            compare_folder(&corpus.join("micro"), &corpus.join("micro/expected"), &micro_index),
+        ),
     ];
     let (mut wrong_verdicts, mut messages, mut equal) = (0, 0, 0);
     for (folder, count) in folders {

@@ -5,6 +5,7 @@ mod bundle;
 mod catalog;
 mod completion;
 mod created_at;
+mod explain;
 mod generate;
 pub mod health_probe;
 mod image;
@@ -34,6 +35,8 @@ enum Command {
     Catalog(catalog::Args),
     /// Print a completion script for a shell.
     Completion(completion::Args),
+    /// Tell what a rule of `bundle validate` asks for.
+    Explain(explain::Args),
     /// Make a bundle, or what one is made of.
     Generate(generate::Args),
     /// Build images and move them between registries, layouts and archives, without a daemon.
@@ -47,6 +50,7 @@ impl Cli {
             Command::Bundle(args) => bundle::run(&args),
             Command::Catalog(args) => catalog::run(&args),
             Command::Completion(args) => completion::run(&args),
+            Command::Explain(args) => explain::run(&args),
             Command::Generate(args) => generate::run(&args),
             Command::Image(args) => image::run(&args),
         }

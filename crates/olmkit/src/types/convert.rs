@@ -74,7 +74,9 @@ fn fields(table: &Structs, entries: &Map<String, Value>, at: usize, out: &mut Ma
             }
             continue;
         }
-        let Some(value) = entries.get(field.name).filter(|value| !value.is_null()) else { continue };
+        let Some(value) = entries.get(field.name).filter(|value| !value.is_null()) else {
+            continue;
+        };
         let (converted, complete) = one(table, value, &field.kind);
         out.insert(field.name.to_string(), converted);
         if !complete {
@@ -96,7 +98,18 @@ mod tests {
         });
         let (partial, complete) = convert(&csv, "ClusterServiceVersion");
         assert!(!complete);
-        assert_eq!(partial.pointer("/spec/install/strategy"), Some(&serde_json::json!("deployment")));
-        assert_eq!(convert(&serde_json::json!({"metadata": {"annotations": {"a": true}}}), "ClusterServiceVersion").0.pointer("/spec"), None);
+        assert_eq!(
+            partial.pointer("/spec/install/strategy"),
+            Some(&serde_json::json!("deployment"))
+        );
+        assert_eq!(
+            convert(
+                &serde_json::json!({"metadata": {"annotations": {"a": true}}}),
+                "ClusterServiceVersion"
+            )
+            .0
+            .pointer("/spec"),
+            None
+        );
     }
 }

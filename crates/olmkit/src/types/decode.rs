@@ -10,7 +10,8 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde_json::{Map, Value};
 
 use super::structs::{Custom, Struct, Structs, Type, structs};
-use super::{go_number, operator_version, quantity};
+use super::{go_number, quantity};
+use crate::object::Version;
 
 /// Why a value does not fit its type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -279,9 +280,9 @@ impl<'t> Decoder<'t> {
     }
 
     fn operator_version(&mut self, text: &str) -> Option<Value> {
-        match operator_version::normalize(text) {
-            Ok(version) => Some(Value::String(version)),
-            Err(reason) => self.fail(reason),
+        match Version::parse_tolerant(text) {
+            Ok(version) => Some(Value::String(version.to_string())),
+            Err(error) => self.fail(error.to_string()),
         }
     }
 

@@ -13,6 +13,34 @@ pub fn compact(value: &Value) -> String {
     out
 }
 
+/// The number of bytes that [`compact`] prints.
+pub fn compact_length(value: &Value) -> usize {
+    match value {
+        Value::Null => 4,
+        Value::Bool(value) => 5 - usize::from(*value),
+        Value::Number(number) => go_number::json(number).len(),
+        Value::String(text) => string_length(text),
+        Value::Array(items) => 1 + items.len().max(1) + items.iter().map(compact_length).sum::<usize>(),
+        Value::Object(entries) => {
+            let inside: usize = entries
+                .iter()
+                .map(|(key, item)| string_length(key) + 1 + compact_length(item))
+                .sum();
+            1 + entries.len().max(1) + inside
+        }
+    }
+}
+
+fn string_length(text: &str) -> usize {
+    // Escapes are rare: only these bytes have longer forms.
+    let longer = |byte: &u8| matches!(byte, b'"' | b'\\' | b'<' | b'>' | b'&' | 0..=0x1f);
+    if text.as_bytes().iter().any(|byte| longer(byte)) {
+        string(text).len()
+    } else {
+        text.len() + 2
+    }
+}
+
 /// Prints a string with its quotes.
 pub fn string(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
@@ -78,15 +106,23 @@ fn write_string(out: &mut String, text: &str) {
 /// # Errors
 /// How many bytes Go has read when it gives up.
 pub fn check(text: &str) -> Result<(), usize> {
-    let mut scanner = Scanner { bytes: text.as_bytes(), at: 0 };
+    let mut scanner = Scanner {
+        bytes: text.as_bytes(),
+        at: 0,
+    };
     scanner.document()
 }
 
 /// What Go says about the byte that [`check`] found. Its texts depend on what it was reading; this tells the most common ones.
 pub fn syntax_error(text: &str, read: usize) -> String {
     let head = text.as_bytes().get(..read).unwrap_or_default();
-    let Some(last) = head.last().filter(|_| read > 0) else { return "unexpected end of JSON input".to_string() };
-    if read == text.len() && check(text.get(..read).unwrap_or_default()) == Err(read) && check(&format!("{text} ")) == Err(read + 1) {
+    let Some(last) = head.last().filter(|_| read > 0) else {
+        return "unexpected end of JSON input".to_string();
+    };
+    if read == text.len()
+        && check(text.get(..read).unwrap_or_default()) == Err(read)
+        && check(&format!("{text} ")) == Err(read + 1)
+    {
         return "unexpected end of JSON input".to_string();
     }
     let shown = match last {
@@ -280,10 +316,24 @@ mod tests {
 
     #[test]
     fn json_is_checked_as_go_checks_it() {
-        for good in ["[]", " {\"a\": [1, -0.5e+3, \"\\u00e9\\/\"], \"b\": {}} ", "null", "\"\u{7f}\""] {
+        for good in [
+            "[]",
+            " {\"a\": [1, -0.5e+3, \"\\u00e9\\/\"], \"b\": {}} ",
+            "null",
+            "\"\u{7f}\"",
+        ] {
             assert_eq!(check(good), Ok(()), "{good}");
         }
-        for (bad, read) in [(" ", 1), ("- a", 2), ("[1] x", 5), ("{\"a\" 1}", 6), ("[1,]", 4), ("01", 2), ("\"a", 2), ("[\"\t\"]", 3)] {
+        for (bad, read) in [
+            (" ", 1),
+            ("- a", 2),
+            ("[1] x", 5),
+            ("{\"a\" 1}", 6),
+            ("[1,]", 4),
+            ("01", 2),
+            ("\"a", 2),
+            ("[\"\t\"]", 3),
+        ] {
             assert_eq!(check(bad), Err(read), "{bad}");
         }
     }

@@ -7,7 +7,6 @@ pub mod encode;
 pub mod go_json;
 pub mod go_number;
 pub mod go_text;
-pub mod operator_version;
 pub mod quantity;
 pub mod structs;
 pub mod time;

@@ -8,12 +8,13 @@ use flate2::write::GzEncoder;
 use rayon::prelude::*;
 use serde_json::Value;
 
+use super::Profile;
 use super::checked::{Checked, Subject};
 use super::context::{Context, Csv, field, items};
-use super::{Profile, image_reference};
 use crate::bundle::load::Entry;
 use crate::bundle::{Bundle, Object};
 use crate::diagnostics::Severity;
+use crate::object::Reference;
 use crate::types::go_text::quote;
 
 /// Most bytes of a bundle, compressed file by file and in base64, as OLM stores it in a ConfigMap.
@@ -30,7 +31,7 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
     findings.extend(size(context.bundle));
     if context.options.profile == Profile::Api045 {
         findings.extend(release(context.bundle, &csv));
-        findings.extend(related_images(context.bundle, &csv));
+        findings.extend(related_images(&csv));
     }
     findings
 }
@@ -48,18 +49,32 @@ fn group_of(name: &str) -> &str {
 /// The APIs of one CRD with the place of each version's name.
 pub(super) fn crd_keys(object: &Object) -> Vec<(Key, String)> {
     let Some(crd) = &object.typed else { return Vec::new() };
-    let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_string();
+    let text = |pointer: &str| {
+        crd.pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_string()
+    };
     let (group, kind) = (text("/spec/group"), text("/spec/names/kind"));
-    let versions = crd.pointer("/spec/versions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let versions = crd
+        .pointer("/spec/versions")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     if versions.is_empty() && object.version() == "v1beta1" {
         return vec![((group, text("/spec/version"), kind), "/spec/version".to_string())];
     }
     let key = |version: &Value| (group.clone(), field(version, "name").to_string(), kind.clone());
-    versions.iter().enumerate().map(|(at, version)| (key(version), format!("/spec/versions/{at}/name"))).collect()
+    versions
+        .iter()
+        .enumerate()
+        .map(|(at, version)| (key(version), format!("/spec/versions/{at}/name")))
+        .collect()
 }
 
 fn owned_crds(bundle: &Bundle, csv: &Csv<'_>) -> Vec<Checked> {
-    let error = |detail: String, key: &Key, rule| Checked::shared(rule, Severity::Error, &Subject::Value(show(key)), detail);
+    let error =
+        |detail: String, key: &Key, rule| Checked::shared(rule, Severity::Error, &Subject::Value(show(key)), detail);
     let mut findings = Vec::new();
     let mut keys: Vec<(Key, &Object, String)> = Vec::new();
     // The v1 CRDs come first.
@@ -79,19 +94,36 @@ fn owned_crds(bundle: &Bundle, csv: &Csv<'_>) -> Vec<Checked> {
     let mut owned_kinds = BTreeSet::new();
     let mut left: BTreeSet<Key> = keys.iter().map(|(key, _, _)| key.clone()).collect();
     for (at, owned) in csv.list("/spec/customresourcedefinitions/owned").iter().enumerate() {
-        let key = (group_of(field(owned, "name")).to_string(), field(owned, "version").to_string(), field(owned, "kind").to_string());
+        let key = (
+            group_of(field(owned, "name")).to_string(),
+            field(owned, "version").to_string(),
+            field(owned, "kind").to_string(),
+        );
         if left.remove(&key) {
             owned_kinds.insert((key.0, key.2));
             continue;
         }
-        let detail = format!("owned CRD {} not found in bundle {}", quote(&show(&key)), quote(&bundle.name));
+        let detail = format!(
+            "owned CRD {} not found in bundle {}",
+            quote(&show(&key)),
+            quote(&bundle.name)
+        );
         let pointer = format!("/spec/customresourcedefinitions/owned/{at}");
-        findings.push(error(detail, &key, "BND-2").at(csv.object, &pointer).hint(missing_owned_hint(&key, &keys)));
+        findings.push(
+            error(detail, &key, "BND-2")
+                .at(csv.object, &pointer)
+                .hint(missing_owned_hint(&key, &keys)),
+        );
     }
     left.retain(|key| !owned_kinds.contains(&(key.0.clone(), key.2.clone())));
     for (key, crd, pointer) in keys.iter().filter(|(key, _, _)| left.contains(key)) {
-        let detail = format!("CRD {} is present in bundle {} but not defined in CSV", quote(&show(key)), quote(&bundle.name));
-        let hint = "list it under spec.customresourcedefinitions.owned of the ClusterServiceVersion, or leave the file out";
+        let detail = format!(
+            "CRD {} is present in bundle {} but not defined in CSV",
+            quote(&show(key)),
+            quote(&bundle.name)
+        );
+        let hint =
+            "list it under spec.customresourcedefinitions.owned of the ClusterServiceVersion, or leave the file out";
         findings.push(error(detail, key, "BND-3").at(crd, pointer).hint(hint));
     }
     findings
@@ -99,9 +131,12 @@ fn owned_crds(bundle: &Bundle, csv: &Csv<'_>) -> Vec<Checked> {
 
 /// Says which of group, version and kind is not as the CRDs of the bundle have it.
 fn missing_owned_hint(key: &Key, keys: &[(Key, &Object, String)]) -> String {
-    let nearest = keys.iter().map(|(known, crd, _)| (known, crd)).max_by_key(|(known, _)| {
-        usize::from(known.0 == key.0) + usize::from(known.1 == key.1) + usize::from(known.2 == key.2)
-    });
+    let nearest = keys
+        .iter()
+        .map(|(known, crd, _)| (known, crd))
+        .max_by_key(|(known, _)| {
+            usize::from(known.0 == key.0) + usize::from(known.1 == key.1) + usize::from(known.2 == key.2)
+        });
     let Some((known, crd)) = nearest else {
         return "the bundle holds no CustomResourceDefinition: add the file of this one".to_string();
     };
@@ -109,7 +144,11 @@ fn missing_owned_hint(key: &Key, keys: &[(Key, &Object, String)]) -> String {
         return "the entry is there twice: remove one".to_string();
     }
     let mut differences = Vec::new();
-    for (what, wanted, have) in [("group", &key.0, &known.0), ("version", &key.1, &known.1), ("kind", &key.2, &known.2)] {
+    for (what, wanted, have) in [
+        ("group", &key.0, &known.0),
+        ("version", &key.1, &known.1),
+        ("kind", &key.2, &known.2),
+    ] {
         if wanted != have {
             differences.push(format!("{what} {have:?} instead of {wanted:?}"));
         }
@@ -121,9 +160,17 @@ fn service_accounts(bundle: &Bundle, csv: &Csv<'_>) -> Vec<Checked> {
     let used: BTreeSet<&str> = csv
         .deployments()
         .iter()
-        .map(|deployment| deployment.pointer("/spec/template/spec/serviceAccountName").and_then(Value::as_str).unwrap_or_default())
+        .map(|deployment| {
+            deployment
+                .pointer("/spec/template/spec/serviceAccountName")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        })
         .collect();
-    let accounts = bundle.objects.iter().filter(|object| object.kind() == "ServiceAccount" && object.api_version() == "v1");
+    let accounts = bundle
+        .objects
+        .iter()
+        .filter(|object| object.kind() == "ServiceAccount" && object.api_version() == "v1");
     accounts
         .filter(|account| used.contains(account.name()))
         .map(|account| {
@@ -154,7 +201,10 @@ fn size(bundle: &Bundle) -> Vec<Checked> {
     let uncompressed: u64 = files.iter().map(|(_, bytes)| bytes.len() as u64).sum();
     let warn_above = MOST_COMPRESSED_BYTES * 85 / 100;
     // Compression cannot add more than a few bytes, so that small bundles need none.
-    let bound: u64 = files.iter().map(|(_, bytes)| in_base64(bytes.len() as u64 + bytes.len() as u64 / 1000 + 64)).sum();
+    let bound: u64 = files
+        .iter()
+        .map(|(_, bytes)| in_base64(bytes.len() as u64 + bytes.len() as u64 / 1000 + 64))
+        .sum();
     if bound <= warn_above {
         return Vec::new();
     }
@@ -170,15 +220,26 @@ fn size(bundle: &Bundle) -> Vec<Checked> {
         in_units(uncompressed)
     );
     let subject = Subject::Value(bundle.name.clone());
-    let largest = files.iter().max_by_key(|(_, bytes)| bytes.len()).map(|(path, bytes)| (path, bytes.len() as u64));
+    let largest = files
+        .iter()
+        .max_by_key(|(_, bytes)| bytes.len())
+        .map(|(path, bytes)| (path, bytes.len() as u64));
     let hint = largest.map_or_else(String::new, |(path, size)| {
-        format!("the largest file is {path} with {}; descriptions can be left out of CustomResourceDefinitions", in_units(size))
+        format!(
+            "the largest file is {path} with {}; descriptions can be left out of CustomResourceDefinitions",
+            in_units(size)
+        )
     });
     let checked = if compressed > MOST_COMPRESSED_BYTES {
         let detail = format!("maximum bundle compressed size with gzip size exceeded: {sizes}");
         Checked::shared("BND-5", Severity::Error, &subject, detail)
     } else if compressed as f64 > MOST_COMPRESSED_BYTES as f64 * 0.85 {
-        Checked::shared("BND-6", Severity::Warning, &subject, format!("nearing maximum bundle compressed size with gzip: {sizes}"))
+        Checked::shared(
+            "BND-6",
+            Severity::Warning,
+            &subject,
+            format!("nearing maximum bundle compressed size with gzip: {sizes}"),
+        )
     } else {
         return Vec::new();
     };
@@ -187,7 +248,10 @@ fn size(bundle: &Bundle) -> Vec<Checked> {
 
 /// Bytes of the files, each compressed by itself and written in base64.
 pub(super) fn compressed_size(files: &[(String, &[u8])], level: Compression) -> u64 {
-    files.par_iter().map(|(_, bytes)| in_base64(gzip_size(bytes, level))).sum()
+    files
+        .par_iter()
+        .map(|(_, bytes)| in_base64(gzip_size(bytes, level)))
+        .sum()
 }
 
 fn in_base64(bytes: u64) -> u64 {
@@ -236,7 +300,12 @@ pub(super) fn in_units(bytes: u64) -> String {
 }
 
 fn release(bundle: &Bundle, csv: &Csv<'_>) -> Option<Checked> {
-    let release = csv.object.value.pointer("/spec/release").and_then(Value::as_str).filter(|release| !release.is_empty())?;
+    let release = csv
+        .object
+        .value
+        .pointer("/spec/release")
+        .and_then(Value::as_str)
+        .filter(|release| !release.is_empty())?;
     // The package is not known where the rule runs, so every bundle with a release fails it.
     let expected = format!("-v{}-{release}", csv.text("/spec/version"));
     if bundle.name == expected {
@@ -251,8 +320,7 @@ fn release(bundle: &Bundle, csv: &Csv<'_>) -> Option<Checked> {
     Some(Checked::shared("BND-7", Severity::Error, &subject, detail).at(csv.object, "/spec/release"))
 }
 
-fn related_images(bundle: &Bundle, csv: &Csv<'_>) -> Vec<Checked> {
-    let _ = bundle;
+fn related_images(csv: &Csv<'_>) -> Vec<Checked> {
     let mut findings = Vec::new();
     for (at, related) in items(csv.get("/spec"), "relatedImages").iter().enumerate() {
         let image = field(related, "image");
@@ -261,8 +329,11 @@ fn related_images(bundle: &Bundle, csv: &Csv<'_>) -> Vec<Checked> {
         if image.is_empty() {
             let detail = format!("relatedImages[{at}] has an empty image field");
             findings.push(Checked::shared("BND-8", Severity::Error, &subject, detail).at(csv.object, &pointer));
-        } else if let Err(reason) = image_reference::check(image) {
-            let detail = format!("relatedImages[{at}] has an invalid image pullspec {}: {reason}", quote(image));
+        } else if let Err(reason) = Reference::parse(image) {
+            let detail = format!(
+                "relatedImages[{at}] has an invalid image pullspec {}: {reason}",
+                quote(image)
+            );
             findings.push(Checked::shared("BND-9", Severity::Error, &subject, detail).at(csv.object, &pointer));
         }
     }

@@ -9,7 +9,9 @@ use cel::common::ast::{CallExpr, EntryExpr, Expr, LiteralValue};
 /// What is wrong with it.
 pub fn check(rule: &str) -> Result<(), String> {
     let program = cel::Program::compile(rule).map_err(|error| format!("ERROR: <input>:{error}"))?;
-    let mut checker = Checker { variables: vec![("properties".to_string(), Kind::List)] };
+    let mut checker = Checker {
+        variables: vec![("properties".to_string(), Kind::List)],
+    };
     match checker.kind(program.expression())? {
         Kind::Bool => Ok(()),
         _ => Err("cel expressions must have type Bool".to_string()),
@@ -55,7 +57,9 @@ impl Checker {
                 other => Err(format!("type '{}' does not support field selection", name_of(other))),
             },
             Expr::List(list) => {
-                list.elements.iter().try_for_each(|element| self.kind(element).map(|_| ()))?;
+                list.elements
+                    .iter()
+                    .try_for_each(|element| self.kind(element).map(|_| ()))?;
                 Ok(Kind::List)
             }
             Expr::Map(map) => {
@@ -72,7 +76,10 @@ impl Checker {
             Expr::Comprehension(comprehension) => {
                 let range = self.kind(&comprehension.iter_range)?;
                 if !matches!(range, Kind::List | Kind::Map | Kind::Any) {
-                    return Err(format!("expression of type '{}' cannot be range of a comprehension (must be list, map, or dynamic)", name_of(range)));
+                    return Err(format!(
+                        "expression of type '{}' cannot be range of a comprehension (must be list, map, or dynamic)",
+                        name_of(range)
+                    ));
                 }
                 let start = self.kind(&comprehension.accu_init)?;
                 let known = self.variables.len();
@@ -95,12 +102,26 @@ impl Checker {
     }
 
     fn variable(&self, name: &str) -> Result<Kind, String> {
-        const TYPES: [&str; 11] = ["bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type", "dyn"];
+        const TYPES: [&str; 11] = [
+            "bool",
+            "int",
+            "uint",
+            "double",
+            "string",
+            "bytes",
+            "list",
+            "map",
+            "null_type",
+            "type",
+            "dyn",
+        ];
         let known = self.variables.iter().rev().find(|(known, _)| known == name);
         match known {
             Some((_, kind)) => Ok(*kind),
             None if TYPES.contains(&name) => Ok(Kind::Any),
-            None => Err(format!("ERROR: <input>: undeclared reference to '{name}' (in container '')")),
+            None => Err(format!(
+                "ERROR: <input>: undeclared reference to '{name}' (in container '')"
+            )),
         }
     }
 
@@ -116,31 +137,65 @@ impl Checker {
         let second = kinds.get(1).copied().unwrap_or(Kind::Any);
         let no_overload = || {
             let names: Vec<&str> = kinds.iter().map(|kind| name_of(*kind)).collect();
-            Err(format!("ERROR: <input>: found no matching overload for '{}' applied to '({})'", call.func_name, names.join(", ")))
+            Err(format!(
+                "ERROR: <input>: found no matching overload for '{}' applied to '({})'",
+                call.func_name,
+                names.join(", ")
+            ))
         };
         let all = |allowed: &[Kind]| kinds.iter().all(|kind| *kind == Kind::Any || allowed.contains(kind));
         let alike = first == Kind::Any || second == Kind::Any || first == second;
         let numbers = [Kind::Int, Kind::Uint, Kind::Double];
         match call.func_name.as_str() {
-            "_&&_" | "_||_" | "!_" | "@not_strictly_false" => if all(&[Kind::Bool]) { Ok(Kind::Bool) } else { no_overload() },
+            "_&&_" | "_||_" | "!_" | "@not_strictly_false" => {
+                if all(&[Kind::Bool]) {
+                    Ok(Kind::Bool)
+                } else {
+                    no_overload()
+                }
+            }
             "_==_" | "_!=_" => {
                 let nullable = |kind| matches!(kind, Kind::Null);
-                if alike || nullable(first) || nullable(second) { Ok(Kind::Bool) } else { no_overload() }
+                if alike || nullable(first) || nullable(second) {
+                    Ok(Kind::Bool)
+                } else {
+                    no_overload()
+                }
             }
             "_<_" | "_<=_" | "_>_" | "_>=_" => {
                 let comparable = all(&[Kind::Bool, Kind::Int, Kind::Uint, Kind::Double, Kind::Text, Kind::Bytes]);
                 let mixed = numbers.contains(&first) && numbers.contains(&second);
-                if comparable && (alike || mixed) { Ok(Kind::Bool) } else { no_overload() }
+                if comparable && (alike || mixed) {
+                    Ok(Kind::Bool)
+                } else {
+                    no_overload()
+                }
             }
-            "@in" => if matches!(second, Kind::List | Kind::Map | Kind::Any) { Ok(Kind::Bool) } else { no_overload() },
+            "@in" => {
+                if matches!(second, Kind::List | Kind::Map | Kind::Any) {
+                    Ok(Kind::Bool)
+                } else {
+                    no_overload()
+                }
+            }
             "_+_" | "_-_" | "_*_" | "_/_" | "_%_" => {
                 let allowed: &[Kind] = match call.func_name.as_str() {
                     "_+_" => &[Kind::Int, Kind::Uint, Kind::Double, Kind::Text, Kind::Bytes, Kind::List],
                     _ => &numbers,
                 };
-                if all(allowed) && alike { Ok(if first == Kind::Any { second } else { first }) } else { no_overload() }
+                if all(allowed) && alike {
+                    Ok(if first == Kind::Any { second } else { first })
+                } else {
+                    no_overload()
+                }
             }
-            "-_" => if all(&[Kind::Int, Kind::Double]) { Ok(first) } else { no_overload() },
+            "-_" => {
+                if all(&[Kind::Int, Kind::Double]) {
+                    Ok(first)
+                } else {
+                    no_overload()
+                }
+            }
             "_?_:_" => {
                 let third = kinds.get(2).copied().unwrap_or(Kind::Any);
                 match first {
@@ -154,9 +209,21 @@ impl Checker {
                 (Kind::List | Kind::Map | Kind::Any, _) => Ok(Kind::Any),
                 _ => no_overload(),
             },
-            "semver_compare" => if kinds.len() == 2 { Ok(Kind::Int) } else { no_overload() },
+            "semver_compare" => {
+                if kinds.len() == 2 {
+                    Ok(Kind::Int)
+                } else {
+                    no_overload()
+                }
+            }
             "size" | "int" => Ok(Kind::Int),
-            "contains" | "startsWith" | "endsWith" | "matches" => if all(&[Kind::Text]) { Ok(Kind::Bool) } else { no_overload() },
+            "contains" | "startsWith" | "endsWith" | "matches" => {
+                if all(&[Kind::Text]) {
+                    Ok(Kind::Bool)
+                } else {
+                    no_overload()
+                }
+            }
             "bool" => Ok(Kind::Bool),
             "string" => Ok(Kind::Text),
             "double" => Ok(Kind::Double),
@@ -164,7 +231,9 @@ impl Checker {
             "bytes" => Ok(Kind::Bytes),
             "dyn" | "type" | "duration" | "timestamp" => Ok(Kind::Any),
             name if name.starts_with("get") && call.target.is_some() => Ok(Kind::Int),
-            name => Err(format!("ERROR: <input>: undeclared reference to '{name}' (in container '')")),
+            name => Err(format!(
+                "ERROR: <input>: undeclared reference to '{name}' (in container '')"
+            )),
         }
     }
 }
@@ -199,7 +268,15 @@ mod tests {
         ] {
             assert_eq!(check(good), Ok(()), "{good}");
         }
-        for bad in ["1", "properties", "properties.exists(p, p.type == 'x'", "unknown == 1", "1 == 'a'", "'a' && true", "semver_compare('1')"] {
+        for bad in [
+            "1",
+            "properties",
+            "properties.exists(p, p.type == 'x'",
+            "unknown == 1",
+            "1 == 'a'",
+            "'a' && true",
+            "semver_compare('1')",
+        ] {
             assert!(check(bad).is_err(), "{bad}");
         }
         assert_eq!(check("1 + 1"), Err("cel expressions must have type Bool".to_string()));

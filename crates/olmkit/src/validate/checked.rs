@@ -43,19 +43,32 @@ impl Checked {
     pub fn shared(rule: &'static str, severity: Severity, subject: &Subject, detail: impl Into<String>) -> Self {
         let detail = detail.into();
         let reference = Some(subject.text(severity, &detail));
-        Self { finding: Finding::new(rule, severity, detail), reference }
+        Self {
+            finding: Finding::new(rule, severity, detail),
+            reference,
+        }
     }
 
     /// A finding of a rule of our own.
     pub fn own(rule: &'static str, severity: Severity, message: impl Into<String>) -> Self {
-        Self { finding: Finding::new(rule, severity, message), reference: None }
+        Self {
+            finding: Finding::new(rule, severity, message),
+            reference: None,
+        }
     }
 
     /// Says which object and which value in it is meant.
     #[must_use]
     pub fn at(mut self, object: &Object, pointer: &str) -> Self {
-        let name = if object.name().is_empty() { "(no name)" } else { object.name() };
-        self.finding = self.finding.object(format!("{}/{name}", object.kind())).file(&object.path);
+        let name = if object.name().is_empty() {
+            "(no name)"
+        } else {
+            object.name()
+        };
+        self.finding = self
+            .finding
+            .object(format!("{}/{name}", object.kind()))
+            .file(&object.path);
         if !pointer.is_empty() {
             self.finding = self.finding.path(json_path(pointer));
         }
@@ -112,6 +125,9 @@ mod tests {
     #[test]
     fn paths_are_written_as_people_write_them() {
         assert_eq!(json_path("/spec/versions/0/name"), "spec.versions[0].name");
-        assert_eq!(json_path("/metadata/annotations/olm.skipRange"), "metadata.annotations[\"olm.skipRange\"]");
+        assert_eq!(
+            json_path("/metadata/annotations/olm.skipRange"),
+            "metadata.annotations[\"olm.skipRange\"]"
+        );
     }
 }

@@ -7,9 +7,8 @@ use serde_json::Value;
 use super::checked::Checked;
 use super::context::{Context, Csv};
 use super::removed_apis::{list, removed_in_1_22};
-use super::version::Version;
 use crate::diagnostics::Severity;
-use crate::types::operator_version;
+use crate::object::Version;
 
 const GUIDE: &str = "https://kubernetes.io/docs/reference/using-api/deprecation-guide/#v1-22";
 const REMOVED: &str = "This bundle is using APIs which were deprecated and removed in v1.22. More info: \
@@ -28,7 +27,13 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
     }
     let apis = list(&found);
     let mut findings: Vec<Checked> = max_openshift_version(&csv, &apis).into_iter().collect();
-    match context.options.values.get(INDEX_PATH).map(String::as_str).unwrap_or_default() {
+    match context
+        .options
+        .values
+        .get(INDEX_PATH)
+        .map(String::as_str)
+        .unwrap_or_default()
+    {
         "" => {
             // The reference tool puts a copy of the errors where the warnings were.
             findings.retain(|checked| checked.finding.severity == Severity::Error);
@@ -72,24 +77,23 @@ fn max_openshift_version(csv: &Csv<'_>, apis: &str) -> Option<Checked> {
              {apis} or use the annotation"
         ));
     };
-    let version = match operator_version::normalize(value).map(|full| Version::strict(&full)) {
-        Ok(Some(version)) => version,
-        Ok(None) => return None,
+    let version = match Version::parse_tolerant(value) {
+        Ok(version) => version,
         Err(reason) => {
             return error(format!(
                 "csv.Annotations.olm.properties has an invalid value. Unable to parse ({value}) using semver : {reason}"
             ));
         }
     };
-    let truncated = version.truncated();
-    if version.compare(&truncated) != std::cmp::Ordering::Equal {
+    let truncated = Version::new(version.major, version.minor, 0);
+    if version != truncated {
         let detail = format!(
             "csv.Annotations.olm.properties has an invalid value. {PROPERTY} must specify only major.minor versions, {version} will be \
              truncated to {truncated}"
         );
         return Some(csv.warning("COM-1", ANNOTATION, detail));
     }
-    if version.at_least(4, 9) {
+    if version >= Version::new(4, 9, 0) {
         return error(format!(
             "csv.Annotations.olm.properties with the key and value for {PROPERTY} has the OCP version value {value} which is >= of 4.9. \
              {REMOVED}. Migrate the API(s) for {apis} or inform in this property an OCP version which is < 4.9"
@@ -149,8 +153,10 @@ fn index_file(csv: &Csv<'_>, path: &str, apis: &str) -> Option<Checked> {
     let unparsable = |version: &str| error(format!("unable to parse the value ({version}) on ({LABEL})"));
     if let Some(exact) = parts.get(2).filter(|text| !text.is_empty()) {
         let version = unquoted(exact);
-        let Some(parsed) = Version::tolerant(&version) else { return unparsable(&version) };
-        if parsed.at_least(4, 9) {
+        let Ok(parsed) = Version::parse_tolerant(&version) else {
+            return unparsable(&version);
+        };
+        if parsed >= Version::new(4, 9, 0) {
             return error(format!(
                 "this bundle is using APIs which were deprecated and removed in v1.22. More info: {GUIDE}. Migrate the API(s) for {apis} or \
                  provide compatible version(s) by using the {LABEL} annotation in `metadata/annotations.yaml` to ensure that the index image \
@@ -170,8 +176,10 @@ fn index_file(csv: &Csv<'_>, path: &str, apis: &str) -> Option<Checked> {
              `metadata/annotations.yaml` to ensure that the index image will be generated with its label. (e.g. LABEL {LABEL}='4.6-4.8')"
         ));
     };
-    let Some(parsed) = Version::tolerant(upper) else { return unparsable(upper) };
-    if parsed.at_least(4, 9) {
+    let Ok(parsed) = Version::parse_tolerant(upper) else {
+        return unparsable(upper);
+    };
+    if parsed >= Version::new(4, 9, 0) {
         return error(format!(
             "this bundle is using APIs which were deprecated and removed in v1.22. More info: {GUIDE}. Upgrade the APIs from for {apis} or \
              provide compatible distribution version(s) by using the {LABEL} annotation in `metadata/annotations.yaml` to ensure that the \
@@ -203,6 +211,7 @@ fn read(path: &str) -> Result<String, String> {
              diretory and not a file"
         ));
     }
-    let bytes = std::fs::read(path).map_err(|error| format!("unable to read the index image in the path ({path}). Error : {error}"))?;
+    let bytes = std::fs::read(path)
+        .map_err(|error| format!("unable to read the index image in the path ({path}). Error : {error}"))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -31,7 +31,10 @@ impl<'a> Context<'a> {
     /// The ClusterServiceVersion, if one was decoded.
     pub fn csv(&self) -> Option<Csv<'a>> {
         let object = self.bundle.csv()?;
-        Some(Csv { object, typed: object.typed.as_ref()? })
+        Some(Csv {
+            object,
+            typed: object.typed.as_ref()?,
+        })
     }
 }
 
@@ -64,7 +67,9 @@ impl<'a> Csv<'a> {
     /// The annotations.
     pub fn annotations(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
         let map = self.get("/metadata/annotations").as_object();
-        map.into_iter().flatten().filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))
+        map.into_iter()
+            .flatten()
+            .filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))
     }
 
     /// The deployments of the install strategy.
@@ -99,7 +104,11 @@ pub fn field<'v>(value: &'v Value, key: &str) -> &'v str {
 
 /// The list in a field of a value; empty when there is none.
 pub fn items<'v>(value: &'v Value, key: &str) -> &'v [Value] {
-    value.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+    value
+        .get(key)
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
 }
 
 /// The strings of a list in a field of a value.

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::checked::{Checked, Subject, escape};
 use super::context::{Context, Csv, field, items};
-use super::version::Version;
-use super::{examples, names};
+use super::examples;
 use crate::diagnostics::Severity;
+use crate::object::{Version, dns1123_subdomain_problems, label_value_problems};
 use crate::types::go_text::quote;
 
 /// What operator-sdk says when `minKubeVersion` is missing.
@@ -15,8 +15,13 @@ pub const MIN_KUBE_VERSION_MISSING: &str = "csv.Spec.minKubeVersion is not infor
      which is not necessarily the case for all projects.";
 
 /// Annotations whose case matters.
-const CASE_SENSITIVE: [&str; 5] =
-    ["olm.operatorGroup", "olm.operatorNamespace", "olm.targetNamespaces", "olm.providedAPIs", "olm.skipRange"];
+const CASE_SENSITIVE: [&str; 5] = [
+    "olm.operatorGroup",
+    "olm.operatorNamespace",
+    "olm.targetNamespaces",
+    "olm.providedAPIs",
+    "olm.skipRange",
+];
 
 /// Checks the ClusterServiceVersion.
 pub fn check(context: &Context<'_>) -> Vec<Checked> {
@@ -35,8 +40,8 @@ fn names_of(csv: &Csv<'_>) -> Vec<Checked> {
     let mut findings = Vec::new();
     let mut check = |rule, pointer: &str, field: &str, name: &str| {
         // The name becomes a label value as well.
-        let mut reasons = names::dns1123_subdomain(name);
-        reasons.extend(names::label_value(name));
+        let mut reasons = dns1123_subdomain_problems(name);
+        reasons.extend(label_value_problems(name));
         if !reasons.is_empty() {
             let detail = format!("{field} {} is invalid: {}", quote(name), reasons.join(","));
             let hint = "use at most 63 lower-case letters, digits, `-` and `.`, as in `my-operator.v1.2.3`";
@@ -59,7 +64,9 @@ fn install_modes(csv: &Csv<'_>) -> Vec<Checked> {
         return vec![csv.error("CSV-12", pointer, "install modes not found").hint(hint)];
     }
     let supported = |mode: &Value| mode.get("supported").and_then(Value::as_bool).unwrap_or(false);
-    let only_all = modes.iter().all(|mode| supported(mode) == (field(mode, "type") == "AllNamespaces"));
+    let only_all = modes
+        .iter()
+        .all(|mode| supported(mode) == (field(mode, "type") == "AllNamespaces"));
     let mut findings = Vec::new();
     for (at, webhook) in csv.list("/spec/webhookdefinitions").iter().enumerate() {
         if !items(webhook, "conversionCRDs").is_empty() && !only_all {
@@ -71,7 +78,10 @@ fn install_modes(csv: &Csv<'_>) -> Vec<Checked> {
     }
     if !modes.iter().any(supported) {
         let hint = "set `supported: true` on at least one install mode";
-        findings.push(csv.error("CSV-15", pointer, "none of InstallModeTypes are supported").hint(hint));
+        findings.push(
+            csv.error("CSV-15", pointer, "none of InstallModeTypes are supported")
+                .hint(hint),
+        );
     }
     findings
 }
@@ -80,13 +90,19 @@ fn min_kube_version(csv: &Csv<'_>) -> Option<Checked> {
     let pointer = "/spec/minKubeVersion";
     let version = csv.text(pointer);
     if version.trim().is_empty() {
-        return Some(csv.warning("CSV-16", pointer, MIN_KUBE_VERSION_MISSING).hint("add for example `minKubeVersion: 1.25.0`"));
+        return Some(
+            csv.warning("CSV-16", pointer, MIN_KUBE_VERSION_MISSING)
+                .hint("add for example `minKubeVersion: 1.25.0`"),
+        );
     }
-    if Version::strict(version).is_some() {
+    if Version::parse(version).is_ok() {
         return None;
     }
     let detail = format!("csv.Spec.MinKubeVersion has an invalid value: {version}");
-    Some(csv.error("CSV-17", pointer, detail).hint("write three numbers, without a `v`: `minKubeVersion: 1.25.0`"))
+    Some(
+        csv.error("CSV-17", pointer, detail)
+            .hint("write three numbers, without a `v`: `minKubeVersion: 1.25.0`"),
+    )
 }
 
 /// One required field: the path as the reference tool names it, the pointer, and what it calls the kind of the field.
@@ -114,7 +130,11 @@ fn required_fields(csv: &Csv<'_>) -> Vec<Checked> {
             }
             let strategy = install.get("spec").unwrap_or(&Value::Null);
             if !is_zero(strategy, "StrategyDetailsDeployment") && strategy.get("deployments").is_none() {
-                missing.push(("Spec.InstallStrategy.StrategySpec.DeploymentSpecs", "/spec/install/spec/deployments", "field"));
+                missing.push((
+                    "Spec.InstallStrategy.StrategySpec.DeploymentSpecs",
+                    "/spec/install/spec/deployments",
+                    "field",
+                ));
             }
         }
         if csv.text("/spec/displayName").is_empty() {
@@ -123,7 +143,8 @@ fn required_fields(csv: &Csv<'_>) -> Vec<Checked> {
     }
     let finding = |(path, pointer, kind): (&str, &str, &str)| {
         let subject = Subject::FieldValue(path.to_string(), kind.to_string());
-        let mut checked = Checked::shared("CSV-18", Severity::Error, &subject, "required field missing").at(csv.object, pointer);
+        let mut checked =
+            Checked::shared("CSV-18", Severity::Error, &subject, "required field missing").at(csv.object, pointer);
         checked.finding.message = format!("required field {} is missing", super::checked::json_path(pointer));
         checked
     };
@@ -139,7 +160,10 @@ fn annotation_names(csv: &Csv<'_>) -> Vec<Checked> {
     let mut findings = Vec::new();
     for (key, _) in csv.annotations() {
         let pointer = format!("/metadata/annotations/{}", escape(key));
-        if let Some(right) = CASE_SENSITIVE.iter().find(|known| known.to_lowercase() == key.to_lowercase()) {
+        if let Some(right) = CASE_SENSITIVE
+            .iter()
+            .find(|known| known.to_lowercase() == key.to_lowercase())
+        {
             if *right != key {
                 let detail = format!("provided annotation {key} uses wrong case and should be {right} instead");
                 let subject = Subject::Value(csv.name().to_string());
@@ -148,7 +172,8 @@ fn annotation_names(csv: &Csv<'_>) -> Vec<Checked> {
             }
         }
         if key == "olm.properties" {
-            let detail = "found olm.properties annotation, please define these properties in metadata/properties.yaml instead";
+            let detail =
+                "found olm.properties annotation, please define these properties in metadata/properties.yaml instead";
             let subject = Subject::Value(String::new());
             findings.push(Checked::shared("CSV-20", Severity::Warning, &subject, detail).at(csv.object, &pointer));
         }
@@ -169,7 +194,10 @@ fn version_and_kind(csv: &Csv<'_>) -> Vec<Checked> {
         findings.push(csv.error("CSV-21", "/apiVersion", "'apiVersion' is missing").hint(hint));
     }
     if csv.text("/kind").is_empty() {
-        findings.push(csv.error("CSV-22", "/kind", "'kind' is missing").hint("write `kind: ClusterServiceVersion`"));
+        findings.push(
+            csv.error("CSV-22", "/kind", "'kind' is missing")
+                .hint("write `kind: ClusterServiceVersion`"),
+        );
     }
     findings
 }

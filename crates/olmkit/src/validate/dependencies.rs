@@ -5,19 +5,30 @@ use serde_json::Value;
 use super::cel;
 use super::context::field;
 use super::format::MetadataFile;
-use super::version::is_range;
 use crate::diagnostics::{Finding, Severity};
+use crate::object::VersionRange;
 use crate::types::decode::decode;
 
 /// Checks all entries.
 pub(super) fn check(file: &MetadataFile) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let list = file.content.get("dependencies").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let list = file
+        .content
+        .get("dependencies")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     for (at, dependency) in list.iter().enumerate() {
         for (rule, message, hint) in entry(dependency) {
             let node = file.node.pointer(&format!("/dependencies/{at}")).unwrap_or(&file.node);
             let finding = Finding::new(rule, Severity::Error, message);
-            findings.push(finding.file(&file.path).path(format!("dependencies[{at}]")).at(node.start).hint(hint));
+            findings.push(
+                finding
+                    .file(&file.path)
+                    .path(format!("dependencies[{at}]"))
+                    .at(node.start)
+                    .hint(hint),
+            );
         }
     }
     findings
@@ -42,7 +53,11 @@ fn entry(dependency: &Value) -> Vec<Fault> {
 }
 
 fn gvk(value: &Value) -> Vec<Fault> {
-    let parts = [("DEP-2", "group", "API Group is empty"), ("DEP-3", "version", "API Version is empty"), ("DEP-4", "kind", "API Kind is empty")];
+    let parts = [
+        ("DEP-2", "group", "API Group is empty"),
+        ("DEP-3", "version", "API Version is empty"),
+        ("DEP-4", "kind", "API Kind is empty"),
+    ];
     parts
         .into_iter()
         .filter(|(_, key, _)| field(value, key).is_empty())
@@ -53,12 +68,20 @@ fn gvk(value: &Value) -> Vec<Fault> {
 fn package(value: &Value) -> Vec<Fault> {
     let mut faults = Vec::new();
     if field(value, "packageName").is_empty() {
-        faults.push(("DEP-5", "Package name is empty".to_string(), "name the package in `packageName`"));
+        faults.push((
+            "DEP-5",
+            "Package name is empty".to_string(),
+            "name the package in `packageName`",
+        ));
     }
     let version = field(value, "version");
     if version.is_empty() {
-        faults.push(("DEP-6", "Package version is empty".to_string(), "give a range, for example `>=1.0.0`"));
-    } else if !is_range(version) {
+        faults.push((
+            "DEP-6",
+            "Package version is empty".to_string(),
+            "give a range, for example `>=1.0.0`",
+        ));
+    } else if VersionRange::parse(version).is_err() {
         let hint = "a range has full versions: `>=1.2.0 <2.0.0`, `1.2.x`, `>1.0.0 || 0.9.1`; neither `1.0` nor `^1.2.0` is one";
         faults.push(("DEP-7", "Invalid semver format version".to_string(), hint));
     }
@@ -67,7 +90,11 @@ fn package(value: &Value) -> Vec<Fault> {
 
 fn label(value: &Value) -> Vec<Fault> {
     if field(value, "label").is_empty() {
-        return vec![("DEP-8", "Label information is missing".to_string(), "give the label in `label`")];
+        return vec![(
+            "DEP-8",
+            "Label information is missing".to_string(),
+            "give the label in `label`",
+        )];
     }
     Vec::new()
 }
@@ -79,7 +106,11 @@ fn constraint(value: &Value) -> Vec<Fault> {
     };
     let rule = field(constraint, "rule");
     if rule.is_empty() {
-        return vec![("DEP-10", "The CEL expression is missing".to_string(), "give the expression in `cel.rule`")];
+        return vec![(
+            "DEP-10",
+            "The CEL expression is missing".to_string(),
+            "give the expression in `cel.rule`",
+        )];
     }
     match cel::check(rule) {
         Ok(()) => Vec::new(),

@@ -17,18 +17,27 @@ type Key = (String, String, String);
 pub fn check(csv: &Csv<'_>) -> Vec<Checked> {
     if csv.annotations().next().is_none() {
         let hint = "add the annotation `alm-examples` with one example of each API, as a JSON list";
-        return vec![csv.warning("CSV-3", "/metadata/annotations", "annotations not found").hint(hint)];
+        return vec![
+            csv.warning("CSV-3", "/metadata/annotations", "annotations not found")
+                .hint(hint),
+        ];
     }
     let mut findings = Vec::new();
     let (key, text) = match (csv.annotation("alm-examples"), csv.annotation("olm.examples")) {
         (None, None) => {
             let hint = "add the annotation `alm-examples` with one example of each API, as a JSON list";
-            return vec![csv.warning("CSV-4", "/metadata/annotations", "example annotations not found").hint(hint)];
+            return vec![
+                csv.warning("CSV-4", "/metadata/annotations", "example annotations not found")
+                    .hint(hint),
+            ];
         }
         (Some(text), other) => {
             if other.is_some() {
                 let detail = "both `alm-examples` and `olm.examples` are present. Checking only `alm-examples`";
-                findings.push(csv.warning("CSV-5", "/metadata/annotations/olm.examples", detail).hint("remove `olm.examples`"));
+                findings.push(
+                    csv.warning("CSV-5", "/metadata/annotations/olm.examples", detail)
+                        .hint("remove `olm.examples`"),
+                );
             }
             ("alm-examples", text)
         }
@@ -38,7 +47,8 @@ pub fn check(csv: &Csv<'_>) -> Vec<Checked> {
     let examples = match read(text) {
         Ok(examples) => examples,
         Err((rule, value, detail, hint)) => {
-            let mut checked = Checked::shared(rule, Severity::Error, &Subject::Value(value.clone()), detail).at(csv.object, &pointer);
+            let mut checked =
+                Checked::shared(rule, Severity::Error, &Subject::Value(value.clone()), detail).at(csv.object, &pointer);
             checked.finding.message = format!("{detail}: {value}");
             findings.push(checked.hint(hint));
             return findings;
@@ -49,31 +59,53 @@ pub fn check(csv: &Csv<'_>) -> Vec<Checked> {
         let name = field(owned, "name");
         match name.split_once('.') {
             Some((_, group)) => {
-                provided.insert((group.to_string(), field(owned, "version").to_string(), field(owned, "kind").to_string()));
+                provided.insert((
+                    group.to_string(),
+                    field(owned, "version").to_string(),
+                    field(owned, "kind").to_string(),
+                ));
             }
             None => {
                 let detail = format!("couldn't parse plural.group from crd name: {name}");
                 let pointer = format!("/spec/customresourcedefinitions/owned/{at}/name");
-                let checked = Checked::shared("CSV-8", Severity::Error, &Subject::None, detail).at(csv.object, &pointer);
+                let checked =
+                    Checked::shared("CSV-8", Severity::Error, &Subject::None, detail).at(csv.object, &pointer);
                 findings.push(checked.hint("the name of a CRD is `<plural>.<group>`"));
             }
         }
     }
     for api in csv.list("/spec/apiservicedefinitions/owned") {
-        provided.insert((field(api, "group").to_string(), field(api, "version").to_string(), field(api, "kind").to_string()));
+        provided.insert((
+            field(api, "group").to_string(),
+            field(api, "version").to_string(),
+            field(api, "kind").to_string(),
+        ));
     }
     for key in examples.difference(&provided) {
         let subject = Subject::Value(super::bundle::show(key));
-        let mut checked = Checked::shared("CSV-9", Severity::Error, &subject, "example must have a provided API").at(csv.object, &pointer);
-        checked.finding.message = format!("the example of {} has no API that this operator owns", super::bundle::show(key));
-        findings.push(checked.hint("list the API under spec.customresourcedefinitions.owned, or correct the example's apiVersion and kind"));
+        let mut checked = Checked::shared("CSV-9", Severity::Error, &subject, "example must have a provided API")
+            .at(csv.object, &pointer);
+        checked.finding.message = format!(
+            "the example of {} has no API that this operator owns",
+            super::bundle::show(key)
+        );
+        findings.push(checked.hint(
+            "list the API under spec.customresourcedefinitions.owned, or correct the example's apiVersion and kind",
+        ));
     }
     for key in provided.difference(&examples) {
         let subject = Subject::Value(super::bundle::show(key));
-        let mut checked =
-            Checked::shared("CSV-10", Severity::Warning, &subject, "provided API should have an example annotation").at(csv.object, &pointer);
+        let mut checked = Checked::shared(
+            "CSV-10",
+            Severity::Warning,
+            &subject,
+            "provided API should have an example annotation",
+        )
+        .at(csv.object, &pointer);
         checked.finding.message = format!("{} has no example", super::bundle::show(key));
-        findings.push(checked.hint("add an object of this API to the list: consoles offer it as the form's starting point"));
+        findings.push(
+            checked.hint("add an object of this API to the list: consoles offer it as the form's starting point"),
+        );
     }
     findings
 }
@@ -96,7 +128,9 @@ fn read(text: &str) -> Result<BTreeSet<Key>, Refusal> {
     };
     if text.trim_start().starts_with('{') {
         // A JSON object goes to the JSON reader, which wants a list.
-        return Err(refuse("json: cannot unmarshal object into Go value of type []unstructured.Unstructured".to_string()));
+        return Err(refuse(
+            "json: cannot unmarshal object into Go value of type []unstructured.Unstructured".to_string(),
+        ));
     }
     let document = match yaml::documents_with_lookahead(text.as_bytes(), 8).next() {
         None => return Ok(BTreeSet::new()),
@@ -110,18 +144,25 @@ fn read(text: &str) -> Result<BTreeSet<Key>, Refusal> {
         Value::Array(list) => list,
         other => {
             let kind = decode::type_name(other);
-            return Err(in_json(format!("json: cannot unmarshal {kind} into Go value of type []unstructured.Unstructured")));
+            return Err(in_json(format!(
+                "json: cannot unmarshal {kind} into Go value of type []unstructured.Unstructured"
+            )));
         }
     };
     let mut keys = BTreeSet::new();
     for example in list {
         if !example.is_object() && !example.is_null() {
             let kind = decode::type_name(example);
-            return Err(in_json(format!("json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}")));
+            return Err(in_json(format!(
+                "json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
+            )));
         }
         let (api_version, kind) = (field(example, "apiVersion"), field(example, "kind"));
         if kind.is_empty() || api_version.matches('/').count() > 1 {
-            return Err(in_json(format!("Object 'Kind' is missing in '{}'", go_json::compact(example))));
+            return Err(in_json(format!(
+                "Object 'Kind' is missing in '{}'",
+                go_json::compact(example)
+            )));
         }
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         keys.insert((group.to_string(), version.to_string(), kind.to_string()));

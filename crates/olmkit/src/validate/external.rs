@@ -50,7 +50,9 @@ fn read(value: &Value) -> Result<Vec<Checked>, String> {
         Value::Object(entries) => entries,
         other => {
             let kind = crate::types::decode::type_name(other);
-            return Err(format!("json: cannot unmarshal {kind} into Go value of type errors.ManifestResult"));
+            return Err(format!(
+                "json: cannot unmarshal {kind} into Go value of type errors.ManifestResult"
+            ));
         }
     };
     let (mut errors, mut warnings) = (&Value::Null, &Value::Null);
@@ -91,10 +93,21 @@ fn finding(entry: &Value, severity: Severity) -> Result<Checked, String> {
         (true, Some(value)) => format!("Value {value}"),
         (true, None) => String::new(),
     };
-    let tail = if detail.is_empty() { subject.clone() } else { format!("{subject}: {detail}") };
-    let reference = if tail.is_empty() { "ErrMessageMissing".to_string() } else { format!("{level}: {tail}") };
+    let tail = if detail.is_empty() {
+        subject.clone()
+    } else {
+        format!("{subject}: {detail}")
+    };
+    let reference = if tail.is_empty() {
+        "ErrMessageMissing".to_string()
+    } else {
+        format!("{level}: {tail}")
+    };
     let message = if detail.is_empty() { reference.clone() } else { detail };
-    Ok(Checked { finding: Finding::new("EXT-1", severity, message), reference: Some(reference) })
+    Ok(Checked {
+        finding: Finding::new("EXT-1", severity, message),
+        reference: Some(reference),
+    })
 }
 
 #[cfg(test)]

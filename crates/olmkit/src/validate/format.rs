@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::checked::Checked;
 use super::dependencies;
-use crate::bundle::load::{self, CHANNELS, DEFAULT_CHANNEL, Entry, MANIFESTS, MEDIA_TYPE, METADATA, PACKAGE};
 use crate::bundle::Bundle;
+use crate::bundle::load::{self, CHANNELS, DEFAULT_CHANNEL, Entry, MANIFESTS, MEDIA_TYPE, METADATA, PACKAGE};
 use crate::diagnostics::{Finding, Severity};
 use crate::yaml;
 
@@ -28,9 +28,18 @@ impl Format {
     /// The findings with operator-sdk's single text on the first of them.
     pub fn into_checked(self, root: &str) -> Vec<Checked> {
         let texts: Vec<&str> = self.findings.iter().map(|finding| finding.message.as_str()).collect();
-        let text = format!("error validating format in {root}: Bundle validation errors: {}", texts.join(","));
+        let text = format!(
+            "error validating format in {root}: Bundle validation errors: {}",
+            texts.join(",")
+        );
         let mut reference = Some(text);
-        self.findings.into_iter().map(|finding| Checked { finding, reference: reference.take() }).collect()
+        self.findings
+            .into_iter()
+            .map(|finding| Checked {
+                finding,
+                reference: reference.take(),
+            })
+            .collect()
     }
 }
 
@@ -41,12 +50,16 @@ pub fn check(bundle: &Bundle) -> Format {
     let is_real = |name: &str| matches!(tree.entry(name), Some(Entry::Directory));
     if !is_real("manifests") {
         format.add("FMT-2", "Unable to locate manifests directory", |finding| {
-            finding.file("manifests").hint("a bundle has its manifests in `manifests/`")
+            finding
+                .file("manifests")
+                .hint("a bundle has its manifests in `manifests/`")
         });
     }
     if !is_real("metadata") {
         format.add("FMT-3", "Unable to locate metadata directory", |finding| {
-            finding.file("metadata").hint("a bundle has its annotations in `metadata/annotations.yaml`")
+            finding
+                .file("metadata")
+                .hint("a bundle has its annotations in `metadata/annotations.yaml`")
         });
     }
     if !format.findings.is_empty() {
@@ -57,7 +70,9 @@ pub fn check(bundle: &Bundle) -> Format {
     match &files.annotations {
         None => {
             format.add("FMT-5", "Could not find annotations file", |finding| {
-                finding.file("metadata").hint("metadata/annotations.yaml must hold an `annotations:` map")
+                finding
+                    .file("metadata")
+                    .hint("metadata/annotations.yaml must hold an `annotations:` map")
             });
         }
         Some(file) => annotations(file, &media_type, &mut format),
@@ -95,11 +110,16 @@ struct MetadataFiles {
 
 /// Finds the file with the annotations and the one with the dependencies.
 fn metadata_files(bundle: &Bundle, format: &mut Format) -> MetadataFiles {
-    let mut found = MetadataFiles { annotations: None, dependencies: None };
+    let mut found = MetadataFiles {
+        annotations: None,
+        dependencies: None,
+    };
     for (name, entry) in bundle.tree.children("metadata") {
         let Entry::File(bytes) = entry else { continue };
         let path = format!("metadata/{name}");
-        let Some(Ok(node)) = yaml::documents(bytes).next() else { continue };
+        let Some(Ok(node)) = yaml::documents(bytes).next() else {
+            continue;
+        };
         if found.annotations.is_none() {
             let content = load::typed_metadata(&node, "AnnotationMetadata");
             if let Some(content) = content.filter(|content| content.get("annotations").is_some()) {
@@ -116,7 +136,12 @@ fn metadata_files(bundle: &Bundle, format: &mut Format) -> MetadataFiles {
             continue;
         }
         let content = load::typed_metadata(&node, "DependenciesFile");
-        let some = |content: &Value| content.get("dependencies").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+        let some = |content: &Value| {
+            content
+                .get("dependencies")
+                .and_then(Value::as_array)
+                .is_some_and(|list| !list.is_empty())
+        };
         if let Some(content) = content.filter(some) {
             found.dependencies = Some(MetadataFile { path, node, content });
         }
@@ -135,7 +160,10 @@ fn annotations(file: &MetadataFile, media_type: &str, format: &mut Format) {
         .collect();
     let place = |finding: Finding, key: &str, hint: &str| {
         let map = file.node.get("annotations");
-        let finding = finding.file(&file.path).path(format!("annotations[{key:?}]")).hint(hint);
+        let finding = finding
+            .file(&file.path)
+            .path(format!("annotations[{key:?}]"))
+            .hint(hint);
         match map.and_then(|map| map.get(key)).or(map) {
             Some(node) => finding.at(node.start),
             None => finding,
@@ -144,23 +172,32 @@ fn annotations(file: &MetadataFile, media_type: &str, format: &mut Format) {
     for key in [MEDIA_TYPE, MANIFESTS, METADATA, PACKAGE, CHANNELS] {
         if !values.contains_key(key) {
             let hint = format!("add `{key}` to the annotations");
-            format.add("FMT-6", format!("Missing annotation {key:?}"), |finding| place(finding, key, &hint));
+            format.add("FMT-6", format!("Missing annotation {key:?}"), |finding| {
+                place(finding, key, &hint)
+            });
         }
     }
     let value = |key: &str| values.get(key).copied().unwrap_or_default();
     if value(MEDIA_TYPE) != media_type {
-        let text = format!("Expecting annotation {MEDIA_TYPE:?} to have value {media_type:?} instead of {:?}", value(MEDIA_TYPE));
+        let text = format!(
+            "Expecting annotation {MEDIA_TYPE:?} to have value {media_type:?} instead of {:?}",
+            value(MEDIA_TYPE)
+        );
         let hint = format!("the manifests are {media_type:?}: say so, or change the manifests");
         format.add("FMT-7", text, |finding| place(finding, MEDIA_TYPE, &hint));
     }
     if value(CHANNELS).is_empty() {
-        format.add("FMT-8", format!("Expecting annotation {CHANNELS:?} to have non-empty value"), |finding| {
-            place(finding, CHANNELS, "list the channels, separated by commas")
-        });
+        format.add(
+            "FMT-8",
+            format!("Expecting annotation {CHANNELS:?} to have non-empty value"),
+            |finding| place(finding, CHANNELS, "list the channels, separated by commas"),
+        );
     }
     if values.contains_key(DEFAULT_CHANNEL) && value(DEFAULT_CHANNEL).is_empty() {
-        format.add("FMT-9", format!("Expecting annotation {DEFAULT_CHANNEL:?} to have non-empty value"), |finding| {
-            place(finding, DEFAULT_CHANNEL, "name a channel, or leave the annotation out")
-        });
+        format.add(
+            "FMT-9",
+            format!("Expecting annotation {DEFAULT_CHANNEL:?} to have non-empty value"),
+            |finding| place(finding, DEFAULT_CHANNEL, "name a channel, or leave the annotation out"),
+        );
     }
 }

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::checked::{Checked, Subject};
 use super::context::{Context, Csv, field, items, strings};
-use super::version::Version;
 use crate::diagnostics::Severity;
+use crate::object::Version;
 use crate::types::go_text::quote;
 
 /// Checks the ClusterServiceVersion.
@@ -34,7 +34,10 @@ fn resource_requests(csv: &Csv<'_>) -> Vec<Checked> {
     }
     let mut findings = Vec::new();
     for (at, deployment) in csv.deployments().iter().enumerate() {
-        let containers = deployment.pointer("/spec/template/spec").map(|pod| items(pod, "containers")).unwrap_or_default();
+        let containers = deployment
+            .pointer("/spec/template/spec")
+            .map(|pod| items(pod, "containers"))
+            .unwrap_or_default();
         for (index, container) in containers.iter().enumerate() {
             if container.pointer("/resources/requests").is_some() {
                 continue;
@@ -47,7 +50,8 @@ fn resource_requests(csv: &Csv<'_>) -> Vec<Checked> {
                  https://master.sdk.operatorframework.io/docs/best-practices/managing-resources/"
             );
             let pointer = format!("{pointer}/{at}/spec/template/spec/containers/{index}");
-            findings.push(warning(csv, "GP-2", &pointer, detail).hint("add `resources.requests` with `cpu` and `memory`"));
+            findings
+                .push(warning(csv, "GP-2", &pointer, detail).hint("add `resources.requests` with `cpu` and `memory`"));
         }
     }
     findings
@@ -60,7 +64,10 @@ fn descriptions(csv: &Csv<'_>) -> Vec<Checked> {
         for (at, crd) in csv.list(&list).iter().enumerate() {
             if field(crd, "description").is_empty() {
                 let detail = format!("{relation} CRD {} has an empty description", quote(field(crd, "name")));
-                findings.push(warning(csv, "GP-3", &format!("{list}/{at}"), detail).hint("say in `description` what the API is for"));
+                findings.push(
+                    warning(csv, "GP-3", &format!("{list}/{at}"), detail)
+                        .hint("say in `description` what the API is for"),
+                );
             }
         }
     }
@@ -73,7 +80,10 @@ fn creates_crds(csv: &Csv<'_>) -> Option<Checked> {
             && strings(rule, "resources").any(|resource| matches!(resource, "customresourcedefinitions" | "*" | "[*]"))
             && strings(rule, "verbs").any(|verb| matches!(verb, "create" | "*" | "[*]" | "patch"))
     };
-    for list in ["/spec/install/spec/permissions", "/spec/install/spec/clusterPermissions"] {
+    for list in [
+        "/spec/install/spec/permissions",
+        "/spec/install/spec/clusterPermissions",
+    ] {
         for (at, permission) in csv.list(list).iter().enumerate() {
             if let Some(index) = items(permission, "rules").iter().position(creates) {
                 let detail = "CSV contains permissions to create CRD. An Operator shouldn't deploy or manage other operators (such patterns \
@@ -82,7 +92,9 @@ fn creates_crds(csv: &Csv<'_>) -> Option<Checked> {
                               you should not be using Dependency Resolution from OLM instead. More info: \
                               https://sdk.operatorframework.io/docs/best-practices/common-recommendation/";
                 let checked = warning(csv, "GP-5", &format!("{list}/{at}/rules/{index}"), detail.to_string());
-                return Some(checked.hint("put the CustomResourceDefinitions into the bundle, or depend on the package that has them"));
+                return Some(checked.hint(
+                    "put the CustomResourceDefinitions into the bundle, or depend on the package that has them",
+                ));
             }
         }
     }
@@ -99,9 +111,10 @@ fn name(csv: &Csv<'_>) -> Vec<Checked> {
     let pointer = "/metadata/name";
     let hint = "name it `<package>.v<version>`, for example `memcached-operator.v0.0.1`";
     let version = TRAILING_VERSION.as_ref().and_then(|pattern| pattern.find(name));
-    if version.is_none_or(|version| Version::strict(version.as_str()).is_none()) {
-        let detail =
-            format!("csv.metadata.Name {name} is not following the versioning convention (MAJOR.MINOR.PATCH e.g 0.0.1): https://semver.org/");
+    if version.is_none_or(|version| Version::parse(version.as_str()).is_err()) {
+        let detail = format!(
+            "csv.metadata.Name {name} is not following the versioning convention (MAJOR.MINOR.PATCH e.g 0.0.1): https://semver.org/"
+        );
         findings.push(warning(csv, "GP-6", pointer, detail).hint(hint));
     }
     if name.split(".v").count() != 2 {

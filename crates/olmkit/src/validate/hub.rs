@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::checked::Checked;
 use super::context::{Context, Csv, field};
 use super::csv::MIN_KUBE_VERSION_MISSING;
-use super::version::Version;
 use super::{link, mail, removed_apis, standard};
+use crate::object::Version;
 
 const MEDIA_TYPES: [&str; 4] = ["image/gif", "image/jpeg", "image/png", "image/svg+xml"];
 
@@ -39,7 +39,10 @@ fn provider_maintainers_links(csv: &Csv<'_>) -> Vec<Checked> {
     let mut findings = Vec::new();
     if csv.text("/spec/provider/name").trim().is_empty() {
         let hint = "say who provides the operator in `spec.provider.name`";
-        findings.push(csv.error("HUB-1", "/spec/provider/name", "csv.Spec.Provider.Name not specified").hint(hint));
+        findings.push(
+            csv.error("HUB-1", "/spec/provider/name", "csv.Spec.Provider.Name not specified")
+                .hint(hint),
+        );
     }
     for (at, maintainer) in csv.list("/spec/maintainers").iter().enumerate() {
         let pointer = format!("/spec/maintainers/{at}");
@@ -72,18 +75,27 @@ fn provider_maintainers_links(csv: &Csv<'_>) -> Vec<Checked> {
 
 fn version_icon_kubernetes(csv: &Csv<'_>) -> Vec<Checked> {
     let mut findings = Vec::new();
-    if Version::strict(csv.text("/spec/version")).is_none_or(|version| version.is_zero()) {
+    if Version::parse(csv.text("/spec/version")).map_or(true, |version| version == Version::default()) {
         let hint = "write the version that the name carries: `version: 1.2.3`";
-        findings.push(csv.error("HUB-6", "/spec/version", "csv.Spec.Version must be set").hint(hint));
+        findings.push(
+            csv.error("HUB-6", "/spec/version", "csv.Spec.Version must be set")
+                .hint(hint),
+        );
     }
     findings.extend(icon(csv));
     let pointer = "/spec/minKubeVersion";
     let minimum = csv.text(pointer);
     if minimum.trim().is_empty() {
-        findings.push(csv.warning("HUB-11", pointer, MIN_KUBE_VERSION_MISSING).hint("add for example `minKubeVersion: 1.25.0`"));
-    } else if Version::strict(minimum).is_none() {
+        findings.push(
+            csv.warning("HUB-11", pointer, MIN_KUBE_VERSION_MISSING)
+                .hint("add for example `minKubeVersion: 1.25.0`"),
+        );
+    } else if Version::parse(minimum).is_err() {
         let detail = format!("csv.Spec.MinKubeVersion has an invalid value: {minimum}");
-        findings.push(csv.error("HUB-11", pointer, detail).hint("write three numbers, without a `v`: `minKubeVersion: 1.25.0`"));
+        findings.push(
+            csv.error("HUB-11", pointer, detail)
+                .hint("write three numbers, without a `v`: `minKubeVersion: 1.25.0`"),
+        );
     }
     findings
 }
@@ -91,11 +103,17 @@ fn version_icon_kubernetes(csv: &Csv<'_>) -> Vec<Checked> {
 fn icon(csv: &Csv<'_>) -> Vec<Checked> {
     let Some(icons) = csv.get("/spec/icon").as_array() else {
         let hint = "add `spec.icon` with `base64data` and `mediatype`";
-        return vec![csv.warning("HUB-7", "/spec/icon", "csv.Spec.Icon not specified").hint(hint)];
+        return vec![
+            csv.warning("HUB-7", "/spec/icon", "csv.Spec.Icon not specified")
+                .hint(hint),
+        ];
     };
     let mut findings = Vec::new();
     if icons.len() != 1 {
-        findings.push(csv.error("HUB-8", "/spec/icon", "csv.Spec.Icon should only have one element").hint("keep one icon"));
+        findings.push(
+            csv.error("HUB-8", "/spec/icon", "csv.Spec.Icon should only have one element")
+                .hint("keep one icon"),
+        );
     }
     let Some(icon) = icons.first() else { return findings };
     let media_type = icon.get("mediatype").and_then(Value::as_str).unwrap_or_default();

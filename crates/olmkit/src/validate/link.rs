@@ -20,7 +20,11 @@ fn parse(url: &str) -> Result<(), String> {
     let (scheme, rest) = scheme(url)?;
     let rest = rest.split_once('?').map_or(rest, |(rest, _)| rest);
     if !rest.starts_with('/') {
-        return if scheme.is_empty() { Err("invalid URI for request".to_string()) } else { Ok(()) };
+        return if scheme.is_empty() {
+            Err("invalid URI for request".to_string())
+        } else {
+            Ok(())
+        };
     }
     let path = match rest.strip_prefix("//").filter(|_| !scheme.is_empty()) {
         None => rest,
@@ -68,7 +72,10 @@ fn check_authority(authority: &str, scheme: &str) -> Result<(), String> {
         let address = address.split_once("%25").map_or(address, |(address, _)| address);
         return match address.parse::<std::net::Ipv6Addr>() {
             Ok(_) => Ok(()),
-            Err(_) => Err(format!("invalid host: ParseAddr({}): unable to parse IP", quote(address))),
+            Err(_) => Err(format!(
+                "invalid host: ParseAddr({}): unable to parse IP",
+                quote(address)
+            )),
         };
     }
     // Only in web addresses the first colon must be that of the port.
@@ -80,8 +87,15 @@ fn check_authority(authority: &str, scheme: &str) -> Result<(), String> {
 }
 
 fn check_port(port: &str) -> Result<(), String> {
-    let valid = port.is_empty() || port.strip_prefix(':').is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
-    if valid { Ok(()) } else { Err(format!("invalid port {} after host", quote(port))) }
+    let valid = port.is_empty()
+        || port
+            .strip_prefix(':')
+            .is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+    if valid {
+        Ok(())
+    } else {
+        Err(format!("invalid port {} after host", quote(port)))
+    }
 }
 
 fn check_host(host: &str) -> Result<(), String> {
@@ -97,7 +111,9 @@ fn check_host(host: &str) -> Result<(), String> {
 fn check_escapes(text: &str, accepted: impl Fn(u8) -> bool) -> Result<(), String> {
     for (at, _) in text.match_indices('%') {
         let digits = text.as_bytes().get(at + 1..at + 3);
-        let value = digits.and_then(|digits| std::str::from_utf8(digits).ok()).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        let value = digits
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
         if !value.is_some_and(&accepted) || digits.is_some_and(|digits| digits.starts_with(b"+")) {
             let shown: String = text.get(at..).unwrap_or_default().chars().take(3).collect();
             return Err(format!("invalid URL escape {}", quote(&shown)));
@@ -112,7 +128,16 @@ mod tests {
 
     #[test]
     fn links_as_go_takes_them() {
-        for good in ["mailto:x", "localhost:8080", "http://", "/path", "*", "https://example.com/#frag", "HTTPS://EXAMPLE.COM", "https://例え.jp/"] {
+        for good in [
+            "mailto:x",
+            "localhost:8080",
+            "http://",
+            "/path",
+            "*",
+            "https://example.com/#frag",
+            "HTTPS://EXAMPLE.COM",
+            "https://例え.jp/",
+        ] {
             assert_eq!(fault(good), None, "{good}");
         }
         let refused = [

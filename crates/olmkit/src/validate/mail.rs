@@ -9,7 +9,11 @@ pub fn fault(text: &str) -> Option<String> {
         if !parser.skip_comments() {
             return Err("misformatted parenthetical comment".to_string());
         }
-        if parser.rest.is_empty() { Ok(()) } else { Err(format!("expected single address, got {}", quote(parser.rest))) }
+        if parser.rest.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("expected single address, got {}", quote(parser.rest)))
+        }
     });
     result.err().map(|reason| format!("mail: {reason}"))
 }
@@ -29,17 +33,30 @@ impl<'a> Parser<'a> {
             return Ok(());
         }
         self.rest = start;
-        let name = if start.starts_with('<') { String::new() } else { self.phrase()? };
+        let name = if start.starts_with('<') {
+            String::new()
+        } else {
+            self.phrase()?
+        };
         self.skip_space();
         if self.consume(':') {
             return self.group();
         }
         if !self.consume('<') {
             let plain = name.chars().all(|c| is_atom_text(c, true));
-            return Err(if plain { "missing '@' or angle-addr" } else { "no angle-addr" }.to_string());
+            return Err(if plain {
+                "missing '@' or angle-addr"
+            } else {
+                "no angle-addr"
+            }
+            .to_string());
         }
         self.address_specification()?;
-        if self.consume('>') { Ok(()) } else { Err("unclosed angle-addr".to_string()) }
+        if self.consume('>') {
+            Ok(())
+        } else {
+            Err("unclosed angle-addr".to_string())
+        }
     }
 
     /// A group must have exactly one member to pass for one address.
@@ -47,7 +64,11 @@ impl<'a> Parser<'a> {
         let mut members = 0;
         self.skip_space();
         if self.consume(';') {
-            return if self.skip_comments() { Err("empty group".to_string()) } else { Err("misformatted parenthetical comment".to_string()) };
+            return if self.skip_comments() {
+                Err("empty group".to_string())
+            } else {
+                Err("misformatted parenthetical comment".to_string())
+            };
         }
         loop {
             self.skip_space();
@@ -63,7 +84,11 @@ impl<'a> Parser<'a> {
                 return Err("expected comma".to_string());
             }
         }
-        if members > 1 { Err("group with multiple addresses".to_string()) } else { Ok(()) }
+        if members > 1 {
+            Err("group with multiple addresses".to_string())
+        } else {
+            Ok(())
+        }
     }
 
     fn address_specification(&mut self) -> Result<(), String> {
@@ -114,13 +139,21 @@ impl<'a> Parser<'a> {
             if self.rest.is_empty() {
                 break "missing phrase".to_string();
             }
-            let word = if self.rest.starts_with('"') { self.quoted_string() } else { self.atom(true, true).map(str::to_string) };
+            let word = if self.rest.starts_with('"') {
+                self.quoted_string()
+            } else {
+                self.atom(true, true).map(str::to_string)
+            };
             match word {
                 Ok(word) => words.push(word),
                 Err(reason) => break reason,
             }
         };
-        if words.is_empty() { Err(format!("missing word in phrase: mail: {failure}")) } else { Ok(words.join(" ")) }
+        if words.is_empty() {
+            Err(format!("missing word in phrase: mail: {failure}"))
+        } else {
+            Ok(words.join(" "))
+        }
     }
 
     fn quoted_string(&mut self) -> Result<String, String> {
@@ -155,8 +188,11 @@ impl<'a> Parser<'a> {
         let (atom, rest) = self.rest.split_at(end);
         self.rest = rest;
         if !permissive {
-            let faults =
-                [(atom.starts_with('.'), "leading dot in atom"), (atom.contains(".."), "double dot in atom"), (atom.ends_with('.'), "trailing dot in atom")];
+            let faults = [
+                (atom.starts_with('.'), "leading dot in atom"),
+                (atom.contains(".."), "double dot in atom"),
+                (atom.ends_with('.'), "trailing dot in atom"),
+            ];
             if let Some((_, text)) = faults.iter().find(|(bad, _)| *bad) {
                 return Err((*text).to_string());
             }
@@ -222,12 +258,31 @@ mod tests {
 
     #[test]
     fn addresses_as_go_takes_them() {
-        for good in ["a@b", " a@example.com", "\"a b\"@example.com", "A Name <a@example.com>", "a@example.com (comment)", "<a@b.c>", "é@ü.de"] {
+        for good in [
+            "a@b",
+            " a@example.com",
+            "\"a b\"@example.com",
+            "A Name <a@example.com>",
+            "a@example.com (comment)",
+            "<a@b.c>",
+            "é@ü.de",
+        ] {
             assert_eq!(fault(good), None, "{good}");
         }
-        for bad in ["not-an-address", "a@@example.com", "a.@example.com", "a@example.com, b@example.com", "a b@example.com", "a@", "<a@b"] {
+        for bad in [
+            "not-an-address",
+            "a@@example.com",
+            "a.@example.com",
+            "a@example.com, b@example.com",
+            "a b@example.com",
+            "a@",
+            "<a@b",
+        ] {
             assert!(fault(bad).is_some(), "{bad}");
         }
-        assert_eq!(fault("a.@example.com").as_deref(), Some("mail: missing '@' or angle-addr"));
+        assert_eq!(
+            fault("a.@example.com").as_deref(),
+            Some("mail: missing '@' or angle-addr")
+        );
     }
 }

@@ -13,30 +13,29 @@ mod csv;
 mod dependencies;
 mod examples;
 pub mod external;
+mod extra;
 mod format;
 mod good_practices;
 mod hub;
-mod image_reference;
 mod link;
 mod mail;
 mod multiarch;
-mod names;
 mod object_meta;
 mod objects;
 pub mod optional;
 mod removed_apis;
+pub mod rules;
 pub mod selector;
 pub mod source;
 mod standard;
-mod version;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub use checked::Checked;
-pub use standard::CATEGORIES_FILE;
 use context::Context;
 pub use selector::Selector;
+pub use standard::CATEGORIES_FILE;
 
 use crate::bundle::MediaType;
 use crate::bundle::load::{Problem, Reading};
@@ -100,7 +99,11 @@ impl Outcome {
     pub fn outputs(&self) -> Vec<Output> {
         let output = |checked: &Checked| {
             let message = checked.reference.clone()?;
-            let level = if checked.finding.severity == Severity::Error { "error" } else { "warning" };
+            let level = if checked.finding.severity == Severity::Error {
+                "error"
+            } else {
+                "warning"
+            };
             Some(Output { level, message })
         };
         self.checked.iter().filter_map(output).collect()
@@ -114,10 +117,19 @@ impl Outcome {
 
 /// Validates what was read of a bundle.
 pub fn validate(reading: &Reading, options: &Options) -> Outcome {
-    let mut outcome = Outcome { fatal: reading.fatal.clone(), checked: reading.problems.iter().map(problem).collect() };
-    let context = Context { bundle: &reading.bundle, options };
+    let mut outcome = Outcome {
+        fatal: reading.fatal.clone(),
+        checked: reading.problems.iter().map(problem).collect(),
+    };
+    let context = Context {
+        bundle: &reading.bundle,
+        options,
+    };
     if outcome.fatal.is_none() {
         reference_rules(&context, options, &mut outcome);
+    }
+    if options.extra {
+        outcome.checked.extend(extra::check(&context));
     }
     outcome
 }
@@ -140,7 +152,11 @@ fn reference_rules(context: &Context<'_>, options: &Options, outcome: &mut Outco
         outcome.fatal = Some(format!("{file} holds no metadata: operator-sdk crashes on it"));
         let hint = "write a map into the file, or remove it";
         let message = "this metadata file holds nothing; operator-sdk crashes on it (nil pointer dereference)";
-        outcome.checked.push(Checked::own("FMT-10", Severity::Error, message).in_file(file).hint(hint));
+        outcome.checked.push(
+            Checked::own("FMT-10", Severity::Error, message)
+                .in_file(file)
+                .hint(hint),
+        );
         return;
     }
     outcome.checked.extend(format.into_checked(&context.bundle.root));
@@ -149,14 +165,17 @@ fn reference_rules(context: &Context<'_>, options: &Options, outcome: &mut Outco
         of_csv.extend(objects::check(context));
         let mut groups = vec![bundle::check(context), of_csv];
         groups.extend(crds::check(context));
-        groups.into_iter().for_each(|group| outcome.checked.extend(warnings_first(group)));
+        groups
+            .into_iter()
+            .for_each(|group| outcome.checked.extend(warnings_first(group)));
     }
     for validator in optional::selected(&options.selector) {
         let is_hub = validator.name.starts_with("operatorhub");
         if is_hub && context.csv().is_some_and(|csv| hub::crashes(&csv)) {
             outcome.fatal = Some("spec.icon is an empty list: operator-sdk crashes on it".to_string());
             let message = "spec.icon is an empty list; operator-sdk crashes on it (index out of range)";
-            let mut checked = Checked::own("HUB-13", Severity::Error, message).hint("add an icon or remove `spec.icon`");
+            let mut checked =
+                Checked::own("HUB-13", Severity::Error, message).hint("add an icon or remove `spec.icon`");
             if let Some(csv) = context.csv() {
                 checked = checked.at(csv.object, "/spec/icon");
             }
@@ -186,6 +205,8 @@ fn reference_rules(context: &Context<'_>, options: &Options, outcome: &mut Outco
 
 /// In each group all warnings come before all errors.
 fn warnings_first(group: Vec<Checked>) -> impl Iterator<Item = Checked> {
-    let (warnings, errors): (Vec<_>, Vec<_>) = group.into_iter().partition(|checked| checked.finding.severity != Severity::Error);
+    let (warnings, errors): (Vec<_>, Vec<_>) = group
+        .into_iter()
+        .partition(|checked| checked.finding.severity != Severity::Error);
     warnings.into_iter().chain(errors)
 }

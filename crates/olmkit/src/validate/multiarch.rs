@@ -23,7 +23,10 @@ struct Platform {
 
 impl Platform {
     fn unknown() -> Self {
-        Self { system: "error".to_string(), architecture: "error".to_string() }
+        Self {
+            system: "error".to_string(),
+            architecture: "error".to_string(),
+        }
     }
 
     fn is_unknown(&self) -> bool {
@@ -39,7 +42,12 @@ type Inspect<'a> = dyn Fn(&str) -> Result<Vec<Platform>, String> + 'a;
 /// Runs the validator.
 pub fn check(context: &Context<'_>) -> Vec<Checked> {
     let Some(csv) = context.csv() else { return Vec::new() };
-    let wanted = context.options.values.get("container-tools").map(|tool| tool.to_lowercase()).unwrap_or_default();
+    let wanted = context
+        .options
+        .values
+        .get("container-tools")
+        .map(|tool| tool.to_lowercase())
+        .unwrap_or_default();
     let tool = match wanted.as_str() {
         "" | "none" | "docker" => "docker",
         "podman" => "podman",
@@ -55,7 +63,8 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
 }
 
 fn finding(csv: &Csv<'_>, rule: &'static str, severity: Severity, detail: String) -> Checked {
-    Checked::shared(rule, severity, &Subject::Value(csv.name().to_string()), detail).at(csv.object, "/spec/install/spec/deployments")
+    Checked::shared(rule, severity, &Subject::Value(csv.name().to_string()), detail)
+        .at(csv.object, "/spec/install/spec/deployments")
 }
 
 fn inspect(tool: &str, image: &str, keep_unknown: bool) -> Result<Vec<Platform>, String> {
@@ -70,14 +79,21 @@ fn inspect(tool: &str, image: &str, keep_unknown: bool) -> Result<Vec<Platform>,
             return Ok(output.stdout);
         }
         let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-        Err(format!("{line} failed with error: (exit status {}) {text}", output.status.code().unwrap_or(-1)))
+        Err(format!(
+            "{line} failed with error: (exit status {}) {text}",
+            output.status.code().unwrap_or(-1)
+        ))
     };
     run(&["pull", image])?;
-    let manifest: Value = serde_json::from_slice(&run(&["manifest", "inspect", image])?).map_err(|error| error.to_string())?;
-    let platforms = items(&manifest, "manifests").iter().filter_map(|entry| entry.get("platform")).map(|platform| Platform {
-        system: field(platform, "os").to_string(),
-        architecture: field(platform, "architecture").to_string(),
-    });
+    let manifest: Value =
+        serde_json::from_slice(&run(&["manifest", "inspect", image])?).map_err(|error| error.to_string())?;
+    let platforms = items(&manifest, "manifests")
+        .iter()
+        .filter_map(|entry| entry.get("platform"))
+        .map(|platform| Platform {
+            system: field(platform, "os").to_string(),
+            architecture: field(platform, "architecture").to_string(),
+        });
     let real = |platform: &Platform| {
         let known = |text: &str| !text.is_empty() && text != "unknown";
         keep_unknown || (known(&platform.system) && known(&platform.architecture))
@@ -125,7 +141,10 @@ fn check_with(csv: &Csv<'_>, inspect: &Inspect<'_>) -> Vec<Checked> {
 fn survey(csv: &Csv<'_>) -> Survey {
     let labels = |part: &str| -> Vec<String> {
         let labels = csv.get("/metadata/labels").as_object();
-        let supported = labels.into_iter().flatten().filter(|(key, value)| key.contains(part) && value.as_str() == Some("supported"));
+        let supported = labels
+            .into_iter()
+            .flatten()
+            .filter(|(key, value)| key.contains(part) && value.as_str() == Some("supported"));
         supported.map(|(key, _)| key.clone()).collect()
     };
     let mut survey = Survey {
@@ -138,7 +157,9 @@ fn survey(csv: &Csv<'_>) -> Survey {
         affinity: BTreeMap::new(),
     };
     for deployment in csv.deployments() {
-        let Some(pod) = deployment.pointer("/spec/template/spec") else { continue };
+        let Some(pod) = deployment.pointer("/spec/template/spec") else {
+            continue;
+        };
         let containers = items(pod, "containers");
         let mut has_manager = false;
         for container in containers {
@@ -162,7 +183,11 @@ fn survey(csv: &Csv<'_>) -> Survey {
         }
     }
     for deployment in csv.deployments() {
-        for container in deployment.pointer("/spec/template/spec").map(|pod| items(pod, "containers")).unwrap_or_default() {
+        for container in deployment
+            .pointer("/spec/template/spec")
+            .map(|pod| items(pod, "containers"))
+            .unwrap_or_default()
+        {
             let image = field(container, "image");
             if !survey.manager.contains_key(image) {
                 survey.other.insert(image.to_string(), Vec::new());
@@ -182,13 +207,20 @@ fn affinity_platforms(pod: &Value) -> Vec<Platform> {
     for term in terms.and_then(Value::as_array).into_iter().flatten() {
         let values = |key: &str| -> Vec<&str> {
             let expressions = items(term, "matchExpressions").iter();
-            let matching = expressions.filter(|expression| field(expression, "operator") == "In" && field(expression, "key") == key);
-            matching.last().map(|expression| strings(expression, "values").collect()).unwrap_or_default()
+            let matching = expressions
+                .filter(|expression| field(expression, "operator") == "In" && field(expression, "key") == key);
+            matching
+                .last()
+                .map(|expression| strings(expression, "values").collect())
+                .unwrap_or_default()
         };
         let architectures = values("kubernetes.io/arch");
         for system in values("kubernetes.io/os") {
             for architecture in &architectures {
-                platforms.push(Platform { system: system.to_string(), architecture: (*architecture).to_string() });
+                platforms.push(Platform {
+                    system: system.to_string(),
+                    architecture: (*architecture).to_string(),
+                });
             }
         }
     }
@@ -202,7 +234,10 @@ fn quoted<'a>(values: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 fn quoted_platforms(platforms: &[Platform]) -> String {
-    let texts: Vec<String> = platforms.iter().map(|platform| format!("{}/{}", platform.system, platform.architecture)).collect();
+    let texts: Vec<String> = platforms
+        .iter()
+        .map(|platform| format!("{}/{}", platform.system, platform.architecture))
+        .collect();
     quoted(texts.iter().map(String::as_str))
 }
 
@@ -213,7 +248,11 @@ impl Survey {
     }
 
     fn values(labels: &[String], part: &str, default: &str) -> Vec<String> {
-        if labels.is_empty() { vec![default.to_string()] } else { labels.iter().map(|label| label.replace(part, "")).collect() }
+        if labels.is_empty() {
+            vec![default.to_string()]
+        } else {
+            labels.iter().map(|label| label.replace(part, "")).collect()
+        }
     }
 
     /// All architectures (or systems) that the labels or the manager's images have.
@@ -223,8 +262,17 @@ impl Survey {
             false => (&self.system_labels, SYSTEM_LABEL, "linux"),
         };
         let images = self.manager.values().flatten();
-        let from_images = images.map(|platform| if architectures { &platform.architecture } else { &platform.system });
-        Self::values(labels, part, default).into_iter().chain(from_images.filter(|text| !text.is_empty()).cloned()).collect()
+        let from_images = images.map(|platform| {
+            if architectures {
+                &platform.architecture
+            } else {
+                &platform.system
+            }
+        });
+        Self::values(labels, part, default)
+            .into_iter()
+            .chain(from_images.filter(|text| !text.is_empty()).cloned())
+            .collect()
     }
 
     fn support(&self, csv: &Csv<'_>) -> Vec<Checked> {
@@ -236,7 +284,10 @@ impl Survey {
                         platform.is_unknown() || (platform.system == system && platform.architecture == architecture)
                     };
                     if !platforms.iter().any(has) {
-                        missing.entry(format!("{system}.{architecture}")).or_default().push(image);
+                        missing
+                            .entry(format!("{system}.{architecture}"))
+                            .or_default()
+                            .push(image);
                     }
                 }
             }
@@ -256,15 +307,33 @@ impl Survey {
     fn labels(&self, csv: &Csv<'_>) -> Vec<Checked> {
         let mut findings = Vec::new();
         let sides = [
-            ("MA-2", true, &self.architecture_labels, ARCHITECTURE_LABEL, "Arch(s)", "amd64", "amd64 architectures, you MUST,use"),
-            ("MA-3", false, &self.system_labels, SYSTEM_LABEL, "OS(s)", "linux", "linux OS you MUST,use"),
+            (
+                "MA-2",
+                true,
+                &self.architecture_labels,
+                ARCHITECTURE_LABEL,
+                "Arch(s)",
+                "amd64",
+                "amd64 architectures, you MUST,use",
+            ),
+            (
+                "MA-3",
+                false,
+                &self.system_labels,
+                SYSTEM_LABEL,
+                "OS(s)",
+                "linux",
+                "linux OS you MUST,use",
+            ),
         ];
         for (rule, architectures, labels, part, word, default, tail) in sides {
             let all = self.of_manager(architectures);
             let only_default = all.len() == 1 && all.contains(default);
             let missing: Vec<&str> = all
                 .iter()
-                .filter(|value| *value != "error" && !only_default && !labels.iter().any(|label| label.contains(value.as_str())))
+                .filter(|value| {
+                    *value != "error" && !only_default && !labels.iter().any(|label| label.contains(value.as_str()))
+                })
                 .map(String::as_str)
                 .collect();
             if missing.is_empty() {
@@ -291,9 +360,19 @@ impl Survey {
             for (architectures, word) in [(true, "Arch(s)"), (false, "OS(s)")] {
                 let wanted = self.of_manager(architectures);
                 let has = |value: &str| {
-                    platforms.iter().any(|platform| if architectures { platform.architecture == value } else { platform.system == value })
+                    platforms.iter().any(|platform| {
+                        if architectures {
+                            platform.architecture == value
+                        } else {
+                            platform.system == value
+                        }
+                    })
                 };
-                let missing: Vec<&str> = wanted.iter().map(String::as_str).filter(|value| *value != "error" && !has(value)).collect();
+                let missing: Vec<&str> = wanted
+                    .iter()
+                    .map(String::as_str)
+                    .filter(|value| *value != "error" && !has(value))
+                    .collect();
                 if missing.is_empty() {
                     continue;
                 }
@@ -318,7 +397,10 @@ impl Survey {
             let shown = quote(image);
             if affinity.is_empty() {
                 if platforms.iter().any(Platform::is_unknown) {
-                    add("MA-5", format!("check if the CSV is missing a node affinity configuration for the image: {shown}. "));
+                    add(
+                        "MA-5",
+                        format!("check if the CSV is missing a node affinity configuration for the image: {shown}. "),
+                    );
                 }
                 let detail = format!(
                     "check if the CSV has a missing or invalid node affinity configuration for the image: {shown}. The image data suggests \
@@ -329,7 +411,11 @@ impl Survey {
                 continue;
             }
             let beyond = |these: &[Platform], those: &[Platform]| -> Vec<Platform> {
-                these.iter().filter(|platform| !those.contains(platform)).cloned().collect()
+                these
+                    .iter()
+                    .filter(|platform| !those.contains(platform))
+                    .cloned()
+                    .collect()
             };
             let (extra, missing) = (beyond(affinity, platforms), beyond(platforms, affinity));
             if !extra.is_empty() {

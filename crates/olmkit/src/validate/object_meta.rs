@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::context::field;
-use super::names;
+use crate::object::{label_value_problems, qualified_name_problems};
 use crate::types::go_text::quote;
 
 /// One fault.
@@ -29,17 +29,33 @@ pub fn check(object: &Value) -> Vec<Fault> {
     let mut faults = Vec::new();
     let mut add = |pointer: &'static str, hint: &'static str, text: String| {
         let place = pointer.trim_start_matches('/').replace('/', ".");
-        faults.push(Fault { text: format!("{place}{text}"), pointer, hint });
+        faults.push(Fault {
+            text: format!("{place}{text}"),
+            pointer,
+            hint,
+        });
     };
     if field(metadata, "name").is_empty() {
         let hint = "give the object a name; quote it if it looks like a number or a boolean";
-        add("/metadata/name", hint, ": Required value: name or generateName is required".to_string());
+        add(
+            "/metadata/name",
+            hint,
+            ": Required value: name or generateName is required".to_string(),
+        );
     }
     if !field(metadata, "namespace").is_empty() {
         let hint = "remove the namespace: OLM installs the object where the operator is installed";
-        add("/metadata/namespace", hint, ": Forbidden: not allowed on this type".to_string());
+        add(
+            "/metadata/namespace",
+            hint,
+            ": Forbidden: not allowed on this type".to_string(),
+        );
     }
-    if let Some(generation) = metadata.get("generation").and_then(Value::as_i64).filter(|generation| *generation < 0) {
+    if let Some(generation) = metadata
+        .get("generation")
+        .and_then(Value::as_i64)
+        .filter(|generation| *generation < 0)
+    {
         let text = format!(": Invalid value: {generation}: must be greater than or equal to 0");
         add("/metadata/generation", "remove the field: the API server sets it", text);
     }
@@ -55,20 +71,33 @@ type Add<'a> = dyn FnMut(&'static str, &'static str, String) + 'a;
 
 /// A map of strings. Nulls are empty strings; any other value makes the whole map count as absent.
 fn string_map<'v>(metadata: &'v Value, key: &str) -> BTreeMap<&'v str, &'v str> {
-    let Some(map) = metadata.get(key).and_then(Value::as_object) else { return BTreeMap::new() };
+    let Some(map) = metadata.get(key).and_then(Value::as_object) else {
+        return BTreeMap::new();
+    };
     let read = |value: &'v Value| if value.is_null() { Some("") } else { value.as_str() };
-    let entries: Option<BTreeMap<_, _>> = map.iter().map(|(key, value)| Some((key.as_str(), read(value)?))).collect();
+    let entries: Option<BTreeMap<_, _>> = map
+        .iter()
+        .map(|(key, value)| Some((key.as_str(), read(value)?)))
+        .collect();
     entries.unwrap_or_default()
 }
 
 fn labels(metadata: &Value, add: &mut Add<'_>) {
     let hint = "a label is `prefix/name: value`; name and value have at most 63 letters, digits, `-`, `_`, `.`";
     for (key, value) in string_map(metadata, "labels") {
-        for message in names::qualified_name(key) {
-            add("/metadata/labels", hint, format!(": Invalid value: {}: {message}", quote(key)));
+        for message in qualified_name_problems(key) {
+            add(
+                "/metadata/labels",
+                hint,
+                format!(": Invalid value: {}: {message}", quote(key)),
+            );
         }
-        for message in names::label_value(value) {
-            add("/metadata/labels", hint, format!(": Invalid value: {}: {message}", quote(value)));
+        for message in label_value_problems(value) {
+            add(
+                "/metadata/labels",
+                hint,
+                format!(": Invalid value: {}: {message}", quote(value)),
+            );
         }
     }
 }
@@ -76,12 +105,21 @@ fn labels(metadata: &Value, add: &mut Add<'_>) {
 fn annotations(metadata: &Value, add: &mut Add<'_>) {
     let annotations = string_map(metadata, "annotations");
     for key in annotations.keys() {
-        for message in names::qualified_name(&key.to_lowercase()) {
+        for message in qualified_name_problems(&key.to_lowercase()) {
             let hint = "an annotation's key is `prefix/name`; the name has at most 63 letters, digits, `-`, `_`, `.`";
-            add("/metadata/annotations", hint, format!(": Invalid value: {}: {message}", quote(key)));
+            add(
+                "/metadata/annotations",
+                hint,
+                format!(": Invalid value: {}: {message}", quote(key)),
+            );
         }
     }
-    if annotations.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>() > MOST_ANNOTATION_BYTES {
+    if annotations
+        .iter()
+        .map(|(key, value)| key.len() + value.len())
+        .sum::<usize>()
+        > MOST_ANNOTATION_BYTES
+    {
         let text = format!(": Too long: may not be more than {MOST_ANNOTATION_BYTES} bytes");
         add("/metadata/annotations", "keep large data in a ConfigMap", text);
     }
@@ -90,7 +128,9 @@ fn annotations(metadata: &Value, add: &mut Add<'_>) {
 fn owner_references(metadata: &Value, add: &mut Add<'_>) {
     let pointer = "/metadata/ownerReferences";
     let hint = "remove the owner references: OLM sets them";
-    let Some(references) = metadata.get("ownerReferences").and_then(Value::as_array) else { return };
+    let Some(references) = metadata.get("ownerReferences").and_then(Value::as_array) else {
+        return;
+    };
     if !references.iter().all(Value::is_object) {
         return;
     }
@@ -103,18 +143,35 @@ fn owner_references(metadata: &Value, add: &mut Add<'_>) {
             _ => "",
         };
         let checks = [
-            ("apiVersion", version.is_empty(), api_version, "version must not be empty"),
+            (
+                "apiVersion",
+                version.is_empty(),
+                api_version,
+                "version must not be empty",
+            ),
             ("kind", kind.is_empty(), kind, "kind must not be empty"),
-            ("name", field(reference, "name").is_empty(), "", "name must not be empty"),
+            (
+                "name",
+                field(reference, "name").is_empty(),
+                "",
+                "name must not be empty",
+            ),
             ("uid", field(reference, "uid").is_empty(), "", "uid must not be empty"),
         ];
         for (name, bad, value, message) in checks {
             if bad {
-                add(pointer, hint, format!(".{name}: Invalid value: {}: {message}", quote(value)));
+                add(
+                    pointer,
+                    hint,
+                    format!(".{name}: Invalid value: {}: {message}", quote(value)),
+                );
             }
         }
         if api_version == "v1" && kind == "Event" {
-            let text = format!(": Invalid value: {}: /v1, Kind=Event is disallowed from being an owner", dump_owner(reference));
+            let text = format!(
+                ": Invalid value: {}: /v1, Kind=Event is disallowed from being an owner",
+                dump_owner(reference)
+            );
             add(pointer, hint, text);
         }
         if reference.get("controller") == Some(&Value::Bool(true)) {
@@ -153,12 +210,20 @@ fn dump_owner(reference: &Value) -> String {
 }
 
 fn finalizers(metadata: &Value, add: &mut Add<'_>) {
-    let Some(list) = metadata.get("finalizers").and_then(Value::as_array) else { return };
-    let Some(finalizers) = list.iter().map(Value::as_str).collect::<Option<Vec<_>>>() else { return };
+    let Some(list) = metadata.get("finalizers").and_then(Value::as_array) else {
+        return;
+    };
+    let Some(finalizers) = list.iter().map(Value::as_str).collect::<Option<Vec<_>>>() else {
+        return;
+    };
     let hint = "a finalizer is `domain/name`; leave finalizers to the operator";
     for finalizer in &finalizers {
-        for message in names::qualified_name(finalizer) {
-            add("/metadata/finalizers", hint, format!(": Invalid value: {}: {message}", quote(finalizer)));
+        for message in qualified_name_problems(finalizer) {
+            add(
+                "/metadata/finalizers",
+                hint,
+                format!(": Invalid value: {}: {message}", quote(finalizer)),
+            );
         }
     }
     if finalizers.contains(&"orphan") && finalizers.contains(&"foregroundDeletion") {
@@ -174,19 +239,41 @@ fn finalizers(metadata: &Value, add: &mut Add<'_>) {
 fn managed_fields(metadata: &Value, add: &mut Add<'_>) {
     let pointer = "/metadata/managedFields";
     let hint = "remove managedFields: they are the API server's";
-    let list = metadata.get("managedFields").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let list = metadata
+        .get("managedFields")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     for (at, entry) in list.iter().enumerate() {
         let operation = field(entry, "operation");
         if !matches!(operation, "Apply" | "Update") {
-            add(pointer, hint, format!("[{at}].operation: Invalid value: {}: must be `Apply` or `Update`", quote(operation)));
+            add(
+                pointer,
+                hint,
+                format!(
+                    "[{at}].operation: Invalid value: {}: must be `Apply` or `Update`",
+                    quote(operation)
+                ),
+            );
         }
         let fields_type = field(entry, "fieldsType");
         if !fields_type.is_empty() && fields_type != "FieldsV1" {
-            add(pointer, hint, format!("[{at}].fieldsType: Invalid value: {}: must be `FieldsV1`", quote(fields_type)));
+            add(
+                pointer,
+                hint,
+                format!(
+                    "[{at}].fieldsType: Invalid value: {}: must be `FieldsV1`",
+                    quote(fields_type)
+                ),
+            );
         }
         let manager = field(entry, "manager");
         if manager.len() > 128 {
-            add(pointer, hint, format!("[{at}].manager: Too long: may not be more than 128 bytes"));
+            add(
+                pointer,
+                hint,
+                format!("[{at}].manager: Too long: may not be more than 128 bytes"),
+            );
         }
         for (position, c) in manager.char_indices().filter(|(_, c)| c.is_control()) {
             let text = format!(
@@ -197,7 +284,11 @@ fn managed_fields(metadata: &Value, add: &mut Add<'_>) {
             add(pointer, hint, text);
         }
         if field(entry, "subresource").len() > 256 {
-            add(pointer, hint, format!("[{at}].subresource: Too long: may not be more than 256 bytes"));
+            add(
+                pointer,
+                hint,
+                format!("[{at}].subresource: Too long: may not be more than 256 bytes"),
+            );
         }
     }
 }

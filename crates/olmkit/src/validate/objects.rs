@@ -52,9 +52,13 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
             let hint = if kind.is_empty() {
                 "the first YAML document of this file holds no object; remove the file or the comment before the first `---`".to_string()
             } else {
-                format!("OLM does not install objects of kind {kind}: let the operator create it, or deliver it outside the bundle")
+                format!(
+                    "OLM does not install objects of kind {kind}: let the operator create it, or deliver it outside the bundle"
+                )
             };
-            let mut checked = Checked::shared("OBJ-1", Severity::Error, &subject, detail).at(object, "/kind").hint(hint);
+            let mut checked = Checked::shared("OBJ-1", Severity::Error, &subject, detail)
+                .at(object, "/kind")
+                .hint(hint);
             if !kind.is_empty() {
                 checked.finding.message = format!("objects of kind {kind} are not supported in a registry+v1 bundle");
             }
@@ -69,9 +73,14 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
         let list = object_meta::aggregate(&texts);
         let whole = go_text::value(&object.value);
         let subject = Subject::Value(object.name().to_string());
-        let mut reference = Some(subject.text(Severity::Error, &format!("error validating object: {list}. &{{{whole}}}")));
+        let mut reference = Some(subject.text(
+            Severity::Error,
+            &format!("error validating object: {list}. &{{{whole}}}"),
+        ));
         for fault in faults {
-            let mut checked = Checked::own("OBJ-2", Severity::Error, fault.text).at(object, fault.pointer).hint(fault.hint);
+            let mut checked = Checked::own("OBJ-2", Severity::Error, fault.text)
+                .at(object, fault.pointer)
+                .hint(fault.hint);
             checked.reference = reference.take();
             findings.push(checked);
         }

@@ -23,15 +23,30 @@ const SUITE: Option<&str> = Some("operatorframework");
 
 /// All optional validators in the order in which they run.
 pub const VALIDATORS: [Validator; 8] = [
-    Validator { name: "operatorhubv2", suite: SUITE, description: "OperatorHub.io metadata validation.", run: hub::check },
+    Validator {
+        name: "operatorhubv2",
+        suite: SUITE,
+        description: "OperatorHub.io metadata validation.",
+        run: hub::check,
+    },
     Validator {
         name: "capabilities",
         suite: SUITE,
         description: "OperatorHub.io capabilities metadata validation.",
         run: standard::capabilities,
     },
-    Validator { name: "categories", suite: SUITE, description: "OperatorHub.io categories metadata validation.", run: standard::categories },
-    Validator { name: "operatorhub", suite: None, description: "Deprecated OperatorHub.io metadata validation.", run: hub::check_deprecated },
+    Validator {
+        name: "categories",
+        suite: SUITE,
+        description: "OperatorHub.io categories metadata validation.",
+        run: standard::categories,
+    },
+    Validator {
+        name: "operatorhub",
+        suite: None,
+        description: "Deprecated OperatorHub.io metadata validation.",
+        run: hub::check_deprecated,
+    },
     Validator {
         name: "community",
         suite: None,
@@ -79,5 +94,8 @@ pub fn selected(selector: &Selector) -> Vec<&'static Validator> {
     if selector.is_empty() {
         return Vec::new();
     }
-    VALIDATORS.iter().filter(|validator| selector.matches(&validator.labels())).collect()
+    VALIDATORS
+        .iter()
+        .filter(|validator| selector.matches(&validator.labels()))
+        .collect()
 }

@@ -7,9 +7,9 @@ use serde_json::Value;
 use super::Profile;
 use super::checked::{Checked, Subject};
 use super::context::{Context, Csv, field, items, strings};
-use super::version::Version;
 use crate::bundle::Bundle;
 use crate::diagnostics::Severity;
+use crate::object::Version;
 use crate::types::convert::convert;
 use crate::types::go_text::quote_ascii;
 
@@ -19,15 +19,31 @@ type Found = BTreeMap<String, Vec<String>>;
 /// Kinds removed in Kubernetes 1.22, by apiVersion.
 const REMOVED_1_22: [(&str, &[&str]); 11] = [
     ("scheduling.k8s.io/v1beta1", &["PriorityClass"]),
-    ("rbac.authorization.k8s.io/v1beta1", &["Role", "ClusterRoleBinding", "RoleBinding", "ClusterRole"]),
+    (
+        "rbac.authorization.k8s.io/v1beta1",
+        &["Role", "ClusterRoleBinding", "RoleBinding", "ClusterRole"],
+    ),
     ("apiregistration.k8s.io/v1beta1", &["APIService"]),
     ("authentication.k8s.io/v1beta1", &["TokenReview"]),
-    ("authorization.k8s.io/v1beta1", &["LocalSubjectAccessReview", "SelfSubjectAccessReview", "SubjectAccessReview"]),
-    ("admissionregistration.k8s.io/v1beta1", &["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]),
+    (
+        "authorization.k8s.io/v1beta1",
+        &[
+            "LocalSubjectAccessReview",
+            "SelfSubjectAccessReview",
+            "SubjectAccessReview",
+        ],
+    ),
+    (
+        "admissionregistration.k8s.io/v1beta1",
+        &["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"],
+    ),
     ("coordination.k8s.io/v1beta1", &["Lease"]),
     ("extensions/v1beta1", &["Ingress"]),
     ("networking.k8s.io/v1beta1", &["Ingress", "IngressClass"]),
-    ("storage.k8s.io/v1beta1", &["CSIDriver", "CSINode", "StorageClass", "VolumeAttachment"]),
+    (
+        "storage.k8s.io/v1beta1",
+        &["CSIDriver", "CSINode", "StorageClass", "VolumeAttachment"],
+    ),
     ("certificates.k8s.io/v1beta1", &["CertificateSigningRequest"]),
 ];
 
@@ -57,21 +73,32 @@ const RESOURCES_1_25: [(&str, &str); 7] = [
 pub fn check(context: &Context<'_>) -> Vec<Checked> {
     let Some(csv) = context.csv() else { return Vec::new() };
     let mut findings = Vec::new();
-    let wanted = context.options.values.get("k8s-version").map(String::as_str).unwrap_or_default();
-    let target = Version::tolerant(wanted);
+    let wanted = context
+        .options
+        .values
+        .get("k8s-version")
+        .map(String::as_str)
+        .unwrap_or_default();
+    let target = Version::parse_tolerant(wanted).ok();
     if target.is_none() && !wanted.is_empty() {
         let detail = format!("invalid value informed via the k8s key option : {wanted}");
-        findings.push(finding(&csv, "API-1", Severity::Error, detail).hint("give a version such as `k8s-version=1.25`"));
+        findings
+            .push(finding(&csv, "API-1", Severity::Error, detail).hint("give a version such as `k8s-version=1.25`"));
     }
     let minimum_text = csv.text("/spec/minKubeVersion");
-    let minimum = Version::tolerant(minimum_text);
+    let minimum = Version::parse_tolerant(minimum_text).ok();
     if minimum.is_none() && !minimum_text.is_empty() {
         let detail = format!(
             "unable to use csv.Spec.MinKubeVersion to verify the CRD/Webhook apis because it has an invalid value: {minimum_text}"
         );
         findings.push(finding(&csv, "API-2", Severity::Error, detail).at(csv.object, "/spec/minKubeVersion"));
     }
-    let reached = |minor: u64| [&target, &minimum].into_iter().flatten().any(|version| version.at_least(1, minor));
+    let reached = |minor: u64| {
+        [&target, &minimum]
+            .into_iter()
+            .flatten()
+            .any(|version| *version >= Version::new(1, minor, 0))
+    };
     let (objects_1_25, rules_1_25) = removed_in_1_25(context, &csv);
     let groups = [
         ("API-22", 22, removed_in_1_22(context.bundle), true),
@@ -83,7 +110,11 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
         if found.is_empty() {
             continue;
         }
-        let severity = if may_fail && reached(minor) { Severity::Error } else { Severity::Warning };
+        let severity = if may_fail && reached(minor) {
+            Severity::Error
+        } else {
+            Severity::Warning
+        };
         let detail = format!(
             "this bundle is using APIs which were deprecated and removed in v1.{minor}. More info: \
              https://kubernetes.io/docs/reference/using-api/deprecation-guide/#v1-{minor}. Migrate the API(s) for {}",
@@ -120,12 +151,22 @@ fn add(found: &mut Found, kind: &str, name: &str) {
 /// CustomResourceDefinitions and objects of APIs removed in 1.22.
 pub(super) fn removed_in_1_22(bundle: &Bundle) -> Found {
     let mut found = Found::new();
-    for crd in bundle.crds().filter(|crd| crd.api_version() == "apiextensions.k8s.io/v1beta1") {
-        let name = crd.typed.as_ref().and_then(|crd| crd.pointer("/metadata/name")).and_then(Value::as_str);
+    for crd in bundle
+        .crds()
+        .filter(|crd| crd.api_version() == "apiextensions.k8s.io/v1beta1")
+    {
+        let name = crd
+            .typed
+            .as_ref()
+            .and_then(|crd| crd.pointer("/metadata/name"))
+            .and_then(Value::as_str);
         add(&mut found, "CRD", name.unwrap_or_default());
     }
     for object in &bundle.objects {
-        if REMOVED_1_22.iter().any(|(version, kinds)| *version == object.api_version() && kinds.contains(&object.kind())) {
+        if REMOVED_1_22
+            .iter()
+            .any(|(version, kinds)| *version == object.api_version() && kinds.contains(&object.kind()))
+        {
             add(&mut found, object.kind(), object.name());
         }
     }
@@ -144,30 +185,49 @@ fn removed_in_1_25(context: &Context<'_>, csv: &Csv<'_>) -> (Found, Found) {
         return (objects, rules);
     }
     let (converted, _) = convert(&csv.object.value, "ClusterServiceVersion");
-    let all = |pointer: &str| converted.pointer(pointer).and_then(Value::as_array).cloned().unwrap_or_default();
+    let all = |pointer: &str| {
+        converted
+            .pointer(pointer)
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default()
+    };
     let mut named = Vec::new();
     for (field_name, list) in [("Owned", "owned"), ("Required", "required")] {
-        for (at, description) in all(&format!("/spec/customresourcedefinitions/{list}")).iter().enumerate() {
+        for (at, description) in all(&format!("/spec/customresourcedefinitions/{list}"))
+            .iter()
+            .enumerate()
+        {
             for (index, resource) in items(description, "resources").iter().enumerate() {
                 let kind = field(resource, "kind");
                 named.push(format!("{}s", kind.to_lowercase()));
                 if removed(field(resource, "version"), kind) {
-                    let place = format!("ClusterServiceVersion.Spec.CustomResourceDefinitions.{field_name}[{at}].Resource[{index}]");
+                    let place = format!(
+                        "ClusterServiceVersion.Spec.CustomResourceDefinitions.{field_name}[{at}].Resource[{index}]"
+                    );
                     add(&mut objects, kind, &place);
                 }
             }
         }
     }
-    let resources = if context.options.profile == Profile::Api045 { RESOURCES_1_25.get(..1) } else { Some(&RESOURCES_1_25[..]) };
-    for (field_name, list) in [("ClusterPermissions", "clusterPermissions"), ("Permissions", "permissions")] {
+    let resources = if context.options.profile == Profile::Api045 {
+        RESOURCES_1_25.get(..1)
+    } else {
+        Some(&RESOURCES_1_25[..])
+    };
+    for (field_name, list) in [
+        ("ClusterPermissions", "clusterPermissions"),
+        ("Permissions", "permissions"),
+    ] {
         for (at, permission) in all(&format!("/spec/install/spec/{list}")).iter().enumerate() {
             for (index, rule) in items(permission, "rules").iter().enumerate() {
                 for group in strings(rule, "apiGroups") {
                     for resource in strings(rule, "resources") {
                         let hit = resources.unwrap_or_default().contains(&(group, resource));
                         if hit && !named.iter().any(|other| other == resource) {
-                            let place =
-                                format!("ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.{field_name}[{at}].Rules[{index}]");
+                            let place = format!(
+                                "ClusterServiceVersion.Spec.InstallStrategy.StrategySpec.{field_name}[{at}].Rules[{index}]"
+                            );
                             add(&mut rules, resource, &place);
                         }
                     }

@@ -32,13 +32,21 @@ impl Selector {
     /// # Errors
     /// When the text is none.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let mut parser = Parser { tokens: tokens(text), at: 0 };
+        let mut parser = Parser {
+            tokens: tokens(text),
+            at: 0,
+        };
         let mut requirements = Vec::new();
         loop {
             match parser.peek() {
                 None => break,
                 Some(Token::Word(_) | Token::Symbol("!")) => requirements.push(parser.requirement()?),
-                Some(other) => return Err(format!("found '{}', expected: !, identifier, or 'end of string'", other.text())),
+                Some(other) => {
+                    return Err(format!(
+                        "found '{}', expected: !, identifier, or 'end of string'",
+                        other.text()
+                    ));
+                }
             }
             match parser.next() {
                 None => break,
@@ -137,13 +145,23 @@ impl Parser {
         if negated {
             self.at += 1;
         }
-        let Some(Token::Word(key)) = self.next() else { return Err("found '', expected: identifier".to_string()) };
-        if let Some(fault) = super::names::qualified_name(&key).first() {
+        let Some(Token::Word(key)) = self.next() else {
+            return Err("found '', expected: identifier".to_string());
+        };
+        if let Some(fault) = crate::object::qualified_name_problems(&key).first() {
             return Err(format!("key: Invalid value: {key:?}: {fault}"));
         }
         if negated || matches!(self.peek(), None | Some(Token::Symbol(","))) {
-            let operator = if negated { Operator::DoesNotExist } else { Operator::Exists };
-            return Ok(Requirement { key, operator, values: Vec::new() });
+            let operator = if negated {
+                Operator::DoesNotExist
+            } else {
+                Operator::Exists
+            };
+            return Ok(Requirement {
+                key,
+                operator,
+                values: Vec::new(),
+            });
         }
         let operator = match self.next() {
             Some(Token::Symbol("=" | "==")) => Operator::In,
@@ -166,7 +184,11 @@ impl Parser {
             Some(other) => return Err(format!("found '{}', expected: identifier", other.text())),
         };
         self.check_values(&key, operator, std::slice::from_ref(&value))?;
-        Ok(Requirement { key, operator, values: vec![value] })
+        Ok(Requirement {
+            key,
+            operator,
+            values: vec![value],
+        })
     }
 
     fn set(&mut self, key: String, operator: Operator) -> Result<Requirement, String> {
@@ -205,12 +227,14 @@ impl Parser {
 
     fn check_values(&self, key: &str, operator: Operator, values: &[String]) -> Result<(), String> {
         for (at, value) in values.iter().enumerate() {
-            if let Some(fault) = super::names::label_value(value).first() {
+            if let Some(fault) = crate::object::label_value_problems(value).first() {
                 return Err(format!("values[{at}][{key}]: Invalid value: {value:?}: {fault}"));
             }
             let wants_number = matches!(operator, Operator::GreaterThan | Operator::LessThan);
             if wants_number && value.parse::<i64>().is_err() {
-                return Err(format!("values[{at}]: Invalid value: {value:?}: for 'Gt', 'Lt' operators, the value must be an integer"));
+                return Err(format!(
+                    "values[{at}]: Invalid value: {value:?}: for 'Gt', 'Lt' operators, the value must be an integer"
+                ));
             }
         }
         Ok(())
@@ -224,10 +248,24 @@ mod tests {
     #[test]
     fn selectors_select() {
         let labels = BTreeMap::from([("name", "capabilities"), ("suite", "operatorframework")]);
-        for good in ["", "suite=operatorframework", "name in (a, capabilities)", "name!=x,suite", "!missing", "name notin (x)", "name==capabilities"] {
+        for good in [
+            "",
+            "suite=operatorframework",
+            "name in (a, capabilities)",
+            "name!=x,suite",
+            "!missing",
+            "name notin (x)",
+            "name==capabilities",
+        ] {
             assert!(Selector::parse(good).expect(good).matches(&labels), "{good}");
         }
-        for other in ["name=x", "!suite", "missing", "name in ()", "suite notin (operatorframework)"] {
+        for other in [
+            "name=x",
+            "!suite",
+            "missing",
+            "name in ()",
+            "suite notin (operatorframework)",
+        ] {
             assert!(!Selector::parse(other).expect(other).matches(&labels), "{other}");
         }
         for bad in ["name in x", "=x", "a b", "name=x,", "na/me/x=1", "a=b=c", "name in (x"] {

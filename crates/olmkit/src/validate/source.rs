@@ -16,7 +16,10 @@ pub struct Source {
 impl Source {
     /// A directory as the user named it.
     pub fn directory(path: &Path) -> Self {
-        Self { directory: path.to_path_buf(), shown: paths::relative_to_working_directory(path) }
+        Self {
+            directory: path.to_path_buf(),
+            shown: paths::relative_to_working_directory(path),
+        }
     }
 
     /// Reads the directory.
@@ -24,7 +27,10 @@ impl Source {
     /// # Errors
     /// When it cannot be listed, or holds more than a bundle may.
     pub fn read(&self) -> Result<Reading, TreeError> {
-        Ok(load::read(Tree::from_dir(&self.directory, Limits::default())?, &self.shown))
+        Ok(load::read(
+            Tree::from_dir(&self.directory, Limits::default())?,
+            &self.shown,
+        ))
     }
 }
 
@@ -36,7 +42,10 @@ impl Source {
 pub fn find_bundles(root: &Path) -> std::io::Result<Vec<PathBuf>> {
     let is_bundle = |path: &Path| path.join("manifests").is_dir() && path.join("metadata").is_dir();
     let mut found = Vec::new();
-    let mut walk = walkdir::WalkDir::new(root).max_depth(32).sort_by_file_name().into_iter();
+    let mut walk = walkdir::WalkDir::new(root)
+        .max_depth(32)
+        .sort_by_file_name()
+        .into_iter();
     while let Some(entry) = walk.next() {
         let entry = entry?;
         if !entry.file_type().is_dir() {

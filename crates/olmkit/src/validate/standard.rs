@@ -6,7 +6,13 @@ use crate::types::decode::decode;
 use crate::types::go_text::quote;
 
 /// The capability levels.
-pub const CAPABILITIES: [&str; 5] = ["Basic Install", "Seamless Upgrades", "Full Lifecycle", "Deep Insights", "Auto Pilot"];
+pub const CAPABILITIES: [&str; 5] = [
+    "Basic Install",
+    "Seamless Upgrades",
+    "Full Lifecycle",
+    "Deep Insights",
+    "Auto Pilot",
+];
 
 /// The categories of OperatorHub.io.
 pub const CATEGORIES: [&str; 16] = [
@@ -34,27 +40,49 @@ pub const CATEGORIES_FILE: &str = "OPERATOR_BUNDLE_CATEGORIES";
 /// The validator `capabilities`.
 pub fn capabilities(context: &Context<'_>) -> Vec<Checked> {
     let Some(csv) = context.csv() else { return Vec::new() };
-    let Some(level) = csv.annotation("capabilities") else { return Vec::new() };
+    let Some(level) = csv.annotation("capabilities") else {
+        return Vec::new();
+    };
     if CAPABILITIES.contains(&level) {
         return Vec::new();
     }
-    let detail = format!("csv.Metadata.Annotations.Capabilities {} is not a valid capabilities level", quote(level));
+    let detail = format!(
+        "csv.Metadata.Annotations.Capabilities {} is not a valid capabilities level",
+        quote(level)
+    );
     let hint = format!("use one of: {}", CAPABILITIES.join(", "));
-    vec![csv.error("CAP-1", "/metadata/annotations/capabilities", detail).hint(hint)]
+    vec![
+        csv.error("CAP-1", "/metadata/annotations/capabilities", detail)
+            .hint(hint),
+    ]
 }
 
 /// The validator `categories`.
 pub fn categories(context: &Context<'_>) -> Vec<Checked> {
     let Some(csv) = context.csv() else { return Vec::new() };
-    let Some(list) = csv.annotation("categories") else { return Vec::new() };
-    match context.options.categories_file.as_deref().filter(|path| !path.is_empty()) {
+    let Some(list) = csv.annotation("categories") else {
+        return Vec::new();
+    };
+    match context
+        .options
+        .categories_file
+        .as_deref()
+        .filter(|path| !path.is_empty())
+    {
         None => unknown(&csv, list, "standard", |category| CATEGORIES.contains(&category)),
         Some(path) => match custom_categories(path) {
-            Ok(known) => unknown(&csv, list, "custom", |category| known.iter().any(|other| other == category)),
+            Ok(known) => unknown(&csv, list, "custom", |category| {
+                known.iter().any(|other| other == category)
+            }),
             Err(reason) => {
-                let detail = format!("could not extract custom categories from categories map[string]struct {{}}(nil): {reason}");
+                let detail = format!(
+                    "could not extract custom categories from categories map[string]struct {{}}(nil): {reason}"
+                );
                 let hint = format!("{CATEGORIES_FILE} must name a JSON file with {{\"categories\": [\"…\"]}}");
-                vec![csv.error("CAT-2", "/metadata/annotations/categories", detail).hint(hint)]
+                vec![
+                    csv.error("CAT-2", "/metadata/annotations/categories", detail)
+                        .hint(hint),
+                ]
             }
         },
     }
@@ -67,9 +95,16 @@ fn unknown(csv: &Csv<'_>, list: &str, set: &str, known: impl Fn(&str) -> bool) -
             quote(category)
         );
         let checked = csv.error("CAT-1", "/metadata/annotations/categories", detail);
-        if set == "standard" { checked.hint(format!("use one of: {}", CATEGORIES.join(", "))) } else { checked }
+        if set == "standard" {
+            checked.hint(format!("use one of: {}", CATEGORIES.join(", ")))
+        } else {
+            checked
+        }
     };
-    list.split(',').filter(|category| !known(category.trim())).map(finding).collect()
+    list.split(',')
+        .filter(|category| !known(category.trim()))
+        .map(finding)
+        .collect()
 }
 
 fn custom_categories(path: &str) -> Result<Vec<String>, String> {
@@ -87,5 +122,7 @@ fn custom_categories(path: &str) -> Result<Vec<String>, String> {
         Err(at) => return Err(refused(crate::types::go_json::syntax_error(&text, at))),
     };
     let decoded = decode(&value, "CategoriesFile", false).map_err(|error| refused(error.message))?;
-    Ok(super::context::strings(&decoded, "categories").map(str::to_string).collect())
+    Ok(super::context::strings(&decoded, "categories")
+        .map(str::to_string)
+        .collect())
 }

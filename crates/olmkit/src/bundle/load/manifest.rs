@@ -56,11 +56,12 @@ fn read_object(path: &str, bytes: &[u8]) -> Result<Object, Box<Problem>> {
         });
         problem.hint("the file needs a Kubernetes object; only a comment may follow `---` on its line")
     })?;
-    let (node, value) = parse(&documents.first)?;
+    let (document, value) = parse(&documents.first)?;
     check_kind(&value)?;
     Ok(Object {
         path: path.to_string(),
-        node,
+        node: document.root,
+        duplicates: document.duplicates,
         value,
         typed: None,
         typed_document: documents.typed,
@@ -69,15 +70,15 @@ fn read_object(path: &str, bytes: &[u8]) -> Result<Object, Box<Problem>> {
 }
 
 /// Reads one YAML document into the tree and the JSON value.
-pub(super) fn parse(bytes: &[u8]) -> Result<(yaml::Node, Value), Box<Problem>> {
+pub(super) fn parse(bytes: &[u8]) -> Result<(yaml::Document, Value), Box<Problem>> {
     let failed = |error: yaml::Error| {
         let mut problem = Problem::new("LOAD-5", conversion_text(&error));
         problem.position = error.position();
         problem
     };
-    let node = yaml::parse(bytes).map_err(failed)?;
-    let value = node.to_json().map_err(failed)?;
-    Ok((node, value))
+    let document = yaml::parse_document(bytes).map_err(failed)?;
+    let value = document.root.to_json().map_err(failed)?;
+    Ok((document, value))
 }
 
 fn conversion_text(error: &yaml::Error) -> String {

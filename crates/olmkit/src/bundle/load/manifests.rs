@@ -280,7 +280,7 @@ impl Directory<'_> {
         };
         let decoded = match object.typed_document.take() {
             None => typed(&object.node, &object.value, key),
-            Some(text) => manifest::parse(&text).and_then(|(node, value)| typed(&node, &value, key)),
+            Some(text) => manifest::parse(&text).and_then(|(document, value)| typed(&document.root, &value, key)),
         };
         match decoded {
             Ok(value) => {

@@ -94,6 +94,8 @@ pub struct Object {
     pub typed: Option<Value>,
     /// The text that typed decoding reads when it is not the first document (see [`documents`]).
     typed_document: Option<Vec<u8>>,
+    /// Keys that stand more than once in one map.
+    pub duplicates: Vec<yaml::Duplicate>,
     /// Line of a second YAML document, which every tool ignores or misreads.
     pub second_document: Option<usize>,
 }
@@ -310,8 +312,8 @@ impl Reading {
 
 /// Reads YAML text into one of the metadata types.
 pub(crate) fn typed_yaml(bytes: &[u8], key: &str) -> Result<Value, Box<Problem>> {
-    let (node, value) = manifest::parse(bytes)?;
-    typed(&node, &value, key)
+    let (document, value) = manifest::parse(bytes)?;
+    typed(&document.root, &value, key)
 }
 
 /// Reads one of the metadata types from a parsed document; `None` when it does not fit.

@@ -1,11 +1,11 @@
 //! What `olmkit bundle validate` prints.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
 use comfy_table::{Cell, Table, presets};
-use olmkit::diagnostics::{Finding, Report, Severity, TextOptions, write_text};
+use olmkit::diagnostics::{Finding, Report, Severity, TextOptions, write_github, write_json, write_sarif, write_text};
 use olmkit::types::{go_json, go_text};
 use olmkit::validate::optional::Validator;
 
@@ -19,17 +19,35 @@ pub fn fatal(message: &str) -> ExitCode {
 
 /// True when a bundle has findings that fail the run.
 pub fn failed(validated: &Validated, from: Severity) -> bool {
-    let count = |severity| validated.outcome.findings().filter(|finding| finding.severity == severity).count();
-    !validated.outcome.passed() || count(Severity::Error) > 0 || (from == Severity::Warning && count(Severity::Warning) > 0)
+    let count = |severity| {
+        validated
+            .outcome
+            .findings()
+            .filter(|finding| finding.severity == severity)
+            .count()
+    };
+    !validated.outcome.passed()
+        || count(Severity::Error) > 0
+        || (from == Severity::Warning && count(Severity::Warning) > 0)
 }
 
 /// The table of optional validators.
 pub fn optional_validators(validators: &[Validator]) {
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_header(["NAME", "LABELS", "DESCRIPTION"]);
+    table
+        .load_style(presets::NOTHING)
+        .set_header(["NAME", "LABELS", "DESCRIPTION"]);
     for validator in validators {
-        let labels: Vec<String> = validator.labels().iter().map(|(key, value)| format!("{key}={value}")).collect();
-        table.add_row([validator.name.to_string(), labels.join("\n"), validator.description.to_string()]);
+        let labels: Vec<String> = validator
+            .labels()
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        table.add_row([
+            validator.name.to_string(),
+            labels.join("\n"),
+            validator.description.to_string(),
+        ]);
     }
     println!("{table}");
 }
@@ -44,13 +62,12 @@ pub fn print(all: &[Validated], format: Format, short: bool, strict: bool) -> an
             }
         }
         Format::Text => {
-            let color = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-            let mut stream = anstream::AutoStream::auto(std::io::stdout());
+            let stream = &mut anstream::AutoStream::auto(out);
             for validated in all {
-                text(validated, short, color, &mut stream)?;
+                text(validated, short, stream)?;
             }
             if all.len() > 1 {
-                summary(all, out)?;
+                summary(all, stream)?;
             }
         }
         Format::Json | Format::Sarif | Format::Github => {
@@ -72,9 +89,12 @@ fn findings(validated: &Validated) -> Vec<Finding> {
     report.findings
 }
 
-fn machine(report: &Report, _format: Format, out: &mut dyn Write) -> anyhow::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, report)?;
-    writeln!(out)?;
+fn machine(report: &Report, format: Format, out: &mut dyn Write) -> anyhow::Result<()> {
+    match format {
+        Format::Sarif => write_sarif(report, &olmkit::validate::rules::descriptions(), out)?,
+        Format::Github => write_github(report, out)?,
+        _ => write_json(report, out)?,
+    }
     Ok(())
 }
 
@@ -85,10 +105,18 @@ fn json_alpha1(validated: &Validated, strict: bool, out: &mut dyn Write) -> anyh
     }
     let mut outputs = validated.outcome.outputs();
     if strict {
-        for checked in validated.outcome.checked.iter().filter(|checked| checked.reference.is_none()) {
+        for checked in validated
+            .outcome
+            .checked
+            .iter()
+            .filter(|checked| checked.reference.is_none())
+        {
             let finding = &checked.finding;
             let message = format!("{}: {}", finding.rule, finding.message);
-            outputs.push(olmkit::validate::Output { level: finding.severity.as_str(), message });
+            outputs.push(olmkit::validate::Output {
+                level: finding.severity.as_str(),
+                message,
+            });
         }
     }
     let passed = validated.outcome.passed();
@@ -100,7 +128,11 @@ fn json_alpha1(validated: &Validated, strict: bool, out: &mut dyn Write) -> anyh
     for (at, output) in outputs.iter().enumerate() {
         let comma = if at + 1 < outputs.len() { "," } else { "" };
         let message = go_json::string(&output.message);
-        writeln!(out, "        {{\n            \"type\": \"{}\",\n            \"message\": {message}\n        }}{comma}", output.level)?;
+        writeln!(
+            out,
+            "        {{\n            \"type\": \"{}\",\n            \"message\": {message}\n        }}{comma}",
+            output.level
+        )?;
     }
     writeln!(out, "    ]\n}}")?;
     if passed {
@@ -109,16 +141,24 @@ fn json_alpha1(validated: &Validated, strict: bool, out: &mut dyn Write) -> anyh
     Ok(())
 }
 
-fn text(validated: &Validated, short: bool, _color: bool, out: &mut dyn Write) -> anyhow::Result<()> {
-    let report = Report { findings: findings(validated) };
-    write_text(&report, TextOptions { short }, out)?;
+fn text(validated: &Validated, short: bool, out: &mut dyn Write) -> anyhow::Result<()> {
+    let report = Report {
+        findings: findings(validated),
+    };
+    write_text(&report, TextOptions { short, color: true }, out)?;
     if let Some(message) = &validated.outcome.fatal {
         out.flush()?;
         fatal(message);
     }
     let (errors, warnings) = (report.count(Severity::Error), report.count(Severity::Warning));
     if errors + warnings > 0 {
-        writeln!(out, "{}: {} and {}", validated.name, number(errors, "error"), number(warnings, "warning"))?;
+        writeln!(
+            out,
+            "{}: {} and {}",
+            validated.name,
+            number(errors, "error"),
+            number(warnings, "warning")
+        )?;
     } else if Path::new(&validated.name).exists() {
         eprintln!("{}: all validation tests have completed successfully", validated.name);
     }
@@ -131,10 +171,18 @@ fn number(count: usize, word: &str) -> String {
 
 fn summary(all: &[Validated], out: &mut dyn Write) -> anyhow::Result<()> {
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_header(["BUNDLE", "VERDICT", "ERRORS", "WARNINGS"]);
+    table
+        .load_style(presets::NOTHING)
+        .set_header(["BUNDLE", "VERDICT", "ERRORS", "WARNINGS"]);
     let mut failures = 0;
     for validated in all {
-        let count = |severity| validated.outcome.findings().filter(|finding| finding.severity == severity).count();
+        let count = |severity| {
+            validated
+                .outcome
+                .findings()
+                .filter(|finding| finding.severity == severity)
+                .count()
+        };
         let verdict = match (&validated.outcome.fatal, validated.outcome.passed()) {
             (Some(_), _) => "not loaded",
             (None, true) => "passed",
@@ -142,8 +190,18 @@ fn summary(all: &[Validated], out: &mut dyn Write) -> anyhow::Result<()> {
         };
         failures += usize::from(verdict != "passed");
         let errors = count(Severity::Error);
-        table.add_row([Cell::new(&validated.name), Cell::new(verdict), Cell::new(errors), Cell::new(count(Severity::Warning))]);
+        table.add_row([
+            Cell::new(&validated.name),
+            Cell::new(verdict),
+            Cell::new(errors),
+            Cell::new(count(Severity::Warning)),
+        ]);
     }
-    writeln!(out, "{table}\n{} bundles, {} passed, {failures} failed", all.len(), all.len() - failures)?;
+    writeln!(
+        out,
+        "{table}\n{} bundles, {} passed, {failures} failed",
+        all.len(),
+        all.len() - failures
+    )?;
     Ok(())
 }

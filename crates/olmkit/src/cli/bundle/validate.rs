@@ -33,7 +33,12 @@ pub struct Args {
     #[arg(short = 'b', long, default_value = "docker", value_parser = ["docker", "podman", "none"], hide_possible_values = true)]
     image_builder: String,
     /// Run the optional validators that this label selector selects, such as suite=operatorframework
-    #[arg(long, value_name = "SELECTOR", default_value = "", overrides_with = "select_optional")]
+    #[arg(
+        long,
+        value_name = "SELECTOR",
+        default_value = "",
+        overrides_with = "select_optional"
+    )]
     select_optional: String,
     /// List the optional validators and exit
     #[arg(long)]
@@ -119,14 +124,26 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(wrong_usage("an image tag or directory is a required argument"));
     }
     if !selector.is_empty() && optional::selected(&selector).is_empty() {
-        return Ok(wrong_usage(&format!("selector {:?} does not match any validator labels", args.select_optional)));
+        return Ok(wrong_usage(&format!(
+            "selector {:?} does not match any validator labels",
+            args.select_optional
+        )));
     }
     let mut options = Options {
-        profile: if args.profile == ProfileName::Api045 { Profile::Api045 } else { Profile::OperatorSdk142 },
+        profile: if args.profile == ProfileName::Api045 {
+            Profile::Api045
+        } else {
+            Profile::OperatorSdk142
+        },
         selector,
         values: BTreeMap::new(),
         categories_file: std::env::var(CATEGORIES_FILE).ok(),
-        external: args.alpha_select_external.split(':').filter(|path| !path.trim().is_empty()).map(PathBuf::from).collect(),
+        external: args
+            .alpha_select_external
+            .split(':')
+            .filter(|path| !path.trim().is_empty())
+            .map(PathBuf::from)
+            .collect(),
         extra: !args.no_extra && (args.output != Format::JsonAlpha1 || args.strict),
         directory: PathBuf::new(),
     };
@@ -137,11 +154,17 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         options.values.insert(key.to_string(), value.to_string());
     }
     if args.select_optional == "name=community" {
-        eprintln!("warning: the validator `community` is deprecated by operator-sdk; the external ocp-olm-catalog-validator has its checks");
+        eprintln!(
+            "warning: the validator `community` is deprecated by operator-sdk; the external ocp-olm-catalog-validator has its checks"
+        );
     }
     let (sources, _unpacked) = sources(args)?;
     let validated = validate_all(&sources, &options)?;
-    let worst = if args.strict || args.fail_on == FailOn::Warning { Severity::Warning } else { Severity::Error };
+    let worst = if args.strict || args.fail_on == FailOn::Warning {
+        Severity::Warning
+    } else {
+        Severity::Error
+    };
     output::print(&validated, args.output, args.short, args.strict)?;
     let failed = validated.iter().any(|validated| output::failed(validated, worst));
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
@@ -190,14 +213,25 @@ fn unpack(image: &str, args: &Args) -> anyhow::Result<tempfile::TempDir> {
 fn validate_all(sources: &[Source], options: &Options) -> anyhow::Result<Vec<Validated>> {
     let one = |source: &Source| -> anyhow::Result<Validated> {
         let reading = source.read()?;
-        let options = Options { directory: source.directory.clone(), ..options.clone() };
+        let options = Options {
+            directory: source.directory.clone(),
+            ..options.clone()
+        };
         let name = source.directory.display().to_string();
-        Ok(Validated { name, directory: source.directory.clone(), outcome: validate(&reading, &options) })
+        Ok(Validated {
+            name,
+            directory: source.directory.clone(),
+            outcome: validate(&reading, &options),
+        })
     };
     if let [source] = sources {
         return Ok(vec![one(source)?]);
     }
-    let bar = if std::io::stderr().is_terminal() { ProgressBar::new(sources.len() as u64) } else { ProgressBar::hidden() };
+    let bar = if std::io::stderr().is_terminal() {
+        ProgressBar::new(sources.len() as u64)
+    } else {
+        ProgressBar::hidden()
+    };
     if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} bundles {elapsed}") {
         bar.set_style(style);
     }

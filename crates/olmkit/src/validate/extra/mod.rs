@@ -1,0 +1,31 @@
+//! Rules that operator-sdk does not have. They warn; they never change operator-sdk's verdict.
+
+mod files;
+mod images;
+mod olm_v1;
+mod permissions;
+mod pods;
+mod release;
+mod webhooks;
+
+use super::checked::Checked;
+use super::context::Context;
+use crate::diagnostics::Severity;
+
+/// Runs all rules.
+pub fn check(context: &Context<'_>) -> Vec<Checked> {
+    let families: [fn(&Context<'_>) -> Vec<Checked>; 7] = [
+        files::check,
+        permissions::check,
+        webhooks::check,
+        images::check,
+        pods::check,
+        release::check,
+        olm_v1::check,
+    ];
+    families.iter().flat_map(|family| family(context)).collect()
+}
+
+fn warning(rule: &'static str, message: impl Into<String>) -> Checked {
+    Checked::own(rule, Severity::Warning, message)
+}
