@@ -1,0 +1,222 @@
+//! The arrows between modules, and what the shipped operator is made of.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// Modules of olmkit from the ground up. A module may use those on lines above its own, and those on its own line.
+const OLMKIT: &[&[&str]] = &[
+    &["yaml", "object"],
+    &["diagnostics", "types", "crd", "rbac"],
+    &["image"],
+    &["bundle"],
+    &["catalog"],
+    &["validate", "serve", "project"],
+    &["cluster", "in_pod"],
+    &["cli"],
+];
+
+/// Modules of the operator from the ground up.
+const OPERATOR: &[&[&str]] = &[
+    &["api", "settings", "options"],
+    &["operand", "permissions"],
+    &["controller"],
+    &["run"],
+];
+
+/// Modules of the manager from the ground up.
+const MANAGER: &[&[&str]] = &[
+    &[
+        "backoff",
+        "explain",
+        "metrics",
+        "namespaces",
+        "quantity",
+        "shutdown",
+        "access",
+    ],
+    &["drift", "queue", "probes", "lease", "events"],
+    &["cache", "worker"],
+];
+
+#[test]
+fn modules_of_olmkit_use_only_what_is_below_them() {
+    check("crates/olmkit/src", OLMKIT);
+}
+
+#[test]
+fn modules_of_the_operator_use_only_what_is_below_them() {
+    check("src", OPERATOR);
+}
+
+#[test]
+fn modules_of_the_manager_use_only_what_is_below_them() {
+    check("crates/manager/src", MANAGER);
+}
+
+/// Nothing that packages or serves catalogs is in the operator's image.
+#[test]
+fn the_shipped_operator_holds_no_packaging_code_and_no_grpc() {
+    let output = Command::new(env!("CARGO"))
+        .args([
+            "tree",
+            "--locked",
+            "--package",
+            "memcached-operator",
+            "--edges",
+            "normal",
+            "--prefix",
+            "none",
+            "--format",
+            "{p}",
+        ])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let crates: BTreeSet<&str> = text.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert!(
+        crates.contains("olmkit-manager") && crates.contains("kube"),
+        "{crates:?}"
+    );
+    for unwanted in [
+        "olmkit",
+        "controlplane",
+        "tonic",
+        "prost",
+        "h2",
+        "oci-client",
+        "reqwest",
+        "openssl",
+        "aws-lc-rs",
+    ] {
+        assert!(
+            !crates.contains(unwanted),
+            "the operator depends on {unwanted}: see `cargo tree -i {unwanted}`"
+        );
+    }
+}
+
+/// Checks each `crate::module` in the files below `source`.
+fn check(source: &str, layers: &[&[&str]]) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
+    let height: BTreeMap<&str, usize> = layers
+        .iter()
+        .enumerate()
+        .flat_map(|(height, modules)| modules.iter().map(move |module| (*module, height)))
+        .collect();
+    let mut wrong = Vec::new();
+    let mut seen = BTreeSet::new();
+    for file in files(&root) {
+        let relative = file.strip_prefix(&root).unwrap();
+        let module = relative
+            .iter()
+            .next()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .trim_end_matches(".rs")
+            .trim_end_matches("_tests")
+            .to_owned();
+        // The roots know everything; programs beside the library are users of it.
+        if ["lib", "main", "bin"].contains(&module.as_str()) {
+            continue;
+        }
+        let Some(own) = height.get(module.as_str()) else {
+            panic!(
+                "{} is in a module without a place in the layers; give it one here",
+                relative.display()
+            );
+        };
+        seen.insert(module.clone());
+        let text = std::fs::read_to_string(&file).unwrap();
+        for (line, used) in uses(&text) {
+            let Some(theirs) = height.get(used.as_str()) else {
+                continue;
+            };
+            if theirs > own {
+                wrong.push(format!(
+                    "{}:{line}: {module} uses {used}, which is above it",
+                    file.display()
+                ));
+            }
+        }
+    }
+    assert!(!seen.is_empty(), "no module found below {}", root.display());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The first segments after `crate::` in `text`, with their lines; also within `use crate::{a::…, b::…}`. Tests may use
+/// what they like, so everything from `#[cfg(test)]` at the start of a line on is left out.
+fn uses(text: &str) -> Vec<(usize, String)> {
+    let end = text.find("\n#[cfg(test)]").unwrap_or(text.len());
+    let text = &text[..end];
+    let mut found = Vec::new();
+    for (position, _) in text.match_indices("crate::") {
+        let line_start = text[..position].rfind('\n').map_or(0, |at| at + 1);
+        let before = text[line_start..position].trim_start();
+        // Prose about modules is no use of them; nor is a name that ends in "crate".
+        if before.starts_with("//") || before.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '$') {
+            continue;
+        }
+        let line = text[..position].matches('\n').count() + 1;
+        let rest = &text[position + "crate::".len()..];
+        match rest.strip_prefix('{') {
+            None => found.push((line, identifier(rest))),
+            Some(group) => found.extend(members(group).into_iter().map(|name| (line, name))),
+        }
+    }
+    found
+}
+
+fn identifier(text: &str) -> String {
+    text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+}
+
+/// The first segments of the members of a use group whose `{` has been read.
+fn members(group: &str) -> Vec<String> {
+    let (mut depth, mut start, mut found) = (1, 0, Vec::new());
+    for (position, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 || (depth == 1 && c == ',') {
+            found.push(identifier(group[start..position].trim_start()));
+            start = position + 1;
+        }
+        if depth == 0 {
+            break;
+        }
+    }
+    found.retain(|name| !name.is_empty());
+    found
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn uses_are_found_in_every_form() {
+    let text = "use crate::yaml::Node;\nuse crate::{\n    bundle::{self, Bundle},\n    image,\n};\n// crate::cli is prose\n\
+                fn f() -> crate::rbac::Grant {}\n#[cfg(test)]\nmod tests { use crate::cli; }\n";
+    let found: Vec<(usize, String)> = uses(text);
+    let expected = [(1, "yaml"), (2, "bundle"), (2, "image"), (7, "rbac")];
+    assert_eq!(found, expected.map(|(line, name)| (line, name.to_owned())));
+}
