@@ -522,3 +522,50 @@ fn a_target_with_something_in_it_is_refused() {
     fs::remove_file(trap.target().join("out")).unwrap();
     trap.check_contained();
 }
+
+/// A name put together from what attackers like.
+fn nasty_name() -> impl proptest::strategy::Strategy<Value = String> {
+    use proptest::prelude::*;
+    let part = prop::sample::select(vec![
+        "a", "b", "c", "..", ".", "", "victim", "layout", ".wh.a", ".wh.b", ".wh..wh..opq", ".wh...", "/", "\u{e9}",
+    ]);
+    prop::collection::vec(part, 1..5).prop_map(|parts| parts.join("/"))
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig { cases: 400, failure_persistence: None, ..Default::default() })]
+
+    /// Whatever entries come in whatever order over several layers, also with flipped bytes: all of it stays inside.
+    #[test]
+    fn nothing_escapes(
+        layers in proptest::collection::vec(
+            proptest::collection::vec(
+                (proptest::sample::select(b"0125346Lx7S".to_vec()), nasty_name(), nasty_name()),
+                0..20,
+            ),
+            1..4,
+        ),
+        flips in proptest::collection::vec((0_usize..20_000, 0_u8..), 0..3),
+        selected in proptest::option::of(nasty_name()),
+    ) {
+        let trap = Trap::new();
+        let tars: Vec<Vec<u8>> = layers
+            .iter()
+            .map(|entries| {
+                let raw: Vec<Raw> = entries
+                    .iter()
+                    .map(|(kind, name, link)| Raw { kind: *kind, name, link, content: b"owned", claimed: None })
+                    .collect();
+                let mut bytes = tar(&raw);
+                for (position, mask) in &flips {
+                    if let Some(byte) = bytes.get_mut(*position) {
+                        *byte ^= mask;
+                    }
+                }
+                bytes
+            })
+            .collect();
+        let selection: Vec<&str> = selected.iter().map(String::as_str).collect();
+        let _ = trap.unpack(&tars, &selection);
+    }
+}

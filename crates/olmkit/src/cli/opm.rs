@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use super::in_pod;
+use super::{catalog, in_pod};
 
 /// Operator package manager: the catalog and bundle commands of olmkit in the spelling of opm.
 #[derive(Parser)]
@@ -16,6 +16,10 @@ pub struct Opm {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Serve a catalog to the Operator Lifecycle Manager
+    Serve(catalog::serve::Args),
+    /// Print catalogs and bundles as blobs of a file-based catalog
+    Render(catalog::render::Args),
     /// Commands that opm calls alpha
     #[command(subcommand)]
     Alpha(Alpha),
@@ -38,6 +42,8 @@ impl Opm {
     /// Runs the chosen command.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
+            Command::Serve(args) => catalog::serve::run(&args),
+            Command::Render(args) => catalog::render::run(&args),
             Command::Alpha(Alpha::Bundle(Bundle::Extract(args))) => in_pod::run_extract(&args),
         }
     }
