@@ -527,7 +527,20 @@ fn a_target_with_something_in_it_is_refused() {
 fn nasty_name() -> impl proptest::strategy::Strategy<Value = String> {
     use proptest::prelude::*;
     let part = prop::sample::select(vec![
-        "a", "b", "c", "..", ".", "", "victim", "layout", ".wh.a", ".wh.b", ".wh..wh..opq", ".wh...", "/", "\u{e9}",
+        "a",
+        "b",
+        "c",
+        "..",
+        ".",
+        "",
+        "victim",
+        "layout",
+        ".wh.a",
+        ".wh.b",
+        ".wh..wh..opq",
+        ".wh...",
+        "/",
+        "\u{e9}",
     ]);
     prop::collection::vec(part, 1..5).prop_map(|parts| parts.join("/"))
 }

@@ -26,7 +26,7 @@ enum Command {
     ///
     /// Without --output the image goes to the image store (OLMKIT_IMAGE_STORE, else ~/.local/share/olmkit/images)
     /// under its --tag, from where `olmkit image push` takes it. Times come from SOURCE_DATE_EPOCH (0 without it).
-    Build(build::Args),
+    Build(Box<build::Args>),
     /// Push an image of the image store to a registry
     Push(push::Args),
     /// Copy an image between registries, the image store, layouts and archives

@@ -40,7 +40,7 @@ enum Command {
     /// Make a bundle, or what one is made of.
     Generate(generate::Args),
     /// Build images and move them between registries, layouts and archives, without a daemon.
-    Image(image::Args),
+    Image(Box<image::Args>),
 }
 
 impl Cli {

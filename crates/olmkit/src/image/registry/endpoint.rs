@@ -49,9 +49,8 @@ impl Client {
             scheme: "https",
             http,
         };
-        if self.options.plain_http {
-            endpoint.scheme = "http";
-        } else if (is_loopback(host) || insecure) && !self.speaks_tls(&endpoint).await {
+        let may_be_plain = is_loopback(host) || insecure;
+        if self.options.plain_http || (may_be_plain && !self.speaks_tls(&endpoint).await) {
             endpoint.scheme = "http";
         }
         if let Ok(mut known) = self.endpoints.lock() {

@@ -95,7 +95,7 @@ impl Peer<'_> {
             })
             .await?;
         match response.status().as_u16() {
-            200 | 201 | 202 => Ok(()),
+            200..=202 => Ok(()),
             _ => Err(self
                 .refused(&action, &format!("repository {}", self.repository), response)
                 .await),

@@ -44,7 +44,7 @@ impl Client {
     /// The manifest or index that a reference stands for.
     pub async fn resolve(&self, reference: &Reference) -> Result<Descriptor, Error> {
         let reference = self.full_name(reference)?;
-        self.from_sources(&reference, async |peer: &Peer<'_>| {
+        self.try_sources(&reference, async |peer: &Peer<'_>| {
             peer.resolve_manifest(&reference.version()).await
         })
         .await
@@ -53,7 +53,7 @@ impl Client {
     /// Fetches a manifest or index without anything it points at.
     pub async fn manifest(&self, reference: &Reference) -> Result<(Descriptor, Vec<u8>), Error> {
         let reference = self.full_name(reference)?;
-        self.from_sources(&reference, async |peer: &Peer<'_>| {
+        self.try_sources(&reference, async |peer: &Peer<'_>| {
             peer.fetch_manifest(&reference.version()).await
         })
         .await
@@ -62,7 +62,7 @@ impl Client {
     /// Pulls an image into a layout, without naming it there.
     pub async fn pull(&self, reference: &Reference, layout: &Layout, platforms: &Platforms) -> Result<Pulled, Error> {
         let reference = self.full_name(reference)?;
-        self.from_sources(&reference, async |peer: &Peer<'_>| {
+        self.try_sources(&reference, async |peer: &Peer<'_>| {
             peer.pull(&reference.version(), layout, platforms, INDEX_DEPTH, Extent::Whole)
                 .await
         })
@@ -73,7 +73,7 @@ impl Client {
     pub async fn describe(&self, reference: &Reference, layout: &Layout, platform: &Platform) -> Result<Pulled, Error> {
         let reference = self.full_name(reference)?;
         let platforms = Platforms::One(platform.clone());
-        self.from_sources(&reference, async |peer: &Peer<'_>| {
+        self.try_sources(&reference, async |peer: &Peer<'_>| {
             peer.pull(
                 &reference.version(),
                 layout,
@@ -87,7 +87,7 @@ impl Client {
     }
 
     /// Does something at the mirrors in their order and at last at the registry itself, until it succeeds.
-    async fn from_sources<T>(
+    async fn try_sources<T>(
         &self,
         reference: &Reference,
         attempt: impl AsyncFn(&Peer<'_>) -> Result<T, Error>,

@@ -18,7 +18,7 @@ pub(super) struct LayerReader {
 
 enum Inner {
     Gzip(Box<MultiGzDecoder<BufReader<BlobReader>>>),
-    Plain(BlobReader),
+    Plain(Box<BlobReader>),
 }
 
 impl LayerReader {
@@ -28,7 +28,7 @@ impl LayerReader {
             media_type::OCI_LAYER_GZIP | media_type::DOCKER_LAYER_GZIP => {
                 Inner::Gzip(Box::new(MultiGzDecoder::new(BufReader::with_capacity(64 << 10, blob))))
             }
-            media_type::OCI_LAYER | media_type::DOCKER_LAYER => Inner::Plain(blob),
+            media_type::OCI_LAYER | media_type::DOCKER_LAYER => Inner::Plain(Box::new(blob)),
             media_type::OCI_LAYER_ZSTD => {
                 return Err(Error::Refused {
                     what: format!("layer {}", layer.digest),
