@@ -6,6 +6,8 @@ IMAGE_TAG_BASE ?= quay.io/example/memcached-operator
 IMG ?= $(IMAGE_TAG_BASE):v$(VERSION)
 BUNDLE_IMG ?= $(IMAGE_TAG_BASE)-bundle:v$(VERSION)
 CATALOG_IMG ?= $(IMAGE_TAG_BASE)-catalog:v$(VERSION)
+# The memcached image that the operator uses unless an object names another.
+OPERAND_IMG ?= $(shell sed -n '/RELATED_IMAGE_MEMCACHED/{n;s/^ *value: *//p;}' config/manager/manager.yaml)
 CHANNELS ?= alpha
 DEFAULT_CHANNEL ?= alpha
 BUNDLE_METADATA_OPTS ?= --channels $(CHANNELS) --default-channel $(DEFAULT_CHANNEL)
@@ -71,7 +73,7 @@ build: ## Build the operator and olmkit (static binaries below target/)
 
 .PHONY: run
 run: install ## Run the operator on this machine against the current cluster
-	RELATED_IMAGE_MEMCACHED=$${RELATED_IMAGE_MEMCACHED:-$(OPERAND_IMAGE)} cargo run --locked --bin memcached-operator
+	RELATED_IMAGE_MEMCACHED=$(OPERAND_IMG) cargo run --locked --bin memcached-operator
 
 .PHONY: tools
 tools: ## Build the pinned Go programs that tests run (once; kept in ~/.cache/olmkit)
@@ -98,7 +100,7 @@ bundle: manifests $(OLMKIT) ## Render and check bundle/ and bundle.Dockerfile
 
 .PHONY: catalog
 catalog: $(OLMKIT) ## Render and check catalog/
-	dev/catalog.sh $(OLMKIT)
+	OLMKIT=$(abspath $(OLMKIT)) dev/catalog.sh catalog '$(IMAGE_TAG_BASE)-bundle:v{{.Version}}' $(sort $(wildcard releases/*/bundle)) bundle
 
 .PHONY: docker-build docker-push
 docker-build: build ## Build the operator image IMG
@@ -125,16 +127,18 @@ $(OLMKIT):
 ##@ Deployment without OLM
 
 .PHONY: install uninstall
-install: manifests ## Create the custom resource definition
+install: ## Create the custom resource definition
 	$(KUBECTL) apply --server-side -f config/crd/bases
 uninstall: ## Delete the custom resource definition and every Memcached
 	$(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f config/crd/bases
 
 .PHONY: deploy undeploy
-deploy: manifests ## Run the operator image IMG in namespace memcached-operator-system
-	dev/deploy.sh $(IMG)
-undeploy: ## Delete what deploy made, custom resources first
-	dev/undeploy.sh
+deploy: ## Run the operator image IMG in namespace memcached-operator-system
+	$(KUBECTL) kustomize config/default | sed 's#image: $(IMAGE_TAG_BASE):.*#image: $(IMG)#' | $(KUBECTL) apply --server-side -f -
+	$(KUBECTL) -n $(NAMESPACE) rollout status deployment/memcached-operator-controller-manager --timeout=180s
+undeploy: ## Delete what deploy made, custom resources first: the operator finalizes them while it lives
+	$(KUBECTL) get crd memcacheds.cache.example.com --ignore-not-found -o name | xargs -r -I{} $(KUBECTL) delete memcacheds.cache.example.com --all -A --timeout=120s
+	$(KUBECTL) delete --ignore-not-found=$(ignore-not-found) --timeout=120s -k config/default
 
 ##@ Local cluster
 

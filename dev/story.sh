@@ -171,3 +171,4 @@ unsubscribe() {
   k delete crd memcacheds.cache.example.com --ignore-not-found --timeout=60s
   k delete operators.operators.coreos.com "$PACKAGE.$NAMESPACE" --ignore-not-found --timeout=60s
 }
+catalog_of_old() { OLMKIT=$olmkit "$dev/catalog.sh" "$work/catalog/old" "$base-bundle:v{{.Version}}" "$work/old-bundle"; }

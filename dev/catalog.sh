@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# catalog.sh DIR IMAGE-TEMPLATE BUNDLE-DIR…: writes DIR/PACKAGE/catalog.yaml, a file-based catalog of these bundles. Its
+# channel and edges are what the bundles themselves say: their channel annotation and `replaces`.
+set -euo pipefail
+catalog=$1 template=$2; shift 2
+olmkit=${OLMKIT:?}
+
+field() { sed -n "s/^  $2: *//p" "$1"/manifests/*.clusterserviceversion.yaml; }
+annotation() { sed -n "s/^  operators.operatorframework.io.bundle.$2.v1: *//p" "$1/metadata/annotations.yaml"; }
+last=${*: -1}
+package=$(annotation "$last" package)
+mkdir -p "$catalog/$package"
+{
+  printf -- '---\nschema: olm.package\nname: %s\ndefaultChannel: %s\n' "$package" "$(annotation "$last" channel.default)"
+  for channel in $(annotation "$last" channels | tr ',' ' '); do
+    printf -- '---\nschema: olm.channel\npackage: %s\nname: %s\nentries:\n' "$package" "$channel"
+    for bundle in "$@"; do
+      printf -- '- name: %s\n' "$(field "$bundle" name)"
+      replaces=$(field "$bundle" replaces); [ -z "$replaces" ] || printf '  replaces: %s\n' "$replaces"
+    done
+  done
+  "$olmkit" catalog render --output yaml --alpha-image-ref-template "$template" "$@"
+} > "$catalog/$package/.catalog.yaml"
+mv "$catalog/$package/.catalog.yaml" "$catalog/$package/catalog.yaml"
