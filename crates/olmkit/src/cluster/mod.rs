@@ -1,1 +1,28 @@
 //! What runs against a cluster: install and remove OLM, run a bundle, upgrade, clean up, diagnose.
+//!
+//! Decisions are pure functions from what was observed ([`Observation`]) to what is wrong ([`Cause`]), what to create
+//! ([`intent`]) and what to delete; requests are made at the edge only ([`client`]).
+
+pub mod cause;
+pub mod client;
+mod error;
+pub mod explain;
+pub mod facts;
+pub mod health;
+pub mod install_mode;
+pub mod intent;
+pub mod kinds;
+pub mod names;
+pub mod narrator;
+pub mod observe;
+pub mod preflight;
+pub mod progress;
+pub mod rerun;
+
+pub use cause::{Cause, Code, Severity};
+pub use client::{Cluster, ObjectRef};
+pub use error::Error;
+pub use facts::BundleFacts;
+pub use install_mode::InstallMode;
+pub use narrator::{Narrator, Step};
+pub use observe::Observation;

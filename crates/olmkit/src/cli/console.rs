@@ -1,0 +1,58 @@
+//! Tells a flow's progress on stderr: with a spinner on a terminal, as plain lines elsewhere.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use olmkit::cluster::{Cause, Narrator};
+
+/// Prints to stderr.
+pub struct Console {
+    spinner: Option<ProgressBar>,
+}
+
+impl Console {
+    /// A spinner when stderr is a terminal.
+    pub fn new() -> Self {
+        let spinner = std::io::stderr().is_terminal().then(|| {
+            let spinner = ProgressBar::new_spinner();
+            if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
+                spinner.set_style(style);
+            }
+            spinner.enable_steady_tick(Duration::from_millis(120));
+            spinner
+        });
+        Console { spinner }
+    }
+
+    /// Ends the spinner.
+    pub fn finish(&self) {
+        if let Some(spinner) = &self.spinner {
+            spinner.finish_and_clear();
+        }
+    }
+}
+
+impl Narrator for Console {
+    fn done(&self, after: Duration, text: &str) {
+        let line = format!("[{:>6.1}s] {text}", after.as_secs_f64());
+        match &self.spinner {
+            Some(spinner) => spinner.suspend(|| anstream::eprintln!("{line}")),
+            None => anstream::eprintln!("{line}"),
+        }
+    }
+
+    fn waiting(&self, after: Duration, text: &str) {
+        match &self.spinner {
+            Some(spinner) => spinner.set_message(format!("waiting for {text}")),
+            None => anstream::eprintln!("[{:>6.1}s] waiting for {text}", after.as_secs_f64()),
+        }
+    }
+}
+
+/// Prints causes to stderr, errors first.
+pub fn print_causes(causes: &[Cause]) {
+    for cause in causes {
+        anstream::eprintln!("{cause}");
+    }
+}

@@ -1,0 +1,47 @@
+//! `olmkit diagnose`
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use olmkit::cluster::diagnose::{Finding, diagnose};
+
+use super::cluster_args::Output;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// The package; all packages of the namespace when left out
+    package: Option<String>,
+    /// Kubeconfig file
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Namespace of the operator [default: that of the kubeconfig's current context]
+    #[arg(short, long)]
+    namespace: Option<String>,
+    /// How the result is printed
+    #[arg(short, long, value_enum, default_value = "text")]
+    output: Output,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let findings = super::block_on(async {
+        let cluster = olmkit::cluster::Cluster::connect(args.kubeconfig.as_deref(), args.namespace.as_deref()).await?;
+        Ok(diagnose(&cluster, args.package.as_deref()).await?)
+    })?;
+    match args.output {
+        Output::Json => println!("{}", serde_json::to_string_pretty(&findings)?),
+        Output::Text if findings.is_empty() => println!("nothing is subscribed or installed in the namespace, and nothing is wrong"),
+        Output::Text => findings.iter().for_each(print),
+    }
+    Ok(if findings.iter().all(|finding| finding.healthy) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn print(finding: &Finding) {
+    let about = if finding.package.is_empty() { format!("namespace {}", finding.namespace) } else { format!("package {} in namespace {}", finding.package, finding.namespace) };
+    println!("{about}: {}", if finding.healthy { "nothing is wrong" } else { "something is wrong" });
+    for text in &finding.reached {
+        println!("  reached: {text}");
+    }
+    for cause in &finding.causes {
+        println!("{cause}");
+    }
+}

@@ -1,0 +1,209 @@
+//! `olmkit run bundle` and `olmkit run bundle-upgrade`
+
+use std::process::ExitCode;
+
+use clap::{Subcommand, ValueEnum};
+use olmkit::cluster::run_bundle::{self, Ending, Outcome};
+use olmkit::cluster::serving::Place;
+use olmkit::cluster::{BundleFacts, Cause, Cluster, Code, InstallMode, bundle_source, catalog_pod, upgrade};
+
+use super::cluster_args::{ClusterArgs, Output};
+use super::console::{Console, print_causes};
+
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Install a bundle through OLM, from an image or a directory, and wait until it has succeeded
+    Bundle(BundleArgs),
+    /// Upgrade an installed operator to a bundle
+    BundleUpgrade(UpgradeArgs),
+}
+
+#[derive(clap::Args)]
+struct BundleArgs {
+    /// Bundle image, or a directory with manifests/ and metadata/
+    #[arg(value_name = "IMAGE|DIR")]
+    bundle: String,
+    /// AllNamespaces, OwnNamespace, SingleNamespace=NAMESPACE or MultiNamespace=NAMESPACE,NAMESPACE
+    /// [default: AllNamespaces if the operator supports it, else OwnNamespace]
+    #[arg(long, value_name = "MODE", value_parser = InstallMode::parse)]
+    install_mode: Option<InstallMode>,
+    #[command(flatten)]
+    common: Common,
+    /// Only check whether the bundle can be installed
+    #[arg(long)]
+    check: bool,
+}
+
+#[derive(clap::Args)]
+struct UpgradeArgs {
+    /// Bundle image, or a directory with manifests/ and metadata/
+    #[arg(value_name = "IMAGE|DIR")]
+    bundle: String,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(clap::Args)]
+struct Common {
+    #[command(flatten)]
+    cluster: ClusterArgs,
+    /// Serve the catalog from this process, at the given IP address of this host or at a guessed one [default without
+    /// --helper-image]
+    #[arg(long, value_name = "ADDRESS[:PORT]", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "helper_image")]
+    serve_from_host: Option<String>,
+    /// Serve the catalog from a pod of this image, which holds /bin/opm: the olmkit image or operator-framework's opm
+    #[arg(long, alias = "index-image", value_name = "IMAGE", env = "OLMKIT_HELPER_IMAGE")]
+    helper_image: Option<String>,
+    /// When the pod's image is pulled
+    #[arg(long, value_enum, default_value = "if-not-present", ignore_case = true)]
+    image_pull_policy: PullPolicy,
+    /// ServiceAccount of the catalog's pod
+    #[arg(long, value_name = "NAME")]
+    service_account: Option<String>,
+    /// Secret of type dockerconfigjson with which the cluster pulls the bundle and the helper image
+    #[arg(long, value_name = "NAME")]
+    pull_secret_name: Option<String>,
+    /// Pull the bundle image over plain HTTP (this command's own pull; nodes have their own settings)
+    #[arg(long, alias = "skip-tls")]
+    use_http: bool,
+    /// Do not verify the registry's certificate (this command's own pull)
+    #[arg(long)]
+    skip_tls_verify: bool,
+    /// Accepted for operator-sdk's sake: all containers are always restricted
+    #[arg(long, hide = true)]
+    security_context_config: Option<String>,
+    /// Remove what this run made if it fails
+    #[arg(long)]
+    rollback_on_failure: bool,
+    /// How the result is printed
+    #[arg(short, long, value_enum, default_value = "text")]
+    output: Output,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum PullPolicy {
+    #[value(alias = "Always")]
+    Always,
+    #[value(alias = "IfNotPresent", alias = "ifnotpresent")]
+    IfNotPresent,
+    #[value(alias = "Never")]
+    Never,
+}
+
+impl Common {
+    fn place(&self) -> Place {
+        match (&self.helper_image, &self.serve_from_host) {
+            (Some(image), None) => Place::Pod(catalog_pod::PodOptions {
+                image: image.clone(),
+                pull_policy: match self.image_pull_policy {
+                    PullPolicy::Always => "Always",
+                    PullPolicy::IfNotPresent => "IfNotPresent",
+                    PullPolicy::Never => "Never",
+                }
+                .to_owned(),
+                service_account: self.service_account.clone(),
+                pull_secret: self.pull_secret_name.clone(),
+            }),
+            (_, address) => Place::Host(address.clone()),
+        }
+    }
+
+    fn options(&self, install_mode: Option<InstallMode>, check_only: bool) -> run_bundle::Options {
+        run_bundle::Options {
+            install_mode,
+            place: self.place(),
+            pull_secret: self.pull_secret_name.clone(),
+            timeout: self.cluster.timeout,
+            rollback: self.rollback_on_failure,
+            check_only,
+        }
+    }
+
+    async fn load(&self, bundle: &str) -> anyhow::Result<BundleFacts> {
+        let access = bundle_source::Access { plain_http: self.use_http, skip_tls_verify: self.skip_tls_verify };
+        Ok(bundle_source::load(bundle, &access).await?)
+    }
+}
+
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    super::block_on(async {
+        match &args.command {
+            Command::Bundle(args) => {
+                let bundle = args.common.load(&args.bundle).await?;
+                let cluster = args.common.cluster.connect().await?;
+                let options = args.common.options(args.install_mode.clone(), args.check);
+                let console = Console::new();
+                let flow = run_bundle::run(&cluster, &bundle, &options, &console);
+                finish(&cluster, &bundle, flow, &console, args.common.output).await
+            }
+            Command::BundleUpgrade(args) => {
+                let bundle = args.common.load(&args.bundle).await?;
+                let cluster = args.common.cluster.connect().await?;
+                let options = args.common.options(None, false);
+                let console = Console::new();
+                let flow = upgrade::run(&cluster, &bundle, &options, &console);
+                finish(&cluster, &bundle, flow, &console, args.common.output).await
+            }
+        }
+    })
+}
+
+/// Runs a flow to its end or until the user interrupts it, and prints how it ended.
+async fn finish(
+    cluster: &Cluster,
+    bundle: &BundleFacts,
+    flow: impl Future<Output = Result<Outcome, olmkit::cluster::Error>>,
+    console: &Console,
+    output: Output,
+) -> anyhow::Result<ExitCode> {
+    let ended = tokio::select! {
+        ended = flow => Some(ended),
+        () = super::interrupted() => None,
+    };
+    console.finish();
+    match ended {
+        Some(outcome) => print(&outcome?, output),
+        None => {
+            run_bundle::after_interrupt(cluster, &bundle.package).await?;
+            let cause = Cause::passing(
+                Code::Interrupted,
+                "interrupted; what was created so far stays",
+                format!("run the same command again to go on, or remove it: olmkit cleanup {} -n {}", bundle.package, cluster.namespace),
+            );
+            if output == Output::Json {
+                println!("{}", serde_json::to_string_pretty(&serde_json::json!({"result": "interrupted", "package": bundle.package, "clusterServiceVersion": bundle.csv_name(), "namespace": cluster.namespace, "causes": [cause]}))?);
+            } else {
+                print_causes(&[cause]);
+            }
+            Ok(ExitCode::from(130))
+        }
+    }
+}
+
+pub fn print(outcome: &Outcome, output: Output) -> anyhow::Result<ExitCode> {
+    match output {
+        Output::Json => println!("{}", serde_json::to_string_pretty(outcome)?),
+        Output::Text => {
+            print_causes(&outcome.causes);
+            println!("{}", sentence(outcome));
+        }
+    }
+    Ok(if outcome.is_fine() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn sentence(outcome: &Outcome) -> String {
+    let Outcome { csv, namespace, seconds, package, .. } = outcome;
+    match outcome.result {
+        Ending::Succeeded => format!("{csv} is installed in namespace {namespace} ({seconds:.1} s)"),
+        Ending::AlreadyInstalled => format!("{csv} is installed in namespace {namespace} already"),
+        Ending::Checked => format!("{csv} can be installed in namespace {namespace}"),
+        Ending::Refused => format!("{csv} was not installed: nothing was changed"),
+        Ending::Failed => format!("{csv} is not installed; after repairing the cause run the same command again, or remove it: olmkit cleanup {package} -n {namespace}"),
+    }
+}

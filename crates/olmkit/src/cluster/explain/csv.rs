@@ -1,0 +1,155 @@
+//! Causes in a ClusterServiceVersion and its Deployments.
+
+use serde_json::Value;
+
+use super::super::cause::{Cause, Code};
+use super::super::client::ObjectRef;
+use super::super::facts::text;
+use super::super::observe::Observation;
+use super::super::{install_mode, kinds};
+use super::pods::of_deployment;
+use crate::types::{DeployedCsv, RequirementStatus};
+
+/// What keeps a CSV from `Succeeded`.
+pub fn of_csv(csv: &DeployedCsv, seen: &Observation) -> Vec<Cause> {
+    let object = || ObjectRef::namespaced(kinds::cluster_service_version(), csv.namespace(), csv.name());
+    if csv.metadata.deletion_timestamp.is_some() {
+        let finalizers = csv.metadata.finalizers.clone().unwrap_or_default().join(", ");
+        return vec![
+            Cause::passing(Code::DeletionBlocked, format!("is being deleted; finalizers: {finalizers}"), "olm-operator removes the finalizer: see that it runs (olmkit olm status)").on(object()),
+        ];
+    }
+    if let Some(held) = held(csv, seen) {
+        return vec![held];
+    }
+    match (csv.status.phase.as_str(), csv.status.reason.as_str()) {
+        ("Succeeded" | "Replacing" | "Deleting", _) => Vec::new(),
+        (_, reason) if group_reason(reason) => vec![of_group(csv, seen).on(object())],
+        (_, "OwnerConflict") | (_, "ComponentFailedNoRetry") if csv.status.message.contains("owner") => vec![conflict(csv).on(object())],
+        (_, "OwnerConflict") => vec![conflict(csv).on(object())],
+        ("Pending", _) => of_requirements(csv, seen),
+        ("" , _) => Vec::new(),
+        _ => of_install(csv, seen),
+    }
+}
+
+/// An upgrade that an operator holds back through its OperatorCondition.
+fn held(csv: &DeployedCsv, seen: &Observation) -> Option<Cause> {
+    let waiting = csv.status.reason == "OperatorConditionNotUpgradeable";
+    waiting.then(|| {
+        let old = csv.spec.replaces.clone();
+        let conditions = seen.operator_conditions.iter().find(|condition| text(condition, "/metadata/name") == old);
+        let message = conditions
+            .and_then(|found| found.pointer("/status/conditions")?.as_array()?.iter().find(|condition| text(condition, "/type") == "Upgradeable"))
+            .map(|condition| text(condition, "/message").to_owned())
+            .unwrap_or_default();
+        Cause::passing(
+            Code::UpgradeHeld,
+            format!("{old} says that it must not be upgraded now: {message}"),
+            format!("wait until it says otherwise, or override it: set Upgradeable to True in spec.overrides of OperatorCondition {old}"),
+        )
+        .on(ObjectRef::namespaced(kinds::cluster_service_version(), csv.namespace(), csv.name()))
+    })
+}
+
+fn group_reason(reason: &str) -> bool {
+    matches!(reason, "NoOperatorGroup" | "TooManyOperatorGroups" | "UnsupportedOperatorGroup" | "InterOperatorGroupOwnerConflict" | "NoTargetNamespaces" | "CannotModifyStaticOperatorGroupProvidedAPIs")
+}
+
+fn of_group(csv: &DeployedCsv, seen: &Observation) -> Cause {
+    let message = csv.status.message.as_str();
+    match csv.status.reason.as_str() {
+        "NoOperatorGroup" => Cause::lasting(Code::OperatorGroupMissing, message, "create an OperatorGroup in the namespace"),
+        "TooManyOperatorGroups" => Cause::lasting(Code::OperatorGroupsSeveral, message, format!("keep one OperatorGroup in namespace {}", seen.namespace)),
+        "InterOperatorGroupOwnerConflict" => Cause::lasting(
+            Code::ApiProvidedElsewhere,
+            message,
+            "give the two OperatorGroups namespaces that do not meet, or remove one of the operators",
+        )
+        .likely("the same operator is installed in another namespace whose OperatorGroup reaches the same namespaces"),
+        "NoTargetNamespaces" => Cause::passing(Code::OperatorGroupNotReady, message, "give the OperatorGroup namespaces that exist"),
+        _ => Cause::lasting(
+            Code::OperatorGroupMismatch,
+            message,
+            format!("use an OperatorGroup for one of the install modes {}", install_mode::supported(&csv.spec.install_modes).join(", ")),
+        ),
+    }
+}
+
+fn conflict(csv: &DeployedCsv) -> Cause {
+    Cause::lasting(Code::CrdOwnedByOther, csv.status.message.clone(), "remove the other owner of the API, or install in a namespace without it")
+}
+
+fn of_requirements(csv: &DeployedCsv, seen: &Observation) -> Vec<Cause> {
+    let mut causes: Vec<Cause> = csv.status.requirement_status.iter().filter(|requirement| !requirement.is_met()).map(|requirement| unmet(csv, requirement, seen)).collect();
+    if causes.is_empty() && !matches!(csv.status.reason.as_str(), "RequirementsUnknown" | "" | "NeedsReinstall" | "RequirementsNotMet") {
+        causes.push(
+            Cause::passing(Code::RequirementUnmet, format!("{}: {}", csv.status.reason, csv.status.message), "the sentence names what is missing")
+                .on(ObjectRef::namespaced(kinds::cluster_service_version(), csv.namespace(), csv.name())),
+        );
+    }
+    if csv.status.reason == "NeedsReinstall" {
+        causes.extend(of_install(csv, seen));
+    }
+    causes
+}
+
+fn unmet(csv: &DeployedCsv, requirement: &RequirementStatus, seen: &Observation) -> Cause {
+    let is_required = csv.spec.customresourcedefinitions.required.iter().any(|crd| crd.name == requirement.name);
+    match requirement.kind.as_str() {
+        "CustomResourceDefinition" | "APIService" if is_required || requirement.kind == "APIService" => Cause::passing(
+            Code::RequirementApiMissing,
+            format!("{} requires it: {}", csv.name(), requirement.message),
+            format!("install the operator that provides {}", requirement.name),
+        )
+        .on(ObjectRef::cluster(kinds::custom_resource_definition(), &requirement.name)),
+        "ServiceAccount" => {
+            let rules: Vec<String> = requirement
+                .dependents
+                .iter()
+                .filter(|dependent| !matches!(text(dependent, "/status"), "Satisfied" | "Present"))
+                .map(|dependent: &Value| text(dependent, "/message").to_owned())
+                .collect();
+            Cause::passing(
+                Code::RequirementUnmet,
+                format!("{}: {}", requirement.status, requirement.message),
+                "OLM creates account and roles from the plan; if they were removed by hand, install again",
+            )
+            .on(ObjectRef::namespaced(kinds::service_account(), &seen.namespace, &requirement.name))
+            .evidence(rules)
+        }
+        kind => Cause::passing(
+            Code::RequirementUnmet,
+            format!("requirement {kind} {} is {}: {}", requirement.name, requirement.status, requirement.message),
+            "the sentence names what is missing",
+        )
+        .on(ObjectRef::namespaced(kinds::cluster_service_version(), csv.namespace(), csv.name())),
+    }
+}
+
+/// `Installing`, `Failed`: the Deployments tell why.
+fn of_install(csv: &DeployedCsv, seen: &Observation) -> Vec<Cause> {
+    let names: Vec<&str> = csv.spec.install.spec.deployments.iter().map(|deployment| deployment.name.as_str()).collect();
+    let mut causes: Vec<Cause> = seen
+        .deployments
+        .iter()
+        .filter(|deployment| deployment.metadata.name.as_deref().is_some_and(|name| names.contains(&name)))
+        .flat_map(|deployment| of_deployment(deployment, seen))
+        .collect();
+    let failed = csv.status.phase == "Failed";
+    if causes.is_empty() && (failed || csv.status.reason == "InstallComponentFailed") {
+        let message = format!("{}: {}", csv.status.reason, csv.status.message);
+        let object = ObjectRef::namespaced(kinds::cluster_service_version(), csv.namespace(), csv.name());
+        let cause = if message.contains("failed calling webhook") {
+            Cause::passing(Code::WebhookUnavailable, message, "bring the webhook's server back, or remove its webhook configuration")
+        } else if message.contains("forbidden") {
+            Cause::lasting(Code::Forbidden, message, "give the OperatorGroup's service account what the operator needs")
+        } else if failed {
+            Cause::lasting(Code::CsvFailed, message, "correct the bundle and run it again; the sentence names the component")
+        } else {
+            Cause::passing(Code::CsvFailed, message, "the sentence names the component")
+        };
+        causes.push(cause.on(object));
+    }
+    causes
+}

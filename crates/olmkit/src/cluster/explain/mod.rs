@@ -1,0 +1,148 @@
+//! Why is an operator not installed, not upgrading, not running: walks from the OperatorGroup over catalog, Subscription,
+//! InstallPlan and ClusterServiceVersion to the pods, and tells the cause instead of the symptom. A pure function of what
+//! was observed.
+
+mod catalog;
+mod csv;
+mod plan;
+mod pods;
+mod resolution;
+mod unpack;
+
+use super::cause::{Cause, Code, sorted};
+use super::client::ObjectRef;
+use super::observe::Observation;
+use super::{kinds, preflight};
+use crate::types::{DeployedCsv, Subscription};
+
+pub use catalog::of_catalog;
+pub use pods::{of_catalog_deployment, of_deployment};
+
+/// What the question is about.
+#[derive(Clone, Debug, Default)]
+pub struct Target {
+    /// The package.
+    pub package: String,
+    /// The CSV that is being waited for, if it is known already.
+    pub csv: Option<String>,
+}
+
+/// Tells what keeps a package from being installed and healthy; nothing when all is well or simply under way.
+pub fn explain(target: &Target, seen: &Observation) -> Vec<Cause> {
+    let mut causes = preflight::place(seen);
+    if causes.iter().any(|cause| matches!(cause.code, Code::OlmAbsent | Code::NamespaceMissing)) {
+        return sorted(causes);
+    }
+    causes.extend(of_groups(seen));
+    let subscriptions: Vec<&Subscription> = seen.subscriptions_for(&target.package).collect();
+    for subscription in &subscriptions {
+        causes.extend(of_subscription(subscription, seen));
+    }
+    let csvs = csvs_of(target, &subscriptions, seen);
+    for csv in &csvs {
+        causes.extend(csv::of_csv(csv, seen));
+    }
+    if subscriptions.is_empty() {
+        causes.extend(without_subscription(target, &csvs, seen));
+    }
+    sorted(causes)
+}
+
+/// The CSVs of a package in the namespace: those that its Subscriptions name, and those whose annotation names the package.
+fn csvs_of<'a>(target: &Target, subscriptions: &[&Subscription], seen: &'a Observation) -> Vec<&'a DeployedCsv> {
+    seen.csvs
+        .iter()
+        .filter(|csv| !csv.is_copied())
+        .filter(|csv| {
+            target.csv.as_deref() == Some(csv.name())
+                || csv.package().is_some_and(|package| package == target.package)
+                || subscriptions.iter().any(|found| [&found.status.current_csv, &found.status.installed_csv].into_iter().any(|name| name == csv.name()))
+        })
+        .collect()
+}
+
+fn of_groups(seen: &Observation) -> Option<Cause> {
+    let namespace = ObjectRef::cluster(kinds::namespace(), &seen.namespace);
+    match seen.operator_groups.as_slice() {
+        [] => Some(
+            Cause::lasting(
+                Code::OperatorGroupMissing,
+                "has no OperatorGroup; OLM resolves nothing in such a namespace and does not say so",
+                format!("create one: olmkit run bundle and olmkit subscribe do it, or kubectl -n {} create -f - with kind OperatorGroup, apiVersion operators.coreos.com/v1", seen.namespace),
+            )
+            .on(namespace),
+        ),
+        [group] if group.status.namespaces.is_empty() => Some(
+            Cause::passing(
+                Code::OperatorGroupNotReady,
+                "does not list its namespaces yet; plans of the namespace wait for that",
+                "see that olm-operator runs: olmkit olm status; if the group selects namespaces by label, see that one carries it",
+            )
+            .on(ObjectRef::namespaced(kinds::operator_group(), &seen.namespace, group.metadata.name.as_deref().unwrap_or_default())),
+        ),
+        [_] => None,
+        several => Some(preflight::several_groups(several, &seen.namespace)),
+    }
+}
+
+fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let pending_plan = subscription
+        .status
+        .install_plan_ref
+        .as_ref()
+        .and_then(|reference| seen.install_plan(&reference.name))
+        .filter(|plan| plan.status.phase != "Complete");
+    let settled = !subscription.status.installed_csv.is_empty();
+    // A catalog matters as long as something is expected from it.
+    if !settled {
+        causes.extend(catalog::of_subscription(subscription, seen));
+    }
+    match pending_plan {
+        Some(plan) => causes.extend(plan::of_plan(plan, subscription, seen)),
+        None => {
+            let unpacking = unpack::of_subscription(subscription, seen);
+            // While a bundle is being unpacked the last ResolutionFailed is stale.
+            if unpacking.is_empty() && subscription.condition("BundleUnpacking").is_none() {
+                causes.extend(resolution::of_subscription(subscription, seen));
+            }
+            causes.extend(unpacking);
+        }
+    }
+    if causes.is_empty() && !settled && subscription.status.current_csv.is_empty() && subscription.status.conditions.is_empty() {
+        causes.push(
+            Cause::passing(
+                Code::OlmIdle,
+                "has no status at all: catalog-operator has not looked at it",
+                "see that catalog-operator runs: olmkit olm status",
+            )
+            .on(reference(subscription, seen)),
+        );
+    }
+    causes
+}
+
+fn without_subscription(target: &Target, csvs: &[&DeployedCsv], seen: &Observation) -> Vec<Cause> {
+    if csvs.is_empty() {
+        return vec![Cause::lasting(
+            Code::NotInstalled,
+            format!("package {} has neither Subscription nor ClusterServiceVersion in namespace {}", target.package, seen.namespace),
+            "install it: olmkit run bundle, or olmkit subscribe from a catalog; or name its namespace with -n",
+        )];
+    }
+    csvs.iter()
+        .map(|csv| {
+            Cause::warning(
+                Code::CsvOrphan,
+                format!("no Subscription for package {} refers to it: it is not upgraded, and a new Subscription cannot install it", target.package),
+                format!("olmkit cleanup {} -n {} and install it again", target.package, seen.namespace),
+            )
+            .on(ObjectRef::namespaced(kinds::cluster_service_version(), &seen.namespace, csv.name()))
+        })
+        .collect()
+}
+
+/// Points to a Subscription.
+fn reference(subscription: &Subscription, seen: &Observation) -> ObjectRef {
+    ObjectRef::namespaced(kinds::subscription(), &seen.namespace, subscription.metadata.name.as_deref().unwrap_or_default())
+}

@@ -1,0 +1,11 @@
+//! OLM itself: install, status, uninstall.
+
+mod install;
+pub mod objects;
+pub mod source;
+mod status;
+mod uninstall;
+
+pub use install::{InstallOptions, install};
+pub use status::{Component, Status, status};
+pub use uninstall::{UninstallOptions, UninstallReport, uninstall};

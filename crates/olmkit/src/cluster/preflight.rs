@@ -1,0 +1,352 @@
+//! The checks before anything is created: every problem at once, each with its way out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use semver::Version;
+use serde_json::Value;
+
+use super::cause::{Cause, Code, sorted};
+use super::client::ObjectRef;
+use super::facts::{BundleFacts, text};
+use super::health;
+use super::install_mode::{self, InstallMode};
+use super::kinds;
+use super::names;
+use super::observe::Observation;
+use crate::types::{CatalogSource, DeployedCsv, OperatorGroup};
+
+/// Kinds that OLM installs from a bundle besides CSV and CRD.
+const INSTALLABLE: [&str; 20] = [
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "ConfigMap",
+    "ConsoleCLIDownload",
+    "ConsoleLink",
+    "ConsolePlugin",
+    "ConsoleQuickStart",
+    "ConsoleYAMLSample",
+    "CustomResourceDefinition",
+    "NetworkPolicy",
+    "PodDisruptionBudget",
+    "PodMonitor",
+    "PriorityClass",
+    "PrometheusRule",
+    "Role",
+    "RoleBinding",
+    "Secret",
+    "Service",
+    "ServiceAccount",
+    "ServiceMonitor",
+];
+
+/// etcd refuses larger requests by default; an InstallPlan of an inline bundle holds every manifest in its status.
+const ETCD_LIMIT: usize = 1_500_000;
+
+/// What the checks are told besides the bundle.
+#[derive(Clone, Debug, Default)]
+pub struct Wishes {
+    /// `--install-mode`.
+    pub install_mode: Option<InstallMode>,
+    /// Whether the manifests travel through the InstallPlan instead of an image.
+    pub inline: bool,
+    /// Whether this is an upgrade of an installed operator.
+    pub upgrade: bool,
+}
+
+/// Checks a bundle against a cluster.
+pub fn check(bundle: &BundleFacts, wishes: &Wishes, seen: &Observation) -> Vec<Cause> {
+    let mut causes = place(seen);
+    if !causes.iter().any(|cause| matches!(cause.code, Code::OlmAbsent | Code::NamespaceMissing)) {
+        causes.extend(groups(&bundle.csv, wishes, seen));
+        causes.extend(catalogs_beside(seen, &names::catalog_source(&bundle.package)));
+        causes.extend(owners(bundle, seen));
+        causes.extend(orphan(bundle, seen));
+    }
+    causes.extend(apis(bundle, seen));
+    causes.extend(limits(bundle, wishes.inline));
+    sorted(causes)
+}
+
+/// OLM and the namespace.
+pub fn place(seen: &Observation) -> Vec<Cause> {
+    let mut causes = health::olm(&seen.olm);
+    let namespace = || ObjectRef::cluster(kinds::namespace(), &seen.namespace);
+    match seen.namespace_phase.as_deref() {
+        None => causes.push(
+            Cause::lasting(Code::NamespaceMissing, "does not exist", format!("kubectl create namespace {}", seen.namespace)).on(namespace()),
+        ),
+        Some("Terminating") => causes.push(
+            Cause::lasting(
+                Code::NamespaceTerminating,
+                "is being deleted; nothing can be created in it",
+                "wait until it is gone and create it again, or choose another namespace with -n",
+            )
+            .on(namespace()),
+        ),
+        Some(_) => {}
+    }
+    causes.extend(seen.dead_api_services.iter().map(|name| {
+        Cause::warning(
+            Code::ApiServiceDead,
+            "no server answers for this aggregated API; deletions of namespaces hang meanwhile",
+            format!("bring its server back, or remove it: kubectl delete apiservices.apiregistration.k8s.io {name}"),
+        )
+        .on(ObjectRef::cluster(kinds::api_service(), name))
+    }));
+    causes
+}
+
+/// Install modes and OperatorGroups.
+fn groups(csv: &DeployedCsv, wishes: &Wishes, seen: &Observation) -> Vec<Cause> {
+    let supported = install_mode::supported(&csv.spec.install_modes);
+    let mut causes = Vec::new();
+    if let Some(mode) = &wishes.install_mode {
+        let targets = mode.targets(&seen.namespace);
+        if matches!(mode, InstallMode::SingleNamespace(name) if *name == seen.namespace) {
+            causes.push(Cause::lasting(
+                Code::InstallModeUnsupported,
+                format!("SingleNamespace={} is the operator's own namespace", seen.namespace),
+                "pass --install-mode OwnNamespace",
+            ));
+        } else if !install_mode::unsupported(&csv.spec.install_modes, &targets, &seen.namespace).is_empty() {
+            causes.push(mode_unsupported(csv, &mode.to_string(), &supported));
+        }
+    }
+    match seen.operator_groups.as_slice() {
+        [] if wishes.install_mode.is_none() => causes.extend(undecided(csv, &supported)),
+        [] => {}
+        [group] => causes.extend(group_fits(group, csv, wishes, seen, &supported)),
+        several => causes.push(several_groups(several, &seen.namespace)),
+    }
+    causes
+}
+
+/// The cause for a namespace with more than one OperatorGroup.
+pub(super) fn several_groups(groups: &[OperatorGroup], namespace: &str) -> Cause {
+    let found: Vec<&str> = groups.iter().filter_map(|group| group.metadata.name.as_deref()).collect();
+    Cause::lasting(
+        Code::OperatorGroupsSeveral,
+        format!("has {} OperatorGroups ({}); OLM resolves nothing in such a namespace and does not say so", found.len(), found.join(", ")),
+        format!("keep one of them: kubectl -n {namespace} delete operatorgroups.{} {}", kinds::OLM_GROUP, found.last().copied().unwrap_or_default()),
+    )
+    .on(ObjectRef::cluster(kinds::namespace(), namespace))
+    .likely("a group was created by hand beside one that a tool had made")
+}
+
+fn mode_unsupported(csv: &DeployedCsv, wanted: &str, supported: &[&str]) -> Cause {
+    let remedy = match supported.first() {
+        None => "set at least one of spec.installModes in the CSV to supported: true".to_owned(),
+        Some(first) => format!("pass --install-mode {}; supported are: {}", example(first), supported.join(", ")),
+    };
+    Cause::lasting(Code::InstallModeUnsupported, format!("{} does not support install mode {wanted}", csv.name()), remedy)
+}
+
+fn example(mode: &str) -> String {
+    match mode {
+        "SingleNamespace" => "SingleNamespace=NAMESPACE".into(),
+        "MultiNamespace" => "MultiNamespace=NAMESPACE,NAMESPACE".into(),
+        other => other.to_owned(),
+    }
+}
+
+fn undecided(csv: &DeployedCsv, supported: &[&str]) -> Option<Cause> {
+    match supported.first() {
+        None => Some(mode_unsupported(csv, "of any kind", supported)),
+        Some(first @ (&"SingleNamespace" | &"MultiNamespace")) => Some(Cause::lasting(
+            Code::InstallModeUndecided,
+            format!("{} can only serve namespaces other than its own, and none is named", csv.name()),
+            format!("pass --install-mode {}", example(first)),
+        )),
+        Some(_) => None,
+    }
+}
+
+fn group_fits(group: &OperatorGroup, csv: &DeployedCsv, wishes: &Wishes, seen: &Observation, supported: &[&str]) -> Option<Cause> {
+    let name = group.metadata.name.as_deref().unwrap_or_default();
+    let object = ObjectRef::namespaced(kinds::operator_group(), &seen.namespace, name);
+    let targets = install_mode::group_targets(group)?;
+    let shown = if targets.is_empty() { "all namespaces".to_owned() } else { targets.iter().cloned().collect::<Vec<_>>().join(", ") };
+    if let Some(mode) = &wishes.install_mode {
+        if mode.targets(&seen.namespace) != targets {
+            return Some(
+                Cause::lasting(
+                    Code::OperatorGroupMismatch,
+                    format!("targets {shown}, --install-mode {mode} asks for something else; a namespace has one OperatorGroup for all its operators"),
+                    format!("leave --install-mode out to use the group as it is, choose another namespace with -n, or delete the group: kubectl -n {} delete operatorgroups.{} {name}", seen.namespace, kinds::OLM_GROUP),
+                )
+                .on(object),
+            );
+        }
+    }
+    let missing = install_mode::unsupported(&csv.spec.install_modes, &targets, &seen.namespace);
+    (!missing.is_empty()).then(|| {
+        Cause::lasting(
+            Code::OperatorGroupMismatch,
+            format!("targets {shown}, which is install mode {}; {} supports {}", missing.join(" and "), csv.name(), if supported.is_empty() { "none".into() } else { supported.join(", ") }),
+            format!("choose another namespace with -n, or delete the group and run again: kubectl -n {} delete operatorgroups.{} {name}", seen.namespace, kinds::OLM_GROUP),
+        )
+        .on(object)
+    })
+}
+
+/// Catalogs in reach that make every resolution of the namespace fail.
+pub(super) fn catalogs_beside(seen: &Observation, own: &str) -> Vec<Cause> {
+    let excluded = seen.operator_groups.iter().any(|group| {
+        let annotations = group.metadata.annotations.as_ref();
+        annotations.and_then(|found| found.get("olm.operatorframework.io/exclude-global-namespace-resolution")).is_some_and(|value| value == "true")
+    });
+    let in_reach = |catalog: &&CatalogSource| {
+        let namespace = catalog.metadata.namespace.as_deref().unwrap_or_default();
+        let global = seen.olm.global_namespace.as_deref() == Some(namespace);
+        namespace == seen.namespace || (global && !excluded)
+    };
+    seen.catalogs
+        .iter()
+        .filter(in_reach)
+        .filter(|catalog| !(catalog.metadata.name.as_deref() == Some(own) && catalog.metadata.namespace.as_deref() == Some(&seen.namespace)))
+        .filter(|catalog| matches!(catalog.connection(), "TRANSIENT_FAILURE" | "CONNECTING" | "SHUTDOWN") || !catalog.status.reason.is_empty())
+        .map(|catalog| {
+            let (namespace, name) = (catalog.metadata.namespace.clone().unwrap_or_default(), catalog.metadata.name.clone().unwrap_or_default());
+            let state = if catalog.connection().is_empty() { &catalog.status.reason } else { catalog.connection() };
+            let mut remedy = format!("repair it (olmkit diagnose -n {namespace}) or remove it: kubectl -n {namespace} delete catalogsources.{} {name}", kinds::OLM_GROUP);
+            if namespace != seen.namespace {
+                remedy.push_str("; or keep global catalogs out of this namespace: annotate its OperatorGroup with olm.operatorframework.io/exclude-global-namespace-resolution=true");
+            }
+            let cause = Cause::lasting(
+                Code::CatalogBesideBroken,
+                format!("is not usable ({state}); while a catalog in reach fails, OLM installs nothing in this namespace"),
+                remedy,
+            )
+            .on(ObjectRef::namespaced(kinds::catalog_source(), &namespace, &name));
+            // A connection that is being made may be about to succeed.
+            if catalog.connection() == "CONNECTING" { Cause { severity: super::cause::Severity::Warning, lasting: false, ..cause } } else { cause }
+        })
+        .collect()
+}
+
+/// CRDs of the bundle that another operator owns.
+fn owners(bundle: &BundleFacts, seen: &Observation) -> Vec<Cause> {
+    let owned: BTreeSet<&str> = bundle.csv.spec.customresourcedefinitions.owned.iter().map(|crd| crd.name.as_str()).collect();
+    let mut causes = Vec::new();
+    for other in &seen.all_csvs {
+        let same_package = other.namespace() == seen.namespace
+            && (other.name() == bundle.csv_name()
+                || other.name() == bundle.csv.spec.replaces
+                || other.package().is_some_and(|package| package == bundle.package)
+                || seen.subscriptions_for(&bundle.package).any(|found| found.status.installed_csv == other.name()));
+        if same_package || other.status.phase == "Deleting" {
+            continue;
+        }
+        for crd in other.spec.customresourcedefinitions.owned.iter().filter(|crd| owned.contains(crd.name.as_str())) {
+            let (namespace, name) = (other.namespace(), other.name());
+            let object = ObjectRef::cluster(kinds::custom_resource_definition(), &crd.name);
+            let remedy = format!("remove the other operator first (olmkit cleanup {} -n {namespace}), or install the bundle where it does not meet it", other.package().unwrap_or_else(|| name.to_owned()));
+            let message = format!("is owned by ClusterServiceVersion {namespace}/{name}");
+            causes.push(if namespace == seen.namespace {
+                Cause::lasting(Code::CrdOwnedByOther, message, remedy).on(object)
+            } else {
+                Cause::warning(Code::CrdOwnedByOther, format!("{message}; both would serve the same objects where their OperatorGroups meet, and either can change the CRD"), remedy).on(object)
+            });
+        }
+    }
+    causes
+}
+
+/// A CSV of the package that no Subscription brought: OLM then refuses to install the same name.
+fn orphan(bundle: &BundleFacts, seen: &Observation) -> Vec<Cause> {
+    if seen.subscriptions_for(&bundle.package).next().is_some() {
+        return Vec::new();
+    }
+    seen.csvs
+        .iter()
+        .filter(|csv| !csv.is_copied())
+        .filter(|csv| csv.name() == bundle.csv_name() || csv.package().is_some_and(|package| package == bundle.package))
+        .map(|csv| {
+            Cause::lasting(
+                Code::CsvOrphan,
+                format!("belongs to package {} but no Subscription refers to it; OLM will not install beside it", bundle.package),
+                format!("olmkit cleanup {} -n {} removes it with what it owns", bundle.package, seen.namespace),
+            )
+            .on(ObjectRef::namespaced(kinds::cluster_service_version(), &seen.namespace, csv.name()))
+            .likely("its Subscription was deleted without it")
+        })
+        .collect()
+}
+
+/// What the operator expects of the cluster.
+fn apis(bundle: &BundleFacts, seen: &Observation) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let brought: BTreeMap<&str, &Value> = bundle.crds().collect();
+    for required in &bundle.csv.spec.customresourcedefinitions.required {
+        let served = seen.crds.get(&required.name).is_some_and(|crd| crd.served.contains(&required.version));
+        if served || brought.contains_key(required.name.as_str()) {
+            continue;
+        }
+        causes.push(
+            Cause::warning(
+                Code::RequirementApiMissing,
+                format!("{} requires {} {} and the cluster does not have it; OLM looks for an operator that provides it in the catalogs in reach", bundle.csv_name(), required.kind, required.version),
+                format!("install what provides {} first if no catalog in reach does", required.name),
+            )
+            .on(ObjectRef::cluster(kinds::custom_resource_definition(), &required.name)),
+        );
+    }
+    for (api_version, kind) in bundle.kinds() {
+        if !INSTALLABLE.contains(&kind.as_str()) && kind != "VerticalPodAutoscaler" {
+            causes.push(Cause::lasting(
+                Code::BundleKindUnsupported,
+                format!("the bundle holds a {kind} ({api_version}); OLM does not install that kind and fails the plan"),
+                "take it out of manifests/; what the operator needs at run time it can create itself",
+            ));
+        } else if kinds::known(&api_version, &kind).is_none() && !seen.served.contains(&(api_version.clone(), kind.clone())) {
+            causes.push(Cause::lasting(
+                Code::ApiMissing,
+                format!("the bundle holds a {kind} ({api_version}) and the cluster does not serve that API"),
+                format!("install what serves {api_version}, or take the {kind} out of the bundle"),
+            ));
+        }
+    }
+    causes.extend(kubernetes_version(&bundle.csv, &seen.server_version));
+    causes
+}
+
+fn kubernetes_version(csv: &DeployedCsv, server: &str) -> Option<Cause> {
+    let parse = |text: &str| Version::parse(text.trim_start_matches('v')).ok().map(|version| (version.major, version.minor, version.patch));
+    let (least, have) = (parse(&csv.spec.min_kube_version)?, parse(server)?);
+    (have < least).then(|| {
+        Cause::lasting(
+            Code::KubernetesTooOld,
+            format!("{} asks for Kubernetes {} or later, the cluster runs {server}", csv.name(), csv.spec.min_kube_version),
+            "use a newer cluster, or lower spec.minKubeVersion if the operator really runs there",
+        )
+    })
+}
+
+/// Sizes that OLM and the API server can carry.
+fn limits(bundle: &BundleFacts, inline: bool) -> Vec<Cause> {
+    let sizes: Vec<usize> = bundle.manifests.iter().map(|manifest| manifest.to_string().len()).collect();
+    let mut causes: Vec<Cause> = bundle
+        .manifests
+        .iter()
+        .zip(&sizes)
+        .filter(|(_, size)| **size > ETCD_LIMIT)
+        .map(|(manifest, size)| {
+            Cause::lasting(
+                Code::BundleTooLarge,
+                format!("{} {} is {size} bytes; the API server stores at most about {ETCD_LIMIT}", text(manifest, "/kind"), text(manifest, "/metadata/name")),
+                "shorten descriptions in the schema or the CSV",
+            )
+        })
+        .collect();
+    let total: usize = sizes.iter().sum();
+    // Manifests stand in the plan as JSON inside JSON: quotes are escaped.
+    let escaped: usize = bundle.manifests.iter().map(|manifest| manifest.to_string().matches('"').count()).sum();
+    if inline && causes.is_empty() && total + escaped > ETCD_LIMIT {
+        causes.push(Cause::lasting(
+            Code::BundleTooLarge,
+            format!("the bundle needs {} bytes in the InstallPlan, which holds at most about {ETCD_LIMIT} when a directory is served inline", total + escaped),
+            "build and push the bundle image (olmkit image build, push) and run: olmkit run bundle IMAGE",
+        ));
+    }
+    causes
+}

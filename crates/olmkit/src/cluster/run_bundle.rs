@@ -1,0 +1,230 @@
+//! `run bundle`: from a bundle to a Succeeded ClusterServiceVersion.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::cause::{Cause, Severity, has_errors};
+use super::client::{Cluster, ObjectRef};
+use super::cleanup;
+use super::facts::BundleFacts;
+use super::install_mode::InstallMode;
+use super::narrator::{Narrator, Step, Story};
+use super::observe::Observation;
+use super::preflight::{self, Wishes};
+use super::progress::Awaited;
+use super::rerun::{Earlier, earlier};
+use super::serving::{Place, Serving};
+use super::{Error, intent, kinds, names, wait};
+
+/// What the flow is told besides the bundle.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// `--install-mode`.
+    pub install_mode: Option<InstallMode>,
+    /// Where the catalog with the bundle is served.
+    pub place: Place,
+    /// Secret with registry credentials for OLM's pods.
+    pub pull_secret: Option<String>,
+    /// How long to wait altogether.
+    pub timeout: Duration,
+    /// Remove what this run made when it fails.
+    pub rollback: bool,
+    /// Only check.
+    pub check_only: bool,
+}
+
+/// How a flow ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ending {
+    /// The CSV has Succeeded.
+    Succeeded,
+    /// It had before; nothing was done.
+    AlreadyInstalled,
+    /// Only checks were asked for, and nothing is wrong.
+    Checked,
+    /// Nothing was done because something is wrong.
+    Refused,
+    /// Something went wrong on the way.
+    Failed,
+}
+
+/// What a flow did.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Outcome {
+    /// How it ended.
+    pub result: Ending,
+    /// The package.
+    pub package: String,
+    /// The CSV.
+    #[serde(rename = "clusterServiceVersion")]
+    pub csv: String,
+    /// The namespace.
+    pub namespace: String,
+    /// What is or was wrong; warnings too.
+    pub causes: Vec<Cause>,
+    /// When what was done.
+    pub steps: Vec<Step>,
+    /// Seconds altogether.
+    pub seconds: f64,
+}
+
+impl Outcome {
+    /// Whether the flow reached its end.
+    pub fn is_fine(&self) -> bool {
+        !matches!(self.result, Ending::Refused | Ending::Failed)
+    }
+}
+
+/// Installs a bundle.
+///
+/// # Errors
+/// [`Error::Request`] and the like. What is wrong in the cluster is no error but a cause in the outcome.
+pub async fn run(cluster: &Cluster, bundle: &BundleFacts, options: &Options, narrator: &dyn Narrator) -> Result<Outcome, Error> {
+    let mut story = Story::begin(narrator);
+    let mut seen = Observation::full(cluster, &bundle.kinds()).await?;
+    let wishes = Wishes { install_mode: options.install_mode.clone(), inline: bundle.image.is_none(), upgrade: false };
+    let mut causes = preflight::check(bundle, &wishes, &seen);
+    let before = earlier(bundle, &seen);
+    if let Earlier::InTheWay(cause) = &before {
+        causes.push((**cause).clone());
+    }
+    if has_errors(&causes) {
+        return Ok(outcome(Ending::Refused, bundle, &seen, causes, story));
+    }
+    story.done(checked(&seen));
+    if options.check_only {
+        return Ok(outcome(Ending::Checked, bundle, &seen, causes, story));
+    }
+    match before {
+        Earlier::Installed => return Ok(outcome(Ending::AlreadyInstalled, bundle, &seen, causes, story)),
+        Earlier::StartOver { remove, why } => start_over(cluster, &remove, &why, &mut story).await?,
+        _ => {}
+    }
+    let ended = install(cluster, bundle, options, &mut seen, &mut story).await?;
+    Ok(match ended {
+        Ok(()) => outcome(Ending::Succeeded, bundle, &seen, causes, story),
+        Err(found) => {
+            causes.extend(found);
+            if options.rollback {
+                roll_back(cluster, bundle, &seen, narrator, &mut story).await?;
+            }
+            outcome(Ending::Failed, bundle, &seen, causes, story)
+        }
+    })
+}
+
+fn checked(seen: &Observation) -> String {
+    let olm = seen.olm.version.as_ref().map_or_else(|| "OLM".to_owned(), |version| format!("OLM {version}"));
+    format!("checked: Kubernetes {}, {olm}, namespace {}", seen.server_version, seen.namespace)
+}
+
+async fn start_over(cluster: &Cluster, remove: &[ObjectRef], why: &str, story: &mut Story<'_>) -> Result<(), Error> {
+    story.done(format!("{why}: starting over"));
+    for object in remove {
+        if cluster.delete(object).await? {
+            wait_gone(cluster, object).await?;
+            story.done(format!("{object}: removed"));
+        }
+    }
+    Ok(())
+}
+
+/// Waits until an object is gone.
+pub(super) async fn wait_gone(cluster: &Cluster, object: &ObjectRef) -> Result<(), Error> {
+    const LIMIT: u64 = 60;
+    let began = std::time::Instant::now();
+    while cluster.get(object).await?.is_some() {
+        if began.elapsed().as_secs() >= LIMIT {
+            return Err(Error::NotGone { object: object.clone(), seconds: LIMIT });
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    Ok(())
+}
+
+async fn install(
+    cluster: &Cluster,
+    bundle: &BundleFacts,
+    options: &Options,
+    seen: &mut Observation,
+    story: &mut Story<'_>,
+) -> Result<Result<(), Vec<Cause>>, Error> {
+    let blobs = intent::catalog(bundle, names::CHANNEL, None);
+    let serving = match Serving::begin(cluster, bundle, &blobs, &options.place, options.timeout, story).await? {
+        Ok(serving) => serving,
+        Err(causes) => return Ok(Err(causes)),
+    };
+    let source = intent::catalog_source(&bundle.package, &seen.namespace, serving.served(), options.pull_secret.as_deref());
+    create(cluster, &source, story).await?;
+    if let Some(group) = intent::operator_group(bundle, options.install_mode.as_ref(), seen) {
+        create(cluster, &group, story).await?;
+    }
+    create(cluster, &intent::subscription(bundle, &seen.namespace), story).await?;
+    let (subscription, catalog) = (names::subscription(bundle.csv_name()), names::catalog_source(&bundle.package));
+    let namespace = seen.namespace.clone();
+    let awaited = Awaited { subscription: &subscription, catalog: (&namespace, &catalog), csv: bundle.csv_name() };
+    let ended = wait::for_success(cluster, &awaited, &bundle.package, options.timeout, seen, story).await?;
+    serving.end(cluster, &namespace, &bundle.package, ended.is_ok(), story).await?;
+    Ok(ended)
+}
+
+/// Applies a manifest and tells it.
+pub(super) async fn create(cluster: &Cluster, manifest: &Value, story: &mut Story<'_>) -> Result<ObjectRef, Error> {
+    let object = cluster.reference(manifest).await?;
+    cluster.apply(manifest).await?;
+    story.done(format!("{object}: created"));
+    Ok(object)
+}
+
+/// Removes what the run made. CRDs that were there before stay.
+async fn roll_back(cluster: &Cluster, bundle: &BundleFacts, seen: &Observation, narrator: &dyn Narrator, story: &mut Story<'_>) -> Result<(), Error> {
+    story.done("rolling back");
+    let options = cleanup::Options {
+        package: bundle.package.clone(),
+        crds: true,
+        operator_groups: true,
+        dry_run: false,
+        timeout: Duration::from_secs(60),
+        // `crds` was read before anything was created and is not refreshed.
+        keep_crds: seen.crds.keys().cloned().collect::<BTreeSet<_>>().into_iter().collect(),
+    };
+    let report = cleanup::cleanup(cluster, &options, narrator).await?;
+    story.done(format!("rolled back: {} objects removed", report.removed.len()));
+    for cause in report.causes.iter().filter(|cause| cause.severity == Severity::Error) {
+        story.done(cause.to_string());
+    }
+    Ok(())
+}
+
+pub(super) fn outcome(result: Ending, bundle: &BundleFacts, seen: &Observation, causes: Vec<Cause>, story: Story<'_>) -> Outcome {
+    Outcome {
+        result,
+        package: bundle.package.clone(),
+        csv: bundle.csv_name().to_owned(),
+        namespace: seen.namespace.clone(),
+        causes: super::cause::sorted(causes),
+        seconds: (story.elapsed().as_secs_f64() * 10.0).round() / 10.0,
+        steps: story.steps,
+    }
+}
+
+/// What an interrupted run leaves: a catalog served from this host is dead once the process ends, and a dead catalog keeps
+/// the whole namespace from being resolved, so it goes at once. The rest is for `cleanup` or a rerun.
+///
+/// # Errors
+/// [`Error::Request`].
+pub async fn after_interrupt(cluster: &Cluster, package: &str) -> Result<(), Error> {
+    let object = ObjectRef::namespaced(kinds::catalog_source(), &cluster.namespace, &names::catalog_source(package));
+    let from_host = cluster.get(&object).await?.is_some_and(|value| {
+        value.pointer("/metadata/annotations").and_then(|found| found.get(names::SERVED_FROM_ANNOTATION)).and_then(Value::as_str) == Some("host")
+    });
+    if from_host {
+        cluster.delete(&object).await?;
+    }
+    Ok(())
+}

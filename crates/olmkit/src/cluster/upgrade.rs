@@ -1,0 +1,147 @@
+//! `run bundle-upgrade`: from the installed version to that of a bundle.
+
+use serde_json::{Value, json};
+
+use super::cause::{Cause, Code, has_errors};
+use super::client::{Cluster, ObjectRef};
+use super::facts::BundleFacts;
+use super::narrator::{Narrator, Story};
+use super::observe::Observation;
+use super::preflight::{self, Wishes};
+use super::progress::Awaited;
+use super::run_bundle::{Ending, Options, Outcome, create, outcome};
+use super::serving::Serving;
+use super::{Error, intent, kinds, names, wait};
+use crate::types::Subscription;
+
+/// Annotation on the Subscription: catalog and channel that it followed before this tool redirected it.
+const ORIGIN_ANNOTATION: &str = "olmkit.dev/followed-before";
+
+/// What is to be upgraded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Installed {
+    /// The Subscription's name.
+    pub subscription: String,
+    /// The installed CSV.
+    pub csv: String,
+    /// The channel.
+    pub channel: String,
+    /// Catalog and channel, when the Subscription follows a catalog that this tool did not make.
+    pub follows: Option<String>,
+}
+
+/// Finds what is to be upgraded, or says why nothing can be.
+///
+/// # Errors
+/// The cause.
+pub fn installed(bundle: &BundleFacts, seen: &Observation) -> Result<Installed, Box<Cause>> {
+    let found: Vec<&Subscription> = seen.subscriptions_for(&bundle.package).collect();
+    let [subscription] = found.as_slice() else {
+        return Err(Box::new(Cause::lasting(
+            Code::SubscriptionMissing,
+            format!("package {} has {} Subscriptions in namespace {}, an upgrade needs one", bundle.package, found.len(), seen.namespace),
+            "install it first: olmkit run bundle; or name its namespace with -n",
+        )));
+    };
+    let name = subscription.metadata.name.clone().unwrap_or_default();
+    let object = ObjectRef::namespaced(kinds::subscription(), &seen.namespace, &name);
+    let csv = subscription.status.installed_csv.clone();
+    if csv.is_empty() {
+        return Err(Box::new(
+            Cause::lasting(Code::NotInstalled, "has not installed anything yet", format!("olmkit diagnose {} -n {} tells why", bundle.package, seen.namespace)).on(object),
+        ));
+    }
+    let phase = seen.csv(&csv).map(|csv| csv.status.phase.clone()).unwrap_or_default();
+    if csv != bundle.csv_name() && phase != "Succeeded" && phase != "Replacing" {
+        return Err(Box::new(
+            Cause::lasting(
+                Code::UpgradeHeld,
+                format!("is {}; OLM replaces only a version that has Succeeded", if phase.is_empty() { "missing".into() } else { phase }),
+                format!("repair it first (olmkit diagnose {} -n {}), or begin anew: olmkit cleanup and run bundle", bundle.package, seen.namespace),
+            )
+            .on(ObjectRef::namespaced(kinds::cluster_service_version(), &seen.namespace, &csv)),
+        ));
+    }
+    let ours = names::catalog_source(&bundle.package);
+    let follows = (subscription.spec.source != ours || subscription.spec.source_namespace != seen.namespace)
+        .then(|| format!("{}/{} {}", subscription.spec.source_namespace, subscription.spec.source, subscription.spec.channel));
+    let channel = if subscription.spec.channel.is_empty() { names::CHANNEL.to_owned() } else { subscription.spec.channel.clone() };
+    Ok(Installed { subscription: name, csv, channel, follows })
+}
+
+/// Upgrades.
+///
+/// # Errors
+/// [`Error::Request`] and the like. What is wrong in the cluster is a cause in the outcome.
+pub async fn run(cluster: &Cluster, bundle: &BundleFacts, options: &Options, narrator: &dyn Narrator) -> Result<Outcome, Error> {
+    let mut story = Story::begin(narrator);
+    let mut seen = Observation::full(cluster, &bundle.kinds()).await?;
+    let wishes = Wishes { install_mode: None, inline: bundle.image.is_none(), upgrade: true };
+    let mut causes = preflight::check(bundle, &wishes, &seen);
+    let old = match installed(bundle, &seen) {
+        Ok(old) => old,
+        Err(cause) => {
+            causes.push(*cause);
+            return Ok(outcome(Ending::Refused, bundle, &seen, causes, story));
+        }
+    };
+    if has_errors(&causes) {
+        return Ok(outcome(Ending::Refused, bundle, &seen, causes, story));
+    }
+    if old.csv == bundle.csv_name() && seen.csv(&old.csv).is_some_and(|csv| csv.status.phase == "Succeeded") {
+        return Ok(outcome(Ending::AlreadyInstalled, bundle, &seen, causes, story));
+    }
+    story.done(format!("upgrading {} to {}", old.csv, bundle.csv_name()));
+    let replaces = (old.csv != bundle.csv_name()).then_some(old.csv.as_str());
+    let blobs = intent::catalog(bundle, &old.channel, replaces);
+    let serving = match Serving::begin(cluster, bundle, &blobs, &options.place, options.timeout, &mut story).await? {
+        Ok(serving) => serving,
+        Err(found) => {
+            causes.extend(found);
+            return Ok(outcome(Ending::Failed, bundle, &seen, causes, story));
+        }
+    };
+    let source = intent::catalog_source(&bundle.package, &seen.namespace, serving.served(), options.pull_secret.as_deref());
+    create(cluster, &source, &mut story).await?;
+    follow(cluster, &old, bundle, &seen, &mut story).await?;
+    let catalog = names::catalog_source(&bundle.package);
+    let namespace = seen.namespace.clone();
+    let awaited = Awaited { subscription: &old.subscription, catalog: (&namespace, &catalog), csv: bundle.csv_name() };
+    let ended = wait::for_success(cluster, &awaited, &bundle.package, options.timeout, &mut seen, &mut story).await?;
+    serving.end(cluster, &namespace, &bundle.package, ended.is_ok(), &mut story).await?;
+    Ok(match ended {
+        Ok(()) => {
+            if let Some(replaced) = replaces {
+                super::run_bundle::wait_gone(cluster, &ObjectRef::namespaced(kinds::cluster_service_version(), &namespace, replaced)).await?;
+                story.done(format!("ClusterServiceVersion {namespace}/{replaced}: replaced"));
+            }
+            outcome(Ending::Succeeded, bundle, &seen, causes, story)
+        }
+        Err(found) => {
+            causes.extend(found);
+            outcome(Ending::Failed, bundle, &seen, causes, story)
+        }
+    })
+}
+
+/// Points the Subscription to the catalog with the new bundle, remembering what it followed. A user's own catalog is never
+/// changed.
+async fn follow(cluster: &Cluster, old: &Installed, bundle: &BundleFacts, seen: &Observation, story: &mut Story<'_>) -> Result<(), Error> {
+    let object = ObjectRef::namespaced(kinds::subscription(), &seen.namespace, &old.subscription);
+    let mut annotations = json!({names::DIGEST_ANNOTATION: bundle.digest});
+    if let (Some(follows), Some(map)) = (&old.follows, annotations.as_object_mut()) {
+        map.insert(ORIGIN_ANNOTATION.into(), Value::String(follows.clone()));
+        story.done(format!("{object}: follows this bundle now instead of {follows}"));
+    }
+    let patch = json!({
+        "metadata": {"annotations": annotations},
+        "spec": {
+            "source": names::catalog_source(&bundle.package),
+            "sourceNamespace": seen.namespace,
+            "channel": old.channel,
+            "installPlanApproval": "Manual",
+        },
+    });
+    cluster.merge(&object, &patch).await?;
+    Ok(())
+}

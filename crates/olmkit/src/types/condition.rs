@@ -1,0 +1,27 @@
+//! A status condition as OLM's kinds and the built-in kinds write it.
+
+use serde::{Deserialize, Serialize};
+
+/// One entry of `status.conditions`. Every field may be absent: OLM's own conditions leave several out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Condition {
+    /// What the condition is about, for example `ResolutionFailed`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    /// One word for programs.
+    pub reason: String,
+    /// A sentence for people.
+    pub message: String,
+    /// When `status` last changed, RFC 3339.
+    pub last_transition_time: Option<String>,
+}
+
+impl Condition {
+    /// Whether the condition holds.
+    pub fn is_true(&self) -> bool {
+        self.status == "True"
+    }
+}

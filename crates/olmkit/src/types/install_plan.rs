@@ -1,0 +1,92 @@
+//! InstallPlan: what OLM decided to create, and how far it came.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::{Deserialize, Serialize};
+
+use super::Condition;
+
+/// What this tool reads of `operators.coreos.com/v1alpha1 InstallPlan`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct InstallPlan {
+    /// Name, namespace, owner references.
+    pub metadata: ObjectMeta,
+    /// What is to be installed, and whether that is approved.
+    pub spec: InstallPlanSpec,
+    /// How far the plan came.
+    pub status: InstallPlanStatus,
+}
+
+/// `spec` of an InstallPlan.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct InstallPlanSpec {
+    /// `Automatic` or `Manual`.
+    pub approval: String,
+    /// Whether somebody said yes.
+    pub approved: bool,
+    /// The CSVs that the plan brings.
+    pub cluster_service_version_names: Vec<String>,
+    /// Counts up with each plan of the namespace.
+    pub generation: i64,
+}
+
+/// `status` of an InstallPlan.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct InstallPlanStatus {
+    /// `Planning`, `RequiresApproval`, `Installing`, `Complete`, `Failed`.
+    pub phase: String,
+    /// A sentence on the phase.
+    pub message: String,
+    /// Carries `Installed`.
+    pub conditions: Vec<Condition>,
+    /// The objects of the plan.
+    pub plan: Vec<InstallPlanStep>,
+    /// Bundles that are unpacked by a Job.
+    pub bundle_lookups: Vec<serde_json::Value>,
+}
+
+/// One object of an InstallPlan.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct InstallPlanStep {
+    /// The CSV that asks for the object.
+    pub resolving: String,
+    /// `Unknown`, `NotPresent`, `Present`, `Created`, …
+    pub status: String,
+    /// Which object.
+    pub resource: StepResource,
+}
+
+/// The object of a step.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StepResource {
+    /// API group, empty for the core group.
+    pub group: String,
+    /// API version.
+    pub version: String,
+    /// Kind.
+    pub kind: String,
+    /// Name.
+    pub name: String,
+}
+
+impl InstallPlan {
+    /// Why the plan failed or hangs: the `Installed` condition's words, else the status message.
+    pub fn reason(&self) -> String {
+        let condition = self.status.conditions.iter().find(|condition| condition.kind == "Installed" && !condition.is_true());
+        match condition {
+            Some(condition) if !condition.message.is_empty() => format!("{}: {}", condition.reason, condition.message),
+            Some(condition) if !condition.reason.is_empty() => condition.reason.clone(),
+            _ => self.status.message.clone(),
+        }
+    }
+
+    /// Steps that are done, and all steps.
+    pub fn steps_done(&self) -> (usize, usize) {
+        let done = self.status.plan.iter().filter(|step| matches!(step.status.as_str(), "Present" | "Created")).count();
+        (done, self.status.plan.len())
+    }
+}

@@ -1,0 +1,79 @@
+//! Subscription: the wish to have a package, kept at the head of a channel.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::{Deserialize, Serialize};
+
+use super::Condition;
+
+/// What this tool reads of `operators.coreos.com/v1alpha1 Subscription`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Subscription {
+    /// Name, namespace, labels.
+    pub metadata: ObjectMeta,
+    /// Which package from where.
+    pub spec: SubscriptionSpec,
+    /// How far OLM came.
+    pub status: SubscriptionStatus,
+}
+
+/// `spec` of a Subscription.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct SubscriptionSpec {
+    /// The package.
+    pub name: String,
+    /// The channel; empty means the package's default channel.
+    pub channel: String,
+    /// Name of the CatalogSource.
+    pub source: String,
+    /// Namespace of the CatalogSource.
+    pub source_namespace: String,
+    /// The CSV to begin with.
+    #[serde(rename = "startingCSV")]
+    pub starting_csv: String,
+    /// `Automatic` (also when empty) or `Manual`.
+    pub install_plan_approval: String,
+}
+
+/// `status` of a Subscription.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct SubscriptionStatus {
+    /// `UpgradeAvailable`, `UpgradePending`, `AtLatestKnown`, or empty.
+    pub state: String,
+    /// The CSV that OLM is installing or has installed.
+    #[serde(rename = "currentCSV")]
+    pub current_csv: String,
+    /// The CSV that exists; it need not be Succeeded.
+    #[serde(rename = "installedCSV")]
+    pub installed_csv: String,
+    /// The plan that brings `currentCSV`.
+    pub install_plan_ref: Option<ObjectReference>,
+    /// `ResolutionFailed`, `BundleUnpacking`, `CatalogSourcesUnhealthy`, … They go stale: see `cluster::explain`.
+    pub conditions: Vec<Condition>,
+}
+
+/// Points to another object.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ObjectReference {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// Unique id.
+    pub uid: String,
+}
+
+impl Subscription {
+    /// The condition of that type, if it holds.
+    pub fn condition(&self, kind: &str) -> Option<&Condition> {
+        self.status.conditions.iter().find(|condition| condition.kind == kind && condition.is_true())
+    }
+
+    /// Whether plans wait for somebody to approve them.
+    pub fn is_manual(&self) -> bool {
+        self.spec.install_plan_approval == "Manual"
+    }
+}
