@@ -3,16 +3,23 @@
 
 mod bundle;
 mod catalog;
+mod cleanup;
+mod cluster_args;
 mod completion;
 mod created_at;
 mod explain;
 mod generate;
+mod console;
+mod diagnose;
 pub mod health_probe;
 mod image;
 pub mod in_pod;
+mod olm;
 pub mod opm;
 mod registry_flags;
 mod stdin;
+mod run;
+mod subscribe;
 
 use std::process::ExitCode;
 
@@ -33,14 +40,25 @@ enum Command {
     Bundle(bundle::Args),
     /// Make, check, look at and serve file-based catalogs.
     Catalog(catalog::Args),
+    /// Remove an operator that was installed through OLM, custom resources first.
+    Cleanup(cleanup::Args),
     /// Print a completion script for a shell.
     Completion(completion::Args),
     /// Tell what a rule of `bundle validate` asks for.
     Explain(explain::Args),
     /// Make a bundle, or what one is made of.
     Generate(generate::Args),
+    /// Tell why an operator is not installed, not upgrading or not running.
+    Diagnose(diagnose::Args),
     /// Build images and move them between registries, layouts and archives, without a daemon.
     Image(Box<image::Args>),
+    Image(image::Args),
+    /// Install, check and remove the Operator Lifecycle Manager itself.
+    Olm(olm::Args),
+    /// Install or upgrade an operator from a bundle.
+    Run(run::Args),
+    /// Install a package from a catalog of the cluster.
+    Subscribe(subscribe::Args),
 }
 
 impl Cli {
@@ -49,10 +67,15 @@ impl Cli {
         match self.command {
             Command::Bundle(args) => bundle::run(&args),
             Command::Catalog(args) => catalog::run(&args),
+            Command::Cleanup(args) => cleanup::run(&args),
             Command::Completion(args) => completion::run(&args),
             Command::Explain(args) => explain::run(&args),
             Command::Generate(args) => generate::run(&args),
+            Command::Diagnose(args) => diagnose::run(&args),
             Command::Image(args) => image::run(&args),
+            Command::Olm(args) => olm::run(&args),
+            Command::Run(args) => run::run(&args),
+            Command::Subscribe(args) => subscribe::run(&args),
         }
     }
 }
@@ -61,4 +84,20 @@ impl Cli {
 pub fn block_on<F: Future>(future: F) -> anyhow::Result<F::Output> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     Ok(runtime.block_on(future))
+}
+
+/// Ends when the user interrupts the command (Ctrl-C) or something asks it to end (SIGTERM).
+async fn interrupted() {
+    let terminated = async {
+        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            Ok(mut signal) => {
+                signal.recv().await;
+            }
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        () = terminated => {}
+    }
 }

@@ -3,21 +3,34 @@
 //! Decisions are pure functions from what was observed ([`Observation`]) to what is wrong ([`Cause`]), what to create
 //! ([`intent`]) and what to delete; requests are made at the edge only ([`client`]).
 
+mod bundle_image;
+pub mod bundle_source;
+pub mod catalog_pod;
 pub mod cause;
+pub mod cleanup;
 pub mod client;
+pub mod diagnose;
 mod error;
 pub mod explain;
 pub mod facts;
 pub mod health;
+pub mod host_address;
+mod host_catalog;
 pub mod install_mode;
 pub mod intent;
 pub mod kinds;
 pub mod names;
 pub mod narrator;
 pub mod observe;
+pub mod olm;
 pub mod preflight;
 pub mod progress;
 pub mod rerun;
+pub mod run_bundle;
+pub mod serving;
+pub mod subscribe;
+pub mod upgrade;
+mod wait;
 
 pub use cause::{Cause, Code, Severity};
 pub use client::{Cluster, ObjectRef};

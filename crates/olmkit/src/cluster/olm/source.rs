@@ -125,7 +125,8 @@ fn read_folder(folder: &Path) -> Result<Vec<Value>, Error> {
 fn replace_images(object: &mut Value, images: &Images) {
     match object {
         Value::Object(map) => {
-            if let (Some(Value::String(image)), true) = (map.get_mut("image"), map.contains_key("command") || map.contains_key("args")) {
+            let is_container = map.contains_key("command") || map.contains_key("args");
+            if let (Some(Value::String(image)), true) = (map.get_mut("image"), is_container) {
                 if let Some(olm) = images.olm.as_ref().filter(|_| is_olm(image)) {
                     image.clone_from(olm);
                 }
