@@ -52,8 +52,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let console = Console::new();
         let report = cleanup::cleanup(&cluster, &options, &console).await;
         console.finish();
-        Ok(report?)
-    })?;
+        anyhow::Ok(report?)
+    })??;
     match args.output {
         Output::Json => println!("{}", serde_json::to_string_pretty(&report)?),
         Output::Text => print(&report, args.dry_run),

@@ -25,8 +25,8 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let findings = super::block_on(async {
         let cluster = olmkit::cluster::Cluster::connect(args.kubeconfig.as_deref(), args.namespace.as_deref()).await?;
-        Ok(diagnose(&cluster, args.package.as_deref()).await?)
-    })?;
+        anyhow::Ok(diagnose(&cluster, args.package.as_deref()).await?)
+    })??;
     match args.output {
         Output::Json => println!("{}", serde_json::to_string_pretty(&findings)?),
         Output::Text if findings.is_empty() => println!("nothing is subscribed or installed in the namespace, and nothing is wrong"),

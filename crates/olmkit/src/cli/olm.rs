@@ -151,17 +151,17 @@ fn install(args: &InstallArgs) -> anyhow::Result<ExitCode> {
             Err(causes) => {
                 print_causes(&causes);
                 println!("OLM is not ready; after repairing the cause run the same command again");
-                Ok(ExitCode::FAILURE)
+                anyhow::Ok(ExitCode::FAILURE)
             }
         }
-    })
+    })?
 }
 
 fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     let status = super::block_on(async {
         let cluster = olmkit::cluster::Cluster::connect(args.kubeconfig.as_deref(), None).await?;
-        Ok(olm::status(&cluster).await?)
-    })?;
+        anyhow::Ok(olm::status(&cluster).await?)
+    })??;
     match args.output {
         Output::Json => println!("{}", serde_json::to_string_pretty(&status)?),
         Output::Text => print_status(&status),
@@ -172,7 +172,7 @@ fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
 fn print_status(status: &Status) {
     if status.installed {
         let mut table = comfy_table::Table::new();
-        table.load_preset(comfy_table::presets::NOTHING);
+        table.load_style(comfy_table::presets::NOTHING);
         table.set_header(["KIND", "NAMESPACE", "NAME", "STATE"]);
         for component in &status.components {
             let object = &component.object;
@@ -203,8 +203,8 @@ fn uninstall(args: &UninstallArgs) -> anyhow::Result<ExitCode> {
         let console = Console::new();
         let report = olm::uninstall(&cluster, &options, &console).await;
         console.finish();
-        Ok(report?)
-    })?;
+        anyhow::Ok(report?)
+    })??;
     match args.output {
         Output::Json => println!("{}", serde_json::to_string_pretty(&report)?),
         Output::Text => {

@@ -9,6 +9,7 @@ use olmkit::cluster::{BundleFacts, Cause, Cluster, Code, InstallMode, bundle_sou
 
 use super::cluster_args::{ClusterArgs, Output};
 use super::console::{Console, print_causes};
+use super::registry_flags::RegistryFlags;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -69,12 +70,8 @@ struct Common {
     /// Secret of type dockerconfigjson with which the cluster pulls the bundle and the helper image
     #[arg(long, value_name = "NAME")]
     pull_secret_name: Option<String>,
-    /// Pull the bundle image over plain HTTP (this command's own pull; nodes have their own settings)
-    #[arg(long, alias = "skip-tls")]
-    use_http: bool,
-    /// Do not verify the registry's certificate (this command's own pull)
-    #[arg(long)]
-    skip_tls_verify: bool,
+    #[command(flatten)]
+    registry: RegistryFlags,
     /// Accepted for operator-sdk's sake: all containers are always restricted
     #[arg(long, hide = true)]
     security_context_config: Option<String>,
@@ -126,8 +123,7 @@ impl Common {
     }
 
     async fn load(&self, bundle: &str) -> anyhow::Result<BundleFacts> {
-        let access = bundle_source::Access { plain_http: self.use_http, skip_tls_verify: self.skip_tls_verify };
-        Ok(bundle_source::load(bundle, &access).await?)
+        Ok(bundle_source::load(bundle, &self.registry.client()?).await?)
     }
 }
 
@@ -151,7 +147,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 finish(&cluster, &bundle, flow, &console, args.common.output).await
             }
         }
-    })
+    })?
 }
 
 /// Runs a flow to its end or until the user interrupts it, and prints how it ended.

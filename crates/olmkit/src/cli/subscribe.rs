@@ -72,5 +72,5 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let outcome = subscribe::run(&cluster, &options, &plan, &mut seen, &console).await?;
         console.finish();
         super::run::print(&outcome, args.output)
-    })
+    })?
 }

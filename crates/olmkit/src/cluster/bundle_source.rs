@@ -1,10 +1,37 @@
-//! stub
-use super::{Error, BundleFacts};
-/// x
-#[derive(Clone, Debug, Default)]
-pub struct Access { /// x
- pub plain_http: bool, /// x
- pub skip_tls_verify: bool }
-/// x
+//! Reads the bundle that is to be installed, from a directory or from a registry.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::Error;
+use super::facts::BundleFacts;
+use crate::bundle;
+use crate::catalog::{self, model::Blob};
+use crate::image::registry::Client;
+
+/// Reads a bundle. What exists as a directory is one, everything else is an image reference.
+///
 /// # Errors
-pub async fn load(_source: &str, _access: &Access) -> Result<BundleFacts, Error> { Err(Error::Bundle("stub".into())) }
+/// [`Error::Bundle`] with what is wrong with it.
+pub async fn load(source: &str, client: &Client) -> Result<BundleFacts, Error> {
+    let path = Path::new(source);
+    if path.is_dir() {
+        return from_directory(path, None);
+    }
+    if source.starts_with("./") || source.starts_with('/') || source.starts_with("../") {
+        return Err(Error::Bundle(format!("there is no directory {source}")));
+    }
+    super::bundle_image::load(source, client).await
+}
+
+/// Reads a bundle directory; with an image reference the catalog refers to that instead of holding the manifests.
+pub(super) fn from_directory(path: &Path, image: Option<&str>) -> Result<BundleFacts, Error> {
+    let loaded = bundle::load(path).map_err(|error| Error::Bundle(format!("{}: {error}", path.display())))?;
+    let manifests: Vec<Value> = loaded.objects.iter().map(|object| object.value.clone()).filter(|value| !value.is_null()).collect();
+    let rendered = catalog::render::bundle::directory(path, image.unwrap_or_default()).map_err(|error| Error::Bundle(error.to_string()))?;
+    let mut text = String::new();
+    catalog::write::blob(&Blob::Bundle(rendered), catalog::write::Format::Json, &mut text).map_err(|error| Error::Bundle(error.to_string()))?;
+    let blob: Value = serde_json::from_str(&text).map_err(|error| Error::Bundle(format!("the rendered bundle cannot be read back: {error}")))?;
+    BundleFacts::new(loaded.package(), manifests, blob, image.map(str::to_owned))
+}
