@@ -54,11 +54,12 @@ struct UpgradeArgs {
 struct Common {
     #[command(flatten)]
     cluster: ClusterArgs,
-    /// Serve the catalog from this process, at the given IP address of this host or at a guessed one [default without
-    /// --helper-image]
+    /// Serve the catalog from this process, at the given IP address of this host or at a guessed one; when it is done, the
+    /// catalog and the Subscription go and the operator stays
     #[arg(long, value_name = "ADDRESS[:PORT]", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "helper_image")]
     serve_from_host: Option<String>,
     /// Serve the catalog from a pod of this image, which holds /bin/opm: the olmkit image or operator-framework's opm
+    /// [default: the image that OLM unpacks bundles with]
     #[arg(long, alias = "index-image", value_name = "IMAGE", env = "OLMKIT_HELPER_IMAGE")]
     helper_image: Option<String>,
     /// When the pod's image is pulled
@@ -107,7 +108,8 @@ impl Common {
                 service_account: self.service_account.clone(),
                 pull_secret: self.pull_secret_name.clone(),
             }),
-            (_, address) => Place::Host(address.clone()),
+            (_, Some(address)) => Place::Host(Some(address.clone())),
+            (None, None) => Place::Auto,
         }
     }
 
@@ -166,7 +168,7 @@ async fn finish(
     match ended {
         Some(outcome) => print(&outcome?, output),
         None => {
-            run_bundle::after_interrupt(cluster, &bundle.package).await?;
+            run_bundle::after_interrupt(cluster, bundle).await?;
             let cause = Cause::passing(
                 Code::Interrupted,
                 "interrupted; what was created so far stays",

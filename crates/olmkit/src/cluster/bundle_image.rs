@@ -3,8 +3,8 @@
 use super::bundle_source::from_directory;
 use super::facts::BundleFacts;
 use super::Error;
-use crate::image::registry::Client;
-use crate::image::spec::{Platform, Platforms};
+use crate::image::registry::{Client, Platforms};
+use crate::image::spec::Platform;
 use crate::image::{Location, fetch};
 
 /// Pulls a bundle image and reads what it holds. The catalog will refer to the image as it is written here: the node must be
@@ -19,7 +19,7 @@ pub async fn load(reference: &str, client: &Client) -> Result<BundleFacts, Error
         return Err(Error::Bundle(format!("{reference}: the cluster pulls the bundle by this name, so it must be a reference to a registry")));
     };
     let full = client.full_name(name).map_err(|error| fault("find", &error))?.to_string();
-    let platform = Platform::default();
+    let platform = Platform::host();
     let fetched = fetch(client, &location, &Platforms::One(platform.clone())).await.map_err(|error| fault("pull", &error))?;
     let folder = tempfile::tempdir().map_err(|error| fault("unpack", &error))?;
     fetched.unpack(&platform, folder.path(), &[]).map_err(|error| fault("unpack", &error))?;

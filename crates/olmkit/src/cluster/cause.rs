@@ -60,6 +60,8 @@ codes! {
     ApiProvidedElsewhere "api-provided-elsewhere";
     /// A catalog that the Subscription does not even use makes every resolution of the namespace fail.
     CatalogBesideBroken "catalog-beside-broken";
+    /// Another Subscription of the namespace cannot be resolved, and OLM resolves all of a namespace together.
+    SubscriptionBesideBroken "subscription-beside-broken";
     /// The Subscription's catalog does not exist.
     CatalogMissing "catalog-missing";
     /// The CatalogSource is not valid.

@@ -197,6 +197,16 @@ impl Cluster {
         self.send("change", object, || request.patch(&object.name, &params, &Patch::Merge(patch))).await
     }
 
+    /// Changes some fields of an object's status with a merge patch.
+    ///
+    /// # Errors
+    /// [`Error::Request`].
+    pub async fn merge_status(&self, object: &ObjectRef, patch: &Value) -> Result<Value, Error> {
+        let request = Request::new(object.kind.path(object.namespace.as_deref()));
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
+        self.send("change the status of", object, || request.patch_subresource("status", &object.name, &params, &Patch::Merge(patch))).await
+    }
+
     /// Asks for an object's deletion; `false` when it was not there.
     ///
     /// # Errors

@@ -87,12 +87,12 @@ fn default_targets(bundle: &BundleFacts, own: &str) -> BTreeSet<String> {
 }
 
 /// The Subscription. Plans wait for this tool's approval, so that nothing but the bundle at hand is installed.
-pub fn subscription(bundle: &BundleFacts, namespace: &str) -> Value {
+pub fn subscription(bundle: &BundleFacts, name: &str, namespace: &str) -> Value {
     json!({
         "apiVersion": "operators.coreos.com/v1alpha1",
         "kind": "Subscription",
         "metadata": {
-            "name": names::subscription(bundle.csv_name()),
+            "name": name,
             "namespace": namespace,
             "labels": labels(&bundle.package),
             "annotations": {names::DIGEST_ANNOTATION: bundle.digest},

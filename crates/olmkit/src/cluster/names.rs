@@ -19,8 +19,17 @@ pub const DIGEST_ANNOTATION: &str = "olmkit.dev/bundle-digest";
 /// Label on a catalog pod that this tool makes: the CatalogSource that it serves.
 pub const CATALOG_LABEL: &str = "olmkit.dev/catalog-source";
 
+/// Label on a CSV whose Subscription and catalog went when this host stopped serving them: the beginning of the bundle's
+/// digest. A label, because OLM copies a CSV's annotations into its pods.
+pub const RELEASED_LABEL: &str = "olmkit.dev/bundle-digest";
+
 /// Annotation on the CatalogSource: `host` or `pod`, where the catalog is served.
 pub const SERVED_FROM_ANNOTATION: &str = "olmkit.dev/served-from";
+
+/// The value of [`RELEASED_LABEL`] for a digest.
+pub fn released_value(digest: &str) -> String {
+    digest.chars().take(32).collect()
+}
 
 /// The CatalogSource for a package.
 pub fn catalog_source(package: &str) -> String {

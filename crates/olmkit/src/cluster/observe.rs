@@ -22,6 +22,8 @@ pub struct OlmState {
     pub deployments: Vec<Deployment>,
     /// Namespace whose catalogs every namespace sees.
     pub global_namespace: Option<String>,
+    /// The image that OLM unpacks bundles with: nodes can pull it, and it holds `/bin/opm`.
+    pub opm_image: Option<String>,
     /// `olm.version` of the CSV `packageserver`.
     pub version: Option<String>,
 }
@@ -231,6 +233,7 @@ pub async fn observe_olm(cluster: &Cluster, crds: &BTreeMap<String, CrdState>) -
     state.crds = crds.iter().filter(|(name, crd)| name.ends_with(&suffix) && crd.established).map(|(name, _)| name.clone()).collect();
     let deployments: Vec<Deployment> = cluster.list_as(kinds::deployment(), None, Some("app in (olm-operator,catalog-operator)")).await?;
     state.global_namespace = deployments.iter().find_map(global_namespace);
+    state.opm_image = deployments.iter().find_map(|deployment| flag(deployment, "opmImage"));
     state.deployments = deployments;
     if state.global_namespace.is_none() && cluster.get(&ObjectRef::cluster(kinds::namespace(), "olm")).await?.is_some() {
         state.global_namespace = Some("olm".into());
@@ -250,18 +253,23 @@ fn global_namespace(deployment: &Deployment) -> Option<String> {
     if deployment.metadata.name.as_deref() != Some("catalog-operator") {
         return None;
     }
+    flag(deployment, "namespace").or_else(|| deployment.metadata.namespace.clone())
+}
+
+/// The value of a flag of the first container: `--name=value` or `--name value`, with one dash or two.
+fn flag(deployment: &Deployment, name: &str) -> Option<String> {
     let container = deployment.spec.as_ref()?.template.spec.as_ref()?.containers.first()?;
     let arguments = container.args.as_deref().unwrap_or_default();
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
-        if let Some(value) = argument.strip_prefix("--namespace=").or_else(|| argument.strip_prefix("-namespace=")) {
-            return Some(value.to_owned());
-        }
-        if matches!(argument.as_str(), "--namespace" | "-namespace") {
-            return rest.next().cloned();
+        let Some(bare) = argument.strip_prefix("--").or_else(|| argument.strip_prefix('-')) else { continue };
+        match bare.split_once('=') {
+            Some((found, value)) if found == name => return Some(value.to_owned()),
+            None if bare == name => return rest.next().cloned(),
+            _ => {}
         }
     }
-    deployment.metadata.namespace.clone()
+    None
 }
 
 /// APIServices that a Service answers for and that are not available.

@@ -59,6 +59,7 @@ pub fn check(bundle: &BundleFacts, wishes: &Wishes, seen: &Observation) -> Vec<C
     if !causes.iter().any(|cause| matches!(cause.code, Code::OlmAbsent | Code::NamespaceMissing)) {
         causes.extend(groups(&bundle.csv, wishes, seen));
         causes.extend(catalogs_beside(seen, &names::catalog_source(&bundle.package)));
+        causes.extend(subscriptions_beside(seen, &bundle.package));
         causes.extend(owners(bundle, seen));
         causes.extend(orphan(bundle, seen));
     }
@@ -224,6 +225,25 @@ pub(super) fn catalogs_beside(seen: &Observation, own: &str) -> Vec<Cause> {
         .collect()
 }
 
+/// Subscriptions of other packages whose catalog is gone: OLM resolves a namespace as a whole or not at all.
+pub(super) fn subscriptions_beside(seen: &Observation, package: &str) -> Vec<Cause> {
+    seen.subscriptions
+        .iter()
+        .filter(|found| found.spec.name != package && seen.catalog(&found.spec.source_namespace, &found.spec.source).is_none())
+        .map(|found| subscription_beside(found.metadata.name.as_deref().unwrap_or_default(), &seen.namespace, &format!("its CatalogSource {}/{} does not exist", found.spec.source_namespace, found.spec.source)))
+        .collect()
+}
+
+/// The cause for one of them.
+pub(super) fn subscription_beside(name: &str, namespace: &str, why: &str) -> Cause {
+    Cause::lasting(
+        Code::SubscriptionBesideBroken,
+        format!("cannot be resolved: {why}; OLM resolves all Subscriptions of a namespace together, so nothing is installed or upgraded there"),
+        format!("bring its catalog back, or remove it (the installed operator stays): kubectl -n {namespace} delete subscriptions.{} {name}", kinds::OLM_GROUP),
+    )
+    .on(ObjectRef::namespaced(kinds::subscription(), namespace, name))
+}
+
 /// CRDs of the bundle that another operator owns.
 fn owners(bundle: &BundleFacts, seen: &Observation) -> Vec<Cause> {
     let owned: BTreeSet<&str> = bundle.csv.spec.customresourcedefinitions.owned.iter().map(|crd| crd.name.as_str()).collect();
@@ -233,6 +253,7 @@ fn owners(bundle: &BundleFacts, seen: &Observation) -> Vec<Cause> {
             && (other.name() == bundle.csv_name()
                 || other.name() == bundle.csv.spec.replaces
                 || other.package().is_some_and(|package| package == bundle.package)
+                || other.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(&names::component_label(&bundle.package, &seen.namespace)))
                 || seen.subscriptions_for(&bundle.package).any(|found| found.status.installed_csv == other.name()));
         if same_package || other.status.phase == "Deleting" {
             continue;
@@ -259,7 +280,7 @@ fn orphan(bundle: &BundleFacts, seen: &Observation) -> Vec<Cause> {
     }
     seen.csvs
         .iter()
-        .filter(|csv| !csv.is_copied())
+        .filter(|csv| !csv.is_copied() && csv.released().is_none())
         .filter(|csv| csv.name() == bundle.csv_name() || csv.package().is_some_and(|package| package == bundle.package))
         .map(|csv| {
             Cause::lasting(

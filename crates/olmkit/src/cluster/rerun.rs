@@ -6,7 +6,7 @@ use super::facts::BundleFacts;
 use super::kinds;
 use super::names;
 use super::observe::Observation;
-use crate::types::Subscription;
+use crate::types::{DeployedCsv, Subscription};
 
 /// What stands in the namespace for the package already.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub enum Earlier {
     Installed,
     /// This very bundle, under way.
     UnderWay,
+    /// This very bundle, past the point where a Subscription is needed: only the CSV is waited for.
+    OnlyCsv,
     /// Something that cannot be continued: these objects go first.
     StartOver {
         /// In the order of deletion.
@@ -31,7 +33,7 @@ pub enum Earlier {
 /// Judges what stands there.
 pub fn earlier(bundle: &BundleFacts, seen: &Observation) -> Earlier {
     let subscriptions: Vec<&Subscription> = seen.subscriptions_for(&bundle.package).collect();
-    let Some(subscription) = subscriptions.first() else { return Earlier::Nothing };
+    let Some(subscription) = subscriptions.first() else { return released(bundle, seen) };
     let name = subscription.metadata.name.as_deref().unwrap_or_default();
     let object = ObjectRef::namespaced(kinds::subscription(), &seen.namespace, name);
     if subscriptions.len() > 1 || subscription.spec.source != names::catalog_source(&bundle.package) {
@@ -46,16 +48,39 @@ pub fn earlier(bundle: &BundleFacts, seen: &Observation) -> Earlier {
     }
     let installed = &subscription.status.installed_csv;
     if !installed.is_empty() && installed != bundle.csv_name() {
-        return Earlier::InTheWay(Box::new(
-            Cause::lasting(
-                Code::OtherVersionInstalled,
-                format!("{installed} is installed, the bundle is {}", bundle.csv_name()),
-                format!("olmkit run bundle-upgrade to go from one to the other, or olmkit cleanup {} -n {} to begin anew", bundle.package, seen.namespace),
-            )
-            .on(object),
-        ));
+        return Earlier::InTheWay(Box::new(other_version(installed, bundle, seen).on(object)));
     }
     same_version(bundle, subscription, object, seen)
+}
+
+/// A CSV that was installed from a host, whose Subscription and catalog went afterwards.
+pub fn released_csv<'a>(package: &str, seen: &'a Observation) -> Option<&'a DeployedCsv> {
+    let label = names::component_label(package, &seen.namespace);
+    let ours = |csv: &&DeployedCsv| csv.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(&label)) || csv.package().is_some_and(|found| found == package);
+    seen.csvs.iter().filter(|csv| !csv.is_copied() && csv.released().is_some()).find(ours)
+}
+
+fn released(bundle: &BundleFacts, seen: &Observation) -> Earlier {
+    let Some(csv) = released_csv(&bundle.package, seen) else { return Earlier::Nothing };
+    let object = ObjectRef::namespaced(kinds::cluster_service_version(), &seen.namespace, csv.name());
+    if csv.name() != bundle.csv_name() {
+        return Earlier::InTheWay(Box::new(other_version(csv.name(), bundle, seen).on(object)));
+    }
+    let unchanged = csv.released() == Some(&names::released_value(&bundle.digest));
+    match (unchanged, csv.status.phase.as_str()) {
+        (true, "Succeeded") => Earlier::Installed,
+        (true, "Failed") => Earlier::StartOver { remove: vec![object], why: "the earlier attempt failed".into() },
+        (true, _) => Earlier::OnlyCsv,
+        (false, _) => Earlier::StartOver { remove: vec![object], why: "the bundle changed since it was installed".into() },
+    }
+}
+
+fn other_version(installed: &str, bundle: &BundleFacts, seen: &Observation) -> Cause {
+    Cause::lasting(
+        Code::OtherVersionInstalled,
+        format!("{installed} is installed, the bundle is {}", bundle.csv_name()),
+        format!("olmkit run bundle-upgrade to go from one to the other, or olmkit cleanup {} -n {} to begin anew", bundle.package, seen.namespace),
+    )
 }
 
 fn same_version(bundle: &BundleFacts, subscription: &Subscription, object: ObjectRef, seen: &Observation) -> Earlier {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::cause::{Cause, Severity, has_errors};
 use super::client::{Cluster, ObjectRef};
@@ -16,7 +16,7 @@ use super::observe::Observation;
 use super::preflight::{self, Wishes};
 use super::progress::Awaited;
 use super::rerun::{Earlier, earlier};
-use super::serving::{Place, Serving};
+use super::serving::{Place, Redirected, Serving};
 use super::{Error, intent, kinds, names, wait};
 
 /// What the flow is told besides the bundle.
@@ -100,12 +100,18 @@ pub async fn run(cluster: &Cluster, bundle: &BundleFacts, options: &Options, nar
     if options.check_only {
         return Ok(outcome(Ending::Checked, bundle, &seen, causes, story));
     }
+    let before_is_only_csv = before == Earlier::OnlyCsv;
     match before {
         Earlier::Installed => return Ok(outcome(Ending::AlreadyInstalled, bundle, &seen, causes, story)),
         Earlier::StartOver { remove, why } => start_over(cluster, &remove, &why, &mut story).await?,
         _ => {}
     }
-    let ended = install(cluster, bundle, options, &mut seen, &mut story).await?;
+    let ended = if before_is_only_csv {
+        let awaited = Awaited { csv: bundle.csv_name(), ..Awaited::default() };
+        wait::for_success(cluster, &awaited, &bundle.package, options.timeout, &mut seen, &mut story).await?
+    } else {
+        install(cluster, bundle, options, &mut seen, &mut story).await?
+    };
     Ok(match ended {
         Ok(()) => outcome(Ending::Succeeded, bundle, &seen, causes, story),
         Err(found) => {
@@ -155,7 +161,8 @@ async fn install(
     story: &mut Story<'_>,
 ) -> Result<Result<(), Vec<Cause>>, Error> {
     let blobs = intent::catalog(bundle, names::CHANNEL, None);
-    let serving = match Serving::begin(cluster, bundle, &blobs, &options.place, options.timeout, story).await? {
+    let place = options.place.decide(&seen.olm, options.pull_secret.as_deref());
+    let serving = match Serving::begin(cluster, bundle, &blobs, &place, options.timeout, story).await? {
         Ok(serving) => serving,
         Err(causes) => return Ok(Err(causes)),
     };
@@ -164,12 +171,12 @@ async fn install(
     if let Some(group) = intent::operator_group(bundle, options.install_mode.as_ref(), seen) {
         create(cluster, &group, story).await?;
     }
-    create(cluster, &intent::subscription(bundle, &seen.namespace), story).await?;
     let (subscription, catalog) = (names::subscription(bundle.csv_name()), names::catalog_source(&bundle.package));
+    create(cluster, &intent::subscription(bundle, &subscription, &seen.namespace), story).await?;
     let namespace = seen.namespace.clone();
     let awaited = Awaited { subscription: &subscription, catalog: (&namespace, &catalog), csv: bundle.csv_name() };
     let ended = wait::for_success(cluster, &awaited, &bundle.package, options.timeout, seen, story).await?;
-    serving.end(cluster, &namespace, &bundle.package, ended.is_ok(), story).await?;
+    serving.end(cluster, bundle, &Redirected { name: subscription, before: None }, story).await?;
     Ok(ended)
 }
 
@@ -214,16 +221,23 @@ pub(super) fn outcome(result: Ending, bundle: &BundleFacts, seen: &Observation, 
 }
 
 /// What an interrupted run leaves: a catalog served from this host is dead once the process ends, and a dead catalog keeps
-/// the whole namespace from being resolved, so it goes at once. The rest is for `cleanup` or a rerun.
+/// the whole namespace from being resolved, so it goes at once with the Subscription to it. The rest is for `cleanup` or a
+/// rerun.
 ///
 /// # Errors
 /// [`Error::Request`].
-pub async fn after_interrupt(cluster: &Cluster, package: &str) -> Result<(), Error> {
-    let object = ObjectRef::namespaced(kinds::catalog_source(), &cluster.namespace, &names::catalog_source(package));
+pub async fn after_interrupt(cluster: &Cluster, bundle: &BundleFacts) -> Result<(), Error> {
+    let object = ObjectRef::namespaced(kinds::catalog_source(), &cluster.namespace, &names::catalog_source(&bundle.package));
     let from_host = cluster.get(&object).await?.is_some_and(|value| {
         value.pointer("/metadata/annotations").and_then(|found| found.get(names::SERVED_FROM_ANNOTATION)).and_then(Value::as_str) == Some("host")
     });
     if from_host {
+        let csv = ObjectRef::namespaced(kinds::cluster_service_version(), &cluster.namespace, bundle.csv_name());
+        if cluster.get(&csv).await?.is_some() {
+            let label = json!({"metadata": {"labels": {names::RELEASED_LABEL: names::released_value(&bundle.digest)}}});
+            cluster.merge(&csv, &label).await?;
+        }
+        cluster.delete(&ObjectRef::namespaced(kinds::subscription(), &cluster.namespace, &names::subscription(bundle.csv_name()))).await?;
         cluster.delete(&object).await?;
     }
     Ok(())

@@ -13,16 +13,35 @@ use super::facts::{BundleFacts, text};
 use super::host_catalog::HostCatalog;
 use super::intent::Served;
 use super::narrator::Story;
-use super::observe::{Observation, get_as};
+use super::observe::{Observation, OlmState, get_as};
 use super::{Error, explain, health, host_address, kinds, names, wait};
 
 /// Where the catalog is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
+    /// In a pod of the image that OLM itself unpacks bundles with, which the nodes can pull; in this process when OLM does not
+    /// tell that image.
+    Auto,
     /// In this process, at an address of this host: `host`, `host:port`, or guessed.
     Host(Option<String>),
     /// In a pod.
     Pod(PodOptions),
+}
+
+impl Place {
+    /// Decides [`Place::Auto`].
+    pub fn decide(&self, olm: &OlmState, pull_secret: Option<&str>) -> Place {
+        match (self, &olm.opm_image) {
+            (Place::Auto, Some(image)) => Place::Pod(PodOptions {
+                image: image.clone(),
+                pull_policy: "IfNotPresent".into(),
+                service_account: None,
+                pull_secret: pull_secret.map(str::to_owned),
+            }),
+            (Place::Auto, None) => Place::Host(None),
+            (decided, _) => decided.clone(),
+        }
+    }
 }
 
 /// A catalog that is being served.
@@ -46,6 +65,7 @@ impl Serving {
         story: &mut Story<'_>,
     ) -> Result<Result<Self, Vec<Cause>>, Error> {
         match place {
+            Place::Auto => Err(Error::Serve("the place was not decided".into())),
             Place::Host(address) => {
                 let host = HostCatalog::serve(blobs, listen_at(cluster, address.as_deref()).await?).await?;
                 story.done(format!("catalog served from this host at {}", host.address()));
@@ -61,34 +81,70 @@ impl Serving {
         &self.served
     }
 
-    /// Ends this process's part. A catalog on this host is gone with the process, and a CatalogSource that nothing answers
-    /// for would keep OLM from resolving anything else in the namespace, so it is removed; the installed operator does not
-    /// need it. A catalog in a pod stays and from now on belongs to its CatalogSource.
+    /// Ends this process's part.
+    ///
+    /// A catalog on this host is gone with the process, and as long as a Subscription refers to a catalog that is gone, or a
+    /// CatalogSource to an address that does not answer, OLM resolves nothing else in the namespace. So both go, or the
+    /// Subscription follows its old catalog again; the installed operator needs neither. A label on the CSV lets a later run
+    /// know what it is.
+    ///
+    /// A catalog in a pod stays and from now on belongs to its CatalogSource.
     ///
     /// # Errors
     /// [`Error::Request`].
-    pub async fn end(self, cluster: &Cluster, namespace: &str, package: &str, succeeded: bool, story: &mut Story<'_>) -> Result<(), Error> {
-        let source = ObjectRef::namespaced(kinds::catalog_source(), namespace, &names::catalog_source(package));
-        if let Some(host) = self.host {
-            cluster.delete(&source).await?;
-            host.stop().await;
-            story.done(format!("{source}: removed, since this host stops serving it"));
-        } else if let (true, Some(found)) = (succeeded, cluster.get(&source).await?) {
-            let owner = json!([{
-                "apiVersion": source.kind.api_version(),
-                "kind": source.kind.kind,
-                "name": source.name,
-                "uid": text(&found, "/metadata/uid"),
-            }]);
-            for mut manifest in self.pod {
-                if let Some(metadata) = manifest.get_mut("metadata").and_then(Value::as_object_mut) {
-                    metadata.insert("ownerReferences".into(), owner.clone());
+    pub async fn end(self, cluster: &Cluster, bundle: &BundleFacts, subscription: &Redirected, story: &mut Story<'_>) -> Result<(), Error> {
+        let namespace = cluster.namespace.as_str();
+        let source = ObjectRef::namespaced(kinds::catalog_source(), namespace, &names::catalog_source(&bundle.package));
+        let Some(host) = self.host else {
+            return adopt(cluster, &source, self.pod).await;
+        };
+        let csv = ObjectRef::namespaced(kinds::cluster_service_version(), namespace, bundle.csv_name());
+        let wish = ObjectRef::namespaced(kinds::subscription(), namespace, &subscription.name);
+        match &subscription.before {
+            Some(spec) => {
+                cluster.merge(&wish, &json!({"spec": spec})).await?;
+                story.done(format!("{wish}: follows its catalog again"));
+            }
+            None => {
+                if cluster.get(&csv).await?.is_some() {
+                    cluster.merge(&csv, &json!({"metadata": {"labels": {names::RELEASED_LABEL: names::released_value(&bundle.digest)}}})).await?;
                 }
-                cluster.apply(&manifest).await?;
+                cluster.delete(&wish).await?;
             }
         }
+        cluster.delete(&source).await?;
+        host.stop().await;
+        let gone = if subscription.before.is_none() { "CatalogSource and Subscription" } else { "CatalogSource" };
+        story.done(format!("{gone} removed: this host stops serving the catalog, the operator does not need it"));
         Ok(())
     }
+}
+
+/// The Subscription of a flow.
+#[derive(Clone, Debug, Default)]
+pub struct Redirected {
+    /// Its name.
+    pub name: String,
+    /// The part of its spec that was changed, as it was; `None` when the flow created it.
+    pub before: Option<Value>,
+}
+
+/// Makes the CatalogSource the owner of what serves it.
+async fn adopt(cluster: &Cluster, source: &ObjectRef, manifests: Vec<Value>) -> Result<(), Error> {
+    let Some(found) = cluster.get(source).await? else { return Ok(()) };
+    let owner = json!([{
+        "apiVersion": source.kind.api_version(),
+        "kind": source.kind.kind,
+        "name": source.name,
+        "uid": text(&found, "/metadata/uid"),
+    }]);
+    for mut manifest in manifests {
+        if let Some(metadata) = manifest.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.insert("ownerReferences".into(), owner.clone());
+        }
+        cluster.apply(&manifest).await?;
+    }
+    Ok(())
 }
 
 /// The socket to listen at: what the user said, else a guess with a free port.

@@ -10,7 +10,8 @@ use super::observe::Observation;
 use super::preflight::{self, Wishes};
 use super::progress::Awaited;
 use super::run_bundle::{Ending, Options, Outcome, create, outcome};
-use super::serving::Serving;
+use super::rerun::released_csv;
+use super::serving::{Redirected, Serving};
 use super::{Error, intent, kinds, names, wait};
 use crate::types::Subscription;
 
@@ -28,6 +29,11 @@ pub struct Installed {
     pub channel: String,
     /// Catalog and channel, when the Subscription follows a catalog that this tool did not make.
     pub follows: Option<String>,
+    /// What of the Subscription's spec is changed, as it was; `None` when there is no Subscription yet, or one whose catalog
+    /// this tool made.
+    pub before: Option<Value>,
+    /// Whether a Subscription has to be made for the installed CSV.
+    pub adopt: bool,
 }
 
 /// Finds what is to be upgraded, or says why nothing can be.
@@ -36,6 +42,17 @@ pub struct Installed {
 /// The cause.
 pub fn installed(bundle: &BundleFacts, seen: &Observation) -> Result<Installed, Box<Cause>> {
     let found: Vec<&Subscription> = seen.subscriptions_for(&bundle.package).collect();
+    if let (true, Some(csv)) = (found.is_empty(), released_csv(&bundle.package, seen)) {
+        still_standing(bundle, csv.name(), seen)?;
+        return Ok(Installed {
+            subscription: names::subscription(csv.name()),
+            csv: csv.name().to_owned(),
+            channel: names::CHANNEL.to_owned(),
+            follows: None,
+            before: None,
+            adopt: true,
+        });
+    }
     let [subscription] = found.as_slice() else {
         return Err(Box::new(Cause::lasting(
             Code::SubscriptionMissing,
@@ -51,22 +68,36 @@ pub fn installed(bundle: &BundleFacts, seen: &Observation) -> Result<Installed, 
             Cause::lasting(Code::NotInstalled, "has not installed anything yet", format!("olmkit diagnose {} -n {} tells why", bundle.package, seen.namespace)).on(object),
         ));
     }
-    let phase = seen.csv(&csv).map(|csv| csv.status.phase.clone()).unwrap_or_default();
-    if csv != bundle.csv_name() && phase != "Succeeded" && phase != "Replacing" {
-        return Err(Box::new(
-            Cause::lasting(
-                Code::UpgradeHeld,
-                format!("is {}; OLM replaces only a version that has Succeeded", if phase.is_empty() { "missing".into() } else { phase }),
-                format!("repair it first (olmkit diagnose {} -n {}), or begin anew: olmkit cleanup and run bundle", bundle.package, seen.namespace),
-            )
-            .on(ObjectRef::namespaced(kinds::cluster_service_version(), &seen.namespace, &csv)),
-        ));
-    }
+    still_standing(bundle, &csv, seen)?;
     let ours = names::catalog_source(&bundle.package);
     let follows = (subscription.spec.source != ours || subscription.spec.source_namespace != seen.namespace)
         .then(|| format!("{}/{} {}", subscription.spec.source_namespace, subscription.spec.source, subscription.spec.channel));
     let channel = if subscription.spec.channel.is_empty() { names::CHANNEL.to_owned() } else { subscription.spec.channel.clone() };
-    Ok(Installed { subscription: name, csv, channel, follows })
+    let before = follows.as_ref().map(|_| {
+        let spec = &subscription.spec;
+        json!({"source": spec.source, "sourceNamespace": spec.source_namespace, "channel": spec.channel, "installPlanApproval": approval(subscription)})
+    });
+    Ok(Installed { subscription: name, csv, channel, follows, before, adopt: false })
+}
+
+fn approval(subscription: &Subscription) -> &'static str {
+    if subscription.is_manual() { "Manual" } else { "Automatic" }
+}
+
+/// OLM replaces only a version that has Succeeded.
+fn still_standing(bundle: &BundleFacts, csv: &str, seen: &Observation) -> Result<(), Box<Cause>> {
+    let phase = seen.csv(csv).map(|csv| csv.status.phase.as_str()).unwrap_or_default();
+    if csv == bundle.csv_name() || matches!(phase, "Succeeded" | "Replacing") {
+        return Ok(());
+    }
+    Err(Box::new(
+        Cause::lasting(
+            Code::UpgradeHeld,
+            format!("is {}; OLM replaces only a version that has Succeeded", if phase.is_empty() { "missing" } else { phase }),
+            format!("repair it first (olmkit diagnose {} -n {}), or begin anew: olmkit cleanup and run bundle", bundle.package, seen.namespace),
+        )
+        .on(ObjectRef::namespaced(kinds::cluster_service_version(), &seen.namespace, csv)),
+    ))
 }
 
 /// Upgrades.
@@ -94,7 +125,8 @@ pub async fn run(cluster: &Cluster, bundle: &BundleFacts, options: &Options, nar
     story.done(format!("upgrading {} to {}", old.csv, bundle.csv_name()));
     let replaces = (old.csv != bundle.csv_name()).then_some(old.csv.as_str());
     let blobs = intent::catalog(bundle, &old.channel, replaces);
-    let serving = match Serving::begin(cluster, bundle, &blobs, &options.place, options.timeout, &mut story).await? {
+    let place = options.place.decide(&seen.olm, options.pull_secret.as_deref());
+    let serving = match Serving::begin(cluster, bundle, &blobs, &place, options.timeout, &mut story).await? {
         Ok(serving) => serving,
         Err(found) => {
             causes.extend(found);
@@ -102,13 +134,18 @@ pub async fn run(cluster: &Cluster, bundle: &BundleFacts, options: &Options, nar
         }
     };
     let source = intent::catalog_source(&bundle.package, &seen.namespace, serving.served(), options.pull_secret.as_deref());
+    if old.adopt {
+        // Before the catalog, or OLM resolves before it knows that the CSV belongs to the Subscription, and says that it does not.
+        adopt(cluster, &old, bundle, &mut story).await?;
+    }
     create(cluster, &source, &mut story).await?;
     follow(cluster, &old, bundle, &seen, &mut story).await?;
     let catalog = names::catalog_source(&bundle.package);
     let namespace = seen.namespace.clone();
     let awaited = Awaited { subscription: &old.subscription, catalog: (&namespace, &catalog), csv: bundle.csv_name() };
     let ended = wait::for_success(cluster, &awaited, &bundle.package, options.timeout, &mut seen, &mut story).await?;
-    serving.end(cluster, &namespace, &bundle.package, ended.is_ok(), &mut story).await?;
+    let redirected = Redirected { name: old.subscription.clone(), before: old.before.clone() };
+    serving.end(cluster, bundle, &redirected, &mut story).await?;
     Ok(match ended {
         Ok(()) => {
             if let Some(replaced) = replaces {
@@ -122,6 +159,19 @@ pub async fn run(cluster: &Cluster, bundle: &BundleFacts, options: &Options, nar
             outcome(Ending::Failed, bundle, &seen, causes, story)
         }
     })
+}
+
+/// Makes a Subscription for a CSV that has none, and tells OLM that they belong together.
+async fn adopt(cluster: &Cluster, old: &Installed, bundle: &BundleFacts, story: &mut Story<'_>) -> Result<(), Error> {
+    let object = create(cluster, &intent::subscription(bundle, &old.subscription, &cluster.namespace), story).await?;
+    let status = json!({"status": {
+        "installedCSV": old.csv,
+        "currentCSV": old.csv,
+        "state": "AtLatestKnown",
+        "lastUpdated": jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+    }});
+    cluster.merge_status(&object, &status).await?;
+    Ok(())
 }
 
 /// Points the Subscription to the catalog with the new bundle, remembering what it followed. A user's own catalog is never

@@ -17,6 +17,9 @@ use super::{Error, kinds};
 /// such as Failed can be passed through.
 const CERTAINTY: Duration = Duration::from_secs(6);
 
+/// The same for what OLM says of a resolution: the next one may come only after a catalog has been read again.
+const RESOLUTION_CERTAINTY: Duration = Duration::from_secs(20);
+
 /// How often to look.
 const INTERVAL: Duration = Duration::from_millis(400);
 
@@ -83,6 +86,16 @@ pub async fn for_success(
     }
 }
 
+/// How long a cause must be seen before it is believed, `None` for one that may pass.
+fn certainty(cause: &Cause) -> Option<Duration> {
+    let resolution = matches!(cause.code, Code::PackageNotFound | Code::ResolutionUnsatisfiable | Code::CatalogBesideBroken | Code::SubscriptionBesideBroken);
+    match (resolution, cause.lasting) {
+        (true, _) => Some(RESOLUTION_CERTAINTY),
+        (false, true) => Some(CERTAINTY),
+        (false, false) => None,
+    }
+}
+
 /// The errors, without the plan's approval, which the wait itself gives.
 fn standing(causes: Vec<Cause>) -> Vec<Cause> {
     causes.into_iter().filter(|cause| cause.severity == Severity::Error && cause.code != Code::InstallPlanUnapproved).collect()
@@ -91,12 +104,12 @@ fn standing(causes: Vec<Cause>) -> Vec<Cause> {
 /// Those lasting causes that were seen long enough without a break.
 fn certainly_lasting(causes: &[Cause], certain: &mut BTreeMap<(Code, Option<ObjectRef>), Instant>) -> Vec<Cause> {
     let key = |cause: &Cause| (cause.code, cause.object.clone());
-    let now: BTreeSet<_> = causes.iter().filter(|cause| cause.lasting).map(key).collect();
+    let now: BTreeSet<_> = causes.iter().filter(|cause| certainty(cause).is_some()).map(key).collect();
     certain.retain(|seen, _| now.contains(seen));
     for cause in now {
         certain.entry(cause).or_insert_with(Instant::now);
     }
-    let proven = |cause: &&Cause| certain.get(&key(cause)).is_some_and(|since| since.elapsed() >= CERTAINTY);
+    let proven = |cause: &&Cause| certain.get(&key(cause)).zip(certainty(cause)).is_some_and(|(since, least)| since.elapsed() >= least);
     causes.iter().filter(proven).cloned().collect()
 }
 

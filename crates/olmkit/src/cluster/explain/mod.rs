@@ -131,6 +131,7 @@ fn without_subscription(target: &Target, csvs: &[&DeployedCsv], seen: &Observati
         )];
     }
     csvs.iter()
+        .filter(|csv| csv.released().is_none())
         .map(|csv| {
             Cause::warning(
                 Code::CsvOrphan,

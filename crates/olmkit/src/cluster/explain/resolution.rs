@@ -2,7 +2,7 @@
 
 use super::super::cause::{Cause, Code};
 use super::super::client::ObjectRef;
-use super::super::kinds;
+use super::super::{kinds, preflight};
 use super::super::observe::Observation;
 use super::reference;
 use crate::types::Subscription;
@@ -23,6 +23,8 @@ pub fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<C
         .likely("a Subscription was deleted and its ClusterServiceVersion was not")
     } else if let Some(catalog) = quoted_after(message, "error using catalogsource ") {
         broken_catalog(&catalog, message, subscription)
+    } else if let Some(other) = quoted_after(message, "referenced by subscription ").filter(|other| Some(other) != subscription.metadata.name.as_ref()) {
+        preflight::subscription_beside(&other, namespace, message)
     } else if message.contains("no operators found") {
         Cause::passing(
             Code::PackageNotFound,
