@@ -58,7 +58,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Output::Json => println!("{}", serde_json::to_string_pretty(&report)?),
         Output::Text => print(&report, args.dry_run),
     }
-    Ok(if report.causes.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if report.causes.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 fn print(report: &Report, dry_run: bool) {
@@ -73,8 +77,15 @@ fn print(report: &Report, dry_run: bool) {
     print_causes(&report.causes);
     match (report.found, report.causes.is_empty()) {
         (false, _) => println!("nothing of package {} is there", report.package),
-        (true, false) => println!("package {} is not removed entirely; run this again after repairing the cause", report.package),
+        (true, false) => println!(
+            "package {} is not removed entirely; run this again after repairing the cause",
+            report.package
+        ),
         (true, true) if dry_run => println!("{} objects would be removed", report.removed.len()),
-        (true, true) => println!("package {} is removed: {} objects", report.package, report.removed.len()),
+        (true, true) => println!(
+            "package {} is removed: {} objects",
+            report.package,
+            report.removed.len()
+        ),
     }
 }

@@ -44,10 +44,14 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         return Err(fault());
     }
     while !rest.is_empty() {
-        let end = rest.find(|character: char| !character.is_ascii_digit() && character != '.').ok_or_else(fault)?;
+        let end = rest
+            .find(|character: char| !character.is_ascii_digit() && character != '.')
+            .ok_or_else(fault)?;
         let (number, tail) = rest.split_at(end);
         let number: f64 = number.parse().map_err(|_| fault())?;
-        let unit_end = tail.find(|character: char| character.is_ascii_digit() || character == '.').unwrap_or(tail.len());
+        let unit_end = tail
+            .find(|character: char| character.is_ascii_digit() || character == '.')
+            .unwrap_or(tail.len());
         let (unit, after) = tail.split_at(unit_end);
         let seconds = match unit {
             "h" => 3600.0,

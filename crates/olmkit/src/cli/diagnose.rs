@@ -29,15 +29,32 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     })??;
     match args.output {
         Output::Json => println!("{}", serde_json::to_string_pretty(&findings)?),
-        Output::Text if findings.is_empty() => println!("nothing is subscribed or installed in the namespace, and nothing is wrong"),
+        Output::Text if findings.is_empty() => {
+            println!("nothing is subscribed or installed in the namespace, and nothing is wrong")
+        }
         Output::Text => findings.iter().for_each(print),
     }
-    Ok(if findings.iter().all(|finding| finding.healthy) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if findings.iter().all(|finding| finding.healthy) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 fn print(finding: &Finding) {
-    let about = if finding.package.is_empty() { format!("namespace {}", finding.namespace) } else { format!("package {} in namespace {}", finding.package, finding.namespace) };
-    println!("{about}: {}", if finding.healthy { "nothing is wrong" } else { "something is wrong" });
+    let about = if finding.package.is_empty() {
+        format!("namespace {}", finding.namespace)
+    } else {
+        format!("package {} in namespace {}", finding.package, finding.namespace)
+    };
+    println!(
+        "{about}: {}",
+        if finding.healthy {
+            "nothing is wrong"
+        } else {
+            "something is wrong"
+        }
+    );
     for text in &finding.reached {
         println!("  reached: {text}");
     }

@@ -109,13 +109,24 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 fn install(args: &InstallArgs) -> anyhow::Result<ExitCode> {
     if let Some(wanted) = &args.checksum {
-        let folder = if args.from.join("Chart.yaml").is_file() { args.from.join("crds") } else { args.from.clone() };
+        let folder = if args.from.join("Chart.yaml").is_file() {
+            args.from.join("crds")
+        } else {
+            args.from.clone()
+        };
         let found = source::checksum(&folder)?;
         if found != wanted.trim_start_matches("sha256:") {
-            bail!("the manifests in {} have checksum {found}, not {wanted}", folder.display());
+            bail!(
+                "the manifests in {} have checksum {found}, not {wanted}",
+                folder.display()
+            );
         }
     }
-    let version = args.version.clone().or_else(|| source::version_in_path(&args.from)).unwrap_or_else(|| "unknown".into());
+    let version = args
+        .version
+        .clone()
+        .or_else(|| source::version_in_path(&args.from))
+        .unwrap_or_else(|| "unknown".into());
     let chart = args.from.join("Chart.yaml").is_file();
     let image = |given: &Option<String>, flag: &str| match given {
         Some(image) => Ok(image.clone()),
@@ -135,9 +146,17 @@ fn install(args: &InstallArgs) -> anyhow::Result<ExitCode> {
         packageserver_replicas: args.packageserver_replicas,
         catalog_image: args.catalog_image.clone(),
     };
-    let images = source::Images { olm: args.olm_image.clone(), opm: args.opm_image.clone(), util: args.util_image.clone() };
-    let manifests = source::read(&args.from, &settings, &images, args.with_catalogs).with_context(|| format!("reading OLM's manifests from {}", args.from.display()))?;
-    let options = InstallOptions { timeout: args.cluster.timeout, wait_for_packageserver: !args.no_wait_for_packageserver };
+    let images = source::Images {
+        olm: args.olm_image.clone(),
+        opm: args.opm_image.clone(),
+        util: args.util_image.clone(),
+    };
+    let manifests = source::read(&args.from, &settings, &images, args.with_catalogs)
+        .with_context(|| format!("reading OLM's manifests from {}", args.from.display()))?;
+    let options = InstallOptions {
+        timeout: args.cluster.timeout,
+        wait_for_packageserver: !args.no_wait_for_packageserver,
+    };
     super::block_on(async {
         let cluster = args.cluster.connect().await?;
         let console = Console::new();
@@ -145,7 +164,10 @@ fn install(args: &InstallArgs) -> anyhow::Result<ExitCode> {
         console.finish();
         match ended? {
             Ok(()) => {
-                println!("OLM {} is installed", manifests.version.as_deref().unwrap_or("of unknown version"));
+                println!(
+                    "OLM {} is installed",
+                    manifests.version.as_deref().unwrap_or("of unknown version")
+                );
                 Ok(ExitCode::SUCCESS)
             }
             Err(causes) => {
@@ -166,7 +188,11 @@ fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
         Output::Json => println!("{}", serde_json::to_string_pretty(&status)?),
         Output::Text => print_status(&status),
     }
-    Ok(if status.healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if status.healthy {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 fn print_status(status: &Status) {
@@ -176,14 +202,23 @@ fn print_status(status: &Status) {
         table.set_header(["KIND", "NAMESPACE", "NAME", "STATE"]);
         for component in &status.components {
             let object = &component.object;
-            table.add_row([object.kind.kind.as_str(), object.namespace.as_deref().unwrap_or(""), &object.name, &component.state]);
+            table.add_row([
+                object.kind.kind.as_str(),
+                object.namespace.as_deref().unwrap_or(""),
+                &object.name,
+                &component.state,
+            ]);
         }
         println!("{table}");
     }
     for cause in &status.causes {
         println!("{cause}");
     }
-    let version = status.version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
+    let version = status
+        .version
+        .as_deref()
+        .map(|version| format!(" {version}"))
+        .unwrap_or_default();
     match (status.installed, status.healthy) {
         (false, _) => println!("OLM is not installed"),
         (true, true) => println!("OLM{version} is healthy"),
@@ -209,7 +244,10 @@ fn uninstall(args: &UninstallArgs) -> anyhow::Result<ExitCode> {
         Output::Json => println!("{}", serde_json::to_string_pretty(&report)?),
         Output::Text => {
             if args.dry_run {
-                report.removed.iter().for_each(|object| println!("would remove {object}"));
+                report
+                    .removed
+                    .iter()
+                    .for_each(|object| println!("would remove {object}"));
             }
             print_causes(&report.causes);
             match (report.causes.is_empty(), report.removed.is_empty()) {
@@ -220,5 +258,9 @@ fn uninstall(args: &UninstallArgs) -> anyhow::Result<ExitCode> {
             }
         }
     }
-    Ok(if report.causes.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if report.causes.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }

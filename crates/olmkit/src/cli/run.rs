@@ -172,10 +172,18 @@ async fn finish(
             let cause = Cause::passing(
                 Code::Interrupted,
                 "interrupted; what was created so far stays",
-                format!("run the same command again to go on, or remove it: olmkit cleanup {} -n {}", bundle.package, cluster.namespace),
+                format!(
+                    "run the same command again to go on, or remove it: olmkit cleanup {} -n {}",
+                    bundle.package, cluster.namespace
+                ),
             );
             if output == Output::Json {
-                println!("{}", serde_json::to_string_pretty(&serde_json::json!({"result": "interrupted", "package": bundle.package, "clusterServiceVersion": bundle.csv_name(), "namespace": cluster.namespace, "causes": [cause]}))?);
+                println!(
+                    "{}",
+                    serde_json::to_string_pretty(
+                        &serde_json::json!({"result": "interrupted", "package": bundle.package, "clusterServiceVersion": bundle.csv_name(), "namespace": cluster.namespace, "causes": [cause]})
+                    )?
+                );
             } else {
                 print_causes(&[cause]);
             }
@@ -192,16 +200,28 @@ pub fn print(outcome: &Outcome, output: Output) -> anyhow::Result<ExitCode> {
             println!("{}", sentence(outcome));
         }
     }
-    Ok(if outcome.is_fine() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if outcome.is_fine() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 fn sentence(outcome: &Outcome) -> String {
-    let Outcome { csv, namespace, seconds, package, .. } = outcome;
+    let Outcome {
+        csv,
+        namespace,
+        seconds,
+        package,
+        ..
+    } = outcome;
     match outcome.result {
         Ending::Succeeded => format!("{csv} is installed in namespace {namespace} ({seconds:.1} s)"),
         Ending::AlreadyInstalled => format!("{csv} is installed in namespace {namespace} already"),
         Ending::Checked => format!("{csv} can be installed in namespace {namespace}"),
         Ending::Refused => format!("{csv} was not installed: nothing was changed"),
-        Ending::Failed => format!("{csv} is not installed; after repairing the cause run the same command again, or remove it: olmkit cleanup {package} -n {namespace}"),
+        Ending::Failed => format!(
+            "{csv} is not installed; after repairing the cause run the same command again, or remove it: olmkit cleanup {package} -n {namespace}"
+        ),
     }
 }

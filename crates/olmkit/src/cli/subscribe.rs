@@ -60,13 +60,27 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let mut seen = Observation::full(&cluster, &Default::default()).await?;
         let plan = subscribe::plan(&options, &seen);
         for manifest in &plan.manifests {
-            let text = |pointer| manifest.pointer(pointer).and_then(serde_json::Value::as_str).unwrap_or_default();
-            anstream::eprintln!("will create {} {}/{}", text("/kind"), text("/metadata/namespace"), text("/metadata/name"));
+            let text = |pointer| {
+                manifest
+                    .pointer(pointer)
+                    .and_then(serde_json::Value::as_str)
+                    .unwrap_or_default()
+            };
+            anstream::eprintln!(
+                "will create {} {}/{}",
+                text("/kind"),
+                text("/metadata/namespace"),
+                text("/metadata/name")
+            );
         }
         if options.dry_run {
             print_causes(&plan.causes);
             println!("{}", serde_json::to_string_pretty(&plan.manifests)?);
-            return Ok(if olmkit::cluster::cause::has_errors(&plan.causes) { ExitCode::FAILURE } else { ExitCode::SUCCESS });
+            return Ok(if olmkit::cluster::cause::has_errors(&plan.causes) {
+                ExitCode::FAILURE
+            } else {
+                ExitCode::SUCCESS
+            });
         }
         let console = Console::new();
         let outcome = subscribe::run(&cluster, &options, &plan, &mut seen, &console).await?;

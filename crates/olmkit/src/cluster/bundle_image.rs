@@ -1,8 +1,8 @@
 //! Reads a bundle out of an image.
 
+use super::Error;
 use super::bundle_source::from_directory;
 use super::facts::BundleFacts;
-use super::Error;
 use crate::image::registry::{Client, Platforms};
 use crate::image::spec::Platform;
 use crate::image::{Location, fetch};
@@ -13,15 +13,26 @@ use crate::image::{Location, fetch};
 /// # Errors
 /// [`Error::Bundle`].
 pub async fn load(reference: &str, client: &Client) -> Result<BundleFacts, Error> {
-    let fault = |what: &str, error: &dyn std::fmt::Display| Error::Bundle(format!("cannot {what} bundle image {reference}: {error}"));
+    let fault = |what: &str, error: &dyn std::fmt::Display| {
+        Error::Bundle(format!("cannot {what} bundle image {reference}: {error}"))
+    };
     let location: Location = reference.parse().map_err(|error| fault("read the name of", &error))?;
     let Location::Registry(name) = &location else {
-        return Err(Error::Bundle(format!("{reference}: the cluster pulls the bundle by this name, so it must be a reference to a registry")));
+        return Err(Error::Bundle(format!(
+            "{reference}: the cluster pulls the bundle by this name, so it must be a reference to a registry"
+        )));
     };
-    let full = client.full_name(name).map_err(|error| fault("find", &error))?.to_string();
+    let full = client
+        .full_name(name)
+        .map_err(|error| fault("find", &error))?
+        .to_string();
     let platform = Platform::host();
-    let fetched = fetch(client, &location, &Platforms::One(platform.clone())).await.map_err(|error| fault("pull", &error))?;
+    let fetched = fetch(client, &location, &Platforms::One(platform.clone()))
+        .await
+        .map_err(|error| fault("pull", &error))?;
     let folder = tempfile::tempdir().map_err(|error| fault("unpack", &error))?;
-    fetched.unpack(&platform, folder.path(), &[]).map_err(|error| fault("unpack", &error))?;
+    fetched
+        .unpack(&platform, folder.path(), &[])
+        .map_err(|error| fault("unpack", &error))?;
     from_directory(folder.path(), Some(&full))
 }

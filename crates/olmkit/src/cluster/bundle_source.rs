@@ -28,10 +28,18 @@ pub async fn load(source: &str, client: &Client) -> Result<BundleFacts, Error> {
 /// Reads a bundle directory; with an image reference the catalog refers to that instead of holding the manifests.
 pub(super) fn from_directory(path: &Path, image: Option<&str>) -> Result<BundleFacts, Error> {
     let loaded = bundle::load(path).map_err(|error| Error::Bundle(format!("{}: {error}", path.display())))?;
-    let manifests: Vec<Value> = loaded.objects.iter().map(|object| object.value.clone()).filter(|value| !value.is_null()).collect();
-    let rendered = catalog::render::bundle::directory(path, image.unwrap_or_default()).map_err(|error| Error::Bundle(error.to_string()))?;
+    let manifests: Vec<Value> = loaded
+        .objects
+        .iter()
+        .map(|object| object.value.clone())
+        .filter(|value| !value.is_null())
+        .collect();
+    let rendered = catalog::render::bundle::directory(path, image.unwrap_or_default())
+        .map_err(|error| Error::Bundle(error.to_string()))?;
     let mut text = String::new();
-    catalog::write::blob(&Blob::Bundle(rendered), catalog::write::Format::Json, &mut text).map_err(|error| Error::Bundle(error.to_string()))?;
-    let blob: Value = serde_json::from_str(&text).map_err(|error| Error::Bundle(format!("the rendered bundle cannot be read back: {error}")))?;
+    catalog::write::blob(&Blob::Bundle(rendered), catalog::write::Format::Json, &mut text)
+        .map_err(|error| Error::Bundle(error.to_string()))?;
+    let blob: Value = serde_json::from_str(&text)
+        .map_err(|error| Error::Bundle(format!("the rendered bundle cannot be read back: {error}")))?;
     BundleFacts::new(loaded.package(), manifests, blob, image.map(str::to_owned))
 }

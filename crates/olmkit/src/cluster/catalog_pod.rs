@@ -29,7 +29,11 @@ pub struct PodOptions {
 
 /// Names the Service: a DNS label.
 pub fn service_name(package: &str) -> String {
-    let name: String = names::catalog_source(package).replace('.', "-").chars().take(63).collect();
+    let name: String = names::catalog_source(package)
+        .replace('.', "-")
+        .chars()
+        .take(63)
+        .collect();
     name.trim_end_matches('-').to_owned()
 }
 
@@ -115,7 +119,11 @@ fn pod_spec(config_map: &str, options: &PodOptions) -> Value {
 
 fn fingerprint(content: &str) -> String {
     use sha2::{Digest, Sha256};
-    Sha256::digest(content.as_bytes()).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(content.as_bytes())
+        .iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 #[cfg(test)]
@@ -123,18 +131,38 @@ mod tests {
     use super::*;
 
     fn options() -> PodOptions {
-        PodOptions { image: "example.com/olmkit:1".into(), pull_policy: "IfNotPresent".into(), service_account: None, pull_secret: Some("s".into()) }
+        PodOptions {
+            image: "example.com/olmkit:1".into(),
+            pull_policy: "IfNotPresent".into(),
+            service_account: None,
+            pull_secret: Some("s".into()),
+        }
     }
 
     #[test]
     fn every_container_fits_the_restricted_standard() {
-        let made = manifests("a.b", "ns", &[json!({"schema": "olm.package", "name": "a.b"})], &options()).unwrap();
+        let made = manifests(
+            "a.b",
+            "ns",
+            &[json!({"schema": "olm.package", "name": "a.b"})],
+            &options(),
+        )
+        .unwrap();
         let spec = made[2].pointer("/spec/template/spec").unwrap();
         assert_eq!(spec.pointer("/securityContext/runAsNonRoot"), Some(&json!(true)));
-        assert_eq!(spec.pointer("/securityContext/seccompProfile/type"), Some(&json!("RuntimeDefault")));
+        assert_eq!(
+            spec.pointer("/securityContext/seccompProfile/type"),
+            Some(&json!("RuntimeDefault"))
+        );
         for container in spec["containers"].as_array().unwrap() {
-            assert_eq!(container.pointer("/securityContext/allowPrivilegeEscalation"), Some(&json!(false)));
-            assert_eq!(container.pointer("/securityContext/capabilities/drop"), Some(&json!(["ALL"])));
+            assert_eq!(
+                container.pointer("/securityContext/allowPrivilegeEscalation"),
+                Some(&json!(false))
+            );
+            assert_eq!(
+                container.pointer("/securityContext/capabilities/drop"),
+                Some(&json!(["ALL"]))
+            );
         }
         assert_eq!(made[1]["metadata"]["name"], "a-b-catalog");
         assert_eq!(address("a.b", "ns"), "a-b-catalog.ns.svc:50051");

@@ -211,12 +211,19 @@ impl Cause {
 
     /// An error that may pass.
     pub fn passing(code: Code, message: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Cause { lasting: false, ..Cause::lasting(code, message, remedy) }
+        Cause {
+            lasting: false,
+            ..Cause::lasting(code, message, remedy)
+        }
     }
 
     /// Something worth knowing.
     pub fn warning(code: Code, message: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Cause { severity: Severity::Warning, lasting: false, ..Cause::lasting(code, message, remedy) }
+        Cause {
+            severity: Severity::Warning,
+            lasting: false,
+            ..Cause::lasting(code, message, remedy)
+        }
     }
 
     /// Names the object.
@@ -243,7 +250,11 @@ impl Cause {
 
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = if self.severity == Severity::Error { "error" } else { "warning" };
+        let word = if self.severity == Severity::Error {
+            "error"
+        } else {
+            "warning"
+        };
         write!(f, "{word}[{}]: ", self.code)?;
         if let Some(object) = &self.object {
             write!(f, "{object}: ")?;
@@ -264,7 +275,8 @@ impl fmt::Display for Cause {
 
 /// Errors first, then by code and object; equal ones once.
 pub fn sorted(mut causes: Vec<Cause>) -> Vec<Cause> {
-    causes.sort_by(|a, b| (a.severity, a.code, &a.object, &a.message).cmp(&(b.severity, b.code, &b.object, &b.message)));
+    causes
+        .sort_by(|a, b| (a.severity, a.code, &a.object, &a.message).cmp(&(b.severity, b.code, &b.object, &b.message)));
     causes.dedup();
     causes
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use kube::api::{DeleteParams, GetParams, ListParams, Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::request::Request;
-use kube::api::{DeleteParams, GetParams, ListParams, Patch, PatchParams};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -42,12 +42,20 @@ pub struct ObjectRef {
 impl ObjectRef {
     /// Points to an object in a namespace.
     pub fn namespaced(kind: Kind, namespace: &str, name: &str) -> Self {
-        ObjectRef { kind, namespace: Some(namespace.to_owned()), name: name.to_owned() }
+        ObjectRef {
+            kind,
+            namespace: Some(namespace.to_owned()),
+            name: name.to_owned(),
+        }
     }
 
     /// Points to an object of the cluster.
     pub fn cluster(kind: Kind, name: &str) -> Self {
-        ObjectRef { kind, namespace: None, name: name.to_owned() }
+        ObjectRef {
+            kind,
+            namespace: None,
+            name: name.to_owned(),
+        }
     }
 }
 
@@ -93,11 +101,18 @@ impl Cluster {
     pub async fn connect(kubeconfig: Option<&Path>, namespace: Option<&str>) -> Result<Self, Error> {
         let mut config = match kubeconfig {
             Some(path) => {
-                let wrap = |source| Error::Kubeconfig { path: Some(path.to_owned()), source: Box::new(source) };
+                let wrap = |source| Error::Kubeconfig {
+                    path: Some(path.to_owned()),
+                    source: Box::new(source),
+                };
                 let file = Kubeconfig::read_from(path).map_err(wrap)?;
-                kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(wrap)?
+                kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
+                    .await
+                    .map_err(wrap)?
             }
-            None => kube::Config::infer().await.map_err(|error| Error::NoCluster(Box::new(error)))?,
+            None => kube::Config::infer()
+                .await
+                .map_err(|error| Error::NoCluster(Box::new(error)))?,
         };
         config.connect_timeout = Some(Duration::from_secs(5));
         let namespace = namespace.map_or_else(|| config.default_namespace.clone(), str::to_owned);
@@ -107,7 +122,12 @@ impl Cluster {
             object: server.clone(),
             source: Box::new(source),
         })?;
-        Ok(Cluster { client, reached: Arc::default(), namespace, server })
+        Ok(Cluster {
+            client,
+            reached: Arc::default(),
+            namespace,
+            server,
+        })
     }
 
     /// The version of the API server, for example `v1.33.1`.
@@ -115,8 +135,14 @@ impl Cluster {
     /// # Errors
     /// [`Error::Request`] when it does not answer.
     pub async fn server_version(&self) -> Result<String, Error> {
-        let value: Value = self.send("get", &"the server's version", || get_raw("/version")).await?;
-        Ok(value.get("gitVersion").and_then(Value::as_str).unwrap_or_default().to_owned())
+        let value: Value = self
+            .send("get", &"the server's version", || get_raw("/version"))
+            .await?;
+        Ok(value
+            .get("gitVersion")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned())
     }
 
     /// One object, `None` when it or its kind does not exist.
@@ -142,7 +168,11 @@ impl Cluster {
     /// [`Error::Request`].
     pub async fn list(&self, kind: Kind, namespace: Option<&str>, labels: Option<&str>) -> Result<Vec<Value>, Error> {
         let request = Request::new(kind.path(namespace));
-        let mut params = ListParams { label_selector: labels.map(str::to_owned), ..ListParams::default() }.limit(500);
+        let mut params = ListParams {
+            label_selector: labels.map(str::to_owned),
+            ..ListParams::default()
+        }
+        .limit(500);
         let mut items = Vec::new();
         loop {
             let answer: Result<Value, Error> = self.send("list", &kind.plural, || request.list(&params)).await;
@@ -171,9 +201,18 @@ impl Cluster {
     ///
     /// # Errors
     /// [`Error::Request`], [`Error::Unreadable`].
-    pub async fn list_as<T: DeserializeOwned>(&self, kind: Kind, namespace: Option<&str>, labels: Option<&str>) -> Result<Vec<T>, Error> {
+    pub async fn list_as<T: DeserializeOwned>(
+        &self,
+        kind: Kind,
+        namespace: Option<&str>,
+        labels: Option<&str>,
+    ) -> Result<Vec<T>, Error> {
         let plural = kind.plural.clone();
-        self.list(kind, namespace, labels).await?.into_iter().map(|value| read(&plural, value)).collect()
+        self.list(kind, namespace, labels)
+            .await?
+            .into_iter()
+            .map(|value| read(&plural, value))
+            .collect()
     }
 
     /// Server-side apply under this tool's field manager; fields of others stay.
@@ -184,7 +223,10 @@ impl Cluster {
         let object = self.reference(manifest).await?;
         let request = Request::new(object.kind.path(object.namespace.as_deref()));
         let params = PatchParams::apply(FIELD_MANAGER).force();
-        self.send("apply", &object, || request.patch(&object.name, &params, &Patch::Apply(manifest))).await
+        self.send("apply", &object, || {
+            request.patch(&object.name, &params, &Patch::Apply(manifest))
+        })
+        .await
     }
 
     /// Changes some fields of an object with a merge patch.
@@ -193,8 +235,14 @@ impl Cluster {
     /// [`Error::Request`].
     pub async fn merge(&self, object: &ObjectRef, patch: &Value) -> Result<Value, Error> {
         let request = Request::new(object.kind.path(object.namespace.as_deref()));
-        let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
-        self.send("change", object, || request.patch(&object.name, &params, &Patch::Merge(patch))).await
+        let params = PatchParams {
+            field_manager: Some(FIELD_MANAGER.into()),
+            ..PatchParams::default()
+        };
+        self.send("change", object, || {
+            request.patch(&object.name, &params, &Patch::Merge(patch))
+        })
+        .await
     }
 
     /// Changes some fields of an object's status with a merge patch.
@@ -203,8 +251,14 @@ impl Cluster {
     /// [`Error::Request`].
     pub async fn merge_status(&self, object: &ObjectRef, patch: &Value) -> Result<Value, Error> {
         let request = Request::new(object.kind.path(object.namespace.as_deref()));
-        let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
-        self.send("change the status of", object, || request.patch_subresource("status", &object.name, &params, &Patch::Merge(patch))).await
+        let params = PatchParams {
+            field_manager: Some(FIELD_MANAGER.into()),
+            ..PatchParams::default()
+        };
+        self.send("change the status of", object, || {
+            request.patch_subresource("status", &object.name, &params, &Patch::Merge(patch))
+        })
+        .await
     }
 
     /// Asks for an object's deletion; `false` when it was not there.
@@ -214,7 +268,10 @@ impl Cluster {
     pub async fn delete(&self, object: &ObjectRef) -> Result<bool, Error> {
         let request = Request::new(object.kind.path(object.namespace.as_deref()));
         let params = DeleteParams::background();
-        match self.send::<Value>("delete", object, || request.delete(&object.name, &params)).await {
+        match self
+            .send::<Value>("delete", object, || request.delete(&object.name, &params))
+            .await
+        {
             Ok(_) => Ok(true),
             Err(error) if error.is_not_found() => Ok(false),
             Err(error) => Err(error),
@@ -225,7 +282,14 @@ impl Cluster {
     ///
     /// # Errors
     /// [`Error::Request`], for example when the node does not answer.
-    pub async fn log_tail(&self, namespace: &str, pod: &str, container: &str, previous: bool, lines: i64) -> Result<Vec<String>, Error> {
+    pub async fn log_tail(
+        &self,
+        namespace: &str,
+        pod: &str,
+        container: &str,
+        previous: bool,
+        lines: i64,
+    ) -> Result<Vec<String>, Error> {
         let api: kube::Api<k8s_openapi::api::core::v1::Pod> = kube::Api::namespaced(self.client.clone(), namespace);
         let params = kube::api::LogParams {
             container: Some(container.to_owned()),
@@ -250,7 +314,10 @@ impl Cluster {
     pub async fn reference(&self, manifest: &Value) -> Result<ObjectRef, Error> {
         let text = |pointer| manifest.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let (api_version, kind, name) = (text("/apiVersion"), text("/kind"), text("/metadata/name"));
-        let fault = |message: String| Error::Manifest { object: format!("{kind} {name}"), message };
+        let fault = |message: String| Error::Manifest {
+            object: format!("{kind} {name}"),
+            message,
+        };
         if api_version.is_empty() || kind.is_empty() || name.is_empty() {
             return Err(fault("a manifest needs apiVersion, kind and metadata.name".into()));
         }
@@ -262,8 +329,18 @@ impl Cluster {
                 .ok_or_else(|| fault(format!("the cluster does not serve {api_version} {kind}")))?,
         };
         let namespace = text("/metadata/namespace");
-        let namespace = found.namespaced.then(|| if namespace.is_empty() { self.namespace.clone() } else { namespace.to_owned() });
-        Ok(ObjectRef { kind: found, namespace, name: name.to_owned() })
+        let namespace = found.namespaced.then(|| {
+            if namespace.is_empty() {
+                self.namespace.clone()
+            } else {
+                namespace.to_owned()
+            }
+        });
+        Ok(ObjectRef {
+            kind: found,
+            namespace,
+            name: name.to_owned(),
+        })
     }
 
     /// Looks a kind up in the API server's discovery.
@@ -271,7 +348,11 @@ impl Cluster {
     /// # Errors
     /// [`Error::Request`].
     pub async fn kind_of(&self, api_version: &str, kind: &str) -> Result<Option<Kind>, Error> {
-        let path = if api_version.contains('/') { format!("/apis/{api_version}") } else { format!("/api/{api_version}") };
+        let path = if api_version.contains('/') {
+            format!("/apis/{api_version}")
+        } else {
+            format!("/api/{api_version}")
+        };
         let answer: Result<Value, Error> = self.send("discover", &api_version, || get_raw(&path)).await;
         let resources = match answer {
             Ok(resources) => resources,
@@ -279,7 +360,11 @@ impl Cluster {
             Err(error) => return Err(error),
         };
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        let entries = resources.get("resources").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let entries = resources
+            .get("resources")
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         Ok(entries.iter().find_map(|entry| {
             let plural = entry.get("name")?.as_str()?;
             (entry.get("kind")?.as_str()? == kind && !plural.contains('/')).then(|| Kind {
@@ -303,7 +388,11 @@ impl Cluster {
         let started = Instant::now();
         let mut pause = Duration::from_millis(200);
         loop {
-            let request = build().map_err(|error| Error::BuildRequest { verb, object: object.to_string(), message: error.to_string() })?;
+            let request = build().map_err(|error| Error::BuildRequest {
+                verb,
+                object: object.to_string(),
+                message: error.to_string(),
+            })?;
             let answer = tokio::time::timeout(REQUEST_LIMIT, self.client.request::<T>(request)).await;
             let source = match answer {
                 Ok(Ok(value)) => {
@@ -313,9 +402,17 @@ impl Cluster {
                 Ok(Err(source)) => source,
                 Err(_) => kube::Error::Service(format!("no answer within {} s", REQUEST_LIMIT.as_secs()).into()),
             };
-            let patience = if self.reached.load(Ordering::Relaxed) { PATIENCE } else { FIRST_PATIENCE };
+            let patience = if self.reached.load(Ordering::Relaxed) {
+                PATIENCE
+            } else {
+                FIRST_PATIENCE
+            };
             if !passes(&source) || started.elapsed() + pause > patience {
-                return Err(Error::Request { verb, object: object.to_string(), source: Box::new(source) });
+                return Err(Error::Request {
+                    verb,
+                    object: object.to_string(),
+                    source: Box::new(source),
+                });
             }
             tracing::debug!(verb, object = %object, error = %source, "the API server did not answer; asking again");
             tokio::time::sleep(pause).await;
@@ -329,7 +426,9 @@ type RequestError = kube::core::request::Error;
 
 /// A GET of a path that is no object.
 fn get_raw(path: &str) -> Result<HttpRequest, RequestError> {
-    hyper::Request::get(path).body(Vec::new()).map_err(RequestError::BuildRequest)
+    hyper::Request::get(path)
+        .body(Vec::new())
+        .map_err(RequestError::BuildRequest)
 }
 
 /// Whether a failure is one that waiting can heal: no connection, or a server that says it is busy or starting.
@@ -346,6 +445,13 @@ fn passes(error: &kube::Error) -> bool {
 /// # Errors
 /// [`Error::Unreadable`].
 pub fn read<T: DeserializeOwned>(what: &str, value: Value) -> Result<T, Error> {
-    let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
-    serde_json::from_value(value).map_err(|source| Error::Unreadable { object: format!("{what} {name}"), source })
+    let name = value
+        .pointer("/metadata/name")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
+    serde_json::from_value(value).map_err(|source| Error::Unreadable {
+        object: format!("{what} {name}"),
+        source,
+    })
 }

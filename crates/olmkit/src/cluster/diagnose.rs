@@ -37,7 +37,13 @@ pub async fn diagnose(cluster: &Cluster, package: Option<&str>) -> Result<Vec<Fi
     };
     let mut findings = Vec::new();
     for package in packages {
-        let causes = explain(&Target { package: package.clone(), csv: None }, &seen);
+        let causes = explain(
+            &Target {
+                package: package.clone(),
+                csv: None,
+            },
+            &seen,
+        );
         let causes = wait::with_logs(cluster, causes).await;
         findings.push(Finding {
             reached: reached(&package, &seen),
@@ -53,7 +59,13 @@ pub async fn diagnose(cluster: &Cluster, package: Option<&str>) -> Result<Vec<Fi
         causes.extend(preflight::catalogs_beside(&seen, ""));
         if !causes.is_empty() {
             let healthy = !causes.iter().any(|cause| cause.severity == Severity::Error);
-            findings.push(Finding { package: String::new(), namespace: seen.namespace.clone(), healthy, reached: Vec::new(), causes });
+            findings.push(Finding {
+                package: String::new(),
+                namespace: seen.namespace.clone(),
+                healthy,
+                reached: Vec::new(),
+                causes,
+            });
         }
     }
     Ok(findings)
@@ -61,20 +73,38 @@ pub async fn diagnose(cluster: &Cluster, package: Option<&str>) -> Result<Vec<Fi
 
 /// The packages of a namespace: from Subscriptions, then from CSVs that no Subscription names.
 fn packages(seen: &Observation) -> Vec<String> {
-    let mut found: Vec<String> = seen.subscriptions.iter().map(|subscription| subscription.spec.name.clone()).collect();
-    found.extend(seen.csvs.iter().filter(|csv| !csv.is_copied()).filter_map(crate::types::DeployedCsv::package));
+    let mut found: Vec<String> = seen
+        .subscriptions
+        .iter()
+        .map(|subscription| subscription.spec.name.clone())
+        .collect();
+    found.extend(
+        seen.csvs
+            .iter()
+            .filter(|csv| !csv.is_copied())
+            .filter_map(crate::types::DeployedCsv::package),
+    );
     found.sort();
     found.dedup();
     found
 }
 
 fn reached(package: &str, seen: &Observation) -> Vec<String> {
-    let Some(subscription) = seen.subscriptions_for(package).next() else { return Vec::new() };
-    let csv = [&subscription.status.current_csv, &subscription.status.installed_csv].into_iter().find(|name| !name.is_empty()).cloned().unwrap_or_default();
+    let Some(subscription) = seen.subscriptions_for(package).next() else {
+        return Vec::new();
+    };
+    let csv = [&subscription.status.current_csv, &subscription.status.installed_csv]
+        .into_iter()
+        .find(|name| !name.is_empty())
+        .cloned()
+        .unwrap_or_default();
     let awaited = Awaited {
         subscription: subscription.metadata.name.as_deref().unwrap_or_default(),
         catalog: (&subscription.spec.source_namespace, &subscription.spec.source),
         csv: &csv,
     };
-    milestones(&awaited, seen).into_iter().map(|milestone| milestone.text).collect()
+    milestones(&awaited, seen)
+        .into_iter()
+        .map(|milestone| milestone.text)
+        .collect()
 }

@@ -31,9 +31,15 @@ impl BundleFacts {
     /// # Errors
     /// [`Error::Bundle`] when there is not exactly one ClusterServiceVersion, or the package is not named.
     pub fn new(package: &str, manifests: Vec<Value>, blob: Value, image: Option<String>) -> Result<Self, Error> {
-        let csvs: Vec<&Value> = manifests.iter().filter(|manifest| text(manifest, "/kind") == "ClusterServiceVersion").collect();
+        let csvs: Vec<&Value> = manifests
+            .iter()
+            .filter(|manifest| text(manifest, "/kind") == "ClusterServiceVersion")
+            .collect();
         let [csv] = csvs.as_slice() else {
-            return Err(Error::Bundle(format!("a bundle holds exactly one ClusterServiceVersion, this one holds {}", csvs.len())));
+            return Err(Error::Bundle(format!(
+                "a bundle holds exactly one ClusterServiceVersion, this one holds {}",
+                csvs.len()
+            )));
         };
         if package.is_empty() {
             return Err(Error::Bundle(
@@ -45,7 +51,14 @@ impl BundleFacts {
             return Err(Error::Bundle("the ClusterServiceVersion has no metadata.name".into()));
         }
         let digest = digest(&manifests);
-        Ok(BundleFacts { package: package.to_owned(), csv, manifests, blob, image, digest })
+        Ok(BundleFacts {
+            package: package.to_owned(),
+            csv,
+            manifests,
+            blob,
+            image,
+            digest,
+        })
     }
 
     /// Name of the CSV, for example `memcached-operator.v0.0.1`.
@@ -65,7 +78,12 @@ impl BundleFacts {
     pub fn kinds(&self) -> BTreeSet<(String, String)> {
         self.manifests
             .iter()
-            .map(|manifest| (text(manifest, "/apiVersion").to_owned(), text(manifest, "/kind").to_owned()))
+            .map(|manifest| {
+                (
+                    text(manifest, "/apiVersion").to_owned(),
+                    text(manifest, "/kind").to_owned(),
+                )
+            })
             .filter(|(_, kind)| kind != "ClusterServiceVersion")
             .collect()
     }

@@ -9,7 +9,10 @@ use super::observe::{NEEDED_CRDS, OlmState};
 
 /// What is wrong with OLM.
 pub fn olm(state: &OlmState) -> Vec<Cause> {
-    let missing: Vec<&str> = NEEDED_CRDS.into_iter().filter(|name| !state.crds.contains(*name)).collect();
+    let missing: Vec<&str> = NEEDED_CRDS
+        .into_iter()
+        .filter(|name| !state.crds.contains(*name))
+        .collect();
     if missing.len() == NEEDED_CRDS.len() && state.deployments.is_empty() {
         return vec![Cause::lasting(
             Code::OlmAbsent,
@@ -22,14 +25,20 @@ pub fn olm(state: &OlmState) -> Vec<Cause> {
         causes.push(
             Cause::lasting(
                 Code::OlmIncomplete,
-                format!("OLM is only half installed: the custom resource definitions {} are missing", missing.join(", ")),
+                format!(
+                    "OLM is only half installed: the custom resource definitions {} are missing",
+                    missing.join(", ")
+                ),
                 "olmkit olm install completes it; olmkit olm uninstall removes what is there",
             )
             .likely("an installation was interrupted, or an uninstallation did not finish"),
         );
     }
     for name in ["olm-operator", "catalog-operator"] {
-        let found = state.deployments.iter().find(|deployment| deployment.metadata.name.as_deref() == Some(name));
+        let found = state
+            .deployments
+            .iter()
+            .find(|deployment| deployment.metadata.name.as_deref() == Some(name));
         match found {
             // OLM may be managed outside the cluster (hosted control planes): only half of the pair is a fault.
             None if state.deployments.is_empty() => {}
@@ -58,6 +67,12 @@ pub fn olm(state: &OlmState) -> Vec<Cause> {
 
 /// Whether a Deployment says that enough of its pods are available.
 pub fn available(deployment: &Deployment) -> bool {
-    let conditions = deployment.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-    conditions.iter().any(|condition| condition.type_ == "Available" && condition.status == "True")
+    let conditions = deployment
+        .status
+        .as_ref()
+        .and_then(|status| status.conditions.as_deref())
+        .unwrap_or_default();
+    conditions
+        .iter()
+        .any(|condition| condition.type_ == "Available" && condition.status == "True")
 }

@@ -29,7 +29,9 @@ impl HostCatalog {
             catalog.push(blob);
         }
         let index = serve::index::in_memory(&catalog).map_err(|error| Error::Serve(error.to_string()))?;
-        let server = Server::bind(listen).await.map_err(|error| Error::Serve(error.to_string()))?;
+        let server = Server::bind(listen)
+            .await
+            .map_err(|error| Error::Serve(error.to_string()))?;
         server.current().set(index);
         let address = server.address();
         let (stop, stopped) = oneshot::channel();
@@ -37,7 +39,11 @@ impl HostCatalog {
             // An error means that the sender is gone, which is a wish to stop too.
             let _ = stopped.await;
         }));
-        Ok(HostCatalog { address, stop: Some(stop), task })
+        Ok(HostCatalog {
+            address,
+            stop: Some(stop),
+            task,
+        })
     }
 
     /// Where it listens.

@@ -25,13 +25,22 @@ impl InstallMode {
     /// A sentence for the user.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (kind, list) = text.split_once('=').unwrap_or((text, ""));
-        let names: BTreeSet<String> = list.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        let names: BTreeSet<String> = list
+            .split(',')
+            .map(str::trim)
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned)
+            .collect();
         match (kind.trim(), names.len()) {
             ("AllNamespaces", 0) => Ok(InstallMode::AllNamespaces),
             ("AllNamespaces", _) => Err("AllNamespaces takes no list of namespaces".into()),
             ("OwnNamespace", 0 | 1) => Ok(InstallMode::OwnNamespace),
-            ("SingleNamespace", 1) => Ok(InstallMode::SingleNamespace(names.into_iter().next().unwrap_or_default())),
-            ("SingleNamespace", _) => Err("SingleNamespace takes exactly one namespace: SingleNamespace=NAMESPACE".into()),
+            ("SingleNamespace", 1) => Ok(InstallMode::SingleNamespace(
+                names.into_iter().next().unwrap_or_default(),
+            )),
+            ("SingleNamespace", _) => {
+                Err("SingleNamespace takes exactly one namespace: SingleNamespace=NAMESPACE".into())
+            }
             ("MultiNamespace", 0) => Err("MultiNamespace takes a list: MultiNamespace=NAMESPACE,NAMESPACE".into()),
             ("MultiNamespace", _) => Ok(InstallMode::MultiNamespace(names)),
             _ => Err(format!(
@@ -66,7 +75,11 @@ impl fmt::Display for InstallMode {
         match self {
             InstallMode::SingleNamespace(name) => write!(f, "SingleNamespace={name}"),
             InstallMode::MultiNamespace(names) => {
-                write!(f, "MultiNamespace={}", names.iter().map(String::as_str).collect::<Vec<_>>().join(","))
+                write!(
+                    f,
+                    "MultiNamespace={}",
+                    names.iter().map(String::as_str).collect::<Vec<_>>().join(",")
+                )
             }
             other => f.write_str(other.name()),
         }
@@ -90,7 +103,10 @@ pub fn required_modes(targets: &BTreeSet<String>, own: &str) -> Vec<&'static str
 /// Those of the modes needed for `targets` that the CSV does not support.
 pub fn unsupported(modes: &[InstallModeSupport], targets: &BTreeSet<String>, own: &str) -> Vec<&'static str> {
     let supported = supported(modes);
-    required_modes(targets, own).into_iter().filter(|mode| !supported.contains(mode)).collect()
+    required_modes(targets, own)
+        .into_iter()
+        .filter(|mode| !supported.contains(mode))
+        .collect()
 }
 
 /// The names of the supported modes, in the order in which a choice between them is made.
@@ -108,7 +124,10 @@ pub fn group_targets(group: &OperatorGroup) -> Option<BTreeSet<String>> {
     }
     let selects = group.spec.selector.as_ref().is_some_and(|selector| {
         selector.match_labels.as_ref().is_some_and(|labels| !labels.is_empty())
-            || selector.match_expressions.as_ref().is_some_and(|expressions| !expressions.is_empty())
+            || selector
+                .match_expressions
+                .as_ref()
+                .is_some_and(|expressions| !expressions.is_empty())
     });
     if !selects {
         return Some(BTreeSet::new());
@@ -128,8 +147,14 @@ mod tests {
     #[test]
     fn the_flag_is_read_as_operator_sdk_reads_it() {
         assert_eq!(InstallMode::parse("AllNamespaces"), Ok(InstallMode::AllNamespaces));
-        assert_eq!(InstallMode::parse("SingleNamespace=a"), Ok(InstallMode::SingleNamespace("a".into())));
-        assert_eq!(InstallMode::parse("MultiNamespace=b,a"), Ok(InstallMode::MultiNamespace(set(&["a", "b"]))));
+        assert_eq!(
+            InstallMode::parse("SingleNamespace=a"),
+            Ok(InstallMode::SingleNamespace("a".into()))
+        );
+        assert_eq!(
+            InstallMode::parse("MultiNamespace=b,a"),
+            Ok(InstallMode::MultiNamespace(set(&["a", "b"])))
+        );
         assert!(InstallMode::parse("SingleNamespace").is_err());
         assert!(InstallMode::parse("SingleNamespace=a,b").is_err());
         assert!(InstallMode::parse("Everywhere").is_err());
@@ -142,6 +167,9 @@ mod tests {
         assert_eq!(required_modes(&set(&["own"]), "own"), ["OwnNamespace"]);
         assert_eq!(required_modes(&set(&["a"]), "own"), ["SingleNamespace"]);
         assert_eq!(required_modes(&set(&["a", "b"]), "own"), ["MultiNamespace"]);
-        assert_eq!(required_modes(&set(&["a", "own"]), "own"), ["MultiNamespace", "OwnNamespace"]);
+        assert_eq!(
+            required_modes(&set(&["a", "own"]), "own"),
+            ["MultiNamespace", "OwnNamespace"]
+        );
     }
 }

@@ -69,7 +69,11 @@ pub fn operator_group(bundle: &BundleFacts, wanted: Option<&InstallMode>, seen: 
         Some(mode) => mode.targets(&seen.namespace),
         None => default_targets(bundle, &seen.namespace),
     };
-    let spec = if targets.is_empty() { json!({}) } else { json!({"targetNamespaces": targets}) };
+    let spec = if targets.is_empty() {
+        json!({})
+    } else {
+        json!({"targetNamespaces": targets})
+    };
     Some(json!({
         "apiVersion": "operators.coreos.com/v1",
         "kind": "OperatorGroup",

@@ -18,7 +18,11 @@ pub struct Kind {
 impl Kind {
     /// `group/version`, or only the version for the core group.
     pub fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
     }
 
     /// The path of the collection, in a namespace when one is given and the kind has one.
@@ -34,7 +38,11 @@ impl Kind {
 
     /// The name that `kubectl` understands without doubt: `plural` or `plural.group`.
     pub fn resource(&self) -> String {
-        if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
+        if self.group.is_empty() {
+            self.plural.clone()
+        } else {
+            format!("{}.{}", self.plural, self.group)
+        }
     }
 }
 
@@ -120,8 +128,14 @@ mod tests {
 
     #[test]
     fn paths_follow_the_api() {
-        assert_eq!(subscription().path(Some("a")), "/apis/operators.coreos.com/v1alpha1/namespaces/a/subscriptions");
-        assert_eq!(subscription().path(None), "/apis/operators.coreos.com/v1alpha1/subscriptions");
+        assert_eq!(
+            subscription().path(Some("a")),
+            "/apis/operators.coreos.com/v1alpha1/namespaces/a/subscriptions"
+        );
+        assert_eq!(
+            subscription().path(None),
+            "/apis/operators.coreos.com/v1alpha1/subscriptions"
+        );
         assert_eq!(pod().path(Some("a")), "/api/v1/namespaces/a/pods");
         assert_eq!(operator().path(Some("a")), "/apis/operators.coreos.com/v1/operators");
         assert_eq!(known("apps/v1", "Deployment"), Some(deployment()));

@@ -66,8 +66,14 @@ mod tests {
     #[test]
     fn names_are_those_of_operator_sdk() {
         assert_eq!(catalog_source("memcached-operator"), "memcached-operator-catalog");
-        assert_eq!(subscription("memcached-operator.v0.0.1"), "memcached-operator-v0-0-1-sub");
-        assert_eq!(component_label("memcached-operator", "default"), "operators.coreos.com/memcached-operator.default");
+        assert_eq!(
+            subscription("memcached-operator.v0.0.1"),
+            "memcached-operator-v0-0-1-sub"
+        );
+        assert_eq!(
+            component_label("memcached-operator", "default"),
+            "operators.coreos.com/memcached-operator.default"
+        );
     }
 
     #[test]

@@ -33,7 +33,12 @@ pub struct Story<'a> {
 impl<'a> Story<'a> {
     /// Begins now.
     pub fn begin(narrator: &'a dyn Narrator) -> Self {
-        Story { narrator, began: Instant::now(), steps: Vec::new(), waiting: String::new() }
+        Story {
+            narrator,
+            began: Instant::now(),
+            steps: Vec::new(),
+            waiting: String::new(),
+        }
     }
 
     /// How long it has been going.
@@ -45,7 +50,10 @@ impl<'a> Story<'a> {
     pub fn done(&mut self, text: impl Into<String>) {
         let (after, text) = (self.began.elapsed(), text.into());
         self.narrator.done(after, &text);
-        self.steps.push(Step { seconds: (after.as_secs_f64() * 10.0).round() / 10.0, text });
+        self.steps.push(Step {
+            seconds: (after.as_secs_f64() * 10.0).round() / 10.0,
+            text,
+        });
         self.waiting.clear();
     }
 

@@ -7,10 +7,10 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use serde_json::Value;
 
+use super::Error;
 use super::client::{Cluster, ObjectRef, read};
 use super::facts::text;
 use super::kinds::{self, OLM_GROUP};
-use super::Error;
 use crate::types::{CatalogSource, DeployedCsv, InstallPlan, OperatorGroup, Subscription};
 
 /// OLM's own state.
@@ -104,17 +104,29 @@ pub struct CrdState {
 impl CrdState {
     /// Reads a CRD.
     pub fn of(crd: &Value) -> Self {
-        let versions = crd.pointer("/spec/versions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let versions = crd
+            .pointer("/spec/versions")
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         let flag = |version: &Value, name: &str| version.get(name).and_then(Value::as_bool).unwrap_or(false);
         CrdState {
             established: condition_is_true(crd, "Established"),
-            served: versions.iter().filter(|version| flag(version, "served")).map(|version| text(version, "/name").to_owned()).collect(),
+            served: versions
+                .iter()
+                .filter(|version| flag(version, "served"))
+                .map(|version| text(version, "/name").to_owned())
+                .collect(),
             group: text(crd, "/spec/group").to_owned(),
             kind: text(crd, "/spec/names/kind").to_owned(),
             plural: text(crd, "/spec/names/plural").to_owned(),
             namespaced: text(crd, "/spec/scope") != "Cluster",
             deleting: crd.pointer("/metadata/deletionTimestamp").is_some(),
-            storage: versions.iter().find(|version| flag(version, "storage")).map(|version| text(version, "/name").to_owned()).unwrap_or_default(),
+            storage: versions
+                .iter()
+                .find(|version| flag(version, "storage"))
+                .map(|version| text(version, "/name").to_owned())
+                .unwrap_or_default(),
             labels: crd
                 .pointer("/metadata/labels")
                 .and_then(|labels| serde_json::from_value(labels.clone()).ok())
@@ -124,7 +136,11 @@ impl CrdState {
 
     /// The kind of its objects, in the version that they are stored in.
     pub fn instances(&self) -> kinds::Kind {
-        let version = if self.served.contains(&self.storage) { &self.storage } else { self.served.iter().next().unwrap_or(&self.storage) };
+        let version = if self.served.contains(&self.storage) {
+            &self.storage
+        } else {
+            self.served.iter().next().unwrap_or(&self.storage)
+        };
         kinds::Kind {
             group: self.group.clone(),
             version: version.clone(),
@@ -142,12 +158,16 @@ impl Observation {
     /// [`Error::Request`], [`Error::Unreadable`].
     pub async fn full(cluster: &Cluster, asked: &BTreeSet<(String, String)>) -> Result<Self, Error> {
         let namespace = cluster.namespace.clone();
-        let mut seen = Observation { namespace: namespace.clone(), ..Observation::default() };
+        let mut seen = Observation {
+            namespace: namespace.clone(),
+            ..Observation::default()
+        };
         seen.server_version = cluster.server_version().await?;
         let found = cluster.get(&ObjectRef::cluster(kinds::namespace(), &namespace)).await?;
         seen.namespace_phase = found.map(|found| text(&found, "/status/phase").to_owned());
         for crd in cluster.list(kinds::custom_resource_definition(), None, None).await? {
-            seen.crds.insert(text(&crd, "/metadata/name").to_owned(), CrdState::of(&crd));
+            seen.crds
+                .insert(text(&crd, "/metadata/name").to_owned(), CrdState::of(&crd));
         }
         seen.olm = observe_olm(cluster, &seen.crds).await?;
         seen.refresh(cluster).await?;
@@ -172,7 +192,13 @@ impl Observation {
     /// [`Error::Request`], [`Error::Unreadable`].
     pub async fn refresh(&mut self, cluster: &Cluster) -> Result<(), Error> {
         let own = Some(self.namespace.as_str());
-        (self.operator_groups, self.subscriptions, self.install_plans, self.csvs, self.deployments) = futures::try_join!(
+        (
+            self.operator_groups,
+            self.subscriptions,
+            self.install_plans,
+            self.csvs,
+            self.deployments,
+        ) = futures::try_join!(
             cluster.list_as(kinds::operator_group(), own, None),
             cluster.list_as(kinds::subscription(), own, None),
             cluster.list_as(kinds::install_plan(), own, None),
@@ -182,7 +208,12 @@ impl Observation {
         self.operator_conditions = cluster.list(kinds::operator_condition(), own, None).await?;
         let mut namespaces = BTreeSet::from([self.namespace.clone()]);
         namespaces.extend(self.olm.global_namespace.clone());
-        namespaces.extend(self.subscriptions.iter().map(|found| found.spec.source_namespace.clone()).filter(|name| !name.is_empty()));
+        namespaces.extend(
+            self.subscriptions
+                .iter()
+                .map(|found| found.spec.source_namespace.clone())
+                .filter(|name| !name.is_empty()),
+        );
         (self.catalogs, self.pods, self.events, self.jobs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for name in &namespaces {
             let name = Some(name.as_str());
@@ -194,7 +225,11 @@ impl Observation {
             )?;
             self.catalogs.extend::<Vec<CatalogSource>>(catalogs);
             self.pods.extend::<Vec<Pod>>(pods);
-            self.events.extend(events.into_iter().filter(|event| event.type_.as_deref() == Some("Warning")));
+            self.events.extend(
+                events
+                    .into_iter()
+                    .filter(|event| event.type_.as_deref() == Some("Warning")),
+            );
             self.jobs.extend::<Vec<Job>>(jobs);
         }
         Ok(())
@@ -202,7 +237,9 @@ impl Observation {
 
     /// The Subscriptions for a package.
     pub fn subscriptions_for<'a>(&'a self, package: &'a str) -> impl Iterator<Item = &'a Subscription> {
-        self.subscriptions.iter().filter(move |found| found.spec.name == package)
+        self.subscriptions
+            .iter()
+            .filter(move |found| found.spec.name == package)
     }
 
     /// The CSV of that name in the namespace.
@@ -212,7 +249,9 @@ impl Observation {
 
     /// The InstallPlan of that name in the namespace.
     pub fn install_plan(&self, name: &str) -> Option<&InstallPlan> {
-        self.install_plans.iter().find(|plan| plan.metadata.name.as_deref() == Some(name))
+        self.install_plans
+            .iter()
+            .find(|plan| plan.metadata.name.as_deref() == Some(name))
     }
 
     /// The catalog of that name.
@@ -230,16 +269,33 @@ impl Observation {
 pub async fn observe_olm(cluster: &Cluster, crds: &BTreeMap<String, CrdState>) -> Result<OlmState, Error> {
     let mut state = OlmState::default();
     let suffix = format!(".{OLM_GROUP}");
-    state.crds = crds.iter().filter(|(name, crd)| name.ends_with(&suffix) && crd.established).map(|(name, _)| name.clone()).collect();
-    let deployments: Vec<Deployment> = cluster.list_as(kinds::deployment(), None, Some("app in (olm-operator,catalog-operator)")).await?;
+    state.crds = crds
+        .iter()
+        .filter(|(name, crd)| name.ends_with(&suffix) && crd.established)
+        .map(|(name, _)| name.clone())
+        .collect();
+    let deployments: Vec<Deployment> = cluster
+        .list_as(
+            kinds::deployment(),
+            None,
+            Some("app in (olm-operator,catalog-operator)"),
+        )
+        .await?;
     state.global_namespace = deployments.iter().find_map(global_namespace);
     state.opm_image = deployments.iter().find_map(|deployment| flag(deployment, "opmImage"));
     state.deployments = deployments;
-    if state.global_namespace.is_none() && cluster.get(&ObjectRef::cluster(kinds::namespace(), "olm")).await?.is_some() {
+    if state.global_namespace.is_none()
+        && cluster
+            .get(&ObjectRef::cluster(kinds::namespace(), "olm"))
+            .await?
+            .is_some()
+    {
         state.global_namespace = Some("olm".into());
     }
     if state.crds.contains("clusterserviceversions.operators.coreos.com") {
-        let servers = cluster.list(kinds::cluster_service_version(), None, Some("olm.version")).await?;
+        let servers = cluster
+            .list(kinds::cluster_service_version(), None, Some("olm.version"))
+            .await?;
         state.version = servers.iter().find_map(|csv| {
             let version = csv.pointer("/metadata/labels/olm.version")?.as_str()?;
             (text(csv, "/metadata/name") == "packageserver").then(|| version.to_owned())
@@ -262,7 +318,9 @@ fn flag(deployment: &Deployment, name: &str) -> Option<String> {
     let arguments = container.args.as_deref().unwrap_or_default();
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
-        let Some(bare) = argument.strip_prefix("--").or_else(|| argument.strip_prefix('-')) else { continue };
+        let Some(bare) = argument.strip_prefix("--").or_else(|| argument.strip_prefix('-')) else {
+            continue;
+        };
         match bare.split_once('=') {
             Some((found, value)) if found == name => return Some(value.to_owned()),
             None if bare == name => return rest.next().cloned(),
@@ -277,15 +335,23 @@ async fn dead_api_services(cluster: &Cluster) -> Result<Vec<String>, Error> {
     let services = cluster.list(kinds::api_service(), None, None).await?;
     Ok(services
         .iter()
-        .filter(|service| service.pointer("/spec/service").is_some_and(Value::is_object) && !condition_is_true(service, "Available"))
+        .filter(|service| {
+            service.pointer("/spec/service").is_some_and(Value::is_object) && !condition_is_true(service, "Available")
+        })
         .map(|service| text(service, "/metadata/name").to_owned())
         .collect())
 }
 
 /// Whether an object's status says `True` for a condition.
 pub(super) fn condition_is_true(object: &Value, kind: &str) -> bool {
-    let conditions = object.pointer("/status/conditions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    conditions.iter().any(|condition| text(condition, "/type") == kind && text(condition, "/status") == "True")
+    let conditions = object
+        .pointer("/status/conditions")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    conditions
+        .iter()
+        .any(|condition| text(condition, "/type") == kind && text(condition, "/status") == "True")
 }
 
 /// Reads one object into a type, if it exists.

@@ -56,7 +56,10 @@ pub struct Wishes {
 /// Checks a bundle against a cluster.
 pub fn check(bundle: &BundleFacts, wishes: &Wishes, seen: &Observation) -> Vec<Cause> {
     let mut causes = place(seen);
-    if !causes.iter().any(|cause| matches!(cause.code, Code::OlmAbsent | Code::NamespaceMissing)) {
+    if !causes
+        .iter()
+        .any(|cause| matches!(cause.code, Code::OlmAbsent | Code::NamespaceMissing))
+    {
         causes.extend(groups(&bundle.csv, wishes, seen));
         causes.extend(catalogs_beside(seen, &names::catalog_source(&bundle.package)));
         causes.extend(subscriptions_beside(seen, &bundle.package));
@@ -74,7 +77,12 @@ pub fn place(seen: &Observation) -> Vec<Cause> {
     let namespace = || ObjectRef::cluster(kinds::namespace(), &seen.namespace);
     match seen.namespace_phase.as_deref() {
         None => causes.push(
-            Cause::lasting(Code::NamespaceMissing, "does not exist", format!("kubectl create namespace {}", seen.namespace)).on(namespace()),
+            Cause::lasting(
+                Code::NamespaceMissing,
+                "does not exist",
+                format!("kubectl create namespace {}", seen.namespace),
+            )
+            .on(namespace()),
         ),
         Some("Terminating") => causes.push(
             Cause::lasting(
@@ -124,11 +132,22 @@ fn groups(csv: &DeployedCsv, wishes: &Wishes, seen: &Observation) -> Vec<Cause> 
 
 /// The cause for a namespace with more than one OperatorGroup.
 pub(super) fn several_groups(groups: &[OperatorGroup], namespace: &str) -> Cause {
-    let found: Vec<&str> = groups.iter().filter_map(|group| group.metadata.name.as_deref()).collect();
+    let found: Vec<&str> = groups
+        .iter()
+        .filter_map(|group| group.metadata.name.as_deref())
+        .collect();
     Cause::lasting(
         Code::OperatorGroupsSeveral,
-        format!("has {} OperatorGroups ({}); OLM resolves nothing in such a namespace and does not say so", found.len(), found.join(", ")),
-        format!("keep one of them: kubectl -n {namespace} delete operatorgroups.{} {}", kinds::OLM_GROUP, found.last().copied().unwrap_or_default()),
+        format!(
+            "has {} OperatorGroups ({}); OLM resolves nothing in such a namespace and does not say so",
+            found.len(),
+            found.join(", ")
+        ),
+        format!(
+            "keep one of them: kubectl -n {namespace} delete operatorgroups.{} {}",
+            kinds::OLM_GROUP,
+            found.last().copied().unwrap_or_default()
+        ),
     )
     .on(ObjectRef::cluster(kinds::namespace(), namespace))
     .likely("a group was created by hand beside one that a tool had made")
@@ -137,9 +156,17 @@ pub(super) fn several_groups(groups: &[OperatorGroup], namespace: &str) -> Cause
 fn mode_unsupported(csv: &DeployedCsv, wanted: &str, supported: &[&str]) -> Cause {
     let remedy = match supported.first() {
         None => "set at least one of spec.installModes in the CSV to supported: true".to_owned(),
-        Some(first) => format!("pass --install-mode {}; supported are: {}", example(first), supported.join(", ")),
+        Some(first) => format!(
+            "pass --install-mode {}; supported are: {}",
+            example(first),
+            supported.join(", ")
+        ),
     };
-    Cause::lasting(Code::InstallModeUnsupported, format!("{} does not support install mode {wanted}", csv.name()), remedy)
+    Cause::lasting(
+        Code::InstallModeUnsupported,
+        format!("{} does not support install mode {wanted}", csv.name()),
+        remedy,
+    )
 }
 
 fn example(mode: &str) -> String {
@@ -155,18 +182,31 @@ fn undecided(csv: &DeployedCsv, supported: &[&str]) -> Option<Cause> {
         None => Some(mode_unsupported(csv, "of any kind", supported)),
         Some(first @ (&"SingleNamespace" | &"MultiNamespace")) => Some(Cause::lasting(
             Code::InstallModeUndecided,
-            format!("{} can only serve namespaces other than its own, and none is named", csv.name()),
+            format!(
+                "{} can only serve namespaces other than its own, and none is named",
+                csv.name()
+            ),
             format!("pass --install-mode {}", example(first)),
         )),
         Some(_) => None,
     }
 }
 
-fn group_fits(group: &OperatorGroup, csv: &DeployedCsv, wishes: &Wishes, seen: &Observation, supported: &[&str]) -> Option<Cause> {
+fn group_fits(
+    group: &OperatorGroup,
+    csv: &DeployedCsv,
+    wishes: &Wishes,
+    seen: &Observation,
+    supported: &[&str],
+) -> Option<Cause> {
     let name = group.metadata.name.as_deref().unwrap_or_default();
     let object = ObjectRef::namespaced(kinds::operator_group(), &seen.namespace, name);
     let targets = install_mode::group_targets(group)?;
-    let shown = if targets.is_empty() { "all namespaces".to_owned() } else { targets.iter().cloned().collect::<Vec<_>>().join(", ") };
+    let shown = if targets.is_empty() {
+        "all namespaces".to_owned()
+    } else {
+        targets.iter().cloned().collect::<Vec<_>>().join(", ")
+    };
     if let Some(mode) = &wishes.install_mode {
         if mode.targets(&seen.namespace) != targets {
             return Some(
@@ -194,7 +234,9 @@ fn group_fits(group: &OperatorGroup, csv: &DeployedCsv, wishes: &Wishes, seen: &
 pub(super) fn catalogs_beside(seen: &Observation, own: &str) -> Vec<Cause> {
     let excluded = seen.operator_groups.iter().any(|group| {
         let annotations = group.metadata.annotations.as_ref();
-        annotations.and_then(|found| found.get("olm.operatorframework.io/exclude-global-namespace-resolution")).is_some_and(|value| value == "true")
+        annotations
+            .and_then(|found| found.get("olm.operatorframework.io/exclude-global-namespace-resolution"))
+            .is_some_and(|value| value == "true")
     });
     let in_reach = |catalog: &&CatalogSource| {
         let namespace = catalog.metadata.namespace.as_deref().unwrap_or_default();
@@ -229,8 +271,19 @@ pub(super) fn catalogs_beside(seen: &Observation, own: &str) -> Vec<Cause> {
 pub(super) fn subscriptions_beside(seen: &Observation, package: &str) -> Vec<Cause> {
     seen.subscriptions
         .iter()
-        .filter(|found| found.spec.name != package && seen.catalog(&found.spec.source_namespace, &found.spec.source).is_none())
-        .map(|found| subscription_beside(found.metadata.name.as_deref().unwrap_or_default(), &seen.namespace, &format!("its CatalogSource {}/{} does not exist", found.spec.source_namespace, found.spec.source)))
+        .filter(|found| {
+            found.spec.name != package && seen.catalog(&found.spec.source_namespace, &found.spec.source).is_none()
+        })
+        .map(|found| {
+            subscription_beside(
+                found.metadata.name.as_deref().unwrap_or_default(),
+                &seen.namespace,
+                &format!(
+                    "its CatalogSource {}/{} does not exist",
+                    found.spec.source_namespace, found.spec.source
+                ),
+            )
+        })
         .collect()
 }
 
@@ -246,22 +299,42 @@ pub(super) fn subscription_beside(name: &str, namespace: &str, why: &str) -> Cau
 
 /// CRDs of the bundle that another operator owns.
 fn owners(bundle: &BundleFacts, seen: &Observation) -> Vec<Cause> {
-    let owned: BTreeSet<&str> = bundle.csv.spec.customresourcedefinitions.owned.iter().map(|crd| crd.name.as_str()).collect();
+    let owned: BTreeSet<&str> = bundle
+        .csv
+        .spec
+        .customresourcedefinitions
+        .owned
+        .iter()
+        .map(|crd| crd.name.as_str())
+        .collect();
     let mut causes = Vec::new();
     for other in &seen.all_csvs {
         let same_package = other.namespace() == seen.namespace
             && (other.name() == bundle.csv_name()
                 || other.name() == bundle.csv.spec.replaces
                 || other.package().is_some_and(|package| package == bundle.package)
-                || other.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(&names::component_label(&bundle.package, &seen.namespace)))
-                || seen.subscriptions_for(&bundle.package).any(|found| found.status.installed_csv == other.name()));
+                || other.metadata.labels.as_ref().is_some_and(|labels| {
+                    labels.contains_key(&names::component_label(&bundle.package, &seen.namespace))
+                })
+                || seen
+                    .subscriptions_for(&bundle.package)
+                    .any(|found| found.status.installed_csv == other.name()));
         if same_package || other.status.phase == "Deleting" {
             continue;
         }
-        for crd in other.spec.customresourcedefinitions.owned.iter().filter(|crd| owned.contains(crd.name.as_str())) {
+        for crd in other
+            .spec
+            .customresourcedefinitions
+            .owned
+            .iter()
+            .filter(|crd| owned.contains(crd.name.as_str()))
+        {
             let (namespace, name) = (other.namespace(), other.name());
             let object = ObjectRef::cluster(kinds::custom_resource_definition(), &crd.name);
-            let remedy = format!("remove the other operator first (olmkit cleanup {} -n {namespace}), or install the bundle where it does not meet it", other.package().unwrap_or_else(|| name.to_owned()));
+            let remedy = format!(
+                "remove the other operator first (olmkit cleanup {} -n {namespace}), or install the bundle where it does not meet it",
+                other.package().unwrap_or_else(|| name.to_owned())
+            );
             let message = format!("is owned by ClusterServiceVersion {namespace}/{name}");
             causes.push(if namespace == seen.namespace {
                 Cause::lasting(Code::CrdOwnedByOther, message, remedy).on(object)
@@ -285,10 +358,20 @@ fn orphan(bundle: &BundleFacts, seen: &Observation) -> Vec<Cause> {
         .map(|csv| {
             Cause::lasting(
                 Code::CsvOrphan,
-                format!("belongs to package {} but no Subscription refers to it; OLM will not install beside it", bundle.package),
-                format!("olmkit cleanup {} -n {} removes it with what it owns", bundle.package, seen.namespace),
+                format!(
+                    "belongs to package {} but no Subscription refers to it; OLM will not install beside it",
+                    bundle.package
+                ),
+                format!(
+                    "olmkit cleanup {} -n {} removes it with what it owns",
+                    bundle.package, seen.namespace
+                ),
             )
-            .on(ObjectRef::namespaced(kinds::cluster_service_version(), &seen.namespace, csv.name()))
+            .on(ObjectRef::namespaced(
+                kinds::cluster_service_version(),
+                &seen.namespace,
+                csv.name(),
+            ))
             .likely("its Subscription was deleted without it")
         })
         .collect()
@@ -299,7 +382,10 @@ fn apis(bundle: &BundleFacts, seen: &Observation) -> Vec<Cause> {
     let mut causes = Vec::new();
     let brought: BTreeMap<&str, &Value> = bundle.crds().collect();
     for required in &bundle.csv.spec.customresourcedefinitions.required {
-        let served = seen.crds.get(&required.name).is_some_and(|crd| crd.served.contains(&required.version));
+        let served = seen
+            .crds
+            .get(&required.name)
+            .is_some_and(|crd| crd.served.contains(&required.version));
         if served || brought.contains_key(required.name.as_str()) {
             continue;
         }
@@ -319,7 +405,9 @@ fn apis(bundle: &BundleFacts, seen: &Observation) -> Vec<Cause> {
                 format!("the bundle holds a {kind} ({api_version}); OLM does not install that kind and fails the plan"),
                 "take it out of manifests/; what the operator needs at run time it can create itself",
             ));
-        } else if kinds::known(&api_version, &kind).is_none() && !seen.served.contains(&(api_version.clone(), kind.clone())) {
+        } else if kinds::known(&api_version, &kind).is_none()
+            && !seen.served.contains(&(api_version.clone(), kind.clone()))
+        {
             causes.push(Cause::lasting(
                 Code::ApiMissing,
                 format!("the bundle holds a {kind} ({api_version}) and the cluster does not serve that API"),
@@ -332,12 +420,20 @@ fn apis(bundle: &BundleFacts, seen: &Observation) -> Vec<Cause> {
 }
 
 fn kubernetes_version(csv: &DeployedCsv, server: &str) -> Option<Cause> {
-    let parse = |text: &str| Version::parse(text.trim_start_matches('v')).ok().map(|version| (version.major, version.minor, version.patch));
+    let parse = |text: &str| {
+        Version::parse(text.trim_start_matches('v'))
+            .ok()
+            .map(|version| (version.major, version.minor, version.patch))
+    };
     let (least, have) = (parse(&csv.spec.min_kube_version)?, parse(server)?);
     (have < least).then(|| {
         Cause::lasting(
             Code::KubernetesTooOld,
-            format!("{} asks for Kubernetes {} or later, the cluster runs {server}", csv.name(), csv.spec.min_kube_version),
+            format!(
+                "{} asks for Kubernetes {} or later, the cluster runs {server}",
+                csv.name(),
+                csv.spec.min_kube_version
+            ),
             "use a newer cluster, or lower spec.minKubeVersion if the operator really runs there",
         )
     })
@@ -345,7 +441,11 @@ fn kubernetes_version(csv: &DeployedCsv, server: &str) -> Option<Cause> {
 
 /// Sizes that OLM and the API server can carry.
 fn limits(bundle: &BundleFacts, inline: bool) -> Vec<Cause> {
-    let sizes: Vec<usize> = bundle.manifests.iter().map(|manifest| manifest.to_string().len()).collect();
+    let sizes: Vec<usize> = bundle
+        .manifests
+        .iter()
+        .map(|manifest| manifest.to_string().len())
+        .collect();
     let mut causes: Vec<Cause> = bundle
         .manifests
         .iter()
@@ -354,14 +454,22 @@ fn limits(bundle: &BundleFacts, inline: bool) -> Vec<Cause> {
         .map(|(manifest, size)| {
             Cause::lasting(
                 Code::BundleTooLarge,
-                format!("{} {} is {size} bytes; the API server stores at most about {ETCD_LIMIT}", text(manifest, "/kind"), text(manifest, "/metadata/name")),
+                format!(
+                    "{} {} is {size} bytes; the API server stores at most about {ETCD_LIMIT}",
+                    text(manifest, "/kind"),
+                    text(manifest, "/metadata/name")
+                ),
                 "shorten descriptions in the schema or the CSV",
             )
         })
         .collect();
     let total: usize = sizes.iter().sum();
     // Manifests stand in the plan as JSON inside JSON: quotes are escaped.
-    let escaped: usize = bundle.manifests.iter().map(|manifest| manifest.to_string().matches('"').count()).sum();
+    let escaped: usize = bundle
+        .manifests
+        .iter()
+        .map(|manifest| manifest.to_string().matches('"').count())
+        .sum();
     if inline && causes.is_empty() && total + escaped > ETCD_LIMIT {
         causes.push(Cause::lasting(
             Code::BundleTooLarge,

@@ -38,26 +38,48 @@ pub enum Stand {
 /// The milestones reached, in order.
 pub fn milestones(awaited: &Awaited<'_>, seen: &Observation) -> Vec<Milestone> {
     let mut reached = Vec::new();
-    let mut add = |key: &str, text: String| reached.push(Milestone { key: key.to_owned(), text });
+    let mut add = |key: &str, text: String| {
+        reached.push(Milestone {
+            key: key.to_owned(),
+            text,
+        })
+    };
     let (namespace, name) = awaited.catalog;
-    if seen.catalog(namespace, name).is_some_and(crate::types::CatalogSource::is_ready) {
+    if seen
+        .catalog(namespace, name)
+        .is_some_and(crate::types::CatalogSource::is_ready)
+    {
         add("catalog", format!("CatalogSource {name}: OLM is connected"));
     }
-    let Some(subscription) = subscription(awaited, seen) else { return reached };
+    let Some(subscription) = subscription(awaited, seen) else {
+        return reached;
+    };
     if let Some(plan) = plan(awaited, subscription, seen) {
         let plan_name = plan.metadata.name.as_deref().unwrap_or_default();
-        add("plan", format!("InstallPlan {plan_name}: brings {}", plan.spec.cluster_service_version_names.join(", ")));
+        add(
+            "plan",
+            format!(
+                "InstallPlan {plan_name}: brings {}",
+                plan.spec.cluster_service_version_names.join(", ")
+            ),
+        );
         if plan.spec.approved {
             add("approved", format!("InstallPlan {plan_name}: approved"));
         }
         let (done, all) = plan.steps_done();
         if plan.status.phase == "Complete" {
-            add("complete", format!("InstallPlan {plan_name}: {done} of {all} objects in place"));
+            add(
+                "complete",
+                format!("InstallPlan {plan_name}: {done} of {all} objects in place"),
+            );
         }
     }
     if let Some(csv) = seen.csv(awaited.csv) {
         if !csv.status.phase.is_empty() {
-            add(&format!("csv {}", csv.status.phase), format!("ClusterServiceVersion {}: {}", awaited.csv, csv.status.phase));
+            add(
+                &format!("csv {}", csv.status.phase),
+                format!("ClusterServiceVersion {}: {}", awaited.csv, csv.status.phase),
+            );
         }
     }
     reached
@@ -75,7 +97,10 @@ pub fn stand(awaited: &Awaited<'_>, seen: &Observation) -> Stand {
         return Stand::Waiting(format!("Subscription {}", awaited.subscription));
     };
     let Some(plan) = plan(awaited, subscription, seen) else {
-        if !seen.catalog(namespace, name).is_some_and(crate::types::CatalogSource::is_ready) {
+        if !seen
+            .catalog(namespace, name)
+            .is_some_and(crate::types::CatalogSource::is_ready)
+        {
             return Stand::Waiting(format!("OLM to connect to CatalogSource {name}"));
         }
         if subscription.condition("BundleUnpacking").is_some() {
@@ -100,7 +125,14 @@ pub fn stand(awaited: &Awaited<'_>, seen: &Observation) -> Stand {
 }
 
 fn csv_text(csv: &DeployedCsv, seen: &Observation) -> String {
-    let names: Vec<&str> = csv.spec.install.spec.deployments.iter().map(|deployment| deployment.name.as_str()).collect();
+    let names: Vec<&str> = csv
+        .spec
+        .install
+        .spec
+        .deployments
+        .iter()
+        .map(|deployment| deployment.name.as_str())
+        .collect();
     let waiting: Vec<&str> = seen
         .deployments
         .iter()
@@ -117,12 +149,28 @@ fn csv_text(csv: &DeployedCsv, seen: &Observation) -> String {
 
 /// The Subscription that is meant.
 pub fn subscription<'a>(awaited: &Awaited<'_>, seen: &'a Observation) -> Option<&'a Subscription> {
-    seen.subscriptions.iter().find(|found| found.metadata.name.as_deref() == Some(awaited.subscription))
+    seen.subscriptions
+        .iter()
+        .find(|found| found.metadata.name.as_deref() == Some(awaited.subscription))
 }
 
 /// The newest plan that brings the CSV.
 fn plan<'a>(awaited: &Awaited<'_>, subscription: &Subscription, seen: &'a Observation) -> Option<&'a InstallPlan> {
-    let referenced = subscription.status.install_plan_ref.as_ref().and_then(|reference| seen.install_plan(&reference.name));
-    let brings = |plan: &&InstallPlan| plan.spec.cluster_service_version_names.iter().any(|name| name == awaited.csv);
-    referenced.filter(brings).or_else(|| seen.install_plans.iter().filter(brings).max_by_key(|plan| plan.spec.generation))
+    let referenced = subscription
+        .status
+        .install_plan_ref
+        .as_ref()
+        .and_then(|reference| seen.install_plan(&reference.name));
+    let brings = |plan: &&InstallPlan| {
+        plan.spec
+            .cluster_service_version_names
+            .iter()
+            .any(|name| name == awaited.csv)
+    };
+    referenced.filter(brings).or_else(|| {
+        seen.install_plans
+            .iter()
+            .filter(brings)
+            .max_by_key(|plan| plan.spec.generation)
+    })
 }

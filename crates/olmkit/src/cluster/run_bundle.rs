@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::cause::{Cause, Severity, has_errors};
-use super::client::{Cluster, ObjectRef};
 use super::cleanup;
+use super::client::{Cluster, ObjectRef};
 use super::facts::BundleFacts;
 use super::install_mode::InstallMode;
 use super::narrator::{Narrator, Step, Story};
@@ -84,10 +84,19 @@ impl Outcome {
 ///
 /// # Errors
 /// [`Error::Request`] and the like. What is wrong in the cluster is no error but a cause in the outcome.
-pub async fn run(cluster: &Cluster, bundle: &BundleFacts, options: &Options, narrator: &dyn Narrator) -> Result<Outcome, Error> {
+pub async fn run(
+    cluster: &Cluster,
+    bundle: &BundleFacts,
+    options: &Options,
+    narrator: &dyn Narrator,
+) -> Result<Outcome, Error> {
     let mut story = Story::begin(narrator);
     let mut seen = Observation::full(cluster, &bundle.kinds()).await?;
-    let wishes = Wishes { install_mode: options.install_mode.clone(), inline: bundle.image.is_none(), upgrade: false };
+    let wishes = Wishes {
+        install_mode: options.install_mode.clone(),
+        inline: bundle.image.is_none(),
+        upgrade: false,
+    };
     let mut causes = preflight::check(bundle, &wishes, &seen);
     let before = earlier(bundle, &seen);
     if let Earlier::InTheWay(cause) = &before {
@@ -107,8 +116,19 @@ pub async fn run(cluster: &Cluster, bundle: &BundleFacts, options: &Options, nar
         _ => {}
     }
     let ended = if before_is_only_csv {
-        let awaited = Awaited { csv: bundle.csv_name(), ..Awaited::default() };
-        wait::for_success(cluster, &awaited, &bundle.package, options.timeout, &mut seen, &mut story).await?
+        let awaited = Awaited {
+            csv: bundle.csv_name(),
+            ..Awaited::default()
+        };
+        wait::for_success(
+            cluster,
+            &awaited,
+            &bundle.package,
+            options.timeout,
+            &mut seen,
+            &mut story,
+        )
+        .await?
     } else {
         install(cluster, bundle, options, &mut seen, &mut story).await?
     };
@@ -125,8 +145,15 @@ pub async fn run(cluster: &Cluster, bundle: &BundleFacts, options: &Options, nar
 }
 
 fn checked(seen: &Observation) -> String {
-    let olm = seen.olm.version.as_ref().map_or_else(|| "OLM".to_owned(), |version| format!("OLM {version}"));
-    format!("checked: Kubernetes {}, {olm}, namespace {}", seen.server_version, seen.namespace)
+    let olm = seen
+        .olm
+        .version
+        .as_ref()
+        .map_or_else(|| "OLM".to_owned(), |version| format!("OLM {version}"));
+    format!(
+        "checked: Kubernetes {}, {olm}, namespace {}",
+        seen.server_version, seen.namespace
+    )
 }
 
 async fn start_over(cluster: &Cluster, remove: &[ObjectRef], why: &str, story: &mut Story<'_>) -> Result<(), Error> {
@@ -146,7 +173,10 @@ pub(super) async fn wait_gone(cluster: &Cluster, object: &ObjectRef) -> Result<(
     let began = std::time::Instant::now();
     while cluster.get(object).await?.is_some() {
         if began.elapsed().as_secs() >= LIMIT {
-            return Err(Error::NotGone { object: object.clone(), seconds: LIMIT });
+            return Err(Error::NotGone {
+                object: object.clone(),
+                seconds: LIMIT,
+            });
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
@@ -166,17 +196,44 @@ async fn install(
         Ok(serving) => serving,
         Err(causes) => return Ok(Err(causes)),
     };
-    let source = intent::catalog_source(&bundle.package, &seen.namespace, serving.served(), options.pull_secret.as_deref());
+    let source = intent::catalog_source(
+        &bundle.package,
+        &seen.namespace,
+        serving.served(),
+        options.pull_secret.as_deref(),
+    );
     create(cluster, &source, story).await?;
     if let Some(group) = intent::operator_group(bundle, options.install_mode.as_ref(), seen) {
         create(cluster, &group, story).await?;
     }
-    let (subscription, catalog) = (names::subscription(bundle.csv_name()), names::catalog_source(&bundle.package));
-    create(cluster, &intent::subscription(bundle, &subscription, &seen.namespace), story).await?;
+    let (subscription, catalog) = (
+        names::subscription(bundle.csv_name()),
+        names::catalog_source(&bundle.package),
+    );
+    create(
+        cluster,
+        &intent::subscription(bundle, &subscription, &seen.namespace),
+        story,
+    )
+    .await?;
     let namespace = seen.namespace.clone();
-    let awaited = Awaited { subscription: &subscription, catalog: (&namespace, &catalog), csv: bundle.csv_name() };
+    let awaited = Awaited {
+        subscription: &subscription,
+        catalog: (&namespace, &catalog),
+        csv: bundle.csv_name(),
+    };
     let ended = wait::for_success(cluster, &awaited, &bundle.package, options.timeout, seen, story).await?;
-    serving.end(cluster, bundle, &Redirected { name: subscription, before: None }, story).await?;
+    serving
+        .end(
+            cluster,
+            bundle,
+            &Redirected {
+                name: subscription,
+                before: None,
+            },
+            story,
+        )
+        .await?;
     Ok(ended)
 }
 
@@ -189,7 +246,13 @@ pub(super) async fn create(cluster: &Cluster, manifest: &Value, story: &mut Stor
 }
 
 /// Removes what the run made. CRDs that were there before stay.
-async fn roll_back(cluster: &Cluster, bundle: &BundleFacts, seen: &Observation, narrator: &dyn Narrator, story: &mut Story<'_>) -> Result<(), Error> {
+async fn roll_back(
+    cluster: &Cluster,
+    bundle: &BundleFacts,
+    seen: &Observation,
+    narrator: &dyn Narrator,
+    story: &mut Story<'_>,
+) -> Result<(), Error> {
     story.done("rolling back");
     let options = cleanup::Options {
         package: bundle.package.clone(),
@@ -208,7 +271,13 @@ async fn roll_back(cluster: &Cluster, bundle: &BundleFacts, seen: &Observation, 
     Ok(())
 }
 
-pub(super) fn outcome(result: Ending, bundle: &BundleFacts, seen: &Observation, causes: Vec<Cause>, story: Story<'_>) -> Outcome {
+pub(super) fn outcome(
+    result: Ending,
+    bundle: &BundleFacts,
+    seen: &Observation,
+    causes: Vec<Cause>,
+    story: Story<'_>,
+) -> Outcome {
     Outcome {
         result,
         package: bundle.package.clone(),
@@ -227,9 +296,17 @@ pub(super) fn outcome(result: Ending, bundle: &BundleFacts, seen: &Observation, 
 /// # Errors
 /// [`Error::Request`].
 pub async fn after_interrupt(cluster: &Cluster, bundle: &BundleFacts) -> Result<(), Error> {
-    let object = ObjectRef::namespaced(kinds::catalog_source(), &cluster.namespace, &names::catalog_source(&bundle.package));
+    let object = ObjectRef::namespaced(
+        kinds::catalog_source(),
+        &cluster.namespace,
+        &names::catalog_source(&bundle.package),
+    );
     let from_host = cluster.get(&object).await?.is_some_and(|value| {
-        value.pointer("/metadata/annotations").and_then(|found| found.get(names::SERVED_FROM_ANNOTATION)).and_then(Value::as_str) == Some("host")
+        value
+            .pointer("/metadata/annotations")
+            .and_then(|found| found.get(names::SERVED_FROM_ANNOTATION))
+            .and_then(Value::as_str)
+            == Some("host")
     });
     if from_host {
         let csv = ObjectRef::namespaced(kinds::cluster_service_version(), &cluster.namespace, bundle.csv_name());
@@ -237,7 +314,13 @@ pub async fn after_interrupt(cluster: &Cluster, bundle: &BundleFacts) -> Result<
             let label = json!({"metadata": {"labels": {names::RELEASED_LABEL: names::released_value(&bundle.digest)}}});
             cluster.merge(&csv, &label).await?;
         }
-        cluster.delete(&ObjectRef::namespaced(kinds::subscription(), &cluster.namespace, &names::subscription(bundle.csv_name()))).await?;
+        cluster
+            .delete(&ObjectRef::namespaced(
+                kinds::subscription(),
+                &cluster.namespace,
+                &names::subscription(bundle.csv_name()),
+            ))
+            .await?;
         cluster.delete(&object).await?;
     }
     Ok(())

@@ -70,7 +70,11 @@ impl Serving {
                 let host = HostCatalog::serve(blobs, listen_at(cluster, address.as_deref()).await?).await?;
                 story.done(format!("catalog served from this host at {}", host.address()));
                 let served = Served::FromHost(host.address().to_string());
-                Ok(Ok(Serving { served, host: Some(host), pod: Vec::new() }))
+                Ok(Ok(Serving {
+                    served,
+                    host: Some(host),
+                    pod: Vec::new(),
+                }))
             }
             Place::Pod(options) => in_pod(cluster, bundle, blobs, options, timeout, story).await,
         }
@@ -92,9 +96,19 @@ impl Serving {
     ///
     /// # Errors
     /// [`Error::Request`].
-    pub async fn end(self, cluster: &Cluster, bundle: &BundleFacts, subscription: &Redirected, story: &mut Story<'_>) -> Result<(), Error> {
+    pub async fn end(
+        self,
+        cluster: &Cluster,
+        bundle: &BundleFacts,
+        subscription: &Redirected,
+        story: &mut Story<'_>,
+    ) -> Result<(), Error> {
         let namespace = cluster.namespace.as_str();
-        let source = ObjectRef::namespaced(kinds::catalog_source(), namespace, &names::catalog_source(&bundle.package));
+        let source = ObjectRef::namespaced(
+            kinds::catalog_source(),
+            namespace,
+            &names::catalog_source(&bundle.package),
+        );
         let Some(host) = self.host else {
             return adopt(cluster, &source, self.pod).await;
         };
@@ -114,8 +128,14 @@ impl Serving {
         }
         cluster.delete(&source).await?;
         host.stop().await;
-        let gone = if subscription.before.is_none() { "CatalogSource and Subscription" } else { "CatalogSource" };
-        story.done(format!("{gone} removed: this host stops serving the catalog, the operator does not need it"));
+        let gone = if subscription.before.is_none() {
+            "CatalogSource and Subscription"
+        } else {
+            "CatalogSource"
+        };
+        story.done(format!(
+            "{gone} removed: this host stops serving the catalog, the operator does not need it"
+        ));
         Ok(())
     }
 }
@@ -131,7 +151,9 @@ pub struct Redirected {
 
 /// Makes the CatalogSource the owner of what serves it.
 async fn adopt(cluster: &Cluster, source: &ObjectRef, manifests: Vec<Value>) -> Result<(), Error> {
-    let Some(found) = cluster.get(source).await? else { return Ok(()) };
+    let Some(found) = cluster.get(source).await? else {
+        return Ok(());
+    };
     let owner = json!([{
         "apiVersion": source.kind.api_version(),
         "kind": source.kind.kind,
@@ -151,21 +173,31 @@ async fn adopt(cluster: &Cluster, source: &ObjectRef, manifests: Vec<Value>) -> 
 async fn listen_at(cluster: &Cluster, wanted: Option<&str>) -> Result<SocketAddr, Error> {
     let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty()) else {
         let nodes = cluster.list(kinds::node(), None, None).await.unwrap_or_default();
-        return Ok(SocketAddr::new(host_address::guess(&cluster.server, &internal_addresses(&nodes)), 0));
+        return Ok(SocketAddr::new(
+            host_address::guess(&cluster.server, &internal_addresses(&nodes)),
+            0,
+        ));
     };
     if let Ok(address) = wanted.parse::<SocketAddr>() {
         return Ok(address);
     }
-    let address: IpAddr = wanted
-        .parse()
-        .map_err(|_| Error::Usage(format!("--serve-from-host={wanted}: expected an IP address of this host, with or without a port")))?;
+    let address: IpAddr = wanted.parse().map_err(|_| {
+        Error::Usage(format!(
+            "--serve-from-host={wanted}: expected an IP address of this host, with or without a port"
+        ))
+    })?;
     Ok(SocketAddr::new(address, 0))
 }
 
 fn internal_addresses(nodes: &[Value]) -> Vec<IpAddr> {
     nodes
         .iter()
-        .flat_map(|node| node.pointer("/status/addresses").and_then(Value::as_array).into_iter().flatten())
+        .flat_map(|node| {
+            node.pointer("/status/addresses")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+        })
         .filter(|address| text(address, "/type") == "InternalIP")
         .filter_map(|address| text(address, "/address").parse().ok())
         .collect()
@@ -195,26 +227,47 @@ async fn in_pod(
         cluster.apply(manifest).await?;
         story.done(format!("{object}: created"));
     }
-    let object = ObjectRef::namespaced(kinds::deployment(), &namespace, &catalog_pod::service_name(&bundle.package));
+    let object = ObjectRef::namespaced(
+        kinds::deployment(),
+        &namespace,
+        &catalog_pod::service_name(&bundle.package),
+    );
     if let Err(causes) = until_ready(cluster, &object, timeout, story).await? {
         return Ok(Err(causes));
     }
     story.done(format!("{object}: ready"));
     let served = Served::FromPod(catalog_pod::address(&bundle.package, &namespace));
-    Ok(Ok(Serving { served, host: None, pod: manifests }))
+    Ok(Ok(Serving {
+        served,
+        host: None,
+        pod: manifests,
+    }))
 }
 
 /// Waits for the catalog's Deployment.
-async fn until_ready(cluster: &Cluster, object: &ObjectRef, timeout: Duration, story: &mut Story<'_>) -> Result<Result<(), Vec<Cause>>, Error> {
+async fn until_ready(
+    cluster: &Cluster,
+    object: &ObjectRef,
+    timeout: Duration,
+    story: &mut Story<'_>,
+) -> Result<Result<(), Vec<Cause>>, Error> {
     let began = Instant::now();
     let mut lasting_since: Option<Instant> = None;
-    let mut seen = Observation { namespace: cluster.namespace.clone(), ..Observation::default() };
+    let mut seen = Observation {
+        namespace: cluster.namespace.clone(),
+        ..Observation::default()
+    };
     story.waiting(format!("{object}"));
     loop {
         if let Some(deployment) = get_as::<Deployment>(cluster, object).await? {
-            let current = deployment.status.as_ref().and_then(|status| status.observed_generation) >= deployment.metadata.generation;
+            let current = deployment.status.as_ref().and_then(|status| status.observed_generation)
+                >= deployment.metadata.generation;
             let updated = deployment.status.as_ref().and_then(|status| status.updated_replicas) == Some(1);
-            if current && updated && health::available(&deployment) && deployment.status.as_ref().and_then(|status| status.replicas) == Some(1) {
+            if current
+                && updated
+                && health::available(&deployment)
+                && deployment.status.as_ref().and_then(|status| status.replicas) == Some(1)
+            {
                 return Ok(Ok(()));
             }
             seen.refresh(cluster).await?;

@@ -51,8 +51,14 @@ pub fn plan(options: &Options, seen: &Observation) -> Plan {
     if seen.subscriptions_for(&options.package).next().is_some() {
         causes.push(Cause::lasting(
             Code::SubscriptionExists,
-            format!("package {} is subscribed in namespace {} already", options.package, seen.namespace),
-            format!("olmkit diagnose {} -n {} tells how it stands", options.package, seen.namespace),
+            format!(
+                "package {} is subscribed in namespace {} already",
+                options.package, seen.namespace
+            ),
+            format!(
+                "olmkit diagnose {} -n {} tells how it stands",
+                options.package, seen.namespace
+            ),
         ));
     }
     if seen.operator_groups.len() > 1 {
@@ -65,8 +71,16 @@ pub fn plan(options: &Options, seen: &Observation) -> Plan {
     }
     causes.extend(preflight::catalogs_beside(seen, ""));
     if seen.operator_groups.is_empty() {
-        let targets = options.install_mode.clone().unwrap_or(InstallMode::AllNamespaces).targets(&seen.namespace);
-        let spec = if targets.is_empty() { json!({}) } else { json!({"targetNamespaces": targets}) };
+        let targets = options
+            .install_mode
+            .clone()
+            .unwrap_or(InstallMode::AllNamespaces)
+            .targets(&seen.namespace);
+        let spec = if targets.is_empty() {
+            json!({})
+        } else {
+            json!({"targetNamespaces": targets})
+        };
         plan.manifests.push(json!({
             "apiVersion": "operators.coreos.com/v1",
             "kind": "OperatorGroup",
@@ -83,21 +97,49 @@ fn catalog(options: &Options, seen: &Observation) -> Result<(String, String), Bo
     let all: Vec<(String, String)> = seen
         .catalogs
         .iter()
-        .map(|catalog| (catalog.metadata.namespace.clone().unwrap_or_default(), catalog.metadata.name.clone().unwrap_or_default()))
+        .map(|catalog| {
+            (
+                catalog.metadata.namespace.clone().unwrap_or_default(),
+                catalog.metadata.name.clone().unwrap_or_default(),
+            )
+        })
         .collect();
-    let shown = all.iter().map(|(namespace, name)| format!("{namespace}/{name}")).collect::<Vec<_>>().join(", ");
-    let missing = |message: String| Box::new(Cause::lasting(Code::CatalogMissing, message, format!("name one with --catalog; in reach are: {}", if shown.is_empty() { "none" } else { &shown })));
+    let shown = all
+        .iter()
+        .map(|(namespace, name)| format!("{namespace}/{name}"))
+        .collect::<Vec<_>>()
+        .join(", ");
+    let missing = |message: String| {
+        Box::new(Cause::lasting(
+            Code::CatalogMissing,
+            message,
+            format!(
+                "name one with --catalog; in reach are: {}",
+                if shown.is_empty() { "none" } else { &shown }
+            ),
+        ))
+    };
     match &options.catalog {
         Some(wanted) => {
-            let (namespace, name) = wanted.split_once('/').map_or((None, wanted.as_str()), |(namespace, name)| (Some(namespace), name));
+            let (namespace, name) = wanted
+                .split_once('/')
+                .map_or((None, wanted.as_str()), |(namespace, name)| (Some(namespace), name));
             all.iter()
                 .find(|(found, called)| called == name && namespace.is_none_or(|namespace| namespace == found))
                 .cloned()
-                .ok_or_else(|| missing(format!("there is no CatalogSource {wanted} in reach of namespace {}", seen.namespace)))
+                .ok_or_else(|| {
+                    missing(format!(
+                        "there is no CatalogSource {wanted} in reach of namespace {}",
+                        seen.namespace
+                    ))
+                })
         }
         None => match all.as_slice() {
             [only] => Ok(only.clone()),
-            [] => Err(missing(format!("no CatalogSource is in reach of namespace {}", seen.namespace))),
+            [] => Err(missing(format!(
+                "no CatalogSource is in reach of namespace {}",
+                seen.namespace
+            ))),
             _ => Err(missing(format!("{} CatalogSources are in reach", all.len()))),
         },
     }
@@ -111,8 +153,18 @@ fn manifest(options: &Options, catalog: &(String, String), namespace: &str) -> V
         "installPlanApproval": if options.manual { "Manual" } else { "Automatic" },
     });
     if let Some(spec) = spec.as_object_mut() {
-        spec.extend(options.channel.iter().map(|channel| ("channel".to_owned(), channel.clone().into())));
-        spec.extend(options.starting_csv.iter().map(|csv| ("startingCSV".to_owned(), csv.clone().into())));
+        spec.extend(
+            options
+                .channel
+                .iter()
+                .map(|channel| ("channel".to_owned(), channel.clone().into())),
+        );
+        spec.extend(
+            options
+                .starting_csv
+                .iter()
+                .map(|csv| ("startingCSV".to_owned(), csv.clone().into())),
+        );
     }
     json!({
         "apiVersion": "operators.coreos.com/v1alpha1",
@@ -126,7 +178,13 @@ fn manifest(options: &Options, catalog: &(String, String), namespace: &str) -> V
 ///
 /// # Errors
 /// [`Error::Request`], [`Error::Unreadable`].
-pub async fn run(cluster: &Cluster, options: &Options, plan: &Plan, seen: &mut Observation, narrator: &dyn Narrator) -> Result<Outcome, Error> {
+pub async fn run(
+    cluster: &Cluster,
+    options: &Options,
+    plan: &Plan,
+    seen: &mut Observation,
+    narrator: &dyn Narrator,
+) -> Result<Outcome, Error> {
     let mut story = Story::begin(narrator);
     let mut causes: Vec<Cause> = plan.causes.clone();
     let mut result = Ending::Refused;
@@ -138,12 +196,20 @@ pub async fn run(cluster: &Cluster, options: &Options, plan: &Plan, seen: &mut O
         let ended = match chosen(cluster, options, seen, &mut story).await? {
             Ok(found) => {
                 csv = found;
-                let awaited = Awaited { subscription: &options.package, catalog: (&plan.catalog.0, &plan.catalog.1), csv: &csv };
+                let awaited = Awaited {
+                    subscription: &options.package,
+                    catalog: (&plan.catalog.0, &plan.catalog.1),
+                    csv: &csv,
+                };
                 wait::for_success(cluster, &awaited, &options.package, options.timeout, seen, &mut story).await?
             }
             Err(found) => Err(found),
         };
-        result = if ended.is_ok() { Ending::Succeeded } else { Ending::Failed };
+        result = if ended.is_ok() {
+            Ending::Succeeded
+        } else {
+            Ending::Failed
+        };
         causes.extend(ended.err().unwrap_or_default());
     }
     Ok(Outcome {
@@ -158,19 +224,35 @@ pub async fn run(cluster: &Cluster, options: &Options, plan: &Plan, seen: &mut O
 }
 
 /// Waits until OLM has chosen a version.
-async fn chosen(cluster: &Cluster, options: &Options, seen: &mut Observation, story: &mut Story<'_>) -> Result<Result<String, Vec<Cause>>, Error> {
-    let target = super::explain::Target { package: options.package.clone(), csv: None };
+async fn chosen(
+    cluster: &Cluster,
+    options: &Options,
+    seen: &mut Observation,
+    story: &mut Story<'_>,
+) -> Result<Result<String, Vec<Cause>>, Error> {
+    let target = super::explain::Target {
+        package: options.package.clone(),
+        csv: None,
+    };
     let mut lasting_since = None;
-    let awaited = Awaited { subscription: &options.package, ..Awaited::default() };
+    let awaited = Awaited {
+        subscription: &options.package,
+        ..Awaited::default()
+    };
     story.waiting("OLM to choose a version");
     loop {
         seen.refresh(cluster).await?;
         if let Some(found) = subscription(&awaited, seen).filter(|found| !found.status.current_csv.is_empty()) {
             return Ok(Ok(found.status.current_csv.clone()));
         }
-        let errors: Vec<Cause> = super::explain::explain(&target, seen).into_iter().filter(|cause| cause.severity == Severity::Error).collect();
+        let errors: Vec<Cause> = super::explain::explain(&target, seen)
+            .into_iter()
+            .filter(|cause| cause.severity == Severity::Error)
+            .collect();
         // What is not in the catalog will not come by waiting.
-        let lasting = errors.iter().any(|cause| cause.lasting || cause.code == Code::PackageNotFound);
+        let lasting = errors
+            .iter()
+            .any(|cause| cause.lasting || cause.code == Code::PackageNotFound);
         let since = *lasting_since.get_or_insert_with(std::time::Instant::now);
         if (lasting && since.elapsed() > Duration::from_secs(8)) || story.elapsed() > options.timeout {
             return Ok(Err(wait::with_logs(cluster, errors).await));

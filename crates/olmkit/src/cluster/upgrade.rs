@@ -9,8 +9,8 @@ use super::narrator::{Narrator, Story};
 use super::observe::Observation;
 use super::preflight::{self, Wishes};
 use super::progress::Awaited;
-use super::run_bundle::{Ending, Options, Outcome, create, outcome};
 use super::rerun::released_csv;
+use super::run_bundle::{Ending, Options, Outcome, create, outcome};
 use super::serving::{Redirected, Serving};
 use super::{Error, intent, kinds, names, wait};
 use crate::types::Subscription;
@@ -56,7 +56,12 @@ pub fn installed(bundle: &BundleFacts, seen: &Observation) -> Result<Installed, 
     let [subscription] = found.as_slice() else {
         return Err(Box::new(Cause::lasting(
             Code::SubscriptionMissing,
-            format!("package {} has {} Subscriptions in namespace {}, an upgrade needs one", bundle.package, found.len(), seen.namespace),
+            format!(
+                "package {} has {} Subscriptions in namespace {}, an upgrade needs one",
+                bundle.package,
+                found.len(),
+                seen.namespace
+            ),
             "install it first: olmkit run bundle; or name its namespace with -n",
         )));
     };
@@ -65,23 +70,48 @@ pub fn installed(bundle: &BundleFacts, seen: &Observation) -> Result<Installed, 
     let csv = subscription.status.installed_csv.clone();
     if csv.is_empty() {
         return Err(Box::new(
-            Cause::lasting(Code::NotInstalled, "has not installed anything yet", format!("olmkit diagnose {} -n {} tells why", bundle.package, seen.namespace)).on(object),
+            Cause::lasting(
+                Code::NotInstalled,
+                "has not installed anything yet",
+                format!("olmkit diagnose {} -n {} tells why", bundle.package, seen.namespace),
+            )
+            .on(object),
         ));
     }
     still_standing(bundle, &csv, seen)?;
     let ours = names::catalog_source(&bundle.package);
-    let follows = (subscription.spec.source != ours || subscription.spec.source_namespace != seen.namespace)
-        .then(|| format!("{}/{} {}", subscription.spec.source_namespace, subscription.spec.source, subscription.spec.channel));
-    let channel = if subscription.spec.channel.is_empty() { names::CHANNEL.to_owned() } else { subscription.spec.channel.clone() };
+    let follows =
+        (subscription.spec.source != ours || subscription.spec.source_namespace != seen.namespace).then(|| {
+            format!(
+                "{}/{} {}",
+                subscription.spec.source_namespace, subscription.spec.source, subscription.spec.channel
+            )
+        });
+    let channel = if subscription.spec.channel.is_empty() {
+        names::CHANNEL.to_owned()
+    } else {
+        subscription.spec.channel.clone()
+    };
     let before = follows.as_ref().map(|_| {
         let spec = &subscription.spec;
         json!({"source": spec.source, "sourceNamespace": spec.source_namespace, "channel": spec.channel, "installPlanApproval": approval(subscription)})
     });
-    Ok(Installed { subscription: name, csv, channel, follows, before, adopt: false })
+    Ok(Installed {
+        subscription: name,
+        csv,
+        channel,
+        follows,
+        before,
+        adopt: false,
+    })
 }
 
 fn approval(subscription: &Subscription) -> &'static str {
-    if subscription.is_manual() { "Manual" } else { "Automatic" }
+    if subscription.is_manual() {
+        "Manual"
+    } else {
+        "Automatic"
+    }
 }
 
 /// OLM replaces only a version that has Succeeded.
@@ -93,10 +123,20 @@ fn still_standing(bundle: &BundleFacts, csv: &str, seen: &Observation) -> Result
     Err(Box::new(
         Cause::lasting(
             Code::UpgradeHeld,
-            format!("is {}; OLM replaces only a version that has Succeeded", if phase.is_empty() { "missing" } else { phase }),
-            format!("repair it first (olmkit diagnose {} -n {}), or begin anew: olmkit cleanup and run bundle", bundle.package, seen.namespace),
+            format!(
+                "is {}; OLM replaces only a version that has Succeeded",
+                if phase.is_empty() { "missing" } else { phase }
+            ),
+            format!(
+                "repair it first (olmkit diagnose {} -n {}), or begin anew: olmkit cleanup and run bundle",
+                bundle.package, seen.namespace
+            ),
         )
-        .on(ObjectRef::namespaced(kinds::cluster_service_version(), &seen.namespace, csv)),
+        .on(ObjectRef::namespaced(
+            kinds::cluster_service_version(),
+            &seen.namespace,
+            csv,
+        )),
     ))
 }
 
@@ -104,10 +144,19 @@ fn still_standing(bundle: &BundleFacts, csv: &str, seen: &Observation) -> Result
 ///
 /// # Errors
 /// [`Error::Request`] and the like. What is wrong in the cluster is a cause in the outcome.
-pub async fn run(cluster: &Cluster, bundle: &BundleFacts, options: &Options, narrator: &dyn Narrator) -> Result<Outcome, Error> {
+pub async fn run(
+    cluster: &Cluster,
+    bundle: &BundleFacts,
+    options: &Options,
+    narrator: &dyn Narrator,
+) -> Result<Outcome, Error> {
     let mut story = Story::begin(narrator);
     let mut seen = Observation::full(cluster, &bundle.kinds()).await?;
-    let wishes = Wishes { install_mode: None, inline: bundle.image.is_none(), upgrade: true };
+    let wishes = Wishes {
+        install_mode: None,
+        inline: bundle.image.is_none(),
+        upgrade: true,
+    };
     let mut causes = preflight::check(bundle, &wishes, &seen);
     let old = match installed(bundle, &seen) {
         Ok(old) => old,
@@ -133,7 +182,12 @@ pub async fn run(cluster: &Cluster, bundle: &BundleFacts, options: &Options, nar
             return Ok(outcome(Ending::Failed, bundle, &seen, causes, story));
         }
     };
-    let source = intent::catalog_source(&bundle.package, &seen.namespace, serving.served(), options.pull_secret.as_deref());
+    let source = intent::catalog_source(
+        &bundle.package,
+        &seen.namespace,
+        serving.served(),
+        options.pull_secret.as_deref(),
+    );
     if old.adopt {
         // Before the catalog, or OLM resolves before it knows that the CSV belongs to the Subscription, and says that it does not.
         adopt(cluster, &old, bundle, &mut story).await?;
@@ -142,14 +196,33 @@ pub async fn run(cluster: &Cluster, bundle: &BundleFacts, options: &Options, nar
     follow(cluster, &old, bundle, &seen, &mut story).await?;
     let catalog = names::catalog_source(&bundle.package);
     let namespace = seen.namespace.clone();
-    let awaited = Awaited { subscription: &old.subscription, catalog: (&namespace, &catalog), csv: bundle.csv_name() };
-    let ended = wait::for_success(cluster, &awaited, &bundle.package, options.timeout, &mut seen, &mut story).await?;
-    let redirected = Redirected { name: old.subscription.clone(), before: old.before.clone() };
+    let awaited = Awaited {
+        subscription: &old.subscription,
+        catalog: (&namespace, &catalog),
+        csv: bundle.csv_name(),
+    };
+    let ended = wait::for_success(
+        cluster,
+        &awaited,
+        &bundle.package,
+        options.timeout,
+        &mut seen,
+        &mut story,
+    )
+    .await?;
+    let redirected = Redirected {
+        name: old.subscription.clone(),
+        before: old.before.clone(),
+    };
     serving.end(cluster, bundle, &redirected, &mut story).await?;
     Ok(match ended {
         Ok(()) => {
             if let Some(replaced) = replaces {
-                super::run_bundle::wait_gone(cluster, &ObjectRef::namespaced(kinds::cluster_service_version(), &namespace, replaced)).await?;
+                super::run_bundle::wait_gone(
+                    cluster,
+                    &ObjectRef::namespaced(kinds::cluster_service_version(), &namespace, replaced),
+                )
+                .await?;
                 story.done(format!("ClusterServiceVersion {namespace}/{replaced}: replaced"));
             }
             outcome(Ending::Succeeded, bundle, &seen, causes, story)
@@ -163,7 +236,12 @@ pub async fn run(cluster: &Cluster, bundle: &BundleFacts, options: &Options, nar
 
 /// Makes a Subscription for a CSV that has none, and tells OLM that they belong together.
 async fn adopt(cluster: &Cluster, old: &Installed, bundle: &BundleFacts, story: &mut Story<'_>) -> Result<(), Error> {
-    let object = create(cluster, &intent::subscription(bundle, &old.subscription, &cluster.namespace), story).await?;
+    let object = create(
+        cluster,
+        &intent::subscription(bundle, &old.subscription, &cluster.namespace),
+        story,
+    )
+    .await?;
     let status = json!({"status": {
         "installedCSV": old.csv,
         "currentCSV": old.csv,
@@ -176,7 +254,13 @@ async fn adopt(cluster: &Cluster, old: &Installed, bundle: &BundleFacts, story: 
 
 /// Points the Subscription to the catalog with the new bundle, remembering what it followed. A user's own catalog is never
 /// changed.
-async fn follow(cluster: &Cluster, old: &Installed, bundle: &BundleFacts, seen: &Observation, story: &mut Story<'_>) -> Result<(), Error> {
+async fn follow(
+    cluster: &Cluster,
+    old: &Installed,
+    bundle: &BundleFacts,
+    seen: &Observation,
+    story: &mut Story<'_>,
+) -> Result<(), Error> {
     let object = ObjectRef::namespaced(kinds::subscription(), &seen.namespace, &old.subscription);
     let mut annotations = json!({names::DIGEST_ANNOTATION: bundle.digest});
     if let (Some(follows), Some(map)) = (&old.follows, annotations.as_object_mut()) {

@@ -38,7 +38,10 @@ pub async fn for_success(
     seen: &mut Observation,
     story: &mut Story<'_>,
 ) -> Result<Result<(), Vec<Cause>>, Error> {
-    let target = Target { package: package.to_owned(), csv: Some(awaited.csv.to_owned()) };
+    let target = Target {
+        package: package.to_owned(),
+        csv: Some(awaited.csv.to_owned()),
+    };
     let began = Instant::now();
     let mut told = BTreeSet::new();
     let mut certain: BTreeMap<(Code, Option<ObjectRef>), Instant> = BTreeMap::new();
@@ -53,7 +56,9 @@ pub async fn for_success(
         match stand(awaited, seen) {
             Stand::Succeeded => {
                 let since = *succeeded_since.get_or_insert_with(Instant::now);
-                let settles = seen.csv(awaited.csv).is_some_and(|csv| !csv.spec.webhookdefinitions.is_empty());
+                let settles = seen
+                    .csv(awaited.csv)
+                    .is_some_and(|csv| !csv.spec.webhookdefinitions.is_empty());
                 if !settles || since.elapsed() >= SETTLE {
                     return Ok(Ok(()));
                 }
@@ -88,7 +93,13 @@ pub async fn for_success(
 
 /// How long a cause must be seen before it is believed, `None` for one that may pass.
 fn certainty(cause: &Cause) -> Option<Duration> {
-    let resolution = matches!(cause.code, Code::PackageNotFound | Code::ResolutionUnsatisfiable | Code::CatalogBesideBroken | Code::SubscriptionBesideBroken);
+    let resolution = matches!(
+        cause.code,
+        Code::PackageNotFound
+            | Code::ResolutionUnsatisfiable
+            | Code::CatalogBesideBroken
+            | Code::SubscriptionBesideBroken
+    );
     match (resolution, cause.lasting) {
         (true, _) => Some(RESOLUTION_CERTAINTY),
         (false, true) => Some(CERTAINTY),
@@ -98,18 +109,30 @@ fn certainty(cause: &Cause) -> Option<Duration> {
 
 /// The errors, without the plan's approval, which the wait itself gives.
 fn standing(causes: Vec<Cause>) -> Vec<Cause> {
-    causes.into_iter().filter(|cause| cause.severity == Severity::Error && cause.code != Code::InstallPlanUnapproved).collect()
+    causes
+        .into_iter()
+        .filter(|cause| cause.severity == Severity::Error && cause.code != Code::InstallPlanUnapproved)
+        .collect()
 }
 
 /// Those lasting causes that were seen long enough without a break.
 fn certainly_lasting(causes: &[Cause], certain: &mut BTreeMap<(Code, Option<ObjectRef>), Instant>) -> Vec<Cause> {
     let key = |cause: &Cause| (cause.code, cause.object.clone());
-    let now: BTreeSet<_> = causes.iter().filter(|cause| certainty(cause).is_some()).map(key).collect();
+    let now: BTreeSet<_> = causes
+        .iter()
+        .filter(|cause| certainty(cause).is_some())
+        .map(key)
+        .collect();
     certain.retain(|seen, _| now.contains(seen));
     for cause in now {
         certain.entry(cause).or_insert_with(Instant::now);
     }
-    let proven = |cause: &&Cause| certain.get(&key(cause)).zip(certainty(cause)).is_some_and(|(since, least)| since.elapsed() >= least);
+    let proven = |cause: &&Cause| {
+        certain
+            .get(&key(cause))
+            .zip(certainty(cause))
+            .is_some_and(|(since, least)| since.elapsed() >= least)
+    };
     causes.iter().filter(proven).cloned().collect()
 }
 
@@ -134,7 +157,11 @@ fn foreign(plan: &str, csvs: &[String], package: &str, seen: &Observation) -> Op
     let others: Vec<&str> = seen
         .subscriptions
         .iter()
-        .filter(|found| found.spec.name != package && !found.status.installed_csv.is_empty() && found.status.installed_csv != found.status.current_csv)
+        .filter(|found| {
+            found.spec.name != package
+                && !found.status.installed_csv.is_empty()
+                && found.status.installed_csv != found.status.current_csv
+        })
         .map(|found| found.status.current_csv.as_str())
         .filter(|name| csvs.iter().any(|csv| csv == name))
         .collect();
@@ -153,10 +180,16 @@ pub async fn with_logs(cluster: &Cluster, causes: Vec<Cause>) -> Vec<Cause> {
     let mut told = Vec::with_capacity(causes.len());
     for mut cause in causes {
         let pod = cause.object.clone().filter(|object| object.kind == kinds::pod());
-        let wanted = matches!(cause.code, Code::OperatorCrashLoop | Code::CatalogPodCrash | Code::UnpackFailed | Code::OperatorNotReady);
+        let wanted = matches!(
+            cause.code,
+            Code::OperatorCrashLoop | Code::CatalogPodCrash | Code::UnpackFailed | Code::OperatorNotReady
+        );
         if let (Some(pod), true) = (pod, wanted) {
             cause.evidence.extend(log_lines(cluster, &pod).await);
-            if cause.evidence.iter().any(|line| line.contains("is larger than") || line.contains("exceeds the limit") || line.contains("max allowed") ) && cause.code == Code::UnpackFailed {
+            if cause.evidence.iter().any(|line| {
+                line.contains("is larger than") || line.contains("exceeds the limit") || line.contains("max allowed")
+            }) && cause.code == Code::UnpackFailed
+            {
                 cause.code = Code::UnpackTooLarge;
                 cause.remedy = "make the bundle smaller: compressed, its manifests must fit into 1 MiB; shorten descriptions in CRD schemas".into();
             }
@@ -169,21 +202,41 @@ pub async fn with_logs(cluster: &Cluster, causes: Vec<Cause>) -> Vec<Cause> {
 /// The last lines of a pod's containers: of the previous life if there was one.
 async fn log_lines(cluster: &Cluster, pod: &ObjectRef) -> Vec<String> {
     let namespace = pod.namespace.as_deref().unwrap_or_default();
-    let Ok(Some(value)) = cluster.get(pod).await else { return Vec::new() };
+    let Ok(Some(value)) = cluster.get(pod).await else {
+        return Vec::new();
+    };
     let mut lines = Vec::new();
     for list in ["/status/initContainerStatuses", "/status/containerStatuses"] {
-        for status in value.pointer(list).and_then(serde_json::Value::as_array).into_iter().flatten() {
+        for status in value
+            .pointer(list)
+            .and_then(serde_json::Value::as_array)
+            .into_iter()
+            .flatten()
+        {
             let name = super::facts::text(status, "/name");
-            let restarted = status.get("restartCount").and_then(serde_json::Value::as_i64).unwrap_or(0) > 0;
-            let failed = status.pointer("/state/terminated/exitCode").and_then(serde_json::Value::as_i64).is_some_and(|code| code != 0);
-            if status.get("ready") == Some(&serde_json::Value::Bool(true)) || !(restarted || failed || status.pointer("/state/running").is_some()) {
+            let restarted = status
+                .get("restartCount")
+                .and_then(serde_json::Value::as_i64)
+                .unwrap_or(0)
+                > 0;
+            let failed = status
+                .pointer("/state/terminated/exitCode")
+                .and_then(serde_json::Value::as_i64)
+                .is_some_and(|code| code != 0);
+            if status.get("ready") == Some(&serde_json::Value::Bool(true))
+                || !(restarted || failed || status.pointer("/state/running").is_some())
+            {
                 continue;
             }
             let mut tail = cluster.log_tail(namespace, &pod.name, name, restarted, 10).await;
             if tail.is_err() && restarted {
                 tail = cluster.log_tail(namespace, &pod.name, name, false, 10).await;
             }
-            lines.extend(tail.unwrap_or_default().into_iter().map(|line| format!("log of {name}: {line}")));
+            lines.extend(
+                tail.unwrap_or_default()
+                    .into_iter()
+                    .map(|line| format!("log of {name}: {line}")),
+            );
         }
     }
     lines

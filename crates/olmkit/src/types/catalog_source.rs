@@ -63,7 +63,10 @@ pub struct ConnectionState {
 impl CatalogSource {
     /// The state of the gRPC connection, empty when OLM has not tried yet.
     pub fn connection(&self) -> &str {
-        self.status.connection_state.as_ref().map_or("", |state| state.last_observed_state.as_str())
+        self.status
+            .connection_state
+            .as_ref()
+            .map_or("", |state| state.last_observed_state.as_str())
     }
 
     /// Whether OLM has a working connection to the catalog.

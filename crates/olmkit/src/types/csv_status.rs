@@ -152,17 +152,28 @@ impl DeployedCsv {
 
     /// Whether OLM copied it from the namespace where it is installed (OperatorGroups that serve several namespaces).
     pub fn is_copied(&self) -> bool {
-        self.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key("olm.copiedFrom"))
+        self.metadata
+            .labels
+            .as_ref()
+            .is_some_and(|labels| labels.contains_key("olm.copiedFrom"))
     }
 
     /// The digest of the bundle, when `olmkit` installed the CSV from a host and took Subscription and catalog away again.
     pub fn released(&self) -> Option<&str> {
-        self.metadata.labels.as_ref()?.get("olmkit.dev/bundle-digest").map(String::as_str)
+        self.metadata
+            .labels
+            .as_ref()?
+            .get("olmkit.dev/bundle-digest")
+            .map(String::as_str)
     }
 
     /// The package, from the annotation `operatorframework.io/properties` that OLM writes when it installs from a catalog.
     pub fn package(&self) -> Option<String> {
-        let text = self.metadata.annotations.as_ref()?.get("operatorframework.io/properties")?;
+        let text = self
+            .metadata
+            .annotations
+            .as_ref()?
+            .get("operatorframework.io/properties")?;
         let value: serde_json::Value = serde_json::from_str(text).ok()?;
         value.get("properties")?.as_array()?.iter().find_map(|property| {
             (property.get("type")?.as_str()? == "olm.package")

@@ -76,7 +76,11 @@ pub struct StepResource {
 impl InstallPlan {
     /// Why the plan failed or hangs: the `Installed` condition's words, else the status message.
     pub fn reason(&self) -> String {
-        let condition = self.status.conditions.iter().find(|condition| condition.kind == "Installed" && !condition.is_true());
+        let condition = self
+            .status
+            .conditions
+            .iter()
+            .find(|condition| condition.kind == "Installed" && !condition.is_true());
         match condition {
             Some(condition) if !condition.message.is_empty() => format!("{}: {}", condition.reason, condition.message),
             Some(condition) if !condition.reason.is_empty() => condition.reason.clone(),
@@ -86,7 +90,12 @@ impl InstallPlan {
 
     /// Steps that are done, and all steps.
     pub fn steps_done(&self) -> (usize, usize) {
-        let done = self.status.plan.iter().filter(|step| matches!(step.status.as_str(), "Present" | "Created")).count();
+        let done = self
+            .status
+            .plan
+            .iter()
+            .filter(|step| matches!(step.status.as_str(), "Present" | "Created"))
+            .count();
         (done, self.status.plan.len())
     }
 }

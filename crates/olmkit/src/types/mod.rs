@@ -1,22 +1,22 @@
 //! Typed views of the objects of the Operator Lifecycle Manager.
 
 pub mod canonical_quantity;
+mod catalog_source;
+mod condition;
 pub mod convert;
+mod csv_status;
 pub mod decode;
 pub mod encode;
 pub mod go_json;
 pub mod go_number;
 pub mod go_text;
-pub mod quantity;
-pub mod structs;
-pub mod time;
-pub mod zero;
-mod catalog_source;
-mod condition;
-mod csv_status;
 mod install_plan;
 mod operator_group;
+pub mod quantity;
+pub mod structs;
 mod subscription;
+pub mod time;
+pub mod zero;
 
 pub use catalog_source::{CatalogSource, CatalogSourceSpec, CatalogSourceStatus, ConnectionState};
 pub use condition::Condition;

@@ -69,7 +69,10 @@ pub struct ObjectReference {
 impl Subscription {
     /// The condition of that type, if it holds.
     pub fn condition(&self, kind: &str) -> Option<&Condition> {
-        self.status.conditions.iter().find(|condition| condition.kind == kind && condition.is_true())
+        self.status
+            .conditions
+            .iter()
+            .find(|condition| condition.kind == kind && condition.is_true())
     }
 
     /// Whether plans wait for somebody to approve them.

@@ -109,7 +109,9 @@ impl Bundle {
         let root = folder.join(self.csv_name());
         fs::create_dir_all(root.join("manifests")).unwrap();
         fs::create_dir_all(root.join("metadata")).unwrap();
-        let write = |name: String, value: &Value| fs::write(root.join("manifests").join(name), serde_yaml::to_string(value).unwrap()).unwrap();
+        let write = |name: String, value: &Value| {
+            fs::write(root.join("manifests").join(name), serde_yaml::to_string(value).unwrap()).unwrap()
+        };
         write(format!("{}.clusterserviceversion.yaml", self.package), &self.csv());
         write(format!("{}.crd.yaml", self.crd_name()), &self.crd());
         for (index, object) in self.extra.iter().enumerate() {
@@ -123,7 +125,11 @@ impl Bundle {
             "operators.operatorframework.io.bundle.channels.v1": "alpha",
             "operators.operatorframework.io.bundle.channel.default.v1": "alpha",
         }});
-        fs::write(root.join("metadata/annotations.yaml"), serde_yaml::to_string(&annotations).unwrap()).unwrap();
+        fs::write(
+            root.join("metadata/annotations.yaml"),
+            serde_yaml::to_string(&annotations).unwrap(),
+        )
+        .unwrap();
         root
     }
 }

@@ -27,19 +27,32 @@ pub struct Answer {
 impl Answer {
     /// The codes of the causes, errors and warnings.
     pub fn codes(&self) -> Vec<&str> {
-        self.json.get("causes").and_then(Value::as_array).into_iter().flatten().filter_map(|cause| cause["code"].as_str()).collect()
+        self.json
+            .get("causes")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(|cause| cause["code"].as_str())
+            .collect()
     }
 
     /// The codes of the errors.
     pub fn errors(&self) -> Vec<&str> {
         let causes = self.json.get("causes").and_then(Value::as_array).into_iter().flatten();
-        causes.filter(|cause| cause["severity"] == "error").filter_map(|cause| cause["code"].as_str()).collect()
+        causes
+            .filter(|cause| cause["severity"] == "error")
+            .filter_map(|cause| cause["code"].as_str())
+            .collect()
     }
 
     /// The cause with that code.
     #[track_caller]
     pub fn cause(&self, code: &str) -> &Value {
-        let found = self.json["causes"].as_array().into_iter().flatten().find(|cause| cause["code"] == code);
+        let found = self.json["causes"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .find(|cause| cause["code"] == code);
         found.unwrap_or_else(|| panic!("no cause {code} in {:#}\nstderr: {}", self.json, self.stderr))
     }
 
@@ -55,13 +68,21 @@ impl Cluster {
     pub async fn start(options: Options) -> Self {
         let plane = ControlPlane::start(options).await.unwrap();
         let client = plane.client().await.unwrap();
-        Cluster { plane, client, folder: tempfile::tempdir().unwrap() }
+        Cluster {
+            plane,
+            client,
+            folder: tempfile::tempdir().unwrap(),
+        }
     }
 
     /// The `olmkit` command with the cluster's kubeconfig.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_olmkit"));
-        command.args(arguments).env("KUBECONFIG", self.plane.kubeconfig()).env_remove("OLMKIT_HELPER_IMAGE").stdin(Stdio::null());
+        command
+            .args(arguments)
+            .env("KUBECONFIG", self.plane.kubeconfig())
+            .env_remove("OLMKIT_HELPER_IMAGE")
+            .stdin(Stdio::null());
         command
     }
 
@@ -69,14 +90,30 @@ impl Cluster {
     pub async fn olmkit(&self, arguments: &[&str]) -> Answer {
         let mut command = self.command(arguments);
         let shown = arguments.join(" ");
-        let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
-        println!("$ olmkit {shown}\n{}{}", String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
+        let output = tokio::task::spawn_blocking(move || command.output().unwrap())
+            .await
+            .unwrap();
+        println!(
+            "$ olmkit {shown}\n{}{}",
+            String::from_utf8_lossy(&output.stderr),
+            String::from_utf8_lossy(&output.stdout)
+        );
         answer(&output)
     }
 
     /// `run bundle DIR -n NAMESPACE -o json` with further arguments.
     pub async fn run_bundle(&self, directory: &Path, namespace: &str, more: &[&str]) -> Answer {
-        let mut arguments = vec!["run", "bundle", directory.to_str().unwrap(), "-n", namespace, "-o", "json", "--timeout", "90s"];
+        let mut arguments = vec![
+            "run",
+            "bundle",
+            directory.to_str().unwrap(),
+            "-n",
+            namespace,
+            "-o",
+            "json",
+            "--timeout",
+            "90s",
+        ];
         arguments.extend(more);
         self.olmkit(&arguments).await
     }
@@ -89,15 +126,27 @@ impl Cluster {
 
     /// Carries out the `kubectl …` command of a remedy, word for word.
     pub async fn carry_out(&self, remedy: &str) {
-        let start = remedy.find("kubectl ").unwrap_or_else(|| panic!("no command in {remedy:?}"));
+        let start = remedy
+            .find("kubectl ")
+            .unwrap_or_else(|| panic!("no command in {remedy:?}"));
         let line = remedy[start..].split(';').next().unwrap().trim();
         let line = line.split("; or").next().unwrap().trim_end_matches(')').to_owned();
         let kubectl = controlplane::tools::program("kubectl").unwrap();
-        let path = format!("{}:{}", kubectl.parent().unwrap().display(), std::env::var("PATH").unwrap_or_default());
+        let path = format!(
+            "{}:{}",
+            kubectl.parent().unwrap().display(),
+            std::env::var("PATH").unwrap_or_default()
+        );
         let kubeconfig = self.plane.kubeconfig().to_owned();
         let output = tokio::task::spawn_blocking(move || {
             println!("$ {line}");
-            Command::new("sh").arg("-c").arg(&line).env("KUBECONFIG", kubeconfig).env("PATH", path).output().unwrap()
+            Command::new("sh")
+                .arg("-c")
+                .arg(&line)
+                .env("KUBECONFIG", kubeconfig)
+                .env("PATH", path)
+                .output()
+                .unwrap()
         })
         .await
         .unwrap();
@@ -116,32 +165,74 @@ impl Cluster {
     pub async fn apply(&self, plural: &str, object: Value) {
         let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let namespace = text("/metadata/namespace");
-        let api = self.api(text("/apiVersion"), text("/kind"), plural, (!namespace.is_empty()).then_some(namespace));
-        api.patch(text("/metadata/name"), &PatchParams::apply("test").force(), &Patch::Apply(&object)).await.unwrap();
+        let api = self.api(
+            text("/apiVersion"),
+            text("/kind"),
+            plural,
+            (!namespace.is_empty()).then_some(namespace),
+        );
+        api.patch(
+            text("/metadata/name"),
+            &PatchParams::apply("test").force(),
+            &Patch::Apply(&object),
+        )
+        .await
+        .unwrap();
     }
 
     pub async fn namespace(&self, name: &str) {
-        self.apply("namespaces", json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).await;
+        self.apply(
+            "namespaces",
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}),
+        )
+        .await;
     }
 
     pub async fn operator_group(&self, namespace: &str, name: &str, targets: &[&str]) {
-        let spec = if targets.is_empty() { json!({}) } else { json!({"targetNamespaces": targets}) };
+        let spec = if targets.is_empty() {
+            json!({})
+        } else {
+            json!({"targetNamespaces": targets})
+        };
         self.apply("operatorgroups", json!({"apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup", "metadata": {"name": name, "namespace": namespace}, "spec": spec})).await;
     }
 
-    pub async fn get(&self, api_version: &str, kind: &str, plural: &str, namespace: Option<&str>, name: &str) -> Option<Value> {
-        let found = self.api(api_version, kind, plural, namespace).get_opt(name).await.unwrap()?;
+    pub async fn get(
+        &self,
+        api_version: &str,
+        kind: &str,
+        plural: &str,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Option<Value> {
+        let found = self
+            .api(api_version, kind, plural, namespace)
+            .get_opt(name)
+            .await
+            .unwrap()?;
         Some(serde_json::to_value(found).unwrap())
     }
 
     pub async fn delete(&self, api_version: &str, kind: &str, plural: &str, namespace: Option<&str>, name: &str) {
-        self.api(api_version, kind, plural, namespace).delete(name, &DeleteParams::default()).await.unwrap();
+        self.api(api_version, kind, plural, namespace)
+            .delete(name, &DeleteParams::default())
+            .await
+            .unwrap();
     }
 
     /// The phase of a ClusterServiceVersion.
     pub async fn phase(&self, namespace: &str, name: &str) -> String {
-        let csv = self.get("operators.coreos.com/v1alpha1", "ClusterServiceVersion", "clusterserviceversions", Some(namespace), name).await;
-        csv.and_then(|csv| csv.pointer("/status/phase")?.as_str().map(str::to_owned)).unwrap_or_default()
+        let csv = self
+            .get(
+                "operators.coreos.com/v1alpha1",
+                "ClusterServiceVersion",
+                "clusterserviceversions",
+                Some(namespace),
+                name,
+            )
+            .await;
+        csv.and_then(|csv| csv.pointer("/status/phase")?.as_str().map(str::to_owned))
+            .unwrap_or_default()
     }
 
     /// Every object of the cluster that could be a left-over, as `kind namespace/name`, sorted. Events, leases and what the
@@ -150,7 +241,12 @@ impl Cluster {
         let mut found = Vec::new();
         let groups = self.client.list_api_groups().await.unwrap();
         let mut versions: Vec<String> = vec!["v1".into()];
-        versions.extend(groups.groups.into_iter().filter_map(|group| group.preferred_version.map(|version| version.group_version)));
+        versions.extend(
+            groups
+                .groups
+                .into_iter()
+                .filter_map(|group| group.preferred_version.map(|version| version.group_version)),
+        );
         for version in versions {
             let resources = if version == "v1" {
                 self.client.list_core_api_resources("v1").await
@@ -159,15 +255,32 @@ impl Cluster {
             };
             let Ok(resources) = resources else { continue };
             for resource in resources.resources {
-                let listable = resource.verbs.iter().any(|verb| verb == "list") && resource.verbs.iter().any(|verb| verb == "delete");
-                let ignored = matches!(resource.kind.as_str(), "Event" | "Lease" | "EndpointSlice" | "Endpoints" | "ControllerRevision" | "FlowSchema" | "PriorityLevelConfiguration");
+                let listable = resource.verbs.iter().any(|verb| verb == "list")
+                    && resource.verbs.iter().any(|verb| verb == "delete");
+                let ignored = matches!(
+                    resource.kind.as_str(),
+                    "Event"
+                        | "Lease"
+                        | "EndpointSlice"
+                        | "Endpoints"
+                        | "ControllerRevision"
+                        | "FlowSchema"
+                        | "PriorityLevelConfiguration"
+                );
                 if !listable || ignored || resource.name.contains('/') {
                     continue;
                 }
                 let api = self.api(&version, &resource.kind, &resource.name, None);
-                let Ok(list) = api.list(&ListParams::default()).await else { continue };
+                let Ok(list) = api.list(&ListParams::default()).await else {
+                    continue;
+                };
                 for item in list.items {
-                    found.push(format!("{} {}/{}", resource.kind, item.metadata.namespace.unwrap_or_default(), item.metadata.name.unwrap_or_default()));
+                    found.push(format!(
+                        "{} {}/{}",
+                        resource.kind,
+                        item.metadata.namespace.unwrap_or_default(),
+                        item.metadata.name.unwrap_or_default()
+                    ));
                 }
             }
         }

@@ -19,22 +19,56 @@ async fn a_bundle_directory_is_installed_upgraded_and_removed_without_residue() 
     assert_eq!(installed.json["result"], "succeeded");
     assert_eq!(cluster.phase("shop", "first.v0.0.1").await, "Succeeded");
     // The names that operator-sdk gives.
-    let subscription = cluster.get("operators.coreos.com/v1alpha1", "Subscription", "subscriptions", Some("shop"), "first-v0-0-1-sub").await.unwrap();
+    let subscription = cluster
+        .get(
+            "operators.coreos.com/v1alpha1",
+            "Subscription",
+            "subscriptions",
+            Some("shop"),
+            "first-v0-0-1-sub",
+        )
+        .await
+        .unwrap();
     assert_eq!(subscription["spec"]["installPlanApproval"], "Manual");
     assert_eq!(subscription["spec"]["source"], "first-catalog");
-    assert!(cluster.get("operators.coreos.com/v1", "OperatorGroup", "operatorgroups", Some("shop"), "operator-sdk-og").await.is_some());
+    assert!(
+        cluster
+            .get(
+                "operators.coreos.com/v1",
+                "OperatorGroup",
+                "operatorgroups",
+                Some("shop"),
+                "operator-sdk-og"
+            )
+            .await
+            .is_some()
+    );
 
     let again = cluster.run_bundle(&old_folder, "shop", &[]).await.fine();
     assert_eq!(again.json["result"], "already-installed");
 
     // A second operator beside the first: the catalog that is gone by now must not block it.
     let beside = Bundle::new("second", "1.0.0");
-    cluster.run_bundle(&beside.write(cluster.folder.path()), "shop", &[]).await.fine();
+    cluster
+        .run_bundle(&beside.write(cluster.folder.path()), "shop", &[])
+        .await
+        .fine();
 
     let refused = cluster.run_bundle(&new_folder, "shop", &[]).await;
     assert!(!refused.success);
     assert_eq!(refused.errors(), ["other-version-installed"]);
-    let upgraded = cluster.olmkit(&["run", "bundle-upgrade", new_folder.to_str().unwrap(), "-n", "shop", "-o", "json"]).await.fine();
+    let upgraded = cluster
+        .olmkit(&[
+            "run",
+            "bundle-upgrade",
+            new_folder.to_str().unwrap(),
+            "-n",
+            "shop",
+            "-o",
+            "json",
+        ])
+        .await
+        .fine();
     assert_eq!(upgraded.json["result"], "succeeded");
     assert_eq!(cluster.phase("shop", "first.v0.0.2").await, "Succeeded");
     assert_eq!(cluster.phase("shop", "first.v0.0.1").await, "");
@@ -42,10 +76,20 @@ async fn a_bundle_directory_is_installed_upgraded_and_removed_without_residue() 
 
     cluster.apply("things", json!({"apiVersion": "first.example.com/v1", "kind": "Thing", "metadata": {"name": "one", "namespace": "shop"}})).await;
     let planned = cluster.cleanup("first", "shop", &["--dry-run"]).await.fine();
-    assert!(planned.json["removed"].as_array().unwrap().iter().any(|object| object["kind"] == "Thing"));
+    assert!(
+        planned.json["removed"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|object| object["kind"] == "Thing")
+    );
     assert_eq!(cluster.phase("shop", "first.v0.0.2").await, "Succeeded");
     cluster.cleanup("first", "shop", &[]).await.fine();
-    assert_eq!(cluster.phase("shop", "second.v1.0.0").await, "Succeeded", "the other operator stays");
+    assert_eq!(
+        cluster.phase("shop", "second.v1.0.0").await,
+        "Succeeded",
+        "the other operator stays"
+    );
     cluster.cleanup("second", "shop", &[]).await.fine();
     cluster.nothing_left(&before).await;
 

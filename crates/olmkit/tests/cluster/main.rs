@@ -3,7 +3,13 @@
 //! Needs the programs that `dev/tools/build.sh control-plane` builds. Each test starts its own control plane and carries out
 //! several scenes on it, since starting one costs more than a scene.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs
+)]
 
 mod bundle;
 mod harness;

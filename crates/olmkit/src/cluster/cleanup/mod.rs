@@ -11,13 +11,13 @@ use serde_json::Value;
 
 pub use scope::{Kept, Scope, scope};
 
+use super::Error;
 use super::cause::{Cause, Code};
 use super::client::{Cluster, ObjectRef};
 use super::facts::text;
 use super::kinds;
 use super::narrator::{Narrator, Step, Story};
 use super::observe::{Observation, condition_is_true};
-use super::Error;
 
 /// What is to be removed besides Subscription, CSV and catalog.
 #[derive(Clone, Debug)]
@@ -65,7 +65,11 @@ pub async fn cleanup(cluster: &Cluster, options: &Options, narrator: &dyn Narrat
     let mut run = Run {
         cluster,
         deadline: Instant::now() + options.timeout,
-        report: Report { package: options.package.clone(), kept: scope.kept.clone(), ..Report::default() },
+        report: Report {
+            package: options.package.clone(),
+            kept: scope.kept.clone(),
+            ..Report::default()
+        },
         dry_run: options.dry_run,
         story: &mut story,
     };
@@ -93,7 +97,15 @@ impl Run<'_, '_> {
         if !self.remove(&instances).await? {
             return Ok(());
         }
-        for stage in [&scope.crds_refs(), &scope.csvs, &residue.of_csvs, &scope.catalogs, &residue.of_catalogs, &scope.install_plans, &scope.groups] {
+        for stage in [
+            &scope.crds_refs(),
+            &scope.csvs,
+            &residue.of_csvs,
+            &scope.catalogs,
+            &residue.of_catalogs,
+            &scope.install_plans,
+            &scope.groups,
+        ] {
             if !self.remove(stage).await? {
                 return Ok(());
             }
@@ -109,10 +121,15 @@ impl Run<'_, '_> {
         for crd in scope.crds.iter().map(|(_, crd)| crd) {
             let kind = crd.instances();
             let objects = self.cluster.list(kind.clone(), None, None).await?;
-            found.extend(objects.iter().map(|object| ObjectRef {
-                kind: kind.clone(),
-                namespace: object.pointer("/metadata/namespace").and_then(Value::as_str).map(str::to_owned),
-                name: text(object, "/metadata/name").to_owned(),
+            found.extend(objects.iter().map(|object| {
+                ObjectRef {
+                    kind: kind.clone(),
+                    namespace: object
+                        .pointer("/metadata/namespace")
+                        .and_then(Value::as_str)
+                        .map(str::to_owned),
+                    name: text(object, "/metadata/name").to_owned(),
+                }
             }));
         }
         Ok(found)
@@ -170,8 +187,17 @@ impl Run<'_, '_> {
 
     /// Why an object does not go.
     async fn blocked(&self, object: &ObjectRef) -> Result<Option<Cause>, Error> {
-        let Some(value) = self.cluster.get(object).await? else { return Ok(None) };
-        let operators = self.cluster.list(kinds::deployment(), object.namespace.as_deref(), Some("olm.owner.kind=ClusterServiceVersion")).await?;
+        let Some(value) = self.cluster.get(object).await? else {
+            return Ok(None);
+        };
+        let operators = self
+            .cluster
+            .list(
+                kinds::deployment(),
+                object.namespace.as_deref(),
+                Some("olm.owner.kind=ClusterServiceVersion"),
+            )
+            .await?;
         Ok(Some(blocked(object, &value, &operators)))
     }
 }
@@ -183,19 +209,42 @@ fn blocked(object: &ObjectRef, value: &Value, operators: &[Value]) -> Cause {
         .and_then(Value::as_array)
         .map(|list| list.iter().filter_map(Value::as_str).collect())
         .unwrap_or_default();
-    let shown = if finalizers.is_empty() { "none".to_owned() } else { finalizers.join(", ") };
+    let shown = if finalizers.is_empty() {
+        "none".to_owned()
+    } else {
+        finalizers.join(", ")
+    };
     let resource = object.kind.resource();
-    let namespace = object.namespace.as_ref().map(|namespace| format!(" -n {namespace}")).unwrap_or_default();
-    let force = format!("kubectl{namespace} patch {resource} {} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'", object.name);
+    let namespace = object
+        .namespace
+        .as_ref()
+        .map(|namespace| format!(" -n {namespace}"))
+        .unwrap_or_default();
+    let force = format!(
+        "kubectl{namespace} patch {resource} {} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'",
+        object.name
+    );
     let message = format!("is being deleted and stays; finalizers: {shown}");
     if object.kind.group == kinds::OLM_GROUP || kinds::known(&object.kind.api_version(), &object.kind.kind).is_some() {
-        return Cause::passing(Code::DeletionBlocked, message, format!("see that olm-operator runs (olmkit olm status), then run this again; without OLM: {force}")).on(object.clone());
+        return Cause::passing(
+            Code::DeletionBlocked,
+            message,
+            format!("see that olm-operator runs (olmkit olm status), then run this again; without OLM: {force}"),
+        )
+        .on(object.clone());
     }
-    let down: Vec<&str> = operators.iter().filter(|deployment| !condition_is_true(deployment, "Available")).map(|deployment| text(deployment, "/metadata/name")).collect();
+    let down: Vec<&str> = operators
+        .iter()
+        .filter(|deployment| !condition_is_true(deployment, "Available"))
+        .map(|deployment| text(deployment, "/metadata/name"))
+        .collect();
     let likely = match (operators.is_empty(), down.as_slice()) {
         (true, _) => "the operator that should remove the finalizer is gone".to_owned(),
         (false, []) => "the operator runs but does not finish: its log tells why".to_owned(),
-        (false, names) => format!("the operator that should remove the finalizer is not available: Deployment {}", names.join(", ")),
+        (false, names) => format!(
+            "the operator that should remove the finalizer is not available: Deployment {}",
+            names.join(", ")
+        ),
     };
     Cause::passing(
         Code::CustomResourceBlocked,
@@ -213,7 +262,13 @@ mod tests {
 
     #[test]
     fn a_blocked_custom_resource_tells_finalizer_and_operator() {
-        let kind = kinds::Kind { group: "cache.example.com".into(), version: "v1".into(), kind: "Cache".into(), plural: "caches".into(), namespaced: true };
+        let kind = kinds::Kind {
+            group: "cache.example.com".into(),
+            version: "v1".into(),
+            kind: "Cache".into(),
+            plural: "caches".into(),
+            namespaced: true,
+        };
         let object = ObjectRef::namespaced(kind, "shop", "one");
         let value = json!({"metadata": {"finalizers": ["cache.example.com/finalizer"]}});
         let down = json!({"metadata": {"name": "cache-operator"}, "status": {"conditions": [{"type": "Available", "status": "False"}]}});
@@ -221,7 +276,11 @@ mod tests {
         assert_eq!(cause.code, Code::CustomResourceBlocked);
         assert!(cause.message.contains("cache.example.com/finalizer"));
         assert!(cause.likely.contains("cache-operator"));
-        assert!(cause.remedy.contains("kubectl -n shop patch caches.cache.example.com one"));
+        assert!(
+            cause
+                .remedy
+                .contains("kubectl -n shop patch caches.cache.example.com one")
+        );
         assert!(blocked(&object, &value, &[]).likely.contains("gone"));
     }
 }

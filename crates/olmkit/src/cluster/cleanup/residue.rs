@@ -27,7 +27,12 @@ pub struct Residue {
 /// [`Error::Request`].
 pub async fn find(cluster: &Cluster, scope: &Scope, options: &Options) -> Result<Residue, Error> {
     let mut residue = Residue::default();
-    let cluster_kinds = [kinds::cluster_role(), kinds::cluster_role_binding(), kinds::mutating_webhook_configuration(), kinds::validating_webhook_configuration()];
+    let cluster_kinds = [
+        kinds::cluster_role(),
+        kinds::cluster_role_binding(),
+        kinds::mutating_webhook_configuration(),
+        kinds::validating_webhook_configuration(),
+    ];
     for kind in cluster_kinds {
         for object in cluster.list(kind.clone(), None, Some("olm.owner")).await? {
             if owned_by(&object, scope) {
@@ -35,35 +40,68 @@ pub async fn find(cluster: &Cluster, scope: &Scope, options: &Options) -> Result
             }
         }
     }
-    for object in cluster.list(kinds::role_binding(), Some("kube-system"), Some("olm.owner")).await? {
+    for object in cluster
+        .list(kinds::role_binding(), Some("kube-system"), Some("olm.owner"))
+        .await?
+    {
         if owned_by(&object, scope) {
             residue.of_csvs.push(reference(&kinds::role_binding(), &object));
         }
     }
     if !scope.catalogs.is_empty() {
-        let selector = format!("{},{}={}", names::CATALOG_LABEL, names::MANAGED_BY.0, names::MANAGED_BY.1);
-        for kind in [kinds::deployment(), kinds::service(), kinds::config_map(), kinds::network_policy()] {
-            for object in cluster.list(kind.clone(), Some(&scope.namespace), Some(&selector)).await? {
-                let catalog = object.pointer("/metadata/labels").and_then(|labels| labels.get(names::CATALOG_LABEL)).and_then(Value::as_str);
+        let selector = format!(
+            "{},{}={}",
+            names::CATALOG_LABEL,
+            names::MANAGED_BY.0,
+            names::MANAGED_BY.1
+        );
+        for kind in [
+            kinds::deployment(),
+            kinds::service(),
+            kinds::config_map(),
+            kinds::network_policy(),
+        ] {
+            for object in cluster
+                .list(kind.clone(), Some(&scope.namespace), Some(&selector))
+                .await?
+            {
+                let catalog = object
+                    .pointer("/metadata/labels")
+                    .and_then(|labels| labels.get(names::CATALOG_LABEL))
+                    .and_then(Value::as_str);
                 if scope.catalogs.iter().any(|found| Some(found.name.as_str()) == catalog) {
                     residue.of_catalogs.push(reference(&kind, &object));
                 }
             }
         }
     }
-    residue.operators.push(ObjectRef::cluster(kinds::operator(), &format!("{}.{}", options.package, scope.namespace)));
+    residue.operators.push(ObjectRef::cluster(
+        kinds::operator(),
+        &format!("{}.{}", options.package, scope.namespace),
+    ));
     Ok(residue)
 }
 
 fn owned_by(object: &Value, scope: &Scope) -> bool {
-    let label = |name: &str| object.pointer("/metadata/labels").and_then(|labels| labels.get(name)).and_then(Value::as_str).unwrap_or_default();
-    label("olm.owner.kind") == "ClusterServiceVersion" && label("olm.owner.namespace") == scope.namespace && scope.csv_names.contains(label("olm.owner"))
+    let label = |name: &str| {
+        object
+            .pointer("/metadata/labels")
+            .and_then(|labels| labels.get(name))
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    label("olm.owner.kind") == "ClusterServiceVersion"
+        && label("olm.owner.namespace") == scope.namespace
+        && scope.csv_names.contains(label("olm.owner"))
 }
 
 fn reference(kind: &Kind, object: &Value) -> ObjectRef {
     ObjectRef {
         kind: kind.clone(),
-        namespace: object.pointer("/metadata/namespace").and_then(Value::as_str).map(str::to_owned),
+        namespace: object
+            .pointer("/metadata/namespace")
+            .and_then(Value::as_str)
+            .map(str::to_owned),
         name: text(object, "/metadata/name").to_owned(),
     }
 }

@@ -45,24 +45,43 @@ pub struct Scope {
 impl Scope {
     /// The CRDs as references.
     pub fn crds_refs(&self) -> Vec<ObjectRef> {
-        self.crds.iter().map(|(name, _)| ObjectRef::cluster(kinds::custom_resource_definition(), name)).collect()
+        self.crds
+            .iter()
+            .map(|(name, _)| ObjectRef::cluster(kinds::custom_resource_definition(), name))
+            .collect()
     }
 }
 
 /// Finds what belongs to the package. Subscription, CSV and plan each lead to the others, so that one of them is enough.
 pub fn scope(options: &Options, seen: &Observation) -> Scope {
-    let mut scope = Scope { namespace: seen.namespace.clone(), ..Scope::default() };
+    let mut scope = Scope {
+        namespace: seen.namespace.clone(),
+        ..Scope::default()
+    };
     let object = |kind, name: &str| ObjectRef::namespaced(kind, &seen.namespace, name);
     let names_of_csvs = csv_names(&options.package, seen);
     for subscription in seen.subscriptions_for(&options.package) {
-        scope.subscriptions.push(object(kinds::subscription(), subscription.metadata.name.as_deref().unwrap_or_default()));
+        scope.subscriptions.push(object(
+            kinds::subscription(),
+            subscription.metadata.name.as_deref().unwrap_or_default(),
+        ));
     }
-    let csvs: Vec<&DeployedCsv> = seen.csvs.iter().filter(|csv| !csv.is_copied() && names_of_csvs.contains(csv.name())).collect();
-    scope.csvs = csvs.iter().map(|csv| object(kinds::cluster_service_version(), csv.name())).collect();
+    let csvs: Vec<&DeployedCsv> = seen
+        .csvs
+        .iter()
+        .filter(|csv| !csv.is_copied() && names_of_csvs.contains(csv.name()))
+        .collect();
+    scope.csvs = csvs
+        .iter()
+        .map(|csv| object(kinds::cluster_service_version(), csv.name()))
+        .collect();
     crds(options, seen, &csvs, &names_of_csvs, &mut scope);
     catalogs(options, seen, &mut scope);
     for plan in seen.install_plans.iter().filter(|plan| only_ours(plan, &names_of_csvs)) {
-        scope.install_plans.push(object(kinds::install_plan(), plan.metadata.name.as_deref().unwrap_or_default()));
+        scope.install_plans.push(object(
+            kinds::install_plan(),
+            plan.metadata.name.as_deref().unwrap_or_default(),
+        ));
     }
     groups(options, seen, &names_of_csvs, &mut scope);
     scope.csv_names = names_of_csvs;
@@ -73,17 +92,34 @@ pub fn scope(options: &Options, seen: &Observation) -> Scope {
 fn csv_names(package: &str, seen: &Observation) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for subscription in seen.subscriptions_for(package) {
-        found.extend([&subscription.status.current_csv, &subscription.status.installed_csv, &subscription.spec.starting_csv].into_iter().filter(|name| !name.is_empty()).cloned());
+        found.extend(
+            [
+                &subscription.status.current_csv,
+                &subscription.status.installed_csv,
+                &subscription.spec.starting_csv,
+            ]
+            .into_iter()
+            .filter(|name| !name.is_empty())
+            .cloned(),
+        );
     }
     let label = names::component_label(package, &seen.namespace);
     for csv in seen.csvs.iter().filter(|csv| !csv.is_copied()) {
-        let labelled = csv.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(&label));
+        let labelled = csv
+            .metadata
+            .labels
+            .as_ref()
+            .is_some_and(|labels| labels.contains_key(&label));
         if labelled || csv.package().is_some_and(|found| found == package) {
             found.insert(csv.name().to_owned());
         }
     }
     for plan in &seen.install_plans {
-        let labelled = plan.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(&label));
+        let labelled = plan
+            .metadata
+            .labels
+            .as_ref()
+            .is_some_and(|labels| labels.contains_key(&label));
         if let (true, [only]) = (labelled, plan.spec.cluster_service_version_names.as_slice()) {
             found.insert(only.clone());
         }
@@ -99,10 +135,23 @@ fn only_ours(plan: &InstallPlan, csvs: &BTreeSet<String>) -> bool {
 /// CRDs that the package owns. One that another operator owns or requires stays.
 fn crds(options: &Options, seen: &Observation, csvs: &[&DeployedCsv], csv_names: &BTreeSet<String>, scope: &mut Scope) {
     let label = names::component_label(&options.package, &seen.namespace);
-    let mut owned: BTreeSet<&str> = csvs.iter().flat_map(|csv| &csv.spec.customresourcedefinitions.owned).map(|crd| crd.name.as_str()).collect();
-    owned.extend(seen.crds.iter().filter(|(_, crd)| crd.labels.contains_key(&label)).map(|(name, _)| name.as_str()));
+    let mut owned: BTreeSet<&str> = csvs
+        .iter()
+        .flat_map(|csv| &csv.spec.customresourcedefinitions.owned)
+        .map(|crd| crd.name.as_str())
+        .collect();
+    owned.extend(
+        seen.crds
+            .iter()
+            .filter(|(_, crd)| crd.labels.contains_key(&label))
+            .map(|(name, _)| name.as_str()),
+    );
     for plan in &seen.install_plans {
-        let steps = plan.status.plan.iter().filter(|step| csv_names.contains(&step.resolving) && step.resource.kind == "CustomResourceDefinition");
+        let steps = plan
+            .status
+            .plan
+            .iter()
+            .filter(|step| csv_names.contains(&step.resolving) && step.resource.kind == "CustomResourceDefinition");
         owned.extend(steps.map(|step| step.resource.name.as_str()));
     }
     let users = users_elsewhere(seen, csv_names);
@@ -110,11 +159,20 @@ fn crds(options: &Options, seen: &Observation, csvs: &[&DeployedCsv], csv_names:
         let Some(crd) = seen.crds.get(name) else { continue };
         let object = ObjectRef::cluster(kinds::custom_resource_definition(), name);
         if !options.crds {
-            scope.kept.push(Kept { object, why: "--delete-crds=false".into() });
+            scope.kept.push(Kept {
+                object,
+                why: "--delete-crds=false".into(),
+            });
         } else if options.keep_crds.iter().any(|keep| keep == name) {
-            scope.kept.push(Kept { object, why: "it was there before".into() });
+            scope.kept.push(Kept {
+                object,
+                why: "it was there before".into(),
+            });
         } else if let Some(user) = users.get(name) {
-            scope.kept.push(Kept { object, why: format!("ClusterServiceVersion {user} needs it too") });
+            scope.kept.push(Kept {
+                object,
+                why: format!("ClusterServiceVersion {user} needs it too"),
+            });
         } else {
             scope.crds.push((name.to_owned(), crd.clone()));
         }
@@ -123,12 +181,19 @@ fn crds(options: &Options, seen: &Observation, csvs: &[&DeployedCsv], csv_names:
 
 /// CRDs that CSVs of other packages own or require, with one such CSV.
 fn users_elsewhere<'a>(seen: &'a Observation, ours: &BTreeSet<String>) -> BTreeMap<&'a str, String> {
-    let others = seen.all_csvs.iter().filter(|csv| !(csv.namespace() == seen.namespace && ours.contains(csv.name())));
+    let others = seen
+        .all_csvs
+        .iter()
+        .filter(|csv| !(csv.namespace() == seen.namespace && ours.contains(csv.name())));
     others
         .flat_map(|csv| {
             let definitions = &csv.spec.customresourcedefinitions;
             let user = format!("{}/{}", csv.namespace(), csv.name());
-            definitions.owned.iter().chain(&definitions.required).map(move |crd| (crd.name.as_str(), user.clone()))
+            definitions
+                .owned
+                .iter()
+                .chain(&definitions.required)
+                .map(move |crd| (crd.name.as_str(), user.clone()))
         })
         .collect()
 }
@@ -137,14 +202,30 @@ fn users_elsewhere<'a>(seen: &'a Observation, ours: &BTreeSet<String>) -> BTreeM
 fn catalogs(options: &Options, seen: &Observation, scope: &mut Scope) {
     let made = names::catalog_source(&options.package);
     let mut used: BTreeSet<(&str, &str)> = BTreeSet::from([(seen.namespace.as_str(), made.as_str())]);
-    used.extend(seen.subscriptions_for(&options.package).map(|found| (found.spec.source_namespace.as_str(), found.spec.source.as_str())));
+    used.extend(
+        seen.subscriptions_for(&options.package)
+            .map(|found| (found.spec.source_namespace.as_str(), found.spec.source.as_str())),
+    );
     for (namespace, name) in used {
-        let Some(catalog) = seen.catalog(namespace, name) else { continue };
+        let Some(catalog) = seen.catalog(namespace, name) else {
+            continue;
+        };
         let object = ObjectRef::namespaced(kinds::catalog_source(), namespace, name);
-        let other = seen.subscriptions.iter().find(|found| found.spec.name != options.package && found.spec.source == name && found.spec.source_namespace == namespace);
+        let other = seen.subscriptions.iter().find(|found| {
+            found.spec.name != options.package && found.spec.source == name && found.spec.source_namespace == namespace
+        });
         match other {
-            Some(other) => scope.kept.push(Kept { object, why: format!("Subscription {} uses it too", other.metadata.name.as_deref().unwrap_or_default()) }),
-            None if !made_for_one_package(catalog, &made) => scope.kept.push(Kept { object, why: "it was not made for this package alone".into() }),
+            Some(other) => scope.kept.push(Kept {
+                object,
+                why: format!(
+                    "Subscription {} uses it too",
+                    other.metadata.name.as_deref().unwrap_or_default()
+                ),
+            }),
+            None if !made_for_one_package(catalog, &made) => scope.kept.push(Kept {
+                object,
+                why: "it was not made for this package alone".into(),
+            }),
             None => scope.catalogs.push(object),
         }
     }
@@ -152,24 +233,59 @@ fn catalogs(options: &Options, seen: &Observation, scope: &mut Scope) {
 
 /// Whether this tool or operator-sdk made a catalog. operator-sdk leaves its mark in an annotation.
 fn made_for_one_package(catalog: &CatalogSource, name: &str) -> bool {
-    let label = catalog.metadata.labels.as_ref().and_then(|labels| labels.get(names::MANAGED_BY.0)).is_some_and(|value| value == names::MANAGED_BY.1);
-    let annotation = catalog.metadata.annotations.as_ref().is_some_and(|found| found.contains_key("operators.operatorframework.io/injected-bundles"));
+    let label = catalog
+        .metadata
+        .labels
+        .as_ref()
+        .and_then(|labels| labels.get(names::MANAGED_BY.0))
+        .is_some_and(|value| value == names::MANAGED_BY.1);
+    let annotation = catalog
+        .metadata
+        .annotations
+        .as_ref()
+        .is_some_and(|found| found.contains_key("operators.operatorframework.io/injected-bundles"));
     let by_operator_sdk = annotation && catalog.spec.publisher == "operator-sdk";
     catalog.metadata.name.as_deref() == Some(name) && (label || by_operator_sdk)
 }
 
 /// The OperatorGroup goes when this tool or operator-sdk made it and no other operator stands in the namespace.
 fn groups(options: &Options, seen: &Observation, ours: &BTreeSet<String>, scope: &mut Scope) {
-    for group in seen.operator_groups.iter().filter(|group| group.metadata.name.as_deref() == Some(names::OPERATOR_GROUP)) {
-        let object = ObjectRef::namespaced(kinds::operator_group(), &seen.namespace, group.metadata.name.as_deref().unwrap_or_default());
-        let subscription = seen.subscriptions.iter().find(|found| found.spec.name != options.package);
-        let csv = seen.csvs.iter().find(|csv| !csv.is_copied() && !ours.contains(csv.name()));
+    for group in seen
+        .operator_groups
+        .iter()
+        .filter(|group| group.metadata.name.as_deref() == Some(names::OPERATOR_GROUP))
+    {
+        let object = ObjectRef::namespaced(
+            kinds::operator_group(),
+            &seen.namespace,
+            group.metadata.name.as_deref().unwrap_or_default(),
+        );
+        let subscription = seen
+            .subscriptions
+            .iter()
+            .find(|found| found.spec.name != options.package);
+        let csv = seen
+            .csvs
+            .iter()
+            .find(|csv| !csv.is_copied() && !ours.contains(csv.name()));
         if !options.operator_groups {
-            scope.kept.push(Kept { object, why: "--delete-operator-groups=false".into() });
+            scope.kept.push(Kept {
+                object,
+                why: "--delete-operator-groups=false".into(),
+            });
         } else if let Some(other) = subscription {
-            scope.kept.push(Kept { object, why: format!("Subscription {} needs it", other.metadata.name.as_deref().unwrap_or_default()) });
+            scope.kept.push(Kept {
+                object,
+                why: format!(
+                    "Subscription {} needs it",
+                    other.metadata.name.as_deref().unwrap_or_default()
+                ),
+            });
         } else if let Some(other) = csv {
-            scope.kept.push(Kept { object, why: format!("ClusterServiceVersion {} needs it", other.name()) });
+            scope.kept.push(Kept {
+                object,
+                why: format!("ClusterServiceVersion {} needs it", other.name()),
+            });
         } else {
             scope.groups.push(object);
         }

@@ -2,11 +2,11 @@
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::pods::{Trouble, trouble};
 use super::super::cause::{Cause, Code};
 use super::super::client::ObjectRef;
-use super::super::{kinds, names, preflight};
 use super::super::observe::Observation;
+use super::super::{kinds, names, preflight};
+use super::pods::{Trouble, trouble};
 use crate::types::{CatalogSource, Subscription};
 
 /// The catalog that a Subscription names, and those beside it.
@@ -16,7 +16,10 @@ pub fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<C
         None => vec![
             Cause::lasting(
                 Code::CatalogMissing,
-                format!("does not exist, and Subscription {} refers to it", subscription.metadata.name.as_deref().unwrap_or_default()),
+                format!(
+                    "does not exist, and Subscription {} refers to it",
+                    subscription.metadata.name.as_deref().unwrap_or_default()
+                ),
                 "create the CatalogSource, or change source and sourceNamespace of the Subscription",
             )
             .on(ObjectRef::namespaced(kinds::catalog_source(), namespace, name)),
@@ -46,19 +49,42 @@ pub fn of_catalog(catalog: &CatalogSource, seen: &Observation) -> Vec<Cause> {
     if catalog.is_ready() {
         return Vec::new();
     }
-    let mut causes: Vec<Cause> = seen.pods.iter().filter(|pod| serves(pod, namespace, name)).filter_map(|pod| of_pod(pod, seen)).collect();
+    let mut causes: Vec<Cause> = seen
+        .pods
+        .iter()
+        .filter(|pod| serves(pod, namespace, name))
+        .filter_map(|pod| of_pod(pod, seen))
+        .collect();
     if causes.is_empty() && !catalog.connection().is_empty() {
-        let address = catalog.status.connection_state.as_ref().map(|state| state.address.clone()).unwrap_or_default();
-        let from_host = catalog.metadata.annotations.as_ref().and_then(|found| found.get(names::SERVED_FROM_ANNOTATION)).is_some_and(|place| place == "host");
+        let address = catalog
+            .status
+            .connection_state
+            .as_ref()
+            .map(|state| state.address.clone())
+            .unwrap_or_default();
+        let from_host = catalog
+            .metadata
+            .annotations
+            .as_ref()
+            .and_then(|found| found.get(names::SERVED_FROM_ANNOTATION))
+            .is_some_and(|place| place == "host");
         let remedy = if from_host {
             "pass an address of this host that the cluster can reach (--serve-from-host=ADDRESS), or serve from a pod (--helper-image IMAGE)"
         } else {
             "see that something answers gRPC there, that the name resolves in the cluster, and that no NetworkPolicy is in the way"
         };
         causes.push(
-            Cause::passing(Code::CatalogUnreachable, format!("OLM cannot connect to {address} ({})", catalog.connection()), remedy)
-                .on(object())
-                .likely(if from_host { "the cluster cannot reach this host at that address, or the serving process has ended" } else { "nothing serves there" }),
+            Cause::passing(
+                Code::CatalogUnreachable,
+                format!("OLM cannot connect to {address} ({})", catalog.connection()),
+                remedy,
+            )
+            .on(object())
+            .likely(if from_host {
+                "the cluster cannot reach this host at that address, or the serving process has ended"
+            } else {
+                "nothing serves there"
+            }),
         );
     }
     causes
@@ -66,7 +92,13 @@ pub fn of_catalog(catalog: &CatalogSource, seen: &Observation) -> Vec<Cause> {
 
 /// Whether a pod serves that catalog: OLM's own label, or this tool's.
 fn serves(pod: &Pod, namespace: &str, catalog: &str) -> bool {
-    let label = |key: &str| pod.metadata.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str);
+    let label = |key: &str| {
+        pod.metadata
+            .labels
+            .as_ref()
+            .and_then(|labels| labels.get(key))
+            .map(String::as_str)
+    };
     pod.metadata.namespace.as_deref() == Some(namespace)
         && (label("olm.catalogSource") == Some(catalog) || label(names::CATALOG_LABEL) == Some(catalog))
 }
@@ -85,10 +117,16 @@ fn of_pod(pod: &Pod, seen: &Observation) -> Option<Cause> {
             format!("the catalog's pod does not stay up: {}", found.message),
             "the log below tells why; olmkit catalog validate checks the content",
         ),
-        Trouble::Unschedulable => Cause::passing(Code::PodUnschedulable, found.message.clone(), "make room on a node, or add one"),
-        Trouble::Refused | Trouble::NotReady => {
-            Cause::passing(Code::CatalogPodCrash, format!("the catalog's pod does not become ready: {}", found.message), "the log below tells why")
-        }
+        Trouble::Unschedulable => Cause::passing(
+            Code::PodUnschedulable,
+            found.message.clone(),
+            "make room on a node, or add one",
+        ),
+        Trouble::Refused | Trouble::NotReady => Cause::passing(
+            Code::CatalogPodCrash,
+            format!("the catalog's pod does not become ready: {}", found.message),
+            "the log below tells why",
+        ),
     };
     Some(cause.on(found.pod).evidence(found.evidence))
 }

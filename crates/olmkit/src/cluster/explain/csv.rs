@@ -16,7 +16,12 @@ pub fn of_csv(csv: &DeployedCsv, seen: &Observation) -> Vec<Cause> {
     if csv.metadata.deletion_timestamp.is_some() {
         let finalizers = csv.metadata.finalizers.clone().unwrap_or_default().join(", ");
         return vec![
-            Cause::passing(Code::DeletionBlocked, format!("is being deleted; finalizers: {finalizers}"), "olm-operator removes the finalizer: see that it runs (olmkit olm status)").on(object()),
+            Cause::passing(
+                Code::DeletionBlocked,
+                format!("is being deleted; finalizers: {finalizers}"),
+                "olm-operator removes the finalizer: see that it runs (olmkit olm status)",
+            )
+            .on(object()),
         ];
     }
     if let Some(held) = held(csv, seen) {
@@ -25,10 +30,12 @@ pub fn of_csv(csv: &DeployedCsv, seen: &Observation) -> Vec<Cause> {
     match (csv.status.phase.as_str(), csv.status.reason.as_str()) {
         ("Succeeded" | "Replacing" | "Deleting", _) => Vec::new(),
         (_, reason) if group_reason(reason) => vec![of_group(csv, seen).on(object())],
-        (_, "OwnerConflict") | (_, "ComponentFailedNoRetry") if csv.status.message.contains("owner") => vec![conflict(csv).on(object())],
+        (_, "OwnerConflict") | (_, "ComponentFailedNoRetry") if csv.status.message.contains("owner") => {
+            vec![conflict(csv).on(object())]
+        }
         (_, "OwnerConflict") => vec![conflict(csv).on(object())],
         ("Pending", _) => of_requirements(csv, seen),
-        ("" , _) => Vec::new(),
+        ("", _) => Vec::new(),
         _ => of_install(csv, seen),
     }
 }
@@ -53,39 +60,85 @@ fn held(csv: &DeployedCsv, seen: &Observation) -> Option<Cause> {
 }
 
 fn group_reason(reason: &str) -> bool {
-    matches!(reason, "NoOperatorGroup" | "TooManyOperatorGroups" | "UnsupportedOperatorGroup" | "InterOperatorGroupOwnerConflict" | "NoTargetNamespaces" | "CannotModifyStaticOperatorGroupProvidedAPIs")
+    matches!(
+        reason,
+        "NoOperatorGroup"
+            | "TooManyOperatorGroups"
+            | "UnsupportedOperatorGroup"
+            | "InterOperatorGroupOwnerConflict"
+            | "NoTargetNamespaces"
+            | "CannotModifyStaticOperatorGroupProvidedAPIs"
+    )
 }
 
 fn of_group(csv: &DeployedCsv, seen: &Observation) -> Cause {
     let message = csv.status.message.as_str();
     match csv.status.reason.as_str() {
-        "NoOperatorGroup" => Cause::lasting(Code::OperatorGroupMissing, message, "create an OperatorGroup in the namespace"),
-        "TooManyOperatorGroups" => Cause::lasting(Code::OperatorGroupsSeveral, message, format!("keep one OperatorGroup in namespace {}", seen.namespace)),
+        "NoOperatorGroup" => Cause::lasting(
+            Code::OperatorGroupMissing,
+            message,
+            "create an OperatorGroup in the namespace",
+        ),
+        "TooManyOperatorGroups" => Cause::lasting(
+            Code::OperatorGroupsSeveral,
+            message,
+            format!("keep one OperatorGroup in namespace {}", seen.namespace),
+        ),
         "InterOperatorGroupOwnerConflict" => Cause::lasting(
             Code::ApiProvidedElsewhere,
             message,
             "give the two OperatorGroups namespaces that do not meet, or remove one of the operators",
         )
         .likely("the same operator is installed in another namespace whose OperatorGroup reaches the same namespaces"),
-        "NoTargetNamespaces" => Cause::passing(Code::OperatorGroupNotReady, message, "give the OperatorGroup namespaces that exist"),
+        "NoTargetNamespaces" => Cause::passing(
+            Code::OperatorGroupNotReady,
+            message,
+            "give the OperatorGroup namespaces that exist",
+        ),
         _ => Cause::lasting(
             Code::OperatorGroupMismatch,
             message,
-            format!("use an OperatorGroup for one of the install modes {}", install_mode::supported(&csv.spec.install_modes).join(", ")),
+            format!(
+                "use an OperatorGroup for one of the install modes {}",
+                install_mode::supported(&csv.spec.install_modes).join(", ")
+            ),
         ),
     }
 }
 
 fn conflict(csv: &DeployedCsv) -> Cause {
-    Cause::lasting(Code::CrdOwnedByOther, csv.status.message.clone(), "remove the other owner of the API, or install in a namespace without it")
+    Cause::lasting(
+        Code::CrdOwnedByOther,
+        csv.status.message.clone(),
+        "remove the other owner of the API, or install in a namespace without it",
+    )
 }
 
 fn of_requirements(csv: &DeployedCsv, seen: &Observation) -> Vec<Cause> {
-    let mut causes: Vec<Cause> = csv.status.requirement_status.iter().filter(|requirement| !requirement.is_met()).map(|requirement| unmet(csv, requirement, seen)).collect();
-    if causes.is_empty() && !matches!(csv.status.reason.as_str(), "RequirementsUnknown" | "" | "NeedsReinstall" | "RequirementsNotMet") {
+    let mut causes: Vec<Cause> = csv
+        .status
+        .requirement_status
+        .iter()
+        .filter(|requirement| !requirement.is_met())
+        .map(|requirement| unmet(csv, requirement, seen))
+        .collect();
+    if causes.is_empty()
+        && !matches!(
+            csv.status.reason.as_str(),
+            "RequirementsUnknown" | "" | "NeedsReinstall" | "RequirementsNotMet"
+        )
+    {
         causes.push(
-            Cause::passing(Code::RequirementUnmet, format!("{}: {}", csv.status.reason, csv.status.message), "the sentence names what is missing")
-                .on(ObjectRef::namespaced(kinds::cluster_service_version(), csv.namespace(), csv.name())),
+            Cause::passing(
+                Code::RequirementUnmet,
+                format!("{}: {}", csv.status.reason, csv.status.message),
+                "the sentence names what is missing",
+            )
+            .on(ObjectRef::namespaced(
+                kinds::cluster_service_version(),
+                csv.namespace(),
+                csv.name(),
+            )),
         );
     }
     if csv.status.reason == "NeedsReinstall" {
@@ -95,14 +148,22 @@ fn of_requirements(csv: &DeployedCsv, seen: &Observation) -> Vec<Cause> {
 }
 
 fn unmet(csv: &DeployedCsv, requirement: &RequirementStatus, seen: &Observation) -> Cause {
-    let is_required = csv.spec.customresourcedefinitions.required.iter().any(|crd| crd.name == requirement.name);
+    let is_required = csv
+        .spec
+        .customresourcedefinitions
+        .required
+        .iter()
+        .any(|crd| crd.name == requirement.name);
     match requirement.kind.as_str() {
         "CustomResourceDefinition" | "APIService" if is_required || requirement.kind == "APIService" => Cause::passing(
             Code::RequirementApiMissing,
             format!("{} requires it: {}", csv.name(), requirement.message),
             format!("install the operator that provides {}", requirement.name),
         )
-        .on(ObjectRef::cluster(kinds::custom_resource_definition(), &requirement.name)),
+        .on(ObjectRef::cluster(
+            kinds::custom_resource_definition(),
+            &requirement.name,
+        )),
         "ServiceAccount" => {
             let rules: Vec<String> = requirement
                 .dependents
@@ -115,25 +176,49 @@ fn unmet(csv: &DeployedCsv, requirement: &RequirementStatus, seen: &Observation)
                 format!("{}: {}", requirement.status, requirement.message),
                 "OLM creates account and roles from the plan; if they were removed by hand, install again",
             )
-            .on(ObjectRef::namespaced(kinds::service_account(), &seen.namespace, &requirement.name))
+            .on(ObjectRef::namespaced(
+                kinds::service_account(),
+                &seen.namespace,
+                &requirement.name,
+            ))
             .evidence(rules)
         }
         kind => Cause::passing(
             Code::RequirementUnmet,
-            format!("requirement {kind} {} is {}: {}", requirement.name, requirement.status, requirement.message),
+            format!(
+                "requirement {kind} {} is {}: {}",
+                requirement.name, requirement.status, requirement.message
+            ),
             "the sentence names what is missing",
         )
-        .on(ObjectRef::namespaced(kinds::cluster_service_version(), csv.namespace(), csv.name())),
+        .on(ObjectRef::namespaced(
+            kinds::cluster_service_version(),
+            csv.namespace(),
+            csv.name(),
+        )),
     }
 }
 
 /// `Installing`, `Failed`: the Deployments tell why.
 fn of_install(csv: &DeployedCsv, seen: &Observation) -> Vec<Cause> {
-    let names: Vec<&str> = csv.spec.install.spec.deployments.iter().map(|deployment| deployment.name.as_str()).collect();
+    let names: Vec<&str> = csv
+        .spec
+        .install
+        .spec
+        .deployments
+        .iter()
+        .map(|deployment| deployment.name.as_str())
+        .collect();
     let mut causes: Vec<Cause> = seen
         .deployments
         .iter()
-        .filter(|deployment| deployment.metadata.name.as_deref().is_some_and(|name| names.contains(&name)))
+        .filter(|deployment| {
+            deployment
+                .metadata
+                .name
+                .as_deref()
+                .is_some_and(|name| names.contains(&name))
+        })
         .flat_map(|deployment| of_deployment(deployment, seen))
         .collect();
     let failed = csv.status.phase == "Failed";
@@ -141,11 +226,23 @@ fn of_install(csv: &DeployedCsv, seen: &Observation) -> Vec<Cause> {
         let message = format!("{}: {}", csv.status.reason, csv.status.message);
         let object = ObjectRef::namespaced(kinds::cluster_service_version(), csv.namespace(), csv.name());
         let cause = if message.contains("failed calling webhook") {
-            Cause::passing(Code::WebhookUnavailable, message, "bring the webhook's server back, or remove its webhook configuration")
+            Cause::passing(
+                Code::WebhookUnavailable,
+                message,
+                "bring the webhook's server back, or remove its webhook configuration",
+            )
         } else if message.contains("forbidden") {
-            Cause::lasting(Code::Forbidden, message, "give the OperatorGroup's service account what the operator needs")
+            Cause::lasting(
+                Code::Forbidden,
+                message,
+                "give the OperatorGroup's service account what the operator needs",
+            )
         } else if failed {
-            Cause::lasting(Code::CsvFailed, message, "correct the bundle and run it again; the sentence names the component")
+            Cause::lasting(
+                Code::CsvFailed,
+                message,
+                "correct the bundle and run it again; the sentence names the component",
+            )
         } else {
             Cause::passing(Code::CsvFailed, message, "the sentence names the component")
         };

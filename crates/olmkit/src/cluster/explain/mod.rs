@@ -30,7 +30,10 @@ pub struct Target {
 /// Tells what keeps a package from being installed and healthy; nothing when all is well or simply under way.
 pub fn explain(target: &Target, seen: &Observation) -> Vec<Cause> {
     let mut causes = preflight::place(seen);
-    if causes.iter().any(|cause| matches!(cause.code, Code::OlmAbsent | Code::NamespaceMissing)) {
+    if causes
+        .iter()
+        .any(|cause| matches!(cause.code, Code::OlmAbsent | Code::NamespaceMissing))
+    {
         return sorted(causes);
     }
     causes.extend(of_groups(seen));
@@ -56,7 +59,11 @@ fn csvs_of<'a>(target: &Target, subscriptions: &[&Subscription], seen: &'a Obser
         .filter(|csv| {
             target.csv.as_deref() == Some(csv.name())
                 || csv.package().is_some_and(|package| package == target.package)
-                || subscriptions.iter().any(|found| [&found.status.current_csv, &found.status.installed_csv].into_iter().any(|name| name == csv.name()))
+                || subscriptions.iter().any(|found| {
+                    [&found.status.current_csv, &found.status.installed_csv]
+                        .into_iter()
+                        .any(|name| name == csv.name())
+                })
         })
         .collect()
 }
@@ -109,7 +116,11 @@ fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<Cause
             causes.extend(unpacking);
         }
     }
-    if causes.is_empty() && !settled && subscription.status.current_csv.is_empty() && subscription.status.conditions.is_empty() {
+    if causes.is_empty()
+        && !settled
+        && subscription.status.current_csv.is_empty()
+        && subscription.status.conditions.is_empty()
+    {
         causes.push(
             Cause::passing(
                 Code::OlmIdle,
@@ -126,7 +137,10 @@ fn without_subscription(target: &Target, csvs: &[&DeployedCsv], seen: &Observati
     if csvs.is_empty() {
         return vec![Cause::lasting(
             Code::NotInstalled,
-            format!("package {} has neither Subscription nor ClusterServiceVersion in namespace {}", target.package, seen.namespace),
+            format!(
+                "package {} has neither Subscription nor ClusterServiceVersion in namespace {}",
+                target.package, seen.namespace
+            ),
             "install it: olmkit run bundle, or olmkit subscribe from a catalog; or name its namespace with -n",
         )];
     }
@@ -145,5 +159,9 @@ fn without_subscription(target: &Target, csvs: &[&DeployedCsv], seen: &Observati
 
 /// Points to a Subscription.
 fn reference(subscription: &Subscription, seen: &Observation) -> ObjectRef {
-    ObjectRef::namespaced(kinds::subscription(), &seen.namespace, subscription.metadata.name.as_deref().unwrap_or_default())
+    ObjectRef::namespaced(
+        kinds::subscription(),
+        &seen.namespace,
+        subscription.metadata.name.as_deref().unwrap_or_default(),
+    )
 }

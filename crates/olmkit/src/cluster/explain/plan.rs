@@ -14,7 +14,11 @@ pub fn of_plan(plan: &InstallPlan, subscription: &Subscription, seen: &Observati
     let csvs = plan.spec.cluster_service_version_names.join(", ");
     match plan.status.phase.as_str() {
         "RequiresApproval" if !plan.spec.approved => {
-            let why = if subscription.is_manual() { "its Subscription asks for manual approval" } else { "another Subscription of the namespace asks for manual approval, which holds for all plans there" };
+            let why = if subscription.is_manual() {
+                "its Subscription asks for manual approval"
+            } else {
+                "another Subscription of the namespace asks for manual approval, which holds for all plans there"
+            };
             Some(
                 Cause::passing(
                     Code::InstallPlanUnapproved,
@@ -27,27 +31,50 @@ pub fn of_plan(plan: &InstallPlan, subscription: &Subscription, seen: &Observati
         }
         "Failed" => Some(failed(&reason, true).on(object)),
         _ if reason.contains("retrying execution due to error") => Some(failed(&reason, false).on(object)),
-        _ if reason.contains("no operator group found") || reason.contains("attenuated service account") => {
-            Some(Cause::passing(Code::OperatorGroupNotReady, reason, "see that olm-operator runs, and that the OperatorGroup's service account exists").on(object))
-        }
+        _ if reason.contains("no operator group found") || reason.contains("attenuated service account") => Some(
+            Cause::passing(
+                Code::OperatorGroupNotReady,
+                reason,
+                "see that olm-operator runs, and that the OperatorGroup's service account exists",
+            )
+            .on(object),
+        ),
         _ => None,
     }
 }
 
 fn failed(reason: &str, lasting: bool) -> Cause {
-    let new = |code, remedy: &str| if lasting { Cause::lasting(code, reason, remedy) } else { Cause::passing(code, reason, remedy) };
+    let new = |code, remedy: &str| {
+        if lasting {
+            Cause::lasting(code, reason, remedy)
+        } else {
+            Cause::passing(code, reason, remedy)
+        }
+    };
     if reason.contains("too restrictive") || reason.contains("risk of data loss") {
         new(
             Code::CrdUnsafe,
             "change the new CRD so that existing objects stay valid (no new required fields or narrower rules in a served version, no stored version dropped), or change the objects first",
         )
     } else if reason.contains("forbidden") {
-        new(Code::Forbidden, "give the OperatorGroup's service account what the bundle asks for, or use an OperatorGroup without one")
+        new(
+            Code::Forbidden,
+            "give the OperatorGroup's service account what the bundle asks for, or use an OperatorGroup without one",
+        )
     } else if reason.contains("no matches for kind") || reason.contains("could not find the requested resource") {
-        new(Code::ApiMissing, "install what serves that API first, or take the object out of the bundle")
+        new(
+            Code::ApiMissing,
+            "install what serves that API first, or take the object out of the bundle",
+        )
     } else if reason.contains("failed calling webhook") {
-        new(Code::WebhookUnavailable, "bring the webhook's server back, or remove its webhook configuration; then approve a new plan")
+        new(
+            Code::WebhookUnavailable,
+            "bring the webhook's server back, or remove its webhook configuration; then approve a new plan",
+        )
     } else {
-        new(Code::InstallPlanFailed, "correct what the sentence names and install again; a failed plan is not tried again by OLM")
+        new(
+            Code::InstallPlanFailed,
+            "correct what the sentence names and install again; a failed plan is not tried again by OLM",
+        )
     }
 }

@@ -50,44 +50,83 @@ pub fn trouble(pod: &Pod, events: &[Event]) -> Option<PodTrouble> {
     let name = pod.metadata.name.as_deref().unwrap_or_default();
     let found = |kind, container: &str, image: &str, message: String| PodTrouble {
         kind,
-        pod: ObjectRef::namespaced(kinds::pod(), pod.metadata.namespace.as_deref().unwrap_or_default(), name),
+        pod: ObjectRef::namespaced(
+            kinds::pod(),
+            pod.metadata.namespace.as_deref().unwrap_or_default(),
+            name,
+        ),
         container: container.to_owned(),
         image: image.to_owned(),
         message,
         evidence: warnings(events, "Pod", name),
     };
-    let containers = status.init_container_statuses.iter().flatten().chain(status.container_statuses.iter().flatten());
+    let containers = status
+        .init_container_statuses
+        .iter()
+        .flatten()
+        .chain(status.container_statuses.iter().flatten());
     for container in containers {
         if let Some((kind, message)) = container_trouble(container) {
             return Some(found(kind, &container.name, &container.image, message));
         }
     }
     let conditions = status.conditions.as_deref().unwrap_or_default();
-    let condition = |kind: &str| conditions.iter().find(|condition| condition.type_ == kind && condition.status == "False");
+    let condition = |kind: &str| {
+        conditions
+            .iter()
+            .find(|condition| condition.type_ == kind && condition.status == "False")
+    };
     if let Some(scheduled) = condition("PodScheduled") {
-        return Some(found(Trouble::Unschedulable, "", "", scheduled.message.clone().unwrap_or_default()));
+        return Some(found(
+            Trouble::Unschedulable,
+            "",
+            "",
+            scheduled.message.clone().unwrap_or_default(),
+        ));
     }
-    let running = status.container_statuses.iter().flatten().all(|container| container.state.as_ref().is_some_and(|state| state.running.is_some()));
-    let unready = status.container_statuses.iter().flatten().find(|container| !container.ready)?;
-    let probes = warnings(events, "Pod", name).into_iter().find(|line| line.contains("probe failed"))?;
+    let running = status
+        .container_statuses
+        .iter()
+        .flatten()
+        .all(|container| container.state.as_ref().is_some_and(|state| state.running.is_some()));
+    let unready = status
+        .container_statuses
+        .iter()
+        .flatten()
+        .find(|container| !container.ready)?;
+    let probes = warnings(events, "Pod", name)
+        .into_iter()
+        .find(|line| line.contains("probe failed"))?;
     running.then(|| found(Trouble::NotReady, &unready.name, &unready.image, probes))
 }
 
 fn container_trouble(container: &ContainerStatus) -> Option<(Trouble, String)> {
     let state = container.state.as_ref()?;
     let ended = |status: &ContainerStatus| {
-        let last = status.last_state.as_ref().and_then(|last| last.terminated.as_ref()).or(status.state.as_ref()?.terminated.as_ref())?;
+        let last = status
+            .last_state
+            .as_ref()
+            .and_then(|last| last.terminated.as_ref())
+            .or(status.state.as_ref()?.terminated.as_ref())?;
         let reason = last.reason.clone().unwrap_or_default();
-        Some(format!("container {} ended with exit code {} ({reason}), {} restarts", status.name, last.exit_code, status.restart_count))
+        Some(format!(
+            "container {} ended with exit code {} ({reason}), {} restarts",
+            status.name, last.exit_code, status.restart_count
+        ))
     };
     if let Some(waiting) = &state.waiting {
         let message = waiting.message.clone().unwrap_or_default();
         return match waiting.reason.as_deref().unwrap_or_default() {
-            "ImagePullBackOff" | "ErrImagePull" | "InvalidImageName" | "ErrImageNeverPull" | "RegistryUnavailable" | "SignatureValidationFailed" => {
-                Some((Trouble::ImagePull, message))
-            }
+            "ImagePullBackOff"
+            | "ErrImagePull"
+            | "InvalidImageName"
+            | "ErrImageNeverPull"
+            | "RegistryUnavailable"
+            | "SignatureValidationFailed" => Some((Trouble::ImagePull, message)),
             "CrashLoopBackOff" => Some((Trouble::Crash, ended(container).unwrap_or(message))),
-            "CreateContainerConfigError" | "CreateContainerError" | "RunContainerError" => Some((Trouble::Refused, message)),
+            "CreateContainerConfigError" | "CreateContainerError" | "RunContainerError" => {
+                Some((Trouble::Refused, message))
+            }
             _ => None,
         };
     }
@@ -102,12 +141,20 @@ fn container_trouble(container: &ContainerStatus) -> Option<(Trouble, String)> {
 pub fn warnings(events: &[Event], kind: &str, name: &str) -> Vec<String> {
     let mut found: Vec<&Event> = events
         .iter()
-        .filter(|event| event.involved_object.kind.as_deref() == Some(kind) && event.involved_object.name.as_deref() == Some(name))
+        .filter(|event| {
+            event.involved_object.kind.as_deref() == Some(kind) && event.involved_object.name.as_deref() == Some(name)
+        })
         .collect();
     found.sort_by_key(|event| event.last_timestamp.as_ref().map(|time| time.0));
     let mut lines: Vec<String> = found
         .iter()
-        .map(|event| format!("{}: {}", event.reason.as_deref().unwrap_or_default(), event.message.as_deref().unwrap_or_default().trim()))
+        .map(|event| {
+            format!(
+                "{}: {}",
+                event.reason.as_deref().unwrap_or_default(),
+                event.message.as_deref().unwrap_or_default().trim()
+            )
+        })
         .collect();
     lines.dedup();
     lines.split_off(lines.len().saturating_sub(5))
@@ -118,10 +165,21 @@ pub fn of_deployment(deployment: &Deployment, seen: &Observation) -> Vec<Cause> 
     if settled(deployment) {
         return Vec::new();
     }
-    let (namespace, name) = (deployment.metadata.namespace.as_deref().unwrap_or_default(), deployment.metadata.name.as_deref().unwrap_or_default());
+    let (namespace, name) = (
+        deployment.metadata.namespace.as_deref().unwrap_or_default(),
+        deployment.metadata.name.as_deref().unwrap_or_default(),
+    );
     let object = ObjectRef::namespaced(kinds::deployment(), namespace, name);
-    let conditions = deployment.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-    let condition = |kind: &str, status: &str| conditions.iter().find(|found| found.type_ == kind && found.status == status);
+    let conditions = deployment
+        .status
+        .as_ref()
+        .and_then(|status| status.conditions.as_deref())
+        .unwrap_or_default();
+    let condition = |kind: &str, status: &str| {
+        conditions
+            .iter()
+            .find(|found| found.type_ == kind && found.status == status)
+    };
     if let Some(failure) = condition("ReplicaFailure", "True") {
         return vec![
             Cause::lasting(
@@ -142,7 +200,10 @@ pub fn of_deployment(deployment: &Deployment, seen: &Observation) -> Vec<Cause> 
     if causes.is_empty() {
         let stuck = condition("Progressing", "False");
         let unavailable = condition("Available", "False");
-        let message = stuck.or(unavailable).and_then(|found| found.message.clone()).unwrap_or_else(|| "no pod is available yet".into());
+        let message = stuck
+            .or(unavailable)
+            .and_then(|found| found.message.clone())
+            .unwrap_or_else(|| "no pod is available yet".into());
         let remedy = format!("look at its pods: kubectl -n {namespace} describe deployment {name}");
         let cause = if stuck.is_some() {
             Cause::lasting(Code::DeploymentUnavailable, message, remedy)
@@ -177,25 +238,60 @@ fn settled(deployment: &Deployment) -> bool {
 }
 
 fn of_operator_pod(found: PodTrouble) -> Cause {
-    let PodTrouble { kind, pod, container, image, message, evidence } = found;
+    let PodTrouble {
+        kind,
+        pod,
+        container,
+        image,
+        message,
+        evidence,
+    } = found;
     let cause = match kind {
         Trouble::ImagePull => Cause::lasting(
             Code::OperatorImagePull,
             format!("the node cannot pull {image}: {message}"),
             "push the image, or correct the reference in the CSV's Deployment and install the bundle again; for a private registry the namespace's ServiceAccount needs an image pull secret",
         ),
-        Trouble::Crash => Cause::lasting(Code::OperatorCrashLoop, message, format!("its log tells why: kubectl -n {} logs {} -c {container} --previous", pod.namespace.as_deref().unwrap_or_default(), pod.name)),
-        Trouble::Unschedulable => Cause::passing(Code::PodUnschedulable, message, "make room on a node, or lower the requests in the CSV's Deployment"),
-        Trouble::Refused => Cause::lasting(Code::PodRefused, message, "correct what the container refers to (Secrets, ConfigMaps, users) in the CSV's Deployment"),
-        Trouble::NotReady => Cause::passing(Code::OperatorNotReady, format!("container {container} runs but is not ready: {message}"), "see that the probe's port and path are those that the operator serves"),
+        Trouble::Crash => Cause::lasting(
+            Code::OperatorCrashLoop,
+            message,
+            format!(
+                "its log tells why: kubectl -n {} logs {} -c {container} --previous",
+                pod.namespace.as_deref().unwrap_or_default(),
+                pod.name
+            ),
+        ),
+        Trouble::Unschedulable => Cause::passing(
+            Code::PodUnschedulable,
+            message,
+            "make room on a node, or lower the requests in the CSV's Deployment",
+        ),
+        Trouble::Refused => Cause::lasting(
+            Code::PodRefused,
+            message,
+            "correct what the container refers to (Secrets, ConfigMaps, users) in the CSV's Deployment",
+        ),
+        Trouble::NotReady => Cause::passing(
+            Code::OperatorNotReady,
+            format!("container {container} runs but is not ready: {message}"),
+            "see that the probe's port and path are those that the operator serves",
+        ),
     };
     cause.on(pod).evidence(evidence)
 }
 
 /// Whether a Deployment's selector takes a pod.
 fn selects(deployment: &Deployment, pod: &Pod) -> bool {
-    let wanted = deployment.spec.as_ref().and_then(|spec| spec.selector.match_labels.as_ref());
+    let wanted = deployment
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.selector.match_labels.as_ref());
     let labels = pod.metadata.labels.as_ref();
     pod.metadata.namespace == deployment.metadata.namespace
-        && wanted.is_some_and(|wanted| !wanted.is_empty() && wanted.iter().all(|(key, value)| labels.is_some_and(|labels| labels.get(key) == Some(value))))
+        && wanted.is_some_and(|wanted| {
+            !wanted.is_empty()
+                && wanted
+                    .iter()
+                    .all(|(key, value)| labels.is_some_and(|labels| labels.get(key) == Some(value)))
+        })
 }

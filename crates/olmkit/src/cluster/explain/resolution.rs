@@ -2,14 +2,16 @@
 
 use super::super::cause::{Cause, Code};
 use super::super::client::ObjectRef;
-use super::super::{kinds, preflight};
 use super::super::observe::Observation;
+use super::super::{kinds, preflight};
 use super::reference;
 use crate::types::Subscription;
 
 /// What keeps a Subscription from being resolved.
 pub fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<Cause> {
-    let Some(condition) = subscription.condition("ResolutionFailed") else { return Vec::new() };
+    let Some(condition) = subscription.condition("ResolutionFailed") else {
+        return Vec::new();
+    };
     let message = condition.message.as_str();
     let object = reference(subscription, seen);
     let namespace = &seen.namespace;
@@ -23,7 +25,9 @@ pub fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<C
         .likely("a Subscription was deleted and its ClusterServiceVersion was not")
     } else if let Some(catalog) = quoted_after(message, "error using catalogsource ") {
         broken_catalog(&catalog, message, subscription)
-    } else if let Some(other) = quoted_after(message, "referenced by subscription ").filter(|other| Some(other) != subscription.metadata.name.as_ref()) {
+    } else if let Some(other) = quoted_after(message, "referenced by subscription ")
+        .filter(|other| Some(other) != subscription.metadata.name.as_ref())
+    {
         preflight::subscription_beside(&other, namespace, message)
     } else if message.contains("no operators found") {
         Cause::passing(
@@ -39,9 +43,17 @@ pub fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<C
             "the sentence names what cannot be had together: remove one side of the conflict, or add a catalog that has the dependency",
         )
     } else {
-        Cause::passing(Code::ResolutionPrevented, format!("{}: {message}", condition.reason), "OLM tries again by itself; if the sentence stays, remove what it names")
+        Cause::passing(
+            Code::ResolutionPrevented,
+            format!("{}: {message}", condition.reason),
+            "OLM tries again by itself; if the sentence stays, remove what it names",
+        )
     };
-    vec![if cause.object.is_none() { cause.on(object) } else { cause }]
+    vec![if cause.object.is_none() {
+        cause.on(object)
+    } else {
+        cause
+    }]
 }
 
 /// `error using catalogsource NS/NAME: …`.
@@ -49,12 +61,20 @@ fn broken_catalog(catalog: &str, message: &str, subscription: &Subscription) -> 
     let (namespace, name) = catalog.split_once('/').unwrap_or(("", catalog));
     let object = ObjectRef::namespaced(kinds::catalog_source(), namespace, name);
     if name == subscription.spec.source && namespace == subscription.spec.source_namespace {
-        Cause::passing(Code::CatalogUnreachable, message, "see why the catalog does not answer: its pod, its address").on(object)
+        Cause::passing(
+            Code::CatalogUnreachable,
+            message,
+            "see why the catalog does not answer: its pod, its address",
+        )
+        .on(object)
     } else {
         Cause::passing(
             Code::CatalogBesideBroken,
             message,
-            format!("repair that catalog or remove it: kubectl -n {namespace} delete catalogsources.{} {name}", kinds::OLM_GROUP),
+            format!(
+                "repair that catalog or remove it: kubectl -n {namespace} delete catalogsources.{} {name}",
+                kinds::OLM_GROUP
+            ),
         )
         .on(object)
         .likely("OLM stops when any catalog in reach fails, also one that this Subscription does not use")
@@ -75,7 +95,10 @@ mod tests {
     #[test]
     fn words_are_cut_out_of_olms_sentences() {
         let message = "error using catalogsource olm/broken: failed to list bundles: rpc error: code = Unavailable";
-        assert_eq!(quoted_after(message, "error using catalogsource ").as_deref(), Some("olm/broken"));
+        assert_eq!(
+            quoted_after(message, "error using catalogsource ").as_deref(),
+            Some("olm/broken")
+        );
         assert_eq!(
             quoted_after("constraints not satisfiable: clusterserviceversion a.v1.0.0 exists and is not referenced by a subscription, x", "clusterserviceversion ").as_deref(),
             Some("a.v1.0.0")

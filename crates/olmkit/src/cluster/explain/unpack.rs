@@ -16,7 +16,9 @@ pub fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<C
     if failed.is_none() && subscription.condition("BundleUnpacking").is_none() {
         return Vec::new();
     }
-    let jobs = seen.jobs.iter().filter(|job| job.metadata.namespace.as_deref() == Some(&subscription.spec.source_namespace) && !succeeded(job));
+    let jobs = seen.jobs.iter().filter(|job| {
+        job.metadata.namespace.as_deref() == Some(&subscription.spec.source_namespace) && !succeeded(job)
+    });
     let mut causes: Vec<Cause> = jobs.filter_map(|job| of_job(job, seen)).collect();
     if let (Some(condition), true) = (failed, causes.is_empty()) {
         causes.push(
@@ -32,31 +34,58 @@ pub fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<C
 }
 
 fn succeeded(job: &Job) -> bool {
-    let conditions = job.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-    conditions.iter().any(|condition| condition.type_ == "Complete" && condition.status == "True")
+    let conditions = job
+        .status
+        .as_ref()
+        .and_then(|status| status.conditions.as_deref())
+        .unwrap_or_default();
+    conditions
+        .iter()
+        .any(|condition| condition.type_ == "Complete" && condition.status == "True")
 }
 
 fn of_job(job: &Job, seen: &Observation) -> Option<Cause> {
     let name = job.metadata.name.as_deref()?;
     let namespace = job.metadata.namespace.as_deref().unwrap_or_default();
     let label = |labels: &Option<std::collections::BTreeMap<String, String>>| {
-        labels.as_ref().and_then(|labels| labels.get("job-name").or_else(|| labels.get("batch.kubernetes.io/job-name")).cloned())
+        labels.as_ref().and_then(|labels| {
+            labels
+                .get("job-name")
+                .or_else(|| labels.get("batch.kubernetes.io/job-name"))
+                .cloned()
+        })
     };
-    let pods: Vec<_> = seen.pods.iter().filter(|pod| pod.metadata.namespace.as_deref() == Some(namespace) && label(&pod.metadata.labels).as_deref() == Some(name)).collect();
+    let pods: Vec<_> = seen
+        .pods
+        .iter()
+        .filter(|pod| {
+            pod.metadata.namespace.as_deref() == Some(namespace) && label(&pod.metadata.labels).as_deref() == Some(name)
+        })
+        .collect();
     for pod in &pods {
         if let Some(found) = trouble(pod, &seen.events) {
             return Some(of_pod(found));
         }
     }
     // A pod of a Job never restarts: its end shows as the phase.
-    let ended = pods.iter().find(|pod| pod.status.as_ref().is_some_and(|status| status.phase.as_deref() == Some("Failed")))?;
+    let ended = pods.iter().find(|pod| {
+        pod.status
+            .as_ref()
+            .is_some_and(|status| status.phase.as_deref() == Some("Failed"))
+    })?;
     let statuses = ended.status.as_ref()?;
     let last = statuses
         .init_container_statuses
         .iter()
         .flatten()
         .chain(statuses.container_statuses.iter().flatten())
-        .find(|container| container.state.as_ref().and_then(|state| state.terminated.as_ref()).is_some_and(|end| end.exit_code != 0))?;
+        .find(|container| {
+            container
+                .state
+                .as_ref()
+                .and_then(|state| state.terminated.as_ref())
+                .is_some_and(|end| end.exit_code != 0)
+        })?;
     let end = last.state.as_ref()?.terminated.as_ref()?;
     let pod_name = ended.metadata.name.as_deref().unwrap_or_default();
     Some(
@@ -75,16 +104,26 @@ fn of_pod(found: super::pods::PodTrouble) -> Cause {
         // The init container `pull` runs in the bundle image; the others are OLM's own images.
         Trouble::ImagePull if found.container == "pull" => Cause::lasting(
             Code::BundleImagePull,
-            format!("the node cannot pull the bundle image {}: {}", found.image, found.message),
+            format!(
+                "the node cannot pull the bundle image {}: {}",
+                found.image, found.message
+            ),
             "push the bundle image, or correct the reference; nodes use their own registry settings, and the pull secret must be named in the CatalogSource's spec.secrets (--pull-secret-name)",
         ),
         Trouble::ImagePull => Cause::lasting(
             Code::UnpackFailed,
-            format!("the node cannot pull {}, which OLM uses to unpack bundles: {}", found.image, found.message),
+            format!(
+                "the node cannot pull {}, which OLM uses to unpack bundles: {}",
+                found.image, found.message
+            ),
             "give catalog-operator images that the nodes can pull (--opmImage, --util-image)",
         ),
         Trouble::Unschedulable => Cause::passing(Code::PodUnschedulable, found.message.clone(), "make room on a node"),
-        _ => Cause::lasting(Code::UnpackFailed, format!("container {}: {}", found.container, found.message), "check the bundle image: olmkit bundle validate IMAGE"),
+        _ => Cause::lasting(
+            Code::UnpackFailed,
+            format!("container {}: {}", found.container, found.message),
+            "check the bundle image: olmkit bundle validate IMAGE",
+        ),
     };
     cause.on(found.pod).evidence(found.evidence)
 }

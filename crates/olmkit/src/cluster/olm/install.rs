@@ -29,7 +29,12 @@ pub struct InstallOptions {
 ///
 /// # Errors
 /// [`Error::Request`] and the like.
-pub async fn install(cluster: &Cluster, manifests: &Manifests, options: &InstallOptions, narrator: &dyn Narrator) -> Result<Result<(), Vec<Cause>>, Error> {
+pub async fn install(
+    cluster: &Cluster,
+    manifests: &Manifests,
+    options: &InstallOptions,
+    narrator: &dyn Narrator,
+) -> Result<Result<(), Vec<Cause>>, Error> {
     let deadline = Instant::now() + options.timeout;
     let mut story = Story::begin(narrator);
     for crd in &manifests.crds {
@@ -38,17 +43,30 @@ pub async fn install(cluster: &Cluster, manifests: &Manifests, options: &Install
     story.waiting("the custom resource definitions to be served");
     for crd in &manifests.crds {
         let object = ObjectRef::cluster(kinds::custom_resource_definition(), text(crd, "/metadata/name"));
-        while !cluster.get(&object).await?.is_some_and(|found| condition_is_true(&found, "Established")) {
+        while !cluster
+            .get(&object)
+            .await?
+            .is_some_and(|found| condition_is_true(&found, "Established"))
+        {
             if Instant::now() > deadline {
-                return Ok(Err(vec![Cause::passing(Code::Timeout, "is not served yet", "run the same command again").on(object)]));
+                return Ok(Err(vec![
+                    Cause::passing(Code::Timeout, "is not served yet", "run the same command again").on(object),
+                ]));
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
-    story.done(format!("{} custom resource definitions established", manifests.crds.len()));
+    story.done(format!(
+        "{} custom resource definitions established",
+        manifests.crds.len()
+    ));
     // The operators first: a CSV or a catalog without them would only wait.
-    let (late, early): (Vec<&Value>, Vec<&Value>) =
-        manifests.objects.iter().partition(|object| matches!(text(object, "/kind"), "ClusterServiceVersion" | "CatalogSource" | "Subscription" | "OperatorGroup"));
+    let (late, early): (Vec<&Value>, Vec<&Value>) = manifests.objects.iter().partition(|object| {
+        matches!(
+            text(object, "/kind"),
+            "ClusterServiceVersion" | "CatalogSource" | "Subscription" | "OperatorGroup"
+        )
+    });
     for manifest in &early {
         let object = cluster.reference(manifest).await?;
         cluster.apply(manifest).await?;
@@ -66,7 +84,10 @@ pub async fn install(cluster: &Cluster, manifests: &Manifests, options: &Install
         story.done(format!("{object}: created"));
     }
     if options.wait_for_packageserver {
-        for manifest in late.iter().filter(|manifest| text(manifest, "/kind") == "ClusterServiceVersion") {
+        for manifest in late
+            .iter()
+            .filter(|manifest| text(manifest, "/kind") == "ClusterServiceVersion")
+        {
             let object = cluster.reference(manifest).await?;
             if let Err(causes) = csv_succeeded(cluster, &object, deadline, &mut story).await? {
                 return Ok(Err(causes));
@@ -76,20 +97,34 @@ pub async fn install(cluster: &Cluster, manifests: &Manifests, options: &Install
     Ok(Ok(()))
 }
 
-async fn deployment_available(cluster: &Cluster, object: &ObjectRef, deadline: Instant, story: &mut Story<'_>) -> Result<Result<(), Vec<Cause>>, Error> {
+async fn deployment_available(
+    cluster: &Cluster,
+    object: &ObjectRef,
+    deadline: Instant,
+    story: &mut Story<'_>,
+) -> Result<Result<(), Vec<Cause>>, Error> {
     story.waiting(format!("{object}"));
     let mut lasting_since: Option<Instant> = None;
     loop {
-        let Some(deployment) = get_as::<Deployment>(cluster, object).await? else { continue };
+        let Some(deployment) = get_as::<Deployment>(cluster, object).await? else {
+            continue;
+        };
         if health::available(&deployment) {
             story.done(format!("{object}: available"));
             return Ok(Ok(()));
         }
-        let mut seen = Observation { namespace: object.namespace.clone().unwrap_or_default(), ..Observation::default() };
+        let mut seen = Observation {
+            namespace: object.namespace.clone().unwrap_or_default(),
+            ..Observation::default()
+        };
         seen.refresh(cluster).await?;
         let causes = of_deployment(&deployment, &seen);
         let lasting = causes.iter().any(|cause| cause.lasting);
-        let since = if lasting { *lasting_since.get_or_insert_with(Instant::now) } else { Instant::now() };
+        let since = if lasting {
+            *lasting_since.get_or_insert_with(Instant::now)
+        } else {
+            Instant::now()
+        };
         if since.elapsed() > Duration::from_secs(6) || Instant::now() > deadline {
             return Ok(Err(wait::with_logs(cluster, causes).await));
         }
@@ -100,7 +135,12 @@ async fn deployment_available(cluster: &Cluster, object: &ObjectRef, deadline: I
     }
 }
 
-async fn csv_succeeded(cluster: &Cluster, object: &ObjectRef, deadline: Instant, story: &mut Story<'_>) -> Result<Result<(), Vec<Cause>>, Error> {
+async fn csv_succeeded(
+    cluster: &Cluster,
+    object: &ObjectRef,
+    deadline: Instant,
+    story: &mut Story<'_>,
+) -> Result<Result<(), Vec<Cause>>, Error> {
     story.waiting(format!("{object}"));
     loop {
         let csv: DeployedCsv = get_as(cluster, object).await?.unwrap_or_default();
@@ -109,17 +149,34 @@ async fn csv_succeeded(cluster: &Cluster, object: &ObjectRef, deadline: Instant,
             return Ok(Ok(()));
         }
         if Instant::now() > deadline {
-            let mut seen = Observation { namespace: object.namespace.clone().unwrap_or_default(), ..Observation::default() };
+            let mut seen = Observation {
+                namespace: object.namespace.clone().unwrap_or_default(),
+                ..Observation::default()
+            };
             seen.refresh(cluster).await?;
             let mut causes: Vec<Cause> = seen
                 .deployments
                 .iter()
-                .filter(|deployment| csv.spec.install.spec.deployments.iter().any(|named| deployment.metadata.name.as_deref() == Some(&named.name)))
+                .filter(|deployment| {
+                    csv.spec
+                        .install
+                        .spec
+                        .deployments
+                        .iter()
+                        .any(|named| deployment.metadata.name.as_deref() == Some(&named.name))
+                })
                 .flat_map(|deployment| of_deployment(deployment, &seen))
                 .collect();
             if causes.is_empty() {
                 let message = format!("is {} {}: {}", csv.status.phase, csv.status.reason, csv.status.message);
-                causes.push(Cause::passing(Code::Timeout, message, "see olmkit olm status; run the same command again").on(object.clone()));
+                causes.push(
+                    Cause::passing(
+                        Code::Timeout,
+                        message,
+                        "see olmkit olm status; run the same command again",
+                    )
+                    .on(object.clone()),
+                );
             }
             return Ok(Err(wait::with_logs(cluster, causes).await));
         }

@@ -39,7 +39,8 @@ pub fn all(settings: &Settings) -> Vec<Value> {
     let mut objects = namespaces(settings);
     objects.extend(network_policies(settings));
     objects.extend(account(settings));
-    objects.push(json!({"apiVersion": "operators.coreos.com/v1", "kind": "OLMConfig", "metadata": {"name": "cluster"}}));
+    objects
+        .push(json!({"apiVersion": "operators.coreos.com/v1", "kind": "OLMConfig", "metadata": {"name": "cluster"}}));
     objects.push(olm_operator(settings));
     objects.push(catalog_operator(settings));
     objects.extend(aggregated_roles());
@@ -60,7 +61,10 @@ fn namespaces(settings: &Settings) -> Vec<Value> {
             }},
         })
     };
-    let mut all = vec![made(&settings.namespace, "restricted"), made(&settings.operators_namespace, "baseline")];
+    let mut all = vec![
+        made(&settings.namespace, "restricted"),
+        made(&settings.operators_namespace, "baseline"),
+    ];
     if settings.catalog_namespace != settings.namespace {
         all.push(made(&settings.catalog_namespace, "restricted"));
     }
@@ -68,22 +72,46 @@ fn namespaces(settings: &Settings) -> Vec<Value> {
 }
 
 fn network_policies(settings: &Settings) -> Vec<Value> {
-    let policy = |namespace: &str, name: &str, spec: Value| {
-        json!({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": name, "namespace": namespace}, "spec": spec})
-    };
+    let policy = |namespace: &str, name: &str, spec: Value| json!({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": name, "namespace": namespace}, "spec": spec});
     let tcp = |port: Value| json!({"ports": [{"protocol": "TCP", "port": port}]});
     let dns = json!({"ports": [{"protocol": "TCP", "port": 53}, {"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 5353}, {"protocol": "UDP", "port": 5353}]});
-    let of_app = |app: &str, ingress: Value, egress: Vec<Value>| {
-        json!({"podSelector": {"matchLabels": {"app": app}}, "ingress": [ingress], "egress": egress, "policyTypes": ["Ingress", "Egress"]})
-    };
+    let of_app = |app: &str, ingress: Value, egress: Vec<Value>| json!({"podSelector": {"matchLabels": {"app": app}}, "ingress": [ingress], "egress": egress, "policyTypes": ["Ingress", "Egress"]});
     // An empty egress rule: the API server's address cannot be known here.
     let anywhere = json!({});
     let (own, catalogs) = (settings.namespace.as_str(), settings.catalog_namespace.as_str());
     vec![
-        policy(own, "default-deny-all-traffic", json!({"podSelector": {}, "policyTypes": ["Ingress", "Egress"]})),
-        policy(own, "olm-operator", of_app("olm-operator", tcp("metrics".into()), vec![anywhere.clone(), dns.clone()])),
-        policy(own, "catalog-operator", of_app("catalog-operator", tcp("metrics".into()), vec![anywhere.clone(), dns.clone(), tcp(CATALOG_PORT.into())])),
-        policy(own, "packageserver", of_app("packageserver", tcp(PACKAGESERVER_PORT.into()), vec![anywhere.clone(), dns, tcp(CATALOG_PORT.into())])),
+        policy(
+            own,
+            "default-deny-all-traffic",
+            json!({"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}),
+        ),
+        policy(
+            own,
+            "olm-operator",
+            of_app(
+                "olm-operator",
+                tcp("metrics".into()),
+                vec![anywhere.clone(), dns.clone()],
+            ),
+        ),
+        policy(
+            own,
+            "catalog-operator",
+            of_app(
+                "catalog-operator",
+                tcp("metrics".into()),
+                vec![anywhere.clone(), dns.clone(), tcp(CATALOG_PORT.into())],
+            ),
+        ),
+        policy(
+            own,
+            "packageserver",
+            of_app(
+                "packageserver",
+                tcp(PACKAGESERVER_PORT.into()),
+                vec![anywhere.clone(), dns, tcp(CATALOG_PORT.into())],
+            ),
+        ),
         policy(
             &settings.operators_namespace,
             "default-allow-all",
@@ -143,7 +171,14 @@ fn olm_operator(settings: &Settings) -> Value {
         {"name": "OPERATOR_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
         {"name": "OPERATOR_NAME", "value": "olm-operator"},
     ]);
-    deployment(settings, "olm-operator", "/bin/olm", json!(["--namespace", "$(OPERATOR_NAMESPACE)"]), environment, "160Mi")
+    deployment(
+        settings,
+        "olm-operator",
+        "/bin/olm",
+        json!(["--namespace", "$(OPERATOR_NAMESPACE)"]),
+        environment,
+        "160Mi",
+    )
 }
 
 fn catalog_operator(settings: &Settings) -> Value {
@@ -155,10 +190,24 @@ fn catalog_operator(settings: &Settings) -> Value {
         settings.util_image,
         "--set-workload-user-id=true",
     ]);
-    deployment(settings, "catalog-operator", "/bin/catalog", arguments, json!([]), "80Mi")
+    deployment(
+        settings,
+        "catalog-operator",
+        "/bin/catalog",
+        arguments,
+        json!([]),
+        "80Mi",
+    )
 }
 
-fn deployment(settings: &Settings, name: &str, command: &str, arguments: Value, environment: Value, memory: &str) -> Value {
+fn deployment(
+    settings: &Settings,
+    name: &str,
+    command: &str,
+    arguments: Value,
+    environment: Value,
+    memory: &str,
+) -> Value {
     let probe = json!({"httpGet": {"path": "/healthz", "port": METRICS_PORT, "scheme": "HTTP"}});
     json!({
         "apiVersion": "apps/v1",
@@ -207,8 +256,15 @@ fn container_security() -> Value {
 
 fn aggregated_roles() -> Vec<Value> {
     let role = |name: &str, to: &[&str], rules: Value| {
-        let labels: serde_json::Map<String, Value> =
-            to.iter().map(|role| (format!("rbac.authorization.k8s.io/aggregate-to-{role}"), Value::from("true"))).collect();
+        let labels: serde_json::Map<String, Value> = to
+            .iter()
+            .map(|role| {
+                (
+                    format!("rbac.authorization.k8s.io/aggregate-to-{role}"),
+                    Value::from("true"),
+                )
+            })
+            .collect();
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name, "labels": labels}, "rules": rules})
     };
     vec![
@@ -232,12 +288,14 @@ fn aggregated_roles() -> Vec<Value> {
 }
 
 fn operator_groups(settings: &Settings) -> Vec<Value> {
-    let group = |namespace: &str, name: &str, spec: Value| {
-        json!({"apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup", "metadata": {"name": name, "namespace": namespace}, "spec": spec})
-    };
+    let group = |namespace: &str, name: &str, spec: Value| json!({"apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup", "metadata": {"name": name, "namespace": namespace}, "spec": spec});
     vec![
         group(&settings.operators_namespace, "global-operators", json!({})),
-        group(&settings.namespace, "olm-operators", json!({"targetNamespaces": [settings.namespace]})),
+        group(
+            &settings.namespace,
+            "olm-operators",
+            json!({"targetNamespaces": [settings.namespace]}),
+        ),
     ]
 }
 
@@ -250,8 +308,10 @@ fn packageserver(settings: &Settings) -> Value {
         {"apiGroups": ["packages.operators.coreos.com"], "resources": ["packagemanifests"], "verbs": ["get", "list"]},
         {"apiGroups": ["config.openshift.io"], "resources": ["apiservers"], "resourceNames": ["cluster"], "verbs": ["get"]},
     ]);
-    let modes: Vec<Value> =
-        ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"].iter().map(|mode| json!({"type": mode, "supported": true})).collect();
+    let modes: Vec<Value> = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"]
+        .iter()
+        .map(|mode| json!({"type": mode, "supported": true}))
+        .collect();
     json!({
         "apiVersion": "operators.coreos.com/v1alpha1",
         "kind": "ClusterServiceVersion",

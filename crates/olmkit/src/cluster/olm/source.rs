@@ -44,11 +44,21 @@ pub struct Images {
 pub fn read(folder: &Path, settings: &Settings, images: &Images, with_catalogs: bool) -> Result<Manifests, Error> {
     if folder.join("Chart.yaml").is_file() {
         let crds = read_folder(&folder.join("crds"))?;
-        return Ok(Manifests { version: Some(settings.version.clone()), crds, objects: objects::all(settings) });
+        return Ok(Manifests {
+            version: Some(settings.version.clone()),
+            crds,
+            objects: objects::all(settings),
+        });
     }
     let all = read_folder(folder)?;
-    let (crds, mut objects): (Vec<Value>, Vec<Value>) = all.into_iter().partition(|object| text(object, "/kind") == "CustomResourceDefinition");
-    if crds.is_empty() || !objects.iter().any(|object| text(object, "/kind") == "Deployment" && text(object, "/metadata/name") == "olm-operator") {
+    let (crds, mut objects): (Vec<Value>, Vec<Value>) = all
+        .into_iter()
+        .partition(|object| text(object, "/kind") == "CustomResourceDefinition");
+    if crds.is_empty()
+        || !objects
+            .iter()
+            .any(|object| text(object, "/kind") == "Deployment" && text(object, "/metadata/name") == "olm-operator")
+    {
         return Err(Error::Usage(format!(
             "{} holds neither OLM's chart (Chart.yaml and crds/) nor the manifests of a release (crds.yaml and olm.yaml)",
             folder.display()
@@ -61,7 +71,15 @@ pub fn read(folder: &Path, settings: &Settings, images: &Images, with_catalogs: 
         replace_images(object, images);
     }
     let version = objects.iter().find_map(|object| {
-        (text(object, "/metadata/name") == "packageserver").then(|| object.pointer("/metadata/labels")?.get("olm.version")?.as_str().map(str::to_owned)).flatten()
+        (text(object, "/metadata/name") == "packageserver")
+            .then(|| {
+                object
+                    .pointer("/metadata/labels")?
+                    .get("olm.version")?
+                    .as_str()
+                    .map(str::to_owned)
+            })
+            .flatten()
     });
     Ok(Manifests { version, crds, objects })
 }
@@ -81,8 +99,15 @@ pub fn version_in_path(folder: &Path) -> Option<String> {
 pub fn checksum(folder: &Path) -> Result<String, Error> {
     let mut hash = Sha256::new();
     for path in yaml_files(folder)? {
-        let content = fs::read(&path).map_err(|source| Error::File { path: path.clone(), source })?;
-        hash.update(path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default());
+        let content = fs::read(&path).map_err(|source| Error::File {
+            path: path.clone(),
+            source,
+        })?;
+        hash.update(
+            path.file_name()
+                .map(|name| name.to_string_lossy().into_owned())
+                .unwrap_or_default(),
+        );
         hash.update([0]);
         hash.update(Sha256::digest(&content));
     }
@@ -90,11 +115,17 @@ pub fn checksum(folder: &Path) -> Result<String, Error> {
 }
 
 fn yaml_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    let wrap = |source| Error::File { path: folder.to_owned(), source };
+    let wrap = |source| Error::File {
+        path: folder.to_owned(),
+        source,
+    };
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).map_err(wrap)? {
         let path = entry.map_err(wrap)?.path();
-        if path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml") {
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "yaml" || extension == "yml")
+        {
             files.push(path);
         }
     }
@@ -105,14 +136,31 @@ fn yaml_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
 fn read_folder(folder: &Path) -> Result<Vec<Value>, Error> {
     let mut objects = Vec::new();
     for path in yaml_files(folder)? {
-        let size = fs::metadata(&path).map_err(|source| Error::File { path: path.clone(), source })?.len();
+        let size = fs::metadata(&path)
+            .map_err(|source| Error::File {
+                path: path.clone(),
+                source,
+            })?
+            .len();
         if size > FILE_LIMIT {
-            return Err(Error::Manifest { object: path.display().to_string(), message: format!("{size} bytes are more than the {FILE_LIMIT} that are read") });
+            return Err(Error::Manifest {
+                object: path.display().to_string(),
+                message: format!("{size} bytes are more than the {FILE_LIMIT} that are read"),
+            });
         }
-        let content = fs::read(&path).map_err(|source| Error::File { path: path.clone(), source })?;
+        let content = fs::read(&path).map_err(|source| Error::File {
+            path: path.clone(),
+            source,
+        })?;
         for document in yaml::documents(&content) {
-            let fault = |message: String| Error::Manifest { object: path.display().to_string(), message };
-            let value = document.map_err(|error| fault(error.to_string()))?.to_json().map_err(|error| fault(error.to_string()))?;
+            let fault = |message: String| Error::Manifest {
+                object: path.display().to_string(),
+                message,
+            };
+            let value = document
+                .map_err(|error| fault(error.to_string()))?
+                .to_json()
+                .map_err(|error| fault(error.to_string()))?;
             if !value.is_null() {
                 objects.push(value);
             }
@@ -143,7 +191,10 @@ fn replace_images(object: &mut Value, images: &Images) {
 
 fn is_olm(image: &str) -> bool {
     let repository = image.split('@').next().unwrap_or_default();
-    repository.rsplit('/').next().is_some_and(|last| last.split(':').next() == Some("olm"))
+    repository
+        .rsplit('/')
+        .next()
+        .is_some_and(|last| last.split(':').next() == Some("olm"))
 }
 
 fn replace_flags(arguments: &mut [Value], images: &Images) {
@@ -182,7 +233,11 @@ mod tests {
             "image": "quay.io/operator-framework/olm@sha256:aa",
             "args": ["--namespace", "olm", "--opmImage=quay.io/operator-framework/opm:latest", "--util-image", "quay.io/operator-framework/olm@sha256:aa"],
         }]}});
-        let images = Images { olm: Some("r/olm:1".into()), opm: Some("r/opm:1".into()), util: None };
+        let images = Images {
+            olm: Some("r/olm:1".into()),
+            opm: Some("r/opm:1".into()),
+            util: None,
+        };
         replace_images(&mut object, &images);
         assert_eq!(
             object,

@@ -38,17 +38,28 @@ pub struct UninstallReport {
 }
 
 /// The residue that deleting OLM's manifests leaves, by name.
-const CLUSTER_ROLES: [&str; 3] = ["system:controller:operator-lifecycle-manager", "aggregate-olm-edit", "aggregate-olm-view"];
+const CLUSTER_ROLES: [&str; 3] = [
+    "system:controller:operator-lifecycle-manager",
+    "aggregate-olm-edit",
+    "aggregate-olm-view",
+];
 
 /// Removes OLM.
 ///
 /// # Errors
 /// [`Error::Request`], [`Error::Unreadable`].
-pub async fn uninstall(cluster: &Cluster, options: &UninstallOptions, narrator: &dyn Narrator) -> Result<UninstallReport, Error> {
+pub async fn uninstall(
+    cluster: &Cluster,
+    options: &UninstallOptions,
+    narrator: &dyn Narrator,
+) -> Result<UninstallReport, Error> {
     let mut story = Story::begin(narrator);
     let csvs: Vec<DeployedCsv> = cluster.list_as(kinds::cluster_service_version(), None, None).await?;
-    let operators: Vec<String> =
-        csvs.iter().filter(|csv| !csv.is_copied() && csv.name() != "packageserver").map(|csv| format!("{}/{}", csv.namespace(), csv.name())).collect();
+    let operators: Vec<String> = csvs
+        .iter()
+        .filter(|csv| !csv.is_copied() && csv.name() != "packageserver")
+        .map(|csv| format!("{}/{}", csv.namespace(), csv.name()))
+        .collect();
     let mut report = UninstallReport::default();
     if !operators.is_empty() && !options.with_operators && !options.dry_run {
         report.causes.push(Cause::lasting(
@@ -59,21 +70,48 @@ pub async fn uninstall(cluster: &Cluster, options: &UninstallOptions, narrator: 
         return Ok(report);
     }
     let namespace = own_namespace(cluster, options).await?;
-    let mut run = Run { cluster, deadline: Instant::now() + options.timeout, story: &mut story, report: &mut report, dry_run: options.dry_run };
+    let mut run = Run {
+        cluster,
+        deadline: Instant::now() + options.timeout,
+        story: &mut story,
+        report: &mut report,
+        dry_run: options.dry_run,
+    };
     // Subscriptions first, or OLM installs again what goes next.
     run.remove_all(kinds::subscription(), None).await?;
     let olm_works = run.olm_operator_works(&namespace).await?;
     run.remove_csvs(olm_works).await?;
     // Dead without packageserver, and then every deletion of a namespace hangs.
-    run.remove(vec![ObjectRef::cluster(kinds::api_service(), "v1.packages.operators.coreos.com")]).await?;
-    for kind in [kinds::catalog_source(), kinds::install_plan(), kinds::operator_group(), kinds::operator_condition(), kinds::operator(), kinds::olm_config()] {
+    run.remove(vec![ObjectRef::cluster(
+        kinds::api_service(),
+        "v1.packages.operators.coreos.com",
+    )])
+    .await?;
+    for kind in [
+        kinds::catalog_source(),
+        kinds::install_plan(),
+        kinds::operator_group(),
+        kinds::operator_condition(),
+        kinds::operator(),
+        kinds::olm_config(),
+    ] {
         run.remove_all(kind, None).await?;
     }
     let deployments = ["olm-operator", "catalog-operator", "packageserver"];
-    run.remove(deployments.iter().map(|name| ObjectRef::namespaced(kinds::deployment(), &namespace, name)).collect()).await?;
+    run.remove(
+        deployments
+            .iter()
+            .map(|name| ObjectRef::namespaced(kinds::deployment(), &namespace, name))
+            .collect(),
+    )
+    .await?;
     run.remove_crds().await?;
     run.remove_residue(&namespace).await?;
-    run.remove(vec![ObjectRef::cluster(kinds::namespace(), "operators"), ObjectRef::cluster(kinds::namespace(), &namespace)]).await?;
+    run.remove(vec![
+        ObjectRef::cluster(kinds::namespace(), "operators"),
+        ObjectRef::cluster(kinds::namespace(), &namespace),
+    ])
+    .await?;
     Ok(report)
 }
 
@@ -82,7 +120,11 @@ async fn own_namespace(cluster: &Cluster, options: &UninstallOptions) -> Result<
         return Ok(namespace.clone());
     }
     let state = observe::observe_olm(cluster, &Default::default()).await?;
-    Ok(state.deployments.iter().find_map(|deployment| deployment.metadata.namespace.clone()).unwrap_or_else(|| "olm".into()))
+    Ok(state
+        .deployments
+        .iter()
+        .find_map(|deployment| deployment.metadata.namespace.clone())
+        .unwrap_or_else(|| "olm".into()))
 }
 
 struct Run<'a, 'n> {
@@ -95,7 +137,13 @@ struct Run<'a, 'n> {
 
 impl Run<'_, '_> {
     async fn remove_all(&mut self, kind: Kind, labels: Option<&str>) -> Result<(), Error> {
-        let objects = self.cluster.list(kind.clone(), None, labels).await?.iter().map(|object| reference(&kind, object)).collect();
+        let objects = self
+            .cluster
+            .list(kind.clone(), None, labels)
+            .await?
+            .iter()
+            .map(|object| reference(&kind, object))
+            .collect();
         self.remove(objects).await
     }
 
@@ -118,7 +166,12 @@ impl Run<'_, '_> {
                 self.report.removed.push(object);
             } else {
                 self.report.causes.push(
-                    Cause::passing(Code::DeletionBlocked, "is being deleted and stays", "look at its finalizers and, for a namespace, at its conditions; then run this again").on(object),
+                    Cause::passing(
+                        Code::DeletionBlocked,
+                        "is being deleted and stays",
+                        "look at its finalizers and, for a namespace, at its conditions; then run this again",
+                    )
+                    .on(object),
                 );
             }
         }
@@ -139,15 +192,22 @@ impl Run<'_, '_> {
 
     async fn olm_operator_works(&self, namespace: &str) -> Result<bool, Error> {
         let object = ObjectRef::namespaced(kinds::deployment(), namespace, "olm-operator");
-        Ok(self.cluster.get(&object).await?.is_some_and(|found| condition_is_true(&found, "Available")))
+        Ok(self
+            .cluster
+            .get(&object)
+            .await?
+            .is_some_and(|found| condition_is_true(&found, "Available")))
     }
 
     /// CSVs carry a finalizer that only olm-operator removes. Without it the finalizer is taken off here.
     async fn remove_csvs(&mut self, olm_works: bool) -> Result<(), Error> {
         let kind = kinds::cluster_service_version();
         let listed = self.cluster.list(kind.clone(), None, None).await?;
-        let (copies, originals): (Vec<&Value>, Vec<&Value>) =
-            listed.iter().partition(|csv| csv.pointer("/metadata/labels").and_then(|labels| labels.get("olm.copiedFrom")).is_some());
+        let (copies, originals): (Vec<&Value>, Vec<&Value>) = listed.iter().partition(|csv| {
+            csv.pointer("/metadata/labels")
+                .and_then(|labels| labels.get("olm.copiedFrom"))
+                .is_some()
+        });
         for group in [originals, copies] {
             let objects: Vec<ObjectRef> = group.iter().map(|csv| reference(&kind, csv)).collect();
             if self.dry_run || olm_works {
@@ -156,7 +216,11 @@ impl Run<'_, '_> {
             }
             for object in &objects {
                 self.cluster.delete(object).await?;
-                match self.cluster.merge(object, &json!({"metadata": {"finalizers": null}})).await {
+                match self
+                    .cluster
+                    .merge(object, &json!({"metadata": {"finalizers": null}}))
+                    .await
+                {
                     Err(error) if !error.is_not_found() => return Err(error),
                     _ => {}
                 }
@@ -170,21 +234,38 @@ impl Run<'_, '_> {
         let kind = kinds::custom_resource_definition();
         let suffix = format!(".{}", kinds::OLM_GROUP);
         let crds = self.cluster.list(kind.clone(), None, None).await?;
-        let objects = crds.iter().filter(|crd| text(crd, "/metadata/name").ends_with(&suffix)).map(|crd| reference(&kind, crd)).collect();
+        let objects = crds
+            .iter()
+            .filter(|crd| text(crd, "/metadata/name").ends_with(&suffix))
+            .map(|crd| reference(&kind, crd))
+            .collect();
         self.remove(objects).await
     }
 
     async fn remove_residue(&mut self, namespace: &str) -> Result<(), Error> {
-        let mut objects: Vec<ObjectRef> = CLUSTER_ROLES.iter().map(|name| ObjectRef::cluster(kinds::cluster_role(), name)).collect();
-        objects.push(ObjectRef::cluster(kinds::cluster_role_binding(), &format!("olm-operator-binding-{namespace}")));
-        objects.push(ObjectRef::namespaced(kinds::role_binding(), "kube-system", "packageserver-service-auth-reader"));
+        let mut objects: Vec<ObjectRef> = CLUSTER_ROLES
+            .iter()
+            .map(|name| ObjectRef::cluster(kinds::cluster_role(), name))
+            .collect();
+        objects.push(ObjectRef::cluster(
+            kinds::cluster_role_binding(),
+            &format!("olm-operator-binding-{namespace}"),
+        ));
+        objects.push(ObjectRef::namespaced(
+            kinds::role_binding(),
+            "kube-system",
+            "packageserver-service-auth-reader",
+        ));
         for kind in [kinds::cluster_role(), kinds::cluster_role_binding()] {
             for labels in ["olm.owner", "olm.managed=true"] {
                 let found = self.cluster.list(kind.clone(), None, Some(labels)).await?;
                 objects.extend(found.iter().map(|object| reference(&kind, object)));
             }
         }
-        let bindings = self.cluster.list(kinds::role_binding(), Some("kube-system"), Some("olm.owner")).await?;
+        let bindings = self
+            .cluster
+            .list(kinds::role_binding(), Some("kube-system"), Some("olm.owner"))
+            .await?;
         objects.extend(bindings.iter().map(|object| reference(&kinds::role_binding(), object)));
         objects.sort();
         objects.dedup();
@@ -195,7 +276,10 @@ impl Run<'_, '_> {
 fn reference(kind: &Kind, object: &Value) -> ObjectRef {
     ObjectRef {
         kind: kind.clone(),
-        namespace: object.pointer("/metadata/namespace").and_then(Value::as_str).map(str::to_owned),
+        namespace: object
+            .pointer("/metadata/namespace")
+            .and_then(Value::as_str)
+            .map(str::to_owned),
         name: text(object, "/metadata/name").to_owned(),
     }
 }
