@@ -52,7 +52,6 @@ enum Command {
     Diagnose(diagnose::Args),
     /// Build images and move them between registries, layouts and archives, without a daemon.
     Image(Box<image::Args>),
-    Image(image::Args),
     /// Install, check and remove the Operator Lifecycle Manager itself.
     Olm(olm::Args),
     /// Install or upgrade an operator from a bundle.
