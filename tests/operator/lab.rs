@@ -57,6 +57,9 @@ async fn control_plane() -> &'static ControlPlane {
                 .unavailable_image(UNAVAILABLE)
                 // As on OpenShift: who sets an owner reference that blocks deletion needs the right to the finalizers.
                 .api_server_argument("--enable-admission-plugins=OwnerReferencesPermissionEnforcement");
+            if crate::WITH_OLM {
+                return ControlPlane::start(options.with_olm()).await.unwrap();
+            }
             let control_plane = ControlPlane::start(options).await.unwrap();
             define(&control_plane).await;
             control_plane
@@ -187,6 +190,22 @@ impl Lab {
         lab
     }
 
+    /// A namespace without anything of an operator in it.
+    pub async fn bare(name: &str) -> Self {
+        let lab = Self::existing(name).await;
+        create::<Namespace>(&Api::all(lab.client.clone()), json!({ "metadata": { "name": name } })).await;
+        lab
+    }
+
+    /// A namespace that is there already.
+    pub async fn existing(name: &str) -> Self {
+        let client = control_plane().await.client().await.unwrap();
+        Self {
+            client,
+            namespace: name.to_owned(),
+        }
+    }
+
     /// Gives the operator's ServiceAccount its rights in all namespaces.
     pub async fn grant_everywhere(&self) {
         let name = format!("{}-{ACCOUNT}", self.namespace);
@@ -291,9 +310,31 @@ impl Lab {
 
     /// What the lab's operators have asked of the API server so far.
     pub async fn requests(&self) -> Vec<AuditEvent> {
-        let user = format!("system:serviceaccount:{}:{ACCOUNT}", self.namespace);
+        self.requests_of(ACCOUNT).await
+    }
+
+    /// What the ServiceAccount `account` of the lab's namespace has asked of the API server so far.
+    pub async fn requests_of(&self, account: &str) -> Vec<AuditEvent> {
+        let user = format!("system:serviceaccount:{}:{account}", self.namespace);
         let events = control_plane().await.audit_events().unwrap();
         events.into_iter().filter(|event| event.user.username == user).collect()
+    }
+
+    /// An operator with these arguments and variables and no others, as the ServiceAccount `account`.
+    pub async fn run_as(&self, account: &str, arguments: &[String], variables: &[(String, String)]) -> Operator {
+        let kubeconfig = control_plane()
+            .await
+            .service_account_kubeconfig(&self.namespace, account)
+            .await
+            .unwrap();
+        let operator = Operator::spawn(|command| {
+            command
+                .args(arguments)
+                .envs(variables.iter().cloned())
+                .env("KUBECONFIG", kubeconfig);
+        });
+        operator.ready().await;
+        operator
     }
 }
 
@@ -345,30 +386,37 @@ pub struct Operator {
 
 impl Operator {
     fn start(kubeconfig: &PathBuf, namespace: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+        Self::spawn(|command| {
+            command
+                .args([
+                    "--health-probe-bind-address=127.0.0.1:0",
+                    "--metrics-bind-address=127.0.0.1:0",
+                ])
+                .args(arguments)
+                .env("KUBECONFIG", kubeconfig)
+                .env("WATCH_NAMESPACE", namespace)
+                .env("POD_NAMESPACE", namespace)
+                .env("MEMCACHED_IMAGE", IMAGE);
+            for (name, text) in variables {
+                match *text {
+                    "" => command.env_remove(name),
+                    text => command.env(name, text),
+                };
+            }
+        })
+    }
+
+    fn spawn(prepare: impl FnOnce(&mut Command)) -> Self {
         let folder = TempDir::new().unwrap();
         let log = File::create(folder.path().join("log")).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_memcached-operator"));
         command
-            .args([
-                "--health-probe-bind-address=127.0.0.1:0",
-                "--metrics-bind-address=127.0.0.1:0",
-                "--log-level=debug,hyper=info,kube=info,tower=info,rustls=info",
-            ])
-            .args(arguments)
+            .arg("--log-level=debug,hyper=info,kube=info,tower=info,rustls=info")
             .env_clear()
-            .env("KUBECONFIG", kubeconfig)
-            .env("WATCH_NAMESPACE", namespace)
-            .env("POD_NAMESPACE", namespace)
-            .env("MEMCACHED_IMAGE", IMAGE)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log);
-        for (name, text) in variables {
-            match *text {
-                "" => command.env_remove(name),
-                text => command.env(name, text),
-            };
-        }
+        prepare(&mut command);
         Self {
             process: command.spawn().unwrap(),
             folder,

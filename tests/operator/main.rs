@@ -13,3 +13,7 @@ mod lifecycle;
 mod obstacles;
 mod quiet;
 mod rights;
+mod scenario;
+
+/// Whether the control plane has OLM.
+const WITH_OLM: bool = false;

@@ -1,0 +1,317 @@
+//! The operator as the Operator Lifecycle Manager installs it: from our bundles, served inline by our catalog server, in
+//! the install modes OwnNamespace and AllNamespaces, and through an upgrade.
+//!
+//! No node runs here. OLM makes the Deployment, the ServiceAccount and the roles; the test starts the program with the
+//! arguments and variables of that Deployment, authenticated as that ServiceAccount and as nothing else.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+#[path = "operator/lab.rs"]
+#[allow(dead_code)]
+mod lab;
+#[path = "operator/scenario.rs"]
+mod scenario;
+
+use std::{collections::BTreeSet, path::Path, time::Duration};
+
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::{
+    Api, ResourceExt,
+    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams},
+};
+use memcached_operator::api::v1alpha1::Memcached;
+use olmkit::{
+    catalog::{Catalog, Channel, ChannelEntry, Package, render},
+    serve::{Server, index},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    lab::{Lab, Operator, create, eventually, image, within},
+    scenario::{asked, describe, live},
+};
+
+/// Whether the control plane has OLM.
+const WITH_OLM: bool = true;
+
+const PACKAGE: &str = "memcached-operator";
+const DEPLOYMENT: &str = "memcached-operator-controller-manager";
+/// The ServiceAccount in the bundle.
+const ACCOUNT: &str = "memcached-operator-controller-manager";
+
+/// Serves the bundles in these folders, each of which replaces the one before; returns the address.
+async fn serve(folders: &[&str]) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut catalog = Catalog::default();
+    let mut entries: Vec<ChannelEntry> = Vec::new();
+    for folder in folders {
+        let bundle = render::bundle::directory(&root.join(folder), "").unwrap();
+        let replaces = entries.last().map(|entry| entry.name.clone()).unwrap_or_default();
+        entries.push(ChannelEntry {
+            name: bundle.name.clone(),
+            replaces,
+            ..ChannelEntry::default()
+        });
+        catalog.bundles.push(bundle);
+    }
+    let channel = Channel {
+        name: "alpha".into(),
+        package: PACKAGE.into(),
+        entries: Some(entries),
+        ..Channel::default()
+    };
+    catalog.channels.push(channel);
+    let package = Package {
+        name: PACKAGE.into(),
+        default_channel: "alpha".into(),
+        ..Package::default()
+    };
+    catalog.packages.push(package);
+    let server = Server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    server.current().set(index::in_memory(&catalog).unwrap());
+    let address = server.address().to_string();
+    tokio::spawn(server.run(std::future::pending()));
+    address
+}
+
+/// Objects of OLM's kinds in the lab's namespace.
+fn olm(lab: &Lab, version: &str, kind: &str, plural: &str) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk("operators.coreos.com", version, kind);
+    Api::namespaced_with(
+        lab.client.clone(),
+        &lab.namespace,
+        &ApiResource::from_gvk_with_plural(&kind, plural),
+    )
+}
+
+fn versions(lab: &Lab) -> Api<DynamicObject> {
+    olm(lab, "v1alpha1", "ClusterServiceVersion", "clusterserviceversions")
+}
+
+/// Subscribes to the package in the catalog at `address`.
+async fn subscribe(lab: &Lab, address: &str) {
+    let catalogs = olm(lab, "v1alpha1", "CatalogSource", "catalogsources");
+    let source = json!({ "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
+        "metadata": { "name": "ours" }, "spec": { "sourceType": "grpc", "address": address } });
+    create(&catalogs, source).await;
+    let subscriptions = olm(lab, "v1alpha1", "Subscription", "subscriptions");
+    let subscription = json!({ "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+        "metadata": { "name": PACKAGE }, "spec": {
+            "channel": "alpha", "name": PACKAGE, "source": "ours", "sourceNamespace": lab.namespace,
+            "installPlanApproval": "Automatic",
+        } });
+    create(&subscriptions, subscription).await;
+}
+
+async fn succeeded(lab: &Lab, version: &str) {
+    within(
+        Duration::from_secs(180),
+        &format!("{version} is installed"),
+        async || {
+            let found = versions(lab).get_opt(version).await.unwrap()?;
+            (found.data.pointer("/status/phase")? == "Succeeded").then_some(())
+        },
+    )
+    .await;
+}
+
+/// Starts the program as the Deployment that OLM made says.
+async fn start(lab: &Lab) -> Operator {
+    let deployment = lab.api::<Deployment>().get(DEPLOYMENT).await.unwrap();
+    let template = deployment.spec.unwrap().template;
+    let annotations = template.metadata.unwrap().annotations.unwrap_or_default();
+    let pod = template.spec.unwrap();
+    assert_eq!(pod.service_account_name.as_deref(), Some(ACCOUNT));
+    let container = &pod.containers[0];
+    let field = |path: &str| match path {
+        "metadata.name" => format!("{DEPLOYMENT}-0"),
+        "metadata.namespace" => lab.namespace.clone(),
+        "metadata.annotations['olm.targetNamespaces']" => annotations["olm.targetNamespaces"].clone(),
+        other => panic!("a variable from {other}"),
+    };
+    let variables: Vec<(String, String)> = container
+        .env
+        .iter()
+        .flatten()
+        .map(|variable| {
+            let from = variable.value_from.as_ref().and_then(|from| from.field_ref.as_ref());
+            let value = from.map_or_else(
+                || variable.value.clone().unwrap_or_default(),
+                |from| field(&from.field_path),
+            );
+            (variable.name.clone(), value)
+        })
+        .collect();
+    // The port of the probes is the machine's here, not a pod's: any free one.
+    let mut arguments = container.args.clone().unwrap();
+    arguments.retain(|argument| !argument.starts_with("--health-probe-bind-address"));
+    arguments.push("--health-probe-bind-address=127.0.0.1:0".to_owned());
+    lab.run_as(ACCOUNT, &arguments, &variables).await
+}
+
+/// Every verb on every resource that the ClusterServiceVersion in `folder` asks for.
+fn requested(folder: &str) -> BTreeSet<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join(folder)
+        .join("manifests/memcached-operator.clusterserviceversion.yaml");
+    let version: Value = serde_yaml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let install = &version["spec"]["install"]["spec"];
+    assert!(
+        install["clusterPermissions"].as_array().is_none_or(Vec::is_empty),
+        "nothing is cluster-scoped by nature"
+    );
+    let texts = |list: &Value| -> Vec<String> {
+        list.as_array()
+            .unwrap()
+            .iter()
+            .map(|text| text.as_str().unwrap().to_owned())
+            .collect()
+    };
+    let mut found = BTreeSet::new();
+    for permission in install["permissions"].as_array().unwrap() {
+        assert_eq!(permission["serviceAccountName"], ACCOUNT);
+        for rule in permission["rules"].as_array().unwrap() {
+            for group in texts(&rule["apiGroups"]) {
+                for resource in texts(&rule["resources"]) {
+                    let (resource, subresource) = resource.split_once('/').unwrap_or((&resource, ""));
+                    found.extend(
+                        texts(&rule["verbs"])
+                            .iter()
+                            .map(|verb| describe(verb, &group, resource, subresource)),
+                    );
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Compares what the bundle asks for with what the operator did.
+async fn rights_match(lab: &Lab) {
+    let requests = lab.requests_of(ACCOUNT).await;
+    let code = |event: &controlplane::AuditEvent| event.response_status.as_ref().map_or(0, |status| status.code);
+    let forbidden: BTreeSet<String> = requests.iter().filter(|event| code(event) == 403).map(asked).collect();
+    assert_eq!(forbidden, BTreeSet::new(), "the bundle asks for too little");
+    let mut used: BTreeSet<String> = requests
+        .iter()
+        .filter(|event| (200..300).contains(&code(event)) || code(event) == 404)
+        .map(asked)
+        .collect();
+    used.remove("create authorization.k8s.io/selfsubjectaccessreviews");
+    // Shown one by one by the operator's own tests: no request shows them by itself.
+    for hidden in [
+        "create /services",
+        "create apps/deployments",
+        "create policy/poddisruptionbudgets",
+        "delete /services",
+        "delete apps/deployments",
+        "update cache.example.com/memcacheds/finalizers",
+    ] {
+        used.insert(hidden.to_owned());
+    }
+    assert_eq!(used, requested("bundle"), "left: used, right: in the bundle");
+}
+
+/// The image that the servers of the Memcached `name` run.
+async fn runs(lab: &Lab, name: &str, expected: &str) {
+    eventually(&format!("{name} runs {expected}"), async || {
+        let deployment = lab.api::<Deployment>().get_opt(name).await.unwrap()?;
+        image(&deployment).contains(expected).then_some(())
+    })
+    .await;
+    lab.running(name).await;
+}
+
+async fn uninstall(lab: &Lab, version: &str) {
+    let now = DeleteParams::default();
+    olm(lab, "v1alpha1", "Subscription", "subscriptions")
+        .delete(PACKAGE, &now)
+        .await
+        .unwrap();
+    versions(lab).delete(version, &now).await.unwrap();
+    olm(lab, "v1alpha1", "CatalogSource", "catalogsources")
+        .delete("ours", &now)
+        .await
+        .unwrap();
+    eventually("the Deployment is gone", async || {
+        lab.api::<Deployment>()
+            .get_opt(DEPLOYMENT)
+            .await
+            .unwrap()
+            .is_none()
+            .then_some(())
+    })
+    .await;
+}
+
+/// One test, because two installations of one API in a cluster are a conflict that OLM refuses.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn installed_upgraded_and_run_in_own_namespace_and_in_all_namespaces() {
+    let current = render::bundle::directory(&Path::new(env!("CARGO_MANIFEST_DIR")).join("bundle"), "")
+        .unwrap()
+        .name;
+
+    // OwnNamespace, the first release; then the upgrade to the current one through the channel.
+    let (own, other) = (Lab::bare("own-mode").await, Lab::bare("other").await);
+    let group = json!({ "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+        "metadata": { "name": "own" }, "spec": { "targetNamespaces": ["own-mode"] } });
+    create(&olm(&own, "v1", "OperatorGroup", "operatorgroups"), group).await;
+    subscribe(&own, &serve(&["releases/0.0.1/bundle"]).await).await;
+    succeeded(&own, "memcached-operator.v0.0.1").await;
+    let operator = start(&own).await;
+    own.memcached("kept", json!({ "size": 1 })).await;
+    runs(&own, "kept", "memcached:1.6.38").await;
+
+    let both = serve(&["releases/0.0.1/bundle", "bundle"]).await;
+    let address = Patch::Merge(json!({ "spec": { "address": both } }));
+    let catalogs = olm(&own, "v1alpha1", "CatalogSource", "catalogsources");
+    catalogs.patch("ours", &PatchParams::default(), &address).await.unwrap();
+    succeeded(&own, &current).await;
+    let (status, log) = operator.terminate().await;
+    assert!(status.success(), "{log}");
+    let operator = start(&own).await;
+    runs(&own, "kept", "memcached:1.6.39").await;
+
+    other.memcached("sample", json!({})).await;
+    live(&own).await;
+    rights_match(&own).await;
+    let untouched = other.api::<Memcached>().get("sample").await.unwrap();
+    assert_eq!(
+        (untouched.metadata.finalizers, untouched.status),
+        (None, None),
+        "not in its namespace"
+    );
+    own.api::<Memcached>()
+        .delete("kept", &DeleteParams::default())
+        .await
+        .unwrap();
+    eventually("kept is gone", async || {
+        own.api::<Memcached>()
+            .get_opt("kept")
+            .await
+            .unwrap()
+            .is_none()
+            .then_some(())
+    })
+    .await;
+    drop(operator);
+    uninstall(&own, &current).await;
+
+    // AllNamespaces: OLM makes cluster-wide rights of the same permissions.
+    let all = Lab::existing("operators").await;
+    subscribe(&all, &both).await;
+    succeeded(&all, &current).await;
+    let operator = start(&all).await;
+    other.running("sample").await;
+    live(&own).await;
+    rights_match(&all).await;
+    let names: Vec<String> = other
+        .api::<Deployment>()
+        .list(&Default::default())
+        .await
+        .unwrap()
+        .iter()
+        .map(ResourceExt::name_any)
+        .collect();
+    assert_eq!(names, ["sample"]);
+    drop(operator);
+}

@@ -1,0 +1,69 @@
+//! All that an operator ever does, and the names of what it asks for meanwhile.
+use controlplane::AuditEvent;
+use k8s_openapi::api::{apps::v1::Deployment, policy::v1::PodDisruptionBudget};
+use kube::api::{DeleteParams, Patch, PatchParams};
+use memcached_operator::api::v1alpha1::Memcached;
+use serde_json::json;
+
+use crate::lab::{Lab, eventually};
+
+/// A grant's verb on a resource, as `patch apps/deployments`.
+pub fn describe(verb: &str, group: &str, resource: &str, subresource: &str) -> String {
+    let slash = if subresource.is_empty() { "" } else { "/" };
+    format!("{verb} {group}/{resource}{slash}{subresource}")
+}
+
+/// What a request asked for, in the same words.
+pub fn asked(event: &AuditEvent) -> String {
+    let object = event.object_ref.clone().unwrap();
+    describe(&event.verb, &object.api_group, &object.resource, &object.subresource)
+}
+
+/// Everything that the operator ever does, in one life: create, resize both ways, correct, repeat an event, delete.
+pub async fn live(lab: &Lab) {
+    lab.memcached("sample", json!({ "size": 2 })).await;
+    lab.running("sample").await;
+    let grown = json!({ "spec": { "replicas": 7 } });
+    for round in 0..2 {
+        lab.api::<Deployment>()
+            .patch("sample", &PatchParams::default(), &Patch::Merge(&grown))
+            .await
+            .unwrap();
+        eventually(&format!("set back, round {round}"), async || {
+            let deployment = lab.api::<Deployment>().get("sample").await.unwrap();
+            (deployment.spec?.replicas == Some(2)).then_some(())
+        })
+        .await;
+    }
+    eventually("the repeated event is counted", async || {
+        lab.event("sample", "Restored")
+            .await
+            .series
+            .filter(|series| series.count == 2)
+    })
+    .await;
+    lab.change("sample", json!({ "size": 1 })).await;
+    eventually("the budget goes", async || {
+        lab.api::<PodDisruptionBudget>()
+            .get_opt("sample")
+            .await
+            .unwrap()
+            .is_none()
+            .then_some(())
+    })
+    .await;
+    lab.running("sample").await;
+    lab.api::<Memcached>()
+        .delete("sample", &DeleteParams::default())
+        .await
+        .unwrap();
+    eventually("the Memcached is gone", async || {
+        lab.api::<Memcached>()
+            .get_opt("sample")
+            .await
+            .unwrap()
+            .is_none()
+            .then_some(())
+    })
+    .await;
+}
