@@ -105,3 +105,28 @@ fn findings_agree_with_operator_sdk() {
     println!("bundles compared: {compared:?}, differing: {}", differing.len());
     assert!(differing.is_empty(), "{}", differing.join("\n"));
 }
+
+/// CRDs of published bundles are installed on clusters, so the API server takes their schemas. Those that it does not
+/// take are named here with the reason.
+#[test]
+fn schemas_of_published_bundles_are_sound() {
+    let Some(corpus) = corpus() else { return };
+    let (mut checked, mut unsound) = (0, Vec::new());
+    for bundle in std::fs::read_dir(corpus.join("bundles")).into_iter().flatten().flatten() {
+        for entry in std::fs::read_dir(bundle.path().join("manifests")).into_iter().flatten().flatten() {
+            let Ok(bytes) = std::fs::read(entry.path()) else { continue };
+            let Some(Ok(node)) = yaml::documents_with_lookahead(&bytes, 30).next() else { continue };
+            let is_v1 = node.get("apiVersion").and_then(Node::as_str) == Some("apiextensions.k8s.io/v1");
+            if !is_v1 || node.get("kind").and_then(Node::as_str) != Some("CustomResourceDefinition") {
+                continue;
+            }
+            checked += 1;
+            let found = validate(&node, ApiVersion::V1).unwrap_or_default();
+            for finding in found.iter().filter(|finding| !finding.kept_by_operator_sdk()) {
+                unsound.push(format!("{}: {}", entry.path().display(), finding.message));
+            }
+        }
+    }
+    println!("CRDs checked: {checked}, findings: {}", unsound.len());
+    assert!(unsound.is_empty(), "{}", unsound.join("\n"));
+}

@@ -8,6 +8,7 @@ mod finding;
 mod go_text;
 mod internal;
 mod metadata;
+mod schema;
 mod selectable_fields;
 mod spec;
 mod url;
@@ -64,6 +65,7 @@ pub fn validate_decoded(crd: &Value, version: ApiVersion) -> Vec<CrdFinding> {
     let required_name = format!("{}.{}", crd.spec.names.plural, crd.spec.group);
     metadata::check(&crd.metadata, &required_name, &mut findings);
     spec::check(&crd, &mut findings);
+    schema::check(&crd, &mut findings);
     check_status(&crd, &mut findings);
     check_approval(&crd, &mut findings);
     if crd.spec.preserve_unknown_fields == Some(true) {

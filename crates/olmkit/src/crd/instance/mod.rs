@@ -1,0 +1,109 @@
+//! Checks an object against the schema of its CustomResourceDefinition, as the API server does when the object is
+//! created: defaults are filled in, unknown fields fall away, then types, bounds and CEL rules are checked.
+//!
+//! A quarter of the public bundles carry examples (`alm-examples`) that the API server refuses. They fill the forms of
+//! the OpenShift console, so users meet them first.
+
+mod format;
+mod rules;
+mod schema;
+mod unknown;
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// What kind of fault an object has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum InstanceFault {
+    /// A value does not fit the schema; the API server refuses the object.
+    Invalid,
+    /// A CEL rule does not hold; the API server refuses the object.
+    Rule,
+    /// A field is not in the schema; the API server drops it without a word.
+    Unknown,
+}
+
+/// One fault of an object.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct InstanceFinding {
+    /// JSON pointer to the value.
+    pub pointer: String,
+    /// What kind of fault.
+    pub fault: InstanceFault,
+    /// What is wrong, without the path.
+    pub message: String,
+}
+
+impl fmt::Display for InstanceFinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", dotted(&self.pointer), self.message)
+    }
+}
+
+/// Checks `object` against the root schema (`openAPIV3Schema`) of its version.
+///
+/// `apiVersion`, `kind` and `metadata` are not checked: every object has them, whatever the schema says. Patterns and
+/// rules that cannot be evaluated here (a syntax that only Go knows, a rule whose cost has no bound) count as fulfilled.
+pub fn check(schema: &Value, object: &Value) -> Vec<InstanceFinding> {
+    let mut findings = unknown::check(schema, object);
+    let defaulted = kube_cel::apply_defaults(schema, object);
+    findings.extend(schema::check(schema, &defaulted));
+    // A rule presumes that types are right; with wrong ones it only says the same in stranger words.
+    if !findings.iter().any(|finding| finding.fault == InstanceFault::Invalid) {
+        findings.extend(rules::check(schema, &defaulted));
+    }
+    findings.sort();
+    findings.dedup();
+    findings
+}
+
+/// Checks a value against a schema somewhere below the root, without rules: a default, for example.
+pub(super) fn check_value(schema: &Value, value: &Value) -> Vec<InstanceFinding> {
+    let mut findings = unknown::check_value(schema, value);
+    findings.extend(schema::check_value(schema, value));
+    findings
+}
+
+/// The schema of a version of a CRD (`apiextensions.k8s.io/v1` or `v1beta1`) and whether the version is served; `None`
+/// when the CRD does not have the version.
+pub fn schema_of_version<'c>(crd: &'c Value, version: &str) -> Option<(Option<&'c Value>, bool)> {
+    let spec = crd.get("spec")?;
+    let shared = spec.pointer("/validation/openAPIV3Schema");
+    let versions = spec.get("versions").and_then(Value::as_array);
+    let Some(found) = versions.into_iter().flatten().find(|own| own.get("name").and_then(Value::as_str) == Some(version))
+    else {
+        let single = spec.get("version").and_then(Value::as_str) == Some(version);
+        return (single && versions.is_none()).then_some((shared, true));
+    };
+    let served = found.get("served").and_then(Value::as_bool).unwrap_or(false);
+    Some((found.pointer("/schema/openAPIV3Schema").or(shared), served))
+}
+
+/// A JSON pointer as people write paths: `/spec/ports/0/name` is `spec.ports[0].name`.
+fn dotted(pointer: &str) -> String {
+    let mut path = String::new();
+    for token in pointer.split('/').skip(1) {
+        let token = token.replace("~1", "/").replace("~0", "~");
+        if !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_digit()) {
+            path.push_str(&format!("[{token}]"));
+        } else {
+            path.push_str(if path.is_empty() { "" } else { "." });
+            path.push_str(&token);
+        }
+    }
+    path
+}
+
+/// The pointer of a member.
+fn member(pointer: &str, name: &str) -> String {
+    format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
+}
+
+/// A flag of a schema.
+fn flag(schema: &Value, name: &str) -> bool {
+    schema.get(name).and_then(Value::as_bool).unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,240 @@
+//! Types and bounds of a structural schema.
+
+use regex::RegexBuilder;
+use serde_json::{Map, Value};
+
+use super::{InstanceFault, InstanceFinding, flag, format, member};
+
+/// Most bytes a compiled pattern may take.
+const PATTERN_LIMIT: usize = 1 << 20;
+
+/// Checks an object against its root schema.
+pub(super) fn check(schema: &Value, object: &Value) -> Vec<InstanceFinding> {
+    let mut checker = Checker { findings: Vec::new() };
+    match (object, schema.get("properties")) {
+        (Value::Object(fields), Some(Value::Object(_))) => {
+            // The API server checks these three by itself.
+            let own = ["apiVersion", "kind", "metadata"];
+            let rest: Map<String, Value> = fields
+                .iter()
+                .filter(|(name, _)| !own.contains(&name.as_str()))
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect();
+            let mut root = schema.clone();
+            if let Some(required) = root.get_mut("required").and_then(Value::as_array_mut) {
+                required.retain(|name| !own.iter().any(|own| name == own));
+            }
+            checker.value(&root, &Value::Object(rest), "");
+        }
+        _ => checker.value(schema, object, ""),
+    }
+    checker.findings
+}
+
+/// Checks a value against a schema below the root.
+pub(super) fn check_value(schema: &Value, value: &Value) -> Vec<InstanceFinding> {
+    let mut checker = Checker { findings: Vec::new() };
+    checker.value(schema, value, "");
+    checker.findings
+}
+
+struct Checker {
+    findings: Vec<InstanceFinding>,
+}
+
+impl Checker {
+    fn value(&mut self, schema: &Value, value: &Value, pointer: &str) {
+        if value.is_null() && flag(schema, "nullable") {
+            return;
+        }
+        if !self.has_type(schema, value, pointer) {
+            return;
+        }
+        if let Some(allowed) = schema.get("enum").and_then(Value::as_array)
+            && !allowed.iter().any(|one| equal(one, value))
+        {
+            let allowed: Vec<String> = allowed.iter().map(Value::to_string).collect();
+            self.fault(pointer, format!("must be one of {}, is {}", allowed.join(", "), brief(value)));
+        }
+        match value {
+            Value::Object(fields) => self.object(schema, fields, pointer),
+            Value::Array(items) => self.array(schema, items, pointer),
+            Value::String(text) => self.string(schema, text, pointer),
+            Value::Number(number) => self.number(schema, number, pointer),
+            _ => {}
+        }
+        self.combined(schema, value, pointer);
+    }
+
+    fn has_type(&mut self, schema: &Value, value: &Value, pointer: &str) -> bool {
+        if flag(schema, "x-kubernetes-int-or-string") {
+            if is_integer(value) || value.is_string() {
+                return true;
+            }
+            self.fault(pointer, format!("must be an integer or a string, is {}", brief(value)));
+            return false;
+        }
+        let Some(wanted) = schema.get("type").and_then(Value::as_str) else { return true };
+        let fits = match wanted {
+            "object" => value.is_object(),
+            "array" => value.is_array(),
+            "string" => value.is_string(),
+            "boolean" => value.is_boolean(),
+            "number" => value.is_number(),
+            "integer" => is_integer(value),
+            _ => true,
+        };
+        if !fits {
+            self.fault(pointer, format!("must be of type {wanted}, is {}", brief(value)));
+        }
+        fits
+    }
+
+    fn object(&mut self, schema: &Value, fields: &Map<String, Value>, pointer: &str) {
+        for name in schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
+            if !fields.contains_key(name) {
+                self.fault(&member(pointer, name), "is required".to_owned());
+            }
+        }
+        self.count(schema, ["minProperties", "maxProperties"], fields.len(), "fields", pointer);
+        let known = schema.get("properties");
+        let others = schema.get("additionalProperties").filter(|others| others.is_object());
+        for (name, field) in fields {
+            if let Some(schema) = known.and_then(|known| known.get(name)).or(others) {
+                self.value(schema, field, &member(pointer, name));
+            }
+        }
+    }
+
+    fn array(&mut self, schema: &Value, items: &[Value], pointer: &str) {
+        self.count(schema, ["minItems", "maxItems"], items.len(), "items", pointer);
+        if let Some(schema) = schema.get("items") {
+            for (at, item) in items.iter().enumerate() {
+                self.value(schema, item, &format!("{pointer}/{at}"));
+            }
+        }
+        let keys: Vec<Value> = match schema.get("x-kubernetes-list-type").and_then(Value::as_str) {
+            Some("set") => items.to_vec(),
+            Some("map") => {
+                let names = schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array);
+                let names: Vec<&str> = names.into_iter().flatten().filter_map(Value::as_str).collect();
+                let key = |item: &Value| names.iter().map(|name| item.get(name).cloned().unwrap_or_default()).collect();
+                items.iter().map(key).collect()
+            }
+            _ => return,
+        };
+        let mut seen = std::collections::HashSet::new();
+        for (at, key) in keys.iter().enumerate() {
+            if !seen.insert(key.to_string()) {
+                self.fault(&format!("{pointer}/{at}"), format!("is a duplicate of an earlier item ({})", brief(key)));
+            }
+        }
+    }
+
+    fn string(&mut self, schema: &Value, text: &str, pointer: &str) {
+        self.count(schema, ["minLength", "maxLength"], text.chars().count(), "characters", pointer);
+        if let Some(pattern) = schema.get("pattern").and_then(Value::as_str) {
+            let compiled = RegexBuilder::new(pattern).size_limit(PATTERN_LIMIT).build();
+            if compiled.is_ok_and(|compiled| !compiled.is_match(text)) {
+                self.fault(pointer, format!("must match the pattern {pattern}, is {}", brief(&text.into())));
+            }
+        }
+        if let Some(name) = schema.get("format").and_then(Value::as_str)
+            && !format::holds(name, text)
+        {
+            self.fault(pointer, format!("must have the format {name}, is {}", brief(&text.into())));
+        }
+    }
+
+    fn number(&mut self, schema: &Value, number: &serde_json::Number, pointer: &str) {
+        let Some(value) = number.as_f64() else { return };
+        let bound = |name: &str| schema.get(name).and_then(Value::as_f64);
+        if let Some(least) = bound("minimum") {
+            let exclusive = flag(schema, "exclusiveMinimum");
+            if value < least || (exclusive && value <= least) {
+                let words = if exclusive { "greater than" } else { "at least" };
+                self.fault(pointer, format!("must be {words} {least}, is {number}"));
+            }
+        }
+        if let Some(most) = bound("maximum") {
+            let exclusive = flag(schema, "exclusiveMaximum");
+            if value > most || (exclusive && value >= most) {
+                let words = if exclusive { "less than" } else { "at most" };
+                self.fault(pointer, format!("must be {words} {most}, is {number}"));
+            }
+        }
+        if let Some(step) = bound("multipleOf").filter(|step| *step > 0.0)
+            && ((value / step) - (value / step).round()).abs() > 1e-9
+        {
+            self.fault(pointer, format!("must be a multiple of {step}, is {number}"));
+        }
+        if schema.get("format").and_then(Value::as_str) == Some("int32")
+            && !(f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&value)
+        {
+            self.fault(pointer, format!("must fit 32 bits, is {number}"));
+        }
+    }
+
+    fn count(&mut self, schema: &Value, [least, most]: [&str; 2], count: usize, what: &str, pointer: &str) {
+        let bound = |name: &str| schema.get(name).and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
+        if let Some(least) = bound(least).filter(|least| count < *least) {
+            self.fault(pointer, format!("must have at least {least} {what}, has {count}"));
+        }
+        if let Some(most) = bound(most).filter(|most| count > *most) {
+            self.fault(pointer, format!("must have at most {most} {what}, has {count}"));
+        }
+    }
+
+    fn combined(&mut self, schema: &Value, value: &Value, pointer: &str) {
+        let list = |name: &str| schema.get(name).and_then(Value::as_array).into_iter().flatten();
+        for part in list("allOf") {
+            self.value(part, value, pointer);
+        }
+        let fits = |part: &Value| {
+            let mut checker = Checker { findings: Vec::new() };
+            checker.value(part, value, pointer);
+            checker.findings.is_empty()
+        };
+        if list("anyOf").next().is_some() && !list("anyOf").any(fits) {
+            self.fault(pointer, "must fit at least one of the alternatives under anyOf".to_owned());
+        }
+        let fitting = list("oneOf").filter(|part| fits(part)).count();
+        if list("oneOf").next().is_some() && fitting != 1 {
+            self.fault(pointer, format!("must fit exactly one of the alternatives under oneOf, fits {fitting}"));
+        }
+        if schema.get("not").is_some_and(fits) {
+            self.fault(pointer, "must not fit the schema under not".to_owned());
+        }
+    }
+
+    fn fault(&mut self, pointer: &str, message: String) {
+        self.findings.push(InstanceFinding { pointer: pointer.to_owned(), fault: InstanceFault::Invalid, message });
+    }
+}
+
+fn is_integer(value: &Value) -> bool {
+    value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0)
+}
+
+fn equal(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64(),
+        _ => a == b,
+    }
+}
+
+/// A value for a message: whole if it is short.
+fn brief(value: &Value) -> String {
+    const SHOWN: usize = 60;
+    match value {
+        Value::Object(_) => "an object".to_owned(),
+        Value::Array(_) => "a list".to_owned(),
+        _ => {
+            let text = value.to_string();
+            match text.char_indices().nth(SHOWN) {
+                Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+                None => text,
+            }
+        }
+    }
+}

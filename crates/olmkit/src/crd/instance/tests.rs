@@ -1,0 +1,90 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+fn schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "spec": {
+                "type": "object",
+                "required": ["size"],
+                "properties": {
+                    "size": {"type": "integer", "minimum": 1, "maximum": 5},
+                    "port": {"x-kubernetes-int-or-string": true},
+                    "mode": {"type": "string", "enum": ["fast", "safe"], "default": "safe"},
+                    "name": {"type": "string", "pattern": "^[a-z]+$", "maxLength": 5},
+                    "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+                    "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+                    "hosts": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+                    "when": {"type": "string", "format": "date-time"},
+                    "nothing": {"type": "string", "nullable": true},
+                },
+                "x-kubernetes-validations": [
+                    {"rule": "self.mode != 'fast' || self.size < 3", "message": "fast is for small sizes"},
+                ],
+            },
+        },
+    })
+}
+
+fn found(spec: Value) -> Vec<String> {
+    let object = json!({"apiVersion": "a/v1", "kind": "A", "metadata": {"name": "a"}, "spec": spec});
+    check(&schema(), &object).iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_sound_object_has_no_faults() {
+    let spec = json!({"size": 2.0, "port": "http", "mode": "fast", "labels": {"a": "b"}, "free": {"x": [1]},
+        "hosts": ["a", "b"], "when": "2024-01-01T00:00:00Z", "nothing": null});
+    assert_eq!(found(spec), Vec::<String>::new());
+}
+
+#[test]
+fn values_must_fit_the_schema() {
+    let spec = json!({"size": 9, "port": 1.5, "mode": "slow", "name": "Wrong!", "labels": {"a": 1},
+        "hosts": ["a", "a"], "when": "today"});
+    assert_eq!(
+        found(spec),
+        [
+            "spec.hosts[1]: is a duplicate of an earlier item (\"a\")",
+            "spec.labels.a: must be of type string, is 1",
+            "spec.mode: must be one of \"fast\", \"safe\", is \"slow\"",
+            "spec.name: must have at most 5 characters, has 6",
+            "spec.name: must match the pattern ^[a-z]+$, is \"Wrong!\"",
+            "spec.port: must be an integer or a string, is 1.5",
+            "spec.size: must be at most 5, is 9",
+            "spec.when: must have the format date-time, is \"today\"",
+        ]
+    );
+    assert_eq!(found(json!({})), ["spec.size: is required"]);
+}
+
+#[test]
+fn rules_hold_after_defaults_are_filled_in() {
+    assert_eq!(found(json!({"size": 4})), Vec::<String>::new());
+    let wanted = "spec: fast is for small sizes (rule self.mode != 'fast' || self.size < 3)";
+    assert_eq!(found(json!({"size": 4, "mode": "fast"})), [wanted]);
+}
+
+#[test]
+fn unknown_fields_are_named_with_their_neighbour() {
+    assert_eq!(
+        found(json!({"size": 1, "Mode": "fast", "other": {"x": 1}})),
+        [
+            "spec.Mode: the schema has no such field, so the API server drops it; did you mean \"mode\"?",
+            "spec.other: the schema has no such field, so the API server drops it",
+        ]
+    );
+}
+
+#[test]
+fn the_schema_of_a_version_is_found() {
+    let crd = json!({"spec": {"versions": [
+        {"name": "v1", "served": true, "schema": {"openAPIV3Schema": {"type": "object"}}},
+        {"name": "v1beta1", "served": false},
+    ]}});
+    assert_eq!(schema_of_version(&crd, "v1"), Some((Some(&json!({"type": "object"})), true)));
+    assert_eq!(schema_of_version(&crd, "v1beta1"), Some((None, false)));
+    assert_eq!(schema_of_version(&crd, "v2"), None);
+}

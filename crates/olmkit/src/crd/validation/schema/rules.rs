@@ -1,0 +1,63 @@
+//! CEL rules: their texts, and whether they compile.
+
+use serde_json::Value;
+
+use super::super::finding::{BadValue, Findings};
+use super::{skeleton, text};
+
+/// Reasons that a rule may give.
+const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
+
+fn rules(schema: &Value) -> impl Iterator<Item = (usize, &Value)> {
+    schema.get("x-kubernetes-validations").and_then(Value::as_array).into_iter().flatten().enumerate()
+}
+
+/// Checks what stands beside the expressions.
+pub(super) fn check_texts(schema: &Value, path: &str, findings: &mut Findings) {
+    for (at, rule) in rules(schema) {
+        let field = |name: &str| format!("{path}.x-kubernetes-validations[{at}].{name}");
+        let (expression, message) = (text(rule, "rule").trim(), text(rule, "message"));
+        let has_line_end = |text: &str| text.contains(['\n', '\r']);
+        if expression.is_empty() {
+            findings.required(&field("rule"), "rule is not specified");
+        } else if !message.is_empty() && message.trim().is_empty() {
+            findings.invalid(&field("message"), BadValue::text(message), "message must be non-empty if specified");
+        } else if has_line_end(message.trim()) {
+            findings.invalid(&field("message"), BadValue::text(message), "message must not contain line breaks");
+        } else if has_line_end(expression) && message.trim().is_empty() {
+            findings.required(&field("message"), "message must be specified if rule contains line breaks");
+        }
+        let message_expression = text(rule, "messageExpression");
+        if !message_expression.is_empty() && message_expression.trim().is_empty() {
+            findings.required(&field("messageExpression"), "messageExpression must be non-empty if specified");
+        }
+        let reason = text(rule, "reason");
+        if rule.get("reason").is_some() && !REASONS.contains(&reason) {
+            findings.not_supported(&field("reason"), reason, &REASONS);
+        }
+        let field_path = text(rule, "fieldPath");
+        if !field_path.is_empty() && field_path.trim().is_empty() {
+            let problem = "fieldPath must be non-empty if specified";
+            findings.invalid(&field("fieldPath"), BadValue::text(field_path), problem);
+        }
+    }
+}
+
+/// Checks that expressions can be parsed. Their types and costs are not checked here.
+pub(super) fn check(schema: &Value, path: &str, findings: &mut Findings) {
+    for (at, rule) in rules(schema) {
+        for name in ["rule", "messageExpression"] {
+            let expression = text(rule, name);
+            if !expression.trim().is_empty()
+                && let Err(error) = cel::Program::compile(expression)
+            {
+                let problem = format!("compilation failed: {error}");
+                let field = format!("{path}.x-kubernetes-validations[{at}].{name}");
+                findings.invalid(&field, BadValue::text(expression), problem);
+            }
+        }
+    }
+    for (path, below) in skeleton(schema, path) {
+        check(below, &path, findings);
+    }
+}

@@ -1,0 +1,125 @@
+//! What makes a schema structural: a type at every level, and nothing about types below `allOf` and the like.
+
+use regex::Regex;
+use serde_json::Value;
+
+use super::super::finding::{BadValue, Findings};
+use super::{flag, is_set, nested, properties, skeleton, text};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Root,
+    Field,
+    Item,
+}
+
+/// Checks a root schema.
+pub(super) fn check_root(schema: &Value, path: &str, findings: &mut Findings) {
+    check(schema, Level::Root, path, findings);
+}
+
+fn check(schema: &Value, level: Level, path: &str, findings: &mut Findings) {
+    type_of(schema, level, path, findings);
+    collections(schema, level, path, findings);
+    if flag(schema, "x-kubernetes-int-or-string") {
+        for name in ["x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"] {
+            if flag(schema, name) {
+                let problem = "must be false if x-kubernetes-int-or-string is true";
+                findings.invalid(&format!("{path}.{name}"), BadValue::word(true), problem);
+            }
+        }
+    }
+    pattern(schema, path, findings);
+    nested::check(schema, path, findings);
+    object_fields(schema, level, path, findings);
+    for (below_path, below) in skeleton(schema, path) {
+        let level = if below_path.len() == path.len() + ".items".len() { Level::Item } else { Level::Field };
+        check(below, level, &below_path, findings);
+    }
+}
+
+fn type_of(schema: &Value, level: Level, path: &str, findings: &mut Findings) {
+    let (kind, field) = (text(schema, "type"), format!("{path}.type"));
+    let free = flag(schema, "x-kubernetes-int-or-string") || flag(schema, "x-kubernetes-preserve-unknown-fields");
+    if flag(schema, "x-kubernetes-embedded-resource") && kind != "object" {
+        let problem = "must be object if x-kubernetes-embedded-resource is true";
+        if kind.is_empty() {
+            findings.required(&field, problem);
+        } else {
+            findings.invalid(&field, BadValue::text(kind), problem);
+        }
+    } else if kind.is_empty() && !free {
+        let place = match level {
+            Level::Root => "at the root",
+            Level::Field => "for specified object fields",
+            Level::Item => "for specified array items",
+        };
+        findings.required(&field, format!("must not be empty {place}"));
+    }
+    if level == Level::Root && !kind.is_empty() && kind != "object" {
+        findings.invalid(&field, BadValue::text(kind), "must be object at the root");
+    }
+}
+
+fn collections(schema: &Value, level: Level, path: &str, findings: &mut Findings) {
+    if text(schema, "type") == "array" && schema.get("items").is_none() {
+        findings.required(&format!("{path}.items"), "must be specified");
+    }
+    let embedded = flag(schema, "x-kubernetes-embedded-resource");
+    if schema.get("additionalProperties").is_some() {
+        let field = format!("{path}.additionalProperties");
+        if level == Level::Root {
+            findings.forbidden(&field, "must not be used at the root");
+        }
+        if embedded {
+            findings.forbidden(&field, "must not be used if x-kubernetes-embedded-resource is set");
+        }
+    }
+    if embedded && !flag(schema, "x-kubernetes-preserve-unknown-fields") && !is_set(schema, "properties") {
+        let problem = "must not be empty if x-kubernetes-embedded-resource is true without \
+                       x-kubernetes-preserve-unknown-fields";
+        findings.required(&format!("{path}.properties"), problem);
+    }
+}
+
+fn pattern(schema: &Value, path: &str, findings: &mut Findings) {
+    let pattern = text(schema, "pattern");
+    // What Go's syntax lacks: looking around and back references. What Rust's lacks as well is told by its error.
+    let unsupported = ["(?=", "(?!", "(?<=", "(?<!", "\\1", "\\2"].iter().any(|part| pattern.contains(part));
+    if !pattern.is_empty() && unsupported && Regex::new(pattern).is_err() {
+        let problem = "must be a valid regular expression, but isn't: look-around and back references are not supported";
+        findings.invalid(&format!("{path}.pattern"), BadValue::text(pattern), problem);
+    }
+}
+
+/// `apiVersion`, `kind` and `metadata` belong to Kubernetes.
+fn object_fields(schema: &Value, level: Level, path: &str, findings: &mut Findings) {
+    if level != Level::Root && !flag(schema, "x-kubernetes-embedded-resource") {
+        return;
+    }
+    for (name, below) in properties(schema) {
+        let field = format!("{path}.properties[{name}]");
+        let kind = text(below, "type");
+        match name.as_str() {
+            "apiVersion" | "kind" if kind != "string" => {
+                findings.invalid(&format!("{field}.type"), BadValue::text(kind), "must be string");
+            }
+            "metadata" if kind != "object" => {
+                findings.invalid(&format!("{field}.type"), BadValue::text(kind), "must be object");
+            }
+            "metadata" if level == Level::Root && says_too_much(below) => {
+                let problem = "must not specify anything other than name and generateName, but metadata is implicitly \
+                               specified";
+                findings.forbidden(&field, problem);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn says_too_much(metadata: &Value) -> bool {
+    let fields = metadata.as_object().into_iter().flatten();
+    let own = ["type", "properties", "default"];
+    let other_fields = fields.filter(|(name, _)| !own.contains(&name.as_str())).any(|(name, _)| is_set(metadata, name));
+    other_fields || properties(metadata).any(|(name, _)| !matches!(name.as_str(), "name" | "generateName"))
+}
