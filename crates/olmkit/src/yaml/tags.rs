@@ -51,7 +51,10 @@ fn comma_after(bytes: &[u8], start: usize) -> Option<usize> {
 fn may_start_token(text: &str, start: usize) -> bool {
     let before = text.get(..start).unwrap_or_default();
     let trimmed = before.trim_end_matches([' ', '\t']);
-    if trimmed.ends_with(['[', '{', ',', ':', '-', '?', '"', '\'', '\n', '\r', ']', '}']) || trimmed.is_empty() {
+    let before_token = [
+        '[', '{', ',', ':', '-', '?', '"', '\'', '\n', '\r', '\u{85}', '\u{2028}', '\u{2029}', ']', '}',
+    ];
+    if trimmed.ends_with(before_token) || trimmed.is_empty() {
         return true;
     }
     let word = trimmed

@@ -14,7 +14,9 @@ pub(super) fn holds(format: &str, text: &str) -> bool {
         "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
         "cidr" => is_cidr(text),
         "uuid" => is_uuid(text),
-        "byte" => base64::engine::general_purpose::STANDARD.decode(text.replace(['\r', '\n'], "")).is_ok(),
+        "byte" => base64::engine::general_purpose::STANDARD
+            .decode(text.replace(['\r', '\n'], ""))
+            .is_ok(),
         _ => true,
     }
 }
@@ -25,7 +27,9 @@ fn is_date_time(text: &str) -> bool {
 }
 
 fn is_cidr(text: &str) -> bool {
-    let Some((address, length)) = text.split_once('/') else { return false };
+    let Some((address, length)) = text.split_once('/') else {
+        return false;
+    };
     let Ok(length) = length.parse::<u8>() else { return false };
     match address.parse::<std::net::IpAddr>() {
         Ok(std::net::IpAddr::V4(_)) => length <= 32,

@@ -71,7 +71,10 @@ pub fn schema_of_version<'c>(crd: &'c Value, version: &str) -> Option<(Option<&'
     let spec = crd.get("spec")?;
     let shared = spec.pointer("/validation/openAPIV3Schema");
     let versions = spec.get("versions").and_then(Value::as_array);
-    let Some(found) = versions.into_iter().flatten().find(|own| own.get("name").and_then(Value::as_str) == Some(version))
+    let Some(found) = versions
+        .into_iter()
+        .flatten()
+        .find(|own| own.get("name").and_then(Value::as_str) == Some(version))
     else {
         let single = spec.get("version").and_then(Value::as_str) == Some(version);
         return (single && versions.is_none()).then_some((shared, true));

@@ -1,5 +1,7 @@
 //! CEL rules (`x-kubernetes-validations`).
 
+use std::borrow::Cow;
+
 use kube_cel::{ErrorKind, Validator};
 use serde_json::Value;
 
@@ -14,19 +16,53 @@ const MOST_STEPS: u64 = 20_000_000;
 /// Evaluates the rules of a schema over an object that fits it.
 pub(super) fn check(schema: &Value, object: &Value) -> Vec<InstanceFinding> {
     let size = count(object);
-    let affordable = without_costly_rules(schema, size);
+    let (mut any, mut costly) = (false, false);
+    each_rule(schema, &mut |rule| {
+        any = true;
+        costly |= !is_affordable(rule, size);
+    });
+    if !any {
+        return Vec::new();
+    }
+    // Schemas may be large, so they are copied only when something must go.
+    let affordable = if costly {
+        Cow::Owned(without_costly_rules(schema, size))
+    } else {
+        Cow::Borrowed(schema)
+    };
     let errors = match Validator::new().validate(&affordable, object, None) {
         Ok(()) => return Vec::new(),
         Err(errors) => errors.into_vec(),
     };
-    let broken = errors.into_iter().filter(|error| error.kind == ErrorKind::ValidationFailure);
+    let broken = errors
+        .into_iter()
+        .filter(|error| error.kind == ErrorKind::ValidationFailure);
     broken
         .map(|error| InstanceFinding {
             pointer: pointer(&error.field_path),
             fault: InstanceFault::Rule,
-            message: format!("{} (rule {})", error.message.trim(), error.rule.split_whitespace().collect::<Vec<_>>().join(" ")),
+            message: format!(
+                "{} (rule {})",
+                error.message.trim(),
+                error.rule.split_whitespace().collect::<Vec<_>>().join(" ")
+            ),
         })
         .collect()
+}
+
+fn each_rule(schema: &Value, found: &mut impl FnMut(&Value)) {
+    match schema {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match (name.as_str(), value) {
+                    ("x-kubernetes-validations", Value::Array(rules)) => rules.iter().for_each(&mut *found),
+                    _ => each_rule(value, found),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| each_rule(item, found)),
+        _ => {}
+    }
 }
 
 /// A schema without the rules whose loops may run too often.
@@ -68,5 +104,7 @@ fn count(value: &Value) -> u64 {
 /// `spec.ports[0].name` as a JSON pointer.
 fn pointer(path: &str) -> String {
     let tokens = path.split(['.', '[', ']']).filter(|token| !token.is_empty());
-    tokens.map(|token| format!("/{}", token.replace('~', "~0").replace('/', "~1"))).collect()
+    tokens
+        .map(|token| format!("/{}", token.replace('~', "~0").replace('/', "~1")))
+        .collect()
 }

@@ -8,23 +8,16 @@ use super::{InstanceFault, InstanceFinding, flag, format, member};
 /// Most bytes a compiled pattern may take.
 const PATTERN_LIMIT: usize = 1 << 20;
 
+/// Fields that the API server checks by itself, whatever the schema says.
+const OWN: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
 /// Checks an object against its root schema.
 pub(super) fn check(schema: &Value, object: &Value) -> Vec<InstanceFinding> {
     let mut checker = Checker { findings: Vec::new() };
-    match (object, schema.get("properties")) {
-        (Value::Object(fields), Some(Value::Object(_))) => {
-            // The API server checks these three by itself.
-            let own = ["apiVersion", "kind", "metadata"];
-            let rest: Map<String, Value> = fields
-                .iter()
-                .filter(|(name, _)| !own.contains(&name.as_str()))
-                .map(|(name, value)| (name.clone(), value.clone()))
-                .collect();
-            let mut root = schema.clone();
-            if let Some(required) = root.get_mut("required").and_then(Value::as_array_mut) {
-                required.retain(|name| !own.iter().any(|own| name == own));
-            }
-            checker.value(&root, &Value::Object(rest), "");
+    match object {
+        Value::Object(fields) => {
+            checker.object(schema, fields, &OWN, "");
+            checker.combined(schema, object, "");
         }
         _ => checker.value(schema, object, ""),
     }
@@ -54,10 +47,13 @@ impl Checker {
             && !allowed.iter().any(|one| equal(one, value))
         {
             let allowed: Vec<String> = allowed.iter().map(Value::to_string).collect();
-            self.fault(pointer, format!("must be one of {}, is {}", allowed.join(", "), brief(value)));
+            self.fault(
+                pointer,
+                format!("must be one of {}, is {}", allowed.join(", "), brief(value)),
+            );
         }
         match value {
-            Value::Object(fields) => self.object(schema, fields, pointer),
+            Value::Object(fields) => self.object(schema, fields, &[], pointer),
             Value::Array(items) => self.array(schema, items, pointer),
             Value::String(text) => self.string(schema, text, pointer),
             Value::Number(number) => self.number(schema, number, pointer),
@@ -74,7 +70,9 @@ impl Checker {
             self.fault(pointer, format!("must be an integer or a string, is {}", brief(value)));
             return false;
         }
-        let Some(wanted) = schema.get("type").and_then(Value::as_str) else { return true };
+        let Some(wanted) = schema.get("type").and_then(Value::as_str) else {
+            return true;
+        };
         let fits = match wanted {
             "object" => value.is_object(),
             "array" => value.is_array(),
@@ -90,16 +88,28 @@ impl Checker {
         fits
     }
 
-    fn object(&mut self, schema: &Value, fields: &Map<String, Value>, pointer: &str) {
-        for name in schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
-            if !fields.contains_key(name) {
+    fn object(&mut self, schema: &Value, fields: &Map<String, Value>, skipped: &[&str], pointer: &str) {
+        for name in schema
+            .get("required")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+        {
+            if !fields.contains_key(name) && !skipped.contains(&name) {
                 self.fault(&member(pointer, name), "is required".to_owned());
             }
         }
-        self.count(schema, ["minProperties", "maxProperties"], fields.len(), "fields", pointer);
+        self.count(
+            schema,
+            ["minProperties", "maxProperties"],
+            fields.len(),
+            "fields",
+            pointer,
+        );
         let known = schema.get("properties");
         let others = schema.get("additionalProperties").filter(|others| others.is_object());
-        for (name, field) in fields {
+        for (name, field) in fields.iter().filter(|(name, _)| !skipped.contains(&name.as_str())) {
             if let Some(schema) = known.and_then(|known| known.get(name)).or(others) {
                 self.value(schema, field, &member(pointer, name));
             }
@@ -118,7 +128,12 @@ impl Checker {
             Some("map") => {
                 let names = schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array);
                 let names: Vec<&str> = names.into_iter().flatten().filter_map(Value::as_str).collect();
-                let key = |item: &Value| names.iter().map(|name| item.get(name).cloned().unwrap_or_default()).collect();
+                let key = |item: &Value| {
+                    names
+                        .iter()
+                        .map(|name| item.get(name).cloned().unwrap_or_default())
+                        .collect()
+                };
                 items.iter().map(key).collect()
             }
             _ => return,
@@ -126,23 +141,38 @@ impl Checker {
         let mut seen = std::collections::HashSet::new();
         for (at, key) in keys.iter().enumerate() {
             if !seen.insert(key.to_string()) {
-                self.fault(&format!("{pointer}/{at}"), format!("is a duplicate of an earlier item ({})", brief(key)));
+                self.fault(
+                    &format!("{pointer}/{at}"),
+                    format!("is a duplicate of an earlier item ({})", brief(key)),
+                );
             }
         }
     }
 
     fn string(&mut self, schema: &Value, text: &str, pointer: &str) {
-        self.count(schema, ["minLength", "maxLength"], text.chars().count(), "characters", pointer);
+        self.count(
+            schema,
+            ["minLength", "maxLength"],
+            text.chars().count(),
+            "characters",
+            pointer,
+        );
         if let Some(pattern) = schema.get("pattern").and_then(Value::as_str) {
             let compiled = RegexBuilder::new(pattern).size_limit(PATTERN_LIMIT).build();
             if compiled.is_ok_and(|compiled| !compiled.is_match(text)) {
-                self.fault(pointer, format!("must match the pattern {pattern}, is {}", brief(&text.into())));
+                self.fault(
+                    pointer,
+                    format!("must match the pattern {pattern}, is {}", brief(&text.into())),
+                );
             }
         }
         if let Some(name) = schema.get("format").and_then(Value::as_str)
             && !format::holds(name, text)
         {
-            self.fault(pointer, format!("must have the format {name}, is {}", brief(&text.into())));
+            self.fault(
+                pointer,
+                format!("must have the format {name}, is {}", brief(&text.into())),
+            );
         }
     }
 
@@ -176,7 +206,12 @@ impl Checker {
     }
 
     fn count(&mut self, schema: &Value, [least, most]: [&str; 2], count: usize, what: &str, pointer: &str) {
-        let bound = |name: &str| schema.get(name).and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
+        let bound = |name: &str| {
+            schema
+                .get(name)
+                .and_then(Value::as_u64)
+                .and_then(|n| usize::try_from(n).ok())
+        };
         if let Some(least) = bound(least).filter(|least| count < *least) {
             self.fault(pointer, format!("must have at least {least} {what}, has {count}"));
         }
@@ -196,11 +231,17 @@ impl Checker {
             checker.findings.is_empty()
         };
         if list("anyOf").next().is_some() && !list("anyOf").any(fits) {
-            self.fault(pointer, "must fit at least one of the alternatives under anyOf".to_owned());
+            self.fault(
+                pointer,
+                "must fit at least one of the alternatives under anyOf".to_owned(),
+            );
         }
         let fitting = list("oneOf").filter(|part| fits(part)).count();
         if list("oneOf").next().is_some() && fitting != 1 {
-            self.fault(pointer, format!("must fit exactly one of the alternatives under oneOf, fits {fitting}"));
+            self.fault(
+                pointer,
+                format!("must fit exactly one of the alternatives under oneOf, fits {fitting}"),
+            );
         }
         if schema.get("not").is_some_and(fits) {
             self.fault(pointer, "must not fit the schema under not".to_owned());
@@ -208,7 +249,11 @@ impl Checker {
     }
 
     fn fault(&mut self, pointer: &str, message: String) {
-        self.findings.push(InstanceFinding { pointer: pointer.to_owned(), fault: InstanceFault::Invalid, message });
+        self.findings.push(InstanceFinding {
+            pointer: pointer.to_owned(),
+            fault: InstanceFault::Invalid,
+            message,
+        });
     }
 }
 

@@ -84,7 +84,10 @@ fn the_schema_of_a_version_is_found() {
         {"name": "v1", "served": true, "schema": {"openAPIV3Schema": {"type": "object"}}},
         {"name": "v1beta1", "served": false},
     ]}});
-    assert_eq!(schema_of_version(&crd, "v1"), Some((Some(&json!({"type": "object"})), true)));
+    assert_eq!(
+        schema_of_version(&crd, "v1"),
+        Some((Some(&json!({"type": "object"})), true))
+    );
     assert_eq!(schema_of_version(&crd, "v1beta1"), Some((None, false)));
     assert_eq!(schema_of_version(&crd, "v2"), None);
 }

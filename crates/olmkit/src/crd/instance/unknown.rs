@@ -17,7 +17,13 @@ pub(super) fn check(schema: &Value, object: &Value) -> Vec<InstanceFinding> {
 /// Finds unknown fields of a value that is no object of its own.
 pub(super) fn check_value(schema: &Value, value: &Value) -> Vec<InstanceFinding> {
     let mut findings = Vec::new();
-    walk(schema, value, flag(schema, "x-kubernetes-embedded-resource"), "", &mut findings);
+    walk(
+        schema,
+        value,
+        flag(schema, "x-kubernetes-embedded-resource"),
+        "",
+        &mut findings,
+    );
     findings
 }
 
@@ -26,7 +32,13 @@ fn walk(schema: &Value, value: &Value, is_object: bool, pointer: &str, findings:
         Value::Array(items) => {
             let Some(schema) = schema.get("items") else { return };
             for (at, item) in items.iter().enumerate() {
-                walk(schema, item, flag(schema, "x-kubernetes-embedded-resource"), &format!("{pointer}/{at}"), findings);
+                walk(
+                    schema,
+                    item,
+                    flag(schema, "x-kubernetes-embedded-resource"),
+                    &format!("{pointer}/{at}"),
+                    findings,
+                );
             }
         }
         Value::Object(fields) => {
@@ -75,7 +87,11 @@ fn member_schema<'s>(schema: &'s Value, name: &str) -> Member<'s> {
 fn unknown_message(schema: &Value, name: &str) -> String {
     let message = "the schema has no such field, so the API server drops it";
     let known = schema.get("properties").and_then(Value::as_object);
-    let near = known.into_iter().flatten().map(|(known, _)| known).find(|known| is_near(known, name));
+    let near = known
+        .into_iter()
+        .flatten()
+        .map(|(known, _)| known)
+        .find(|known| is_near(known, name));
     match near {
         Some(near) => format!("{message}; did you mean {near:?}?"),
         None => message.to_owned(),

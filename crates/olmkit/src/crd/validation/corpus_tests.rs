@@ -112,10 +112,22 @@ fn findings_agree_with_operator_sdk() {
 fn schemas_of_published_bundles_are_sound() {
     let Some(corpus) = corpus() else { return };
     let (mut checked, mut unsound) = (0, Vec::new());
-    for bundle in std::fs::read_dir(corpus.join("bundles")).into_iter().flatten().flatten() {
-        for entry in std::fs::read_dir(bundle.path().join("manifests")).into_iter().flatten().flatten() {
-            let Ok(bytes) = std::fs::read(entry.path()) else { continue };
-            let Some(Ok(node)) = yaml::documents_with_lookahead(&bytes, 30).next() else { continue };
+    for bundle in std::fs::read_dir(corpus.join("bundles"))
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        for entry in std::fs::read_dir(bundle.path().join("manifests"))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            let Ok(bytes) = std::fs::read(entry.path()) else {
+                continue;
+            };
+            let Some(Ok(node)) = yaml::documents_with_lookahead(&bytes, 30).next() else {
+                continue;
+            };
             let is_v1 = node.get("apiVersion").and_then(Node::as_str) == Some("apiextensions.k8s.io/v1");
             if !is_v1 || node.get("kind").and_then(Node::as_str) != Some("CustomResourceDefinition") {
                 continue;

@@ -55,17 +55,19 @@ pub fn validate(crd: &Node, version: ApiVersion) -> Result<Vec<CrdFinding>, Erro
         };
         Error::Unmarshal(Box::new(inner))
     })?;
-    Ok(validate_decoded(&decoded, version))
+    let mut findings = validate_decoded(&decoded, version);
+    findings.extend(validate_schemas(&decoded, version));
+    Ok(findings)
 }
 
-/// As [`validate`], for a CRD that was decoded already (exact field names, no nulls, see [`crate::types::decode`]).
+/// As [`validate`], for a CRD that was decoded already (exact field names, no nulls, see [`crate::types::decode`]), and
+/// without what concerns the inside of schemas, see [`validate_schemas`].
 pub fn validate_decoded(crd: &Value, version: ApiVersion) -> Vec<CrdFinding> {
     let crd = Crd::new(crd, version);
     let mut findings = Findings::default();
     let required_name = format!("{}.{}", crd.spec.names.plural, crd.spec.group);
     metadata::check(&crd.metadata, &required_name, &mut findings);
     spec::check(&crd, &mut findings);
-    schema::check(&crd, &mut findings);
     check_status(&crd, &mut findings);
     check_approval(&crd, &mut findings);
     if crd.spec.preserve_unknown_fields == Some(true) {
@@ -77,6 +79,14 @@ pub fn validate_decoded(crd: &Value, version: ApiVersion) -> Vec<CrdFinding> {
             problem,
         );
     }
+    findings.0
+}
+
+/// What the API server says about the schemas of a decoded CRD: whether they are structural, their defaults, list types,
+/// and the texts of their CEL rules. Types and costs of rules are not checked. operator-sdk shows none of this.
+pub fn validate_schemas(crd: &Value, version: ApiVersion) -> Vec<CrdFinding> {
+    let mut findings = Findings::default();
+    schema::check(&Crd::new(crd, version), &mut findings);
     findings.0
 }
 

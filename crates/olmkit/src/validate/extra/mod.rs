@@ -1,11 +1,13 @@
 //! Rules that operator-sdk does not have. They warn; they never change operator-sdk's verdict.
 
+mod examples;
 mod files;
 mod images;
 mod olm_v1;
 mod permissions;
 mod pods;
 mod release;
+mod schemas;
 mod webhooks;
 
 use super::checked::Checked;
@@ -14,7 +16,7 @@ use crate::diagnostics::Severity;
 
 /// Runs all rules.
 pub fn check(context: &Context<'_>) -> Vec<Checked> {
-    let families: [fn(&Context<'_>) -> Vec<Checked>; 7] = [
+    let families: [fn(&Context<'_>) -> Vec<Checked>; 9] = [
         files::check,
         permissions::check,
         webhooks::check,
@@ -22,6 +24,8 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
         pods::check,
         release::check,
         olm_v1::check,
+        schemas::check,
+        examples::check,
     ];
     families.iter().flat_map(|family| family(context)).collect()
 }

@@ -311,4 +311,32 @@ pub const ROWS: &[Row] = &[
         "- name: manager, twice",
         "- name: manager\n- name: webhook",
     ),
+    (
+        "CRD-30",
+        'W',
+        "The schema of a CRD is one that the API server takes: structural, with defaults that fit, sound list types and CEL rules that compile.",
+        "properties:\n  spec: {}   # no type",
+        "properties:\n  spec: {type: object}",
+    ),
+    (
+        "EX-1",
+        'W',
+        "Each example in `alm-examples` fits the schema and the CEL rules of its CRD, after defaults are filled in.",
+        "\"spec\": {\"size\": \"3\"}   # the schema wants an integer",
+        "\"spec\": {\"size\": 3}",
+    ),
+    (
+        "EX-2",
+        'W',
+        "No example has a field that its schema does not know: the API server drops it without a word.",
+        "\"spec\": {\"sise\": 3}",
+        "\"spec\": {\"size\": 3}",
+    ),
+    (
+        "EX-3",
+        'W',
+        "Each example has a name and is of a version that its CRD serves.",
+        "\"apiVersion\": \"example.com/v1alpha1\"   # served: false",
+        "\"apiVersion\": \"example.com/v1\"",
+    ),
 ];

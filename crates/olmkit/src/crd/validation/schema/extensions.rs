@@ -11,11 +11,22 @@ pub(super) fn check(schema: &Value, path: &str, findings: &mut Findings) {
     wants_type(schema, "x-kubernetes-map-type", "object", path, findings);
     wants_type(schema, "x-kubernetes-list-type", "array", path, findings);
     one_of(schema, "x-kubernetes-map-type", &["atomic", "granular"], path, findings);
-    one_of(schema, "x-kubernetes-list-type", &["atomic", "set", "map"], path, findings);
-    let (list_type, keys) = (text(schema, "x-kubernetes-list-type"), texts(schema, "x-kubernetes-list-map-keys"));
+    one_of(
+        schema,
+        "x-kubernetes-list-type",
+        &["atomic", "set", "map"],
+        path,
+        findings,
+    );
+    let (list_type, keys) = (
+        text(schema, "x-kubernetes-list-type"),
+        texts(schema, "x-kubernetes-list-map-keys"),
+    );
     if !keys.is_empty() && list_type != "map" {
-        let (field, problem) =
-            (format!("{path}.x-kubernetes-list-type"), "must be map if x-kubernetes-list-map-keys is non-empty");
+        let (field, problem) = (
+            format!("{path}.x-kubernetes-list-type"),
+            "must be map if x-kubernetes-list-map-keys is non-empty",
+        );
         if list_type.is_empty() {
             findings.required(&field, problem);
         } else {
@@ -52,18 +63,32 @@ fn one_of(schema: &Value, name: &str, allowed: &[&str], path: &str, findings: &m
 fn set_list(schema: &Value, path: &str, findings: &mut Findings) {
     let Some(items) = schema.get("items") else { return };
     let problem = "must be atomic as item of a list with x-kubernetes-list-type=set";
-    let (list_type, map_type) = (text(items, "x-kubernetes-list-type"), text(items, "x-kubernetes-map-type"));
+    let (list_type, map_type) = (
+        text(items, "x-kubernetes-list-type"),
+        text(items, "x-kubernetes-map-type"),
+    );
     match text(items, "type") {
         "array" if !matches!(list_type, "" | "atomic") => {
-            findings.invalid(&format!("{path}.items.x-kubernetes-list-type"), BadValue::text(list_type), problem);
+            findings.invalid(
+                &format!("{path}.items.x-kubernetes-list-type"),
+                BadValue::text(list_type),
+                problem,
+            );
         }
         "object" if map_type != "atomic" => {
-            findings.invalid(&format!("{path}.items.x-kubernetes-map-type"), BadValue::text(map_type), problem);
+            findings.invalid(
+                &format!("{path}.items.x-kubernetes-map-type"),
+                BadValue::text(map_type),
+                problem,
+            );
         }
         _ => {}
     }
     if flag(items, "nullable") {
-        findings.forbidden(&format!("{path}.items.nullable"), "cannot be nullable when x-kubernetes-list-type is set");
+        findings.forbidden(
+            &format!("{path}.items.nullable"),
+            "cannot be nullable when x-kubernetes-list-type is set",
+        );
     }
 }
 
@@ -73,16 +98,26 @@ fn map_list(schema: &Value, keys: &[String], path: &str, findings: &mut Findings
         findings.required(&keys_field, "must not be empty if x-kubernetes-list-type is map");
     }
     let Some(items) = schema.get("items") else {
-        findings.required(&format!("{path}.items"), "must have a schema if x-kubernetes-list-type is map");
+        findings.required(
+            &format!("{path}.items"),
+            "must have a schema if x-kubernetes-list-type is map",
+        );
         return;
     };
     let items_path = format!("{path}.items");
     if flag(items, "nullable") {
-        findings.forbidden(&format!("{items_path}.nullable"), "cannot be nullable when x-kubernetes-list-type is map");
+        findings.forbidden(
+            &format!("{items_path}.nullable"),
+            "cannot be nullable when x-kubernetes-list-type is map",
+        );
     }
     if text(items, "type") != "object" {
         let problem = "must be object if parent array's x-kubernetes-list-type is map";
-        findings.invalid(&format!("{items_path}.type"), BadValue::text(text(items, "type")), problem);
+        findings.invalid(
+            &format!("{items_path}.type"),
+            BadValue::text(text(items, "type")),
+            problem,
+        );
         return;
     }
     let required = texts(items, "required");
@@ -92,7 +127,11 @@ fn map_list(schema: &Value, keys: &[String], path: &str, findings: &mut Findings
         }
         let field = format!("{items_path}.properties[{key}]");
         let Some(property) = items.get("properties").and_then(|properties| properties.get(key)) else {
-            findings.invalid(&keys_field, BadValue::texts(keys), "entries must all be names of item properties");
+            findings.invalid(
+                &keys_field,
+                BadValue::texts(keys),
+                "entries must all be names of item properties",
+            );
             continue;
         };
         if matches!(text(property, "type"), "array" | "object") {

@@ -20,17 +20,31 @@ const LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
 /// Checks the schemas of all versions.
 pub(super) fn check(crd: &Crd, findings: &mut Findings) {
-    let status = |shared: &Shared| shared.subresources.as_ref().is_some_and(|own| own.get("status").is_some());
+    let status = |shared: &Shared| {
+        shared
+            .subresources
+            .as_ref()
+            .is_some_and(|own| own.get("status").is_some())
+    };
     let any_status = status(&crd.spec.shared) || crd.spec.versions.iter().any(|version| status(&version.own));
     check_root(&crd.spec.shared, "spec.validation", any_status, findings);
     for (at, version) in crd.spec.versions.iter().enumerate() {
         let has_status = status(&version.own) || status(&crd.spec.shared);
-        check_root(&version.own, &format!("spec.versions[{at}].schema"), has_status, findings);
+        check_root(
+            &version.own,
+            &format!("spec.versions[{at}].schema"),
+            has_status,
+            findings,
+        );
     }
 }
 
 fn check_root(shared: &Shared, path: &str, has_status: bool, findings: &mut Findings) {
-    let Some(schema) = shared.validation.as_ref().and_then(|validation| validation.get("openAPIV3Schema")) else {
+    let Some(schema) = shared
+        .validation
+        .as_ref()
+        .and_then(|validation| validation.get("openAPIV3Schema"))
+    else {
         return;
     };
     let path = format!("{path}.openAPIV3Schema");
@@ -51,8 +65,18 @@ fn check_root(shared: &Shared, path: &str, has_status: bool, findings: &mut Find
 /// that would be lost.
 fn root_with_status(schema: &Value, path: &str, findings: &mut Findings) {
     const FORBIDDEN: [&str; 12] = [
-        "$ref", "additionalProperties", "allOf", "anyOf", "default", "enum", "maxProperties", "minProperties", "not",
-        "nullable", "oneOf", "patternProperties",
+        "$ref",
+        "additionalProperties",
+        "allOf",
+        "anyOf",
+        "default",
+        "enum",
+        "maxProperties",
+        "minProperties",
+        "not",
+        "nullable",
+        "oneOf",
+        "patternProperties",
     ];
     for name in FORBIDDEN.iter().filter(|name| is_set(schema, name)) {
         let problem = "only description, type, properties, required and validations are allowed at the root of the \
@@ -76,18 +100,31 @@ fn unsupported(schema: &Value, path: &str, findings: &mut Findings) {
     match text(schema, "type") {
         "" => {}
         "null" => {
-            findings.forbidden(&format!("{path}.type"), "type cannot be set to null, use nullable as an alternative");
+            findings.forbidden(
+                &format!("{path}.type"),
+                "type cannot be set to null, use nullable as an alternative",
+            );
         }
         kind if !TYPES.contains(&kind) => findings.not_supported(&format!("{path}.type"), kind, &TYPES),
         _ => {}
     }
-    for name in ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"] {
+    for name in [
+        "id",
+        "additionalItems",
+        "patternProperties",
+        "definitions",
+        "dependencies",
+        "$ref",
+    ] {
         if is_set(schema, name) {
             findings.forbidden(&format!("{path}.{name}"), format!("{name} is not supported"));
         }
     }
     if schema.get("items").is_some_and(Value::is_array) {
-        findings.forbidden(&format!("{path}.items"), "items must be a schema object and not an array");
+        findings.forbidden(
+            &format!("{path}.items"),
+            "items must be a schema object and not an array",
+        );
     }
     if flag(schema, "uniqueItems") {
         let problem = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
@@ -112,7 +149,11 @@ fn children<'s>(schema: &'s Value, path: &str) -> Vec<(String, &'s Value)> {
     }
     for name in LISTS {
         let items = schema.get(name).and_then(Value::as_array).into_iter().flatten();
-        found.extend(items.enumerate().map(|(at, below)| (format!("{path}.{name}[{at}]"), below)));
+        found.extend(
+            items
+                .enumerate()
+                .map(|(at, below)| (format!("{path}.{name}[{at}]"), below)),
+        );
     }
     found
 }
@@ -133,7 +174,11 @@ fn skeleton<'s>(schema: &'s Value, path: &str) -> Vec<(String, &'s Value)> {
 
 fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
     static NONE: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
-    schema.get("properties").and_then(Value::as_object).unwrap_or(&NONE).iter()
+    schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .unwrap_or(&NONE)
+        .iter()
 }
 
 fn text<'s>(schema: &'s Value, name: &str) -> &'s str {

@@ -31,16 +31,30 @@ fn alternatives(schema: &Value, skeleton: Option<&Value>, path: &str, findings: 
 
 fn alternative(schema: &Value, skeleton: Option<&Value>, path: &str, findings: &mut Findings) {
     alternatives(schema, skeleton, path, findings);
-    const EMPTY: [&str; 5] =
-        ["type", "title", "description", "x-kubernetes-list-map-keys", "x-kubernetes-validations"];
-    const UNDEFINED: [&str; 4] = ["additionalProperties", "default", "x-kubernetes-list-type", "x-kubernetes-map-type"];
+    const EMPTY: [&str; 5] = [
+        "type",
+        "title",
+        "description",
+        "x-kubernetes-list-map-keys",
+        "x-kubernetes-validations",
+    ];
+    const UNDEFINED: [&str; 4] = [
+        "additionalProperties",
+        "default",
+        "x-kubernetes-list-type",
+        "x-kubernetes-map-type",
+    ];
     const FALSE: [&str; 4] = [
         "nullable",
         "x-kubernetes-preserve-unknown-fields",
         "x-kubernetes-embedded-resource",
         "x-kubernetes-int-or-string",
     ];
-    for (names, wanted) in [(&EMPTY[..], "empty"), (&UNDEFINED[..], "undefined"), (&FALSE[..], "false")] {
+    for (names, wanted) in [
+        (&EMPTY[..], "empty"),
+        (&UNDEFINED[..], "undefined"),
+        (&FALSE[..], "false"),
+    ] {
         for name in names.iter().filter(|name| is_set(schema, name)) {
             findings.forbidden(&format!("{path}.{name}"), format!("must be {wanted} to be structural"));
         }
@@ -53,7 +67,10 @@ fn alternative(schema: &Value, skeleton: Option<&Value>, path: &str, findings: &
         let known = skeleton.and_then(|skeleton| skeleton.get("properties")?.get(name));
         let any = skeleton.is_none_or(|skeleton| skeleton.get("additionalProperties").is_some_and(Value::is_object));
         if known.is_none() && !any {
-            findings.required(&field, "must exist among the properties outside of allOf, anyOf, oneOf and not");
+            findings.required(
+                &field,
+                "must exist among the properties outside of allOf, anyOf, oneOf and not",
+            );
         }
         let known = known.or_else(|| skeleton.and_then(|skeleton| skeleton.get("additionalProperties")));
         alternative(below, known, &field, findings);

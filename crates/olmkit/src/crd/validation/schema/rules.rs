@@ -6,10 +6,20 @@ use super::super::finding::{BadValue, Findings};
 use super::{skeleton, text};
 
 /// Reasons that a rule may give.
-const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
+const REASONS: [&str; 4] = [
+    "FieldValueDuplicate",
+    "FieldValueForbidden",
+    "FieldValueInvalid",
+    "FieldValueRequired",
+];
 
 fn rules(schema: &Value) -> impl Iterator<Item = (usize, &Value)> {
-    schema.get("x-kubernetes-validations").and_then(Value::as_array).into_iter().flatten().enumerate()
+    schema
+        .get("x-kubernetes-validations")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .enumerate()
 }
 
 /// Checks what stands beside the expressions.
@@ -21,15 +31,29 @@ pub(super) fn check_texts(schema: &Value, path: &str, findings: &mut Findings) {
         if expression.is_empty() {
             findings.required(&field("rule"), "rule is not specified");
         } else if !message.is_empty() && message.trim().is_empty() {
-            findings.invalid(&field("message"), BadValue::text(message), "message must be non-empty if specified");
+            findings.invalid(
+                &field("message"),
+                BadValue::text(message),
+                "message must be non-empty if specified",
+            );
         } else if has_line_end(message.trim()) {
-            findings.invalid(&field("message"), BadValue::text(message), "message must not contain line breaks");
+            findings.invalid(
+                &field("message"),
+                BadValue::text(message),
+                "message must not contain line breaks",
+            );
         } else if has_line_end(expression) && message.trim().is_empty() {
-            findings.required(&field("message"), "message must be specified if rule contains line breaks");
+            findings.required(
+                &field("message"),
+                "message must be specified if rule contains line breaks",
+            );
         }
         let message_expression = text(rule, "messageExpression");
         if !message_expression.is_empty() && message_expression.trim().is_empty() {
-            findings.required(&field("messageExpression"), "messageExpression must be non-empty if specified");
+            findings.required(
+                &field("messageExpression"),
+                "messageExpression must be non-empty if specified",
+            );
         }
         let reason = text(rule, "reason");
         if rule.get("reason").is_some() && !REASONS.contains(&reason) {

@@ -33,7 +33,11 @@ fn check(schema: &Value, level: Level, path: &str, findings: &mut Findings) {
     nested::check(schema, path, findings);
     object_fields(schema, level, path, findings);
     for (below_path, below) in skeleton(schema, path) {
-        let level = if below_path.len() == path.len() + ".items".len() { Level::Item } else { Level::Field };
+        let level = if below_path.len() == path.len() + ".items".len() {
+            Level::Item
+        } else {
+            Level::Field
+        };
         check(below, level, &below_path, findings);
     }
 }
@@ -85,9 +89,12 @@ fn collections(schema: &Value, level: Level, path: &str, findings: &mut Findings
 fn pattern(schema: &Value, path: &str, findings: &mut Findings) {
     let pattern = text(schema, "pattern");
     // What Go's syntax lacks: looking around and back references. What Rust's lacks as well is told by its error.
-    let unsupported = ["(?=", "(?!", "(?<=", "(?<!", "\\1", "\\2"].iter().any(|part| pattern.contains(part));
+    let unsupported = ["(?=", "(?!", "(?<=", "(?<!", "\\1", "\\2"]
+        .iter()
+        .any(|part| pattern.contains(part));
     if !pattern.is_empty() && unsupported && Regex::new(pattern).is_err() {
-        let problem = "must be a valid regular expression, but isn't: look-around and back references are not supported";
+        let problem =
+            "must be a valid regular expression, but isn't: look-around and back references are not supported";
         findings.invalid(&format!("{path}.pattern"), BadValue::text(pattern), problem);
     }
 }
@@ -120,6 +127,8 @@ fn object_fields(schema: &Value, level: Level, path: &str, findings: &mut Findin
 fn says_too_much(metadata: &Value) -> bool {
     let fields = metadata.as_object().into_iter().flatten();
     let own = ["type", "properties", "default"];
-    let other_fields = fields.filter(|(name, _)| !own.contains(&name.as_str())).any(|(name, _)| is_set(metadata, name));
+    let other_fields = fields
+        .filter(|(name, _)| !own.contains(&name.as_str()))
+        .any(|(name, _)| is_set(metadata, name));
     other_fields || properties(metadata).any(|(name, _)| !matches!(name.as_str(), "name" | "generateName"))
 }

@@ -1,0 +1,141 @@
+//! EX: the examples (`alm-examples`) against the schemas of the CRDs in the bundle. Consoles fill their forms with them, so an
+//! example that the API server refuses is what a user tries first.
+
+use serde_json::Value;
+
+use super::super::checked::Checked;
+use super::super::context::{Context, Csv, field};
+use super::warning;
+use crate::bundle::Object;
+use crate::crd::instance::{self, InstanceFault};
+use crate::yaml::{self, Node, Position, Style};
+
+const POINTER: &str = "/metadata/annotations/alm-examples";
+
+/// So many findings are shown for one example.
+const SHOWN: usize = 10;
+
+pub fn check(context: &Context<'_>) -> Vec<Checked> {
+    let Some(csv) = context.csv() else { return Vec::new() };
+    let Some(text) = csv.annotation("alm-examples") else {
+        return Vec::new();
+    };
+    // What cannot be read at all is reported by CSV-6 and CSV-7.
+    let Some(Ok(list)) = yaml::documents(text.as_bytes()).next() else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for (at, example) in list.items().iter().enumerate() {
+        found.extend(check_example(context, &csv, at, example));
+    }
+    found
+}
+
+fn check_example(context: &Context<'_>, csv: &Csv<'_>, at: usize, example: &Node) -> Vec<Checked> {
+    let Ok(value) = example.to_json() else {
+        return Vec::new();
+    };
+    let title = format!("example {} of {}", at + 1, field(&value, "kind"));
+    let place = |checked: Checked, node: &Node| located(checked, context, csv.object, node);
+    let mut found = Vec::new();
+    if value
+        .pointer("/metadata/name")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .is_empty()
+    {
+        let checked =
+            warning("EX-3", format!("{title} has no metadata.name")).hint("give it a name that suits a first try");
+        found.push(place(checked, example));
+    }
+    let Some((typed, version)) = definition(context, &value) else {
+        return found;
+    };
+    let Some((schema, served)) = instance::schema_of_version(typed, version) else {
+        let checked = warning(
+            "EX-3",
+            format!("{title} is of version {version}, which its CRD does not have"),
+        );
+        found.push(place(checked, example.get("apiVersion").unwrap_or(example)));
+        return found;
+    };
+    if !served {
+        let checked = warning(
+            "EX-3",
+            format!("{title} is of version {version}, which its CRD does not serve"),
+        );
+        found.push(place(checked, example.get("apiVersion").unwrap_or(example)));
+    }
+    let faults = schema.map(|schema| instance::check(schema, &value)).unwrap_or_default();
+    for fault in faults.iter().take(SHOWN) {
+        let node = nearest(example, &fault.pointer);
+        let checked = match fault.fault {
+            InstanceFault::Unknown => warning("EX-2", format!("{title}: {fault}")),
+            InstanceFault::Invalid | InstanceFault::Rule => {
+                warning("EX-1", format!("the API server refuses {title}: {fault}"))
+            }
+        };
+        found.push(place(checked, node));
+    }
+    if faults.len() > SHOWN {
+        let message = format!("{title} has {} more faults", faults.len() - SHOWN);
+        found.push(place(warning("EX-1", message), example));
+    }
+    found
+}
+
+/// The decoded CRD of an example in the bundle, and the example's version.
+fn definition<'c>(context: &Context<'c>, example: &'c Value) -> Option<(&'c Value, &'c str)> {
+    let (group, version) = field(example, "apiVersion").split_once('/')?;
+    let is_its = |typed: &&Value| {
+        let text = |pointer: &str| typed.pointer(pointer).and_then(Value::as_str);
+        text("/spec/group") == Some(group) && text("/spec/names/kind") == Some(field(example, "kind"))
+    };
+    let typed = context
+        .bundle
+        .crds()
+        .filter_map(|crd| crd.typed.as_ref())
+        .find(is_its)?;
+    Some((typed, version))
+}
+
+/// The node at a pointer, or its nearest parent that is there.
+fn nearest<'n>(root: &'n Node, pointer: &str) -> &'n Node {
+    let mut shorter = pointer;
+    loop {
+        match (root.pointer(shorter), shorter.rsplit_once('/')) {
+            (Some(node), _) => return node,
+            (None, Some((parent, _))) => shorter = parent,
+            (None, None) => return root,
+        }
+    }
+}
+
+/// Points into the annotation, where its text stands in the file line for line.
+fn located(checked: Checked, context: &Context<'_>, csv: &Object, node: &Node) -> Checked {
+    let mut checked = checked.at(csv, POINTER);
+    let (annotation, _) = csv.nearest(POINTER);
+    if annotation.style != Style::Literal {
+        return checked;
+    }
+    let source = context
+        .bundle
+        .tree
+        .file(&csv.path)
+        .map(String::from_utf8_lossy)
+        .unwrap_or_default();
+    let first_line = usize::try_from(annotation.start.line).unwrap_or(usize::MAX);
+    let indentation = source
+        .lines()
+        .nth(first_line)
+        .map_or(0, |line| line.len() - line.trim_start_matches(' ').len());
+    // A list that starts with blanks hides how deep the text itself is indented.
+    let indentation = u32::try_from(indentation).unwrap_or(0);
+    let in_file = |inner: Position| Position {
+        line: annotation.start.line.saturating_add(inner.line),
+        column: inner.column.saturating_add(indentation),
+    };
+    checked.finding.position = Some(in_file(node.start));
+    checked.finding.end = Some(in_file(node.end));
+    checked
+}
