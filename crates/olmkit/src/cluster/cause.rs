@@ -285,3 +285,19 @@ pub fn sorted(mut causes: Vec<Cause>) -> Vec<Cause> {
 pub fn has_errors(causes: &[Cause]) -> bool {
     causes.iter().any(|cause| cause.severity == Severity::Error)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_is_documented() {
+        let guide = include_str!("../../../../docs/cluster.md");
+        let missing: Vec<&str> = Code::ALL
+            .iter()
+            .map(|code| code.as_str())
+            .filter(|code| !guide.contains(&format!("| `{code}` |")))
+            .collect();
+        assert_eq!(missing, Vec::<&str>::new());
+    }
+}
