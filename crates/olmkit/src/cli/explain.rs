@@ -1,5 +1,6 @@
 //! `olmkit explain`
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use olmkit::validate::rules::{self, Origin};
@@ -12,9 +13,10 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let out = &mut std::io::stdout().lock();
     let Some(id) = &args.rule else {
         for rule in rules::all() {
-            println!("{:<12} {:<8} {}", rule.id, rule.severity, rule.summary);
+            writeln!(out, "{:<12} {:<8} {}", rule.id, rule.severity, rule.summary)?;
         }
         return Ok(ExitCode::SUCCESS);
     };
@@ -27,14 +29,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Origin::Optional => "a rule of an optional validator of operator-sdk (see `bundle validate --list-optional`)",
         Origin::Own => "a rule of olmkit's own; it never changes operator-sdk's verdict",
     };
-    println!("{} ({})\n{}\n\n{origin}", rule.id, rule.severity, rule.summary);
+    writeln!(out, "{} ({})\n{}\n\n{origin}", rule.id, rule.severity, rule.summary)?;
     for (title, text) in [("Bad", rule.bad), ("Good", rule.good)]
         .into_iter()
         .filter(|(_, text)| !text.is_empty())
     {
-        println!("\n{title}:\n");
+        writeln!(out, "\n{title}:\n")?;
         for line in text.lines() {
-            println!("    {line}");
+            writeln!(out, "    {line}")?;
         }
     }
     Ok(ExitCode::SUCCESS)

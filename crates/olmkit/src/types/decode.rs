@@ -57,6 +57,8 @@ pub fn type_name(value: &Value) -> &'static str {
 struct Decoder<'t> {
     table: &'t Structs,
     error: Option<DecodeError>,
+    /// Types with a decoder of their own stop everything when they refuse; other misfits are passed over and told at the end.
+    stopped: bool,
     /// The struct whose field is being read; error texts begin with its name.
     outer: Option<&'static str>,
     /// While a type with its own decoder reads nested values, errors name the struct that holds that type.
@@ -72,6 +74,7 @@ impl<'t> Decoder<'t> {
         Self {
             table,
             error: None,
+            stopped: false,
             outer: None,
             pinned: false,
             fields: Vec::new(),
@@ -81,10 +84,13 @@ impl<'t> Decoder<'t> {
 
     /// `target` is the type that the YAML reader believes it reads for; it decides whether a scalar becomes a string.
     fn value(&mut self, value: &Value, kind: &Type, target: Option<&'t Type>) -> Option<Value> {
+        if self.stopped {
+            return None;
+        }
         let target = target.map(through_pointers);
         let (kind, pointer) = through_pointers_counted(kind);
         if value.is_null() {
-            return self.null(kind, pointer);
+            return self.own_decoder(|decoder| decoder.null(kind, pointer));
         }
         if let (Some(Type::Text(_)), Value::Number(_) | Value::Bool(_)) = (target, value) {
             let text = Value::String(scalar_as_text(value));
@@ -120,10 +126,22 @@ impl<'t> Decoder<'t> {
                 let entry = self.table.at(*at)?;
                 Some(self.fields_of(entries, entry, target))
             }
-            (Type::Custom(custom), _) => self.custom(value, *custom),
+            (Type::Custom(custom), _) => self.own_decoder(|decoder| decoder.custom(value, *custom)),
             (Type::Pointer(inner), _) => self.typed(value, inner, target),
             _ => self.mismatch(type_name(value).to_string(), &self.go_name(kind)),
         }
+    }
+
+    /// Runs a type's own decoder. What it refuses outweighs all misfits noted before.
+    fn own_decoder(&mut self, decode: impl FnOnce(&mut Self) -> Option<Value>) -> Option<Value> {
+        let noted = self.error.take();
+        let decoded = decode(self);
+        if self.error.is_some() {
+            self.stopped = true;
+            return None;
+        }
+        self.error = noted;
+        decoded
     }
 
     fn list(&mut self, items: &[Value], inner: &Type, target: Option<&'t Type>) -> Value {
@@ -389,5 +407,54 @@ fn zero(kind: &Type) -> Value {
         Type::Int32 | Type::Int64 | Type::Float64 => Value::from(0),
         Type::Struct(_) => Value::Object(Map::new()),
         _ => Value::Null,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn refusal(csv: Value) -> String {
+        decode(&csv, "ClusterServiceVersion", true)
+            .expect_err("refused")
+            .message
+    }
+
+    fn deployment(spec: Value) -> Value {
+        json!({"spec": {"install": {"spec": {"deployments": [{"spec": spec}]}}}})
+    }
+
+    #[test]
+    fn scalars_become_text_where_text_is_wanted_but_not_below_embedded_structs() {
+        let csv = json!({"Spec": {"MinKubeVersion": 1.20, "keywords": [true, 5], "displayName": null}});
+        let decoded = decode(&csv, "ClusterServiceVersion", true).expect("decoded");
+        assert_eq!(
+            decoded,
+            json!({"spec": {"minKubeVersion": "1.2", "keywords": ["true", "5"]}})
+        );
+        let volume = json!({"template": {"spec": {"volumes": [{"configMap": {"name": 5}}]}}});
+        assert_eq!(
+            refusal(deployment(volume)),
+            "json: cannot unmarshal number into Go struct field \
+             ConfigMapVolumeSource.spec.install.spec.deployments.spec.template.spec.volumes.VolumeSource.configMap.LocalObjectReference.name \
+             of type string"
+        );
+    }
+
+    #[test]
+    fn the_first_misfit_is_told_unless_a_type_with_its_own_decoder_refuses() {
+        let soft = json!({"replicas": "x", "paused": "y"});
+        assert!(
+            refusal(deployment(soft)).contains("DeploymentSpec.spec.install.spec.deployments.spec.paused of type bool")
+        );
+        let container = json!({"resources": {"limits": {"cpu": "much"}}});
+        let hard = json!({"replicas": "x", "template": {"spec": {"containers": [container]}}});
+        assert!(refusal(deployment(hard)).starts_with("quantities must match"));
+        assert_eq!(
+            refusal(json!({"spec": {"version": null}})),
+            "strconv.ParseUint: parsing \"\": invalid syntax"
+        );
     }
 }

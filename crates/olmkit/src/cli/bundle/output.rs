@@ -32,7 +32,7 @@ pub fn failed(validated: &Validated, from: Severity) -> bool {
 }
 
 /// The table of optional validators.
-pub fn optional_validators(validators: &[Validator]) {
+pub fn optional_validators(validators: &[Validator]) -> anyhow::Result<()> {
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING)
@@ -49,7 +49,8 @@ pub fn optional_validators(validators: &[Validator]) {
             validator.description.to_string(),
         ]);
     }
-    println!("{table}");
+    writeln!(std::io::stdout().lock(), "{}", table.trim_fmt())?;
+    Ok(())
 }
 
 /// Prints the results of all bundles.
@@ -199,7 +200,8 @@ fn summary(all: &[Validated], out: &mut dyn Write) -> anyhow::Result<()> {
     }
     writeln!(
         out,
-        "{table}\n{} bundles, {} passed, {failures} failed",
+        "{}\n{} bundles, {} passed, {failures} failed",
+        table.trim_fmt(),
         all.len(),
         all.len() - failures
     )?;

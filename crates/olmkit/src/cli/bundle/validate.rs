@@ -117,7 +117,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Err(reason) => return Ok(output::fatal(&format!("unable to parse requirement: {reason}"))),
     };
     if args.list_optional {
-        output::optional_validators(&VALIDATORS);
+        output::optional_validators(&VALIDATORS)?;
         return Ok(ExitCode::SUCCESS);
     }
     if args.bundles.is_empty() {
