@@ -153,11 +153,18 @@ impl Run<'_, '_> {
         loop {
             let mut left = Vec::new();
             for object in waiting {
-                if self.cluster.get(&object).await?.is_some() {
-                    left.push(object);
-                } else {
-                    self.story.done(format!("{object}: removed"));
-                    self.report.removed.push(object);
+                match self.cluster.get(&object).await? {
+                    Some(found) => {
+                        // OLM writes its Operator object again as long as anything carries the label.
+                        if found.pointer("/metadata/deletionTimestamp").is_none() {
+                            self.cluster.delete(&object).await?;
+                        }
+                        left.push(object);
+                    }
+                    None => {
+                        self.story.done(format!("{object}: removed"));
+                        self.report.removed.push(object);
+                    }
                 }
             }
             waiting = left;
