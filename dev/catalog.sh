@@ -19,6 +19,7 @@ mkdir -p "$catalog/$package"
       replaces=$(field "$bundle" replaces); [ -z "$replaces" ] || printf '  replaces: %s\n' "$replaces"
     done
   done
-  "$olmkit" catalog render --output yaml --alpha-image-ref-template "$template" "$@"
+  "$olmkit" catalog render --output yaml --migrate --alpha-image-ref-template "$template" "$@"
 } > "$catalog/$package/.catalog.yaml"
 mv "$catalog/$package/.catalog.yaml" "$catalog/$package/catalog.yaml"
+"$olmkit" catalog validate "$catalog"
