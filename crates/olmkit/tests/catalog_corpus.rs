@@ -35,7 +35,10 @@ impl Images for NoImages {
 /// Renders as `opm render` prints it, or the error text.
 fn rendered(path: &Path, options: &Options, format: Format) -> Result<String, String> {
     let catalog =
-        render(&[path.to_string_lossy().into_owned()], options, &NoImages).map_err(|error| error.source.to_string())?;
+        render(&[path.to_string_lossy().into_owned()], options, &NoImages).map_err(|error| match *error.source {
+            olmkit::catalog::render::Error::Catalog(error) => error.opm_text(),
+            other => other.to_string(),
+        })?;
     let mut out = Vec::new();
     write::all(&order::blobs(catalog), format, &mut out).map_err(|error| error.to_string())?;
     Ok(String::from_utf8(out).unwrap())
@@ -219,6 +222,10 @@ fn micro_bundles_render_or_fail_as_in_opm() {
     for line in std::fs::read_to_string(micro.join("render.jsonl")).unwrap().lines() {
         let record: Value = serde_json::from_str(line).unwrap();
         let name = record["name"].as_str().unwrap();
+        // A link to a directory, where the copy has kept the link.
+        if name == "load-1-07" && !micro.join(name).join("manifests").is_symlink() {
+            continue;
+        }
         let ours = rendered(&micro.join(name), &Options::default(), Format::Json);
         match record["stdout_sha256"].as_str() {
             Some(digest) => {
@@ -232,7 +239,12 @@ fn micro_bundles_render_or_fail_as_in_opm() {
                     record["stdout"].as_str().unwrap_or_default(),
                     record["stderr"].as_str().unwrap_or_default()
                 );
-                tally.compare(name, &ours, &theirs);
+                // Which of several files that are no blobs is named depends on opm's threads.
+                let cut = |text: &str| match text.split_once(": object '") {
+                    Some((before, _)) if text.contains("is missing root schema field") => before.to_owned(),
+                    _ => text.to_owned(),
+                };
+                tally.compare(name, &cut(&ours), &cut(&theirs));
             }
         }
     }
@@ -314,7 +326,6 @@ fn lists_and_graphs_are_those_of_opm() {
 
 struct TemplateBundles {
     root: PathBuf,
-    migrate: MigrateLevel,
 }
 
 impl Images for TemplateBundles {
@@ -337,7 +348,7 @@ impl Images for TemplateBundles {
 impl olmkit::catalog::template::Bundles for TemplateBundles {
     fn render(&self, reference: &str) -> Result<olmkit::catalog::Catalog, String> {
         let options = Options {
-            migrate: self.migrate,
+            migrate: MigrateLevel::None,
             image_template: None,
         };
         olmkit::catalog::render::reference::render_one(reference, &options, self).map_err(|error| error.to_string())
@@ -372,11 +383,8 @@ fn templates_render_as_opm_renders_them() {
             ("migrated.yaml", MigrateLevel::BundleObjectToCsvMetadata),
             ("mermaid", MigrateLevel::None),
         ] {
-            let bundles = TemplateBundles {
-                root: templates.join("bundles"),
-                migrate,
-            };
-            let ours = template::render(&text, Some(kind), &bundles)
+            let bundles = TemplateBundles { root: templates.join("bundles") };
+            let ours = template::render(&text, Some(kind), &bundles, migrate)
                 .map_err(|error| error.to_string())
                 .map(|catalog| {
                     if answer == "mermaid" {

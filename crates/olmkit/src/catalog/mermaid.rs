@@ -205,8 +205,9 @@ impl<'c> Painter<'c> {
             .flat_map(|entry| &entry.skips)
             .map(String::as_str)
             .collect();
+        let mut taken = BTreeSet::new();
         for entry in entries {
-            self.entry(&mut text, channel, &id, entry, skipped.contains(entry.name.as_str()));
+            self.entry(&mut text, channel, &id, entry, skipped.contains(entry.name.as_str()), &mut taken);
         }
         text.push_str("    end\n");
         self.packages
@@ -215,11 +216,20 @@ impl<'c> Painter<'c> {
             .push_str(&text);
     }
 
-    fn entry(&mut self, text: &mut String, channel: &Channel, id: &str, entry: &ChannelEntry, skipped: bool) {
+    /// `taken` holds the bundles that an entry nearer to the head already replaces or skips.
+    fn entry<'e>(
+        &mut self,
+        text: &mut String,
+        channel: &'e Channel,
+        id: &str,
+        entry: &'e ChannelEntry,
+        skipped: bool,
+        taken: &mut BTreeSet<&'e str>,
+    ) {
         let node = |name: &str| format!("{id}-{name}[{}]", quoted(name));
         let own = node(&entry.name);
         let _ = writeln!(text, "      {own}");
-        let class = match (self.deprecated.contains(&(BUNDLE, entry.name.as_str())), skipped) {
+        let class = match (self.deprecated.contains(&(BUNDLE, entry.name.as_str())), skipped && self.v0_semantics) {
             (true, true) => Some("deprecatedskipped"),
             (true, false) => Some("deprecated"),
             (false, true) => Some("skipped"),
@@ -258,8 +268,9 @@ impl<'c> Painter<'c> {
         }
         for (from, label) in edges {
             let _ = writeln!(text, "      {}-- {label} --> {own}", node(from));
-            // OLM v0 goes from the head down and never enters what is skipped.
-            if self.v0_semantics && skipped {
+            // OLM v0 follows, from each bundle, the edge that ends nearest to the head.
+            let ranged = label.starts_with('"');
+            if !ranged && !taken.insert(from) && self.v0_semantics {
                 self.ignored.push(self.links.to_string());
             }
             self.links += 1;

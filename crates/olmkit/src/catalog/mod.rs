@@ -5,14 +5,18 @@
 
 pub mod blob;
 pub mod decode;
+pub mod difference;
+pub mod edit;
 pub mod graph;
 pub mod init;
 pub mod listing;
 pub mod load;
 pub mod mermaid;
+pub mod mirror;
 pub mod model;
 pub mod objects;
 pub mod order;
+pub mod path;
 pub mod picture;
 pub mod property;
 pub mod render;

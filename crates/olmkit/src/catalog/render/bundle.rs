@@ -6,7 +6,7 @@ use std::path::Path;
 use super::definitions::{self, Api};
 use super::manifests::{self, Manifest};
 use super::properties::{self, Sources};
-use super::{Error, related_images};
+use super::{Error, related_images, typed};
 use crate::catalog::model::{Bundle, Origin};
 use crate::catalog::text::Value;
 
@@ -44,6 +44,8 @@ impl Source {
             .ok_or_else(|| Error::Bundle("no csv in bundle".into()))?
             .value
             .clone();
+        typed::check_metadata(&csv)?;
+        typed::check_crds(&manifests)?;
         let name = definitions::field(&csv, "metadata")
             .and_then(|metadata| definitions::field(metadata, "name"))
             .and_then(Value::as_str)

@@ -8,6 +8,7 @@ pub mod manifests;
 pub mod properties;
 pub mod reference;
 pub mod related_images;
+pub mod typed;
 
 use super::model::{Bundle, PROPERTY_BUNDLE_OBJECT, PROPERTY_CSV_METADATA};
 

@@ -14,6 +14,7 @@ use crate::catalog::text::Value;
 pub fn of(csv: &Value<'_>, bundle_image: &str) -> Result<Vec<RelatedImage>, Error> {
     let spec = field(csv, "spec").unwrap_or(&Value::Null);
     let mut images = listed(spec)?;
+    super::typed::check_deployments(spec)?;
     let mut add = |image: &str| {
         if !images.iter().any(|listed| listed.image == image) {
             images.push(RelatedImage {

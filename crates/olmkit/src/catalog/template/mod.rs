@@ -5,7 +5,8 @@ mod convert;
 mod semver;
 mod substitutes;
 
-use super::model::Catalog;
+use super::model::{Bundle, Catalog};
+use super::render::{MigrateLevel, migrate, touch_up};
 use super::text::{Value, stream};
 
 pub use convert::convert;
@@ -44,7 +45,7 @@ impl Kind {
 #[error("{0}")]
 pub struct Error(pub String);
 
-/// Renders bundle references for templates.
+/// Renders bundle references for templates, without migrating.
 pub trait Bundles: Sync {
     /// Renders a reference, an image or a bundle directory.
     ///
@@ -57,7 +58,12 @@ pub trait Bundles: Sync {
 ///
 /// # Errors
 /// See [`Error`].
-pub fn render(text: &str, kind: Option<Kind>, bundles: &dyn Bundles) -> Result<Catalog, Error> {
+pub fn render(
+    text: &str,
+    kind: Option<Kind>,
+    bundles: &dyn Bundles,
+    level: MigrateLevel,
+) -> Result<Catalog, Error> {
     let (documents, error) = stream::documents(text);
     let document = match (documents.into_iter().next(), error) {
         (Some(document), _) => document.value,
@@ -75,12 +81,23 @@ pub fn render(text: &str, kind: Option<Kind>, bundles: &dyn Bundles) -> Result<C
             )));
         }
     };
-    match kind {
+    let mut catalog = match kind {
         Kind::Basic => basic::render(&document, bundles),
         Kind::Semver => semver::render(&document, bundles),
-        Kind::Substitutes => substitutes::render(&document, bundles),
+        Kind::Substitutes => return substitutes::render(&document, bundles, level).map_err(Error),
     }
-    .map_err(Error)
+    .map_err(Error)?;
+    for bundle in &mut catalog.bundles {
+        finish(bundle, level).map_err(Error)?;
+    }
+    Ok(catalog)
+}
+
+/// Migrates a rendered bundle. This comes last, because the package's icon and description are taken from the manifests.
+fn finish(bundle: &mut Bundle, level: MigrateLevel) -> Result<(), String> {
+    migrate(bundle, level).map_err(|error| error.to_string())?;
+    touch_up(bundle);
+    Ok(())
 }
 
 /// A template's `schema` must be the kind's.

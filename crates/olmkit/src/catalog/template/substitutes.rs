@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{Bundles, Kind, check_schema, entries};
+use super::{Bundles, Kind, check_schema, entries, finish};
+use crate::catalog::render::MigrateLevel;
 use crate::catalog::model::{Bundle, Catalog, Channel, ChannelEntry};
 use crate::catalog::objects;
 use crate::catalog::property;
@@ -11,7 +12,11 @@ use crate::catalog::text::Value;
 use crate::catalog::validate;
 use crate::object::{Version, quoted};
 
-pub(super) fn render(document: &Value<'_>, bundles: &dyn Bundles) -> Result<Catalog, String> {
+pub(super) fn render(
+    document: &Value<'_>,
+    bundles: &dyn Bundles,
+    level: MigrateLevel,
+) -> Result<Catalog, String> {
     check_schema(document, Kind::Substitutes)?;
     let mut catalog = Catalog::from_iter(
         entries(document)
@@ -30,7 +35,7 @@ pub(super) fn render(document: &Value<'_>, bundles: &dyn Bundles) -> Result<Cata
                 quoted(name)
             )
         };
-        substitute(&mut catalog, name, base, bundles).map_err(fail)?;
+        substitute(&mut catalog, name, base, bundles, level).map_err(fail)?;
     }
     Ok(catalog)
 }
@@ -59,7 +64,13 @@ fn unique(substitutions: &[(String, String)]) -> Result<(), String> {
     Ok(())
 }
 
-fn substitute(catalog: &mut Catalog, name: &str, base: &str, bundles: &dyn Bundles) -> Result<(), String> {
+fn substitute(
+    catalog: &mut Catalog,
+    name: &str,
+    base: &str,
+    bundles: &dyn Bundles,
+    level: MigrateLevel,
+) -> Result<(), String> {
     if name.is_empty() {
         return Err("substitution name cannot be empty".into());
     }
@@ -76,7 +87,7 @@ fn substitute(catalog: &mut Catalog, name: &str, base: &str, bundles: &dyn Bundl
         return Err(format!("base bundle {} does not exist in catalog", quoted(base)));
     };
     let rendered = bundles.render(name)?;
-    let Some(bundle) = rendered.bundles.into_iter().next() else {
+    let Some(mut bundle) = rendered.bundles.into_iter().next() else {
         return Err(format!("{} holds no bundle", quoted(name)));
     };
     if order_key(base_bundle)? >= order_key(&bundle)? {
@@ -90,6 +101,7 @@ fn substitute(catalog: &mut Catalog, name: &str, base: &str, bundles: &dyn Bundl
     for channel in catalog.channels.iter_mut().filter(|channel| channel.package == package) {
         replace(channel, base, &bundle.name);
     }
+    finish(&mut bundle, level)?;
     catalog.bundles.push(bundle);
     match validate::catalog_verdict(catalog).opm_text {
         Some(error) => Err(format!("resulting FBC is not valid: {error}")),

@@ -113,19 +113,25 @@ fn falling_version(
     }
 }
 
-/// OLM v0 follows `replaces` from the head and stops at the first skipped entry: an edge that a skipped entry has
-/// below that is never taken.
+/// From each bundle OLM v0 follows the edge that ends nearest to the head: a `replaces` further down is never taken.
 fn ignored_edge(
     package: &PackageFacts<'_>,
     channel: &ChannelFacts<'_>,
     entry: &ChannelEntry,
     problems: &mut Vec<Problem>,
 ) {
-    let skipped = channel.entries.iter().any(|other| other.skips.contains(&entry.name));
-    if skipped && !entry.replaces.is_empty() && channel.entries.iter().any(|other| other.name == entry.replaces) {
+    let version = |name: &str| package.bundles.get(name).map(|bundle| &bundle.version);
+    if entry.replaces.is_empty() || version(&entry.replaces).is_none() {
+        return;
+    }
+    let nearer = channel.entries.iter().find(|other| {
+        (other.replaces == entry.replaces || other.skips.contains(&entry.replaces))
+            && version(&other.name) > version(&entry.name)
+    });
+    if let Some(nearer) = nearer {
         let message = format!(
-            "OLM v0 never takes the edge from {} to {}: {} is skipped",
-            entry.replaces, entry.name, entry.name
+            "OLM v0 never takes the edge from {} to {}: the one to {} ends nearer to the head",
+            entry.replaces, entry.name, nearer.name
         );
         problems.push(
             Problem::info("catalog-ignored-edge", message, channel_origin(package, channel))

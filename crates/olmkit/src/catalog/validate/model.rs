@@ -314,6 +314,13 @@ fn images(bundle: &Bundle, problems: &mut Vec<Problem>) {
             continue;
         }
         if let Err(error) = Reference::parse(image) {
+            // The library behind opm does not repeat the name.
+            let error = match error.to_string() {
+                text if text.ends_with("must be lowercase") => {
+                    "invalid reference format: repository name must be lowercase".to_owned()
+                }
+                text => text,
+            };
             let (package, name) = (quoted(&bundle.package), quoted(&bundle.name));
             let message = format!(
                 "package {package} bundle {name} {field}: invalid image pull spec {}: {error}",

@@ -1,5 +1,6 @@
 //! `olmkit catalog …`
 
+pub mod change;
 pub mod images;
 pub mod look;
 pub mod render;
@@ -37,6 +38,16 @@ enum Command {
     Migrate(look::MigrateArgs),
     /// Render and make catalog templates.
     Template(template::Args),
+    /// Tell what differs between two catalogs; exit code 1 if something does.
+    Diff(change::DiffArgs),
+    /// Tell which upgrades the Operator Lifecycle Manager will take.
+    Path(change::PathArgs),
+    /// Add a bundle to a catalog's source.
+    Add(change::AddArgs),
+    /// Deprecate a package, channel or bundle in a catalog's source.
+    Deprecate(change::DeprecateArgs),
+    /// List all images that a mirror of a catalog needs.
+    Images(change::ImagesArgs),
     /// Serve a catalog to the Operator Lifecycle Manager.
     Serve(serve::Args),
 }
@@ -51,6 +62,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Command::Dockerfile(args) => look::dockerfile(args),
         Command::Migrate(args) => look::migrate(args),
         Command::Template(args) => template::run(args),
+        Command::Diff(args) => change::diff(args),
+        Command::Path(args) => change::path(args),
+        Command::Add(args) => change::add(args),
+        Command::Deprecate(args) => change::deprecate(args),
+        Command::Images(args) => change::images(args),
         Command::Serve(args) => serve::run(args),
     }
 }

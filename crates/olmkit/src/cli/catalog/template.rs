@@ -123,14 +123,15 @@ pub fn render(args: &RenderArgs) -> anyhow::Result<ExitCode> {
         .first()
         .and_then(|first| TemplateKind::from_str(first, false).ok());
     let file = args.arguments.get(usize::from(kind.is_some())).map(String::as_str);
+    let level = args.migrate_level.map(Into::into).unwrap_or_default();
     let bundles = Bundles {
         options: Options {
-            migrate: args.migrate_level.map(Into::into).unwrap_or_default(),
+            migrate: olmkit::catalog::render::MigrateLevel::None,
             image_template: None,
         },
         images: RegistryImages::new(&args.registry),
     };
-    let catalog = template::render(&read(file)?, kind.map(Into::into), &bundles).context("rendering template")?;
+    let catalog = template::render(&read(file)?, kind.map(Into::into), &bundles, level).context("rendering template")?;
     let mut out = std::io::stdout().lock();
     match args.output {
         RenderOutput::Json => write::all(&order::blobs(catalog), write::Format::Json, &mut out)?,

@@ -61,6 +61,18 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
+/// As `opm validate`: silent where all is well, the first error otherwise.
+pub fn run_as_opm(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.output != Output::Text {
+        return run(args);
+    }
+    anyhow::ensure!(args.directory.is_dir(), "{} is not a directory", args.directory.display());
+    match validate::directory(&args.directory).opm_text {
+        None => Ok(ExitCode::SUCCESS),
+        Some(text) => anyhow::bail!("{text}"),
+    }
+}
+
 /// What `opm validate -o json` prints.
 fn opm(verdict: &validate::Verdict) -> Opm<'_> {
     Opm {

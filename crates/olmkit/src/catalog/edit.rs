@@ -1,0 +1,275 @@
+//! `catalog add` and `catalog deprecate`: changes of a catalog's source in place. Lines that are not concerned stay as
+//! they are, with their comments and their order.
+
+use crate::object::{Version, quoted};
+use crate::yaml::{self, Node};
+
+use super::graph;
+use super::model::{Bundle, ChannelEntry};
+use super::property;
+use super::text::stream;
+
+/// Why a catalog cannot be changed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// What is to be changed is not there, or is already as wanted.
+    #[error("{0}")]
+    Refused(String),
+    /// The text is no catalog.
+    #[error("{message} (line {line})")]
+    Text {
+        /// What is wrong.
+        message: String,
+        /// Line, counted from 1.
+        line: usize,
+    },
+    /// The text is JSON or a form of YAML in which nothing can be put without rewriting it.
+    #[error("{0}: only block-style YAML can be changed in place; see `catalog render -o yaml`")]
+    Form(String),
+}
+
+/// The edges of a new entry.
+#[derive(Debug, Clone, Default)]
+pub struct Edges {
+    /// The entry it replaces; the head of the channel if not given.
+    pub replaces: Option<String>,
+    /// Entries it skips.
+    pub skips: Vec<String>,
+    /// Version range it skips.
+    pub skip_range: String,
+}
+
+/// A document of the source.
+struct Part {
+    node: Node,
+    /// First line in the text, counted from 0.
+    start: usize,
+}
+
+fn parts(text: &str) -> Result<Vec<Part>, Error> {
+    if stream::is_json(text) {
+        return Err(Error::Form("the catalog is JSON".into()));
+    }
+    let (documents, error) = stream::documents(text);
+    if let Some(error) = error {
+        return Err(Error::Text { message: error.message, line: error.line });
+    }
+    documents
+        .iter()
+        .map(|document| {
+            let fail = |message: String| Error::Text { message, line: document.line };
+            let own = stream::at_line(text, document.line).ok_or_else(|| fail("cannot be found again".into()))?;
+            let node = yaml::parse(own.as_bytes()).map_err(|error| fail(error.to_string()))?;
+            Ok(Part { node, start: document.line.saturating_sub(1) })
+        })
+        .collect()
+}
+
+fn is(part: &Part, entries: &[(&str, &str)]) -> bool {
+    entries.iter().all(|(key, value)| part.node.get(key).and_then(Node::as_str) == Some(*value))
+}
+
+/// Adds a bundle: an entry at the end of the channel, and its blob, given as YAML, at the end of the text. A channel
+/// that does not exist is made.
+///
+/// # Errors
+/// The bundle is there already; the channel has no head to replace.
+pub fn add(text: &str, bundle: &Bundle, blob: &str, channel: &str, edges: &Edges) -> Result<String, Error> {
+    let parts = parts(text)?;
+    let package = bundle.package.as_str();
+    let refused = |message: String| Err(Error::Refused(message));
+    if parts.iter().any(|part| is(part, &[("schema", "olm.bundle"), ("package", package), ("name", &bundle.name)])) {
+        return refused(format!("{} is in the catalog already", bundle.name));
+    }
+    if !parts.iter().any(|part| is(part, &[("schema", "olm.package"), ("name", package)])) {
+        return refused(format!("the catalog has no package {package}: begin with `catalog init {package}`"));
+    }
+    let found = parts.iter().find(|part| is(part, &[("schema", "olm.channel"), ("package", package), ("name", channel)]));
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let mut entry = ChannelEntry {
+        name: bundle.name.clone(),
+        replaces: edges.replaces.clone().unwrap_or_default(),
+        skips: edges.skips.clone(),
+        skip_range: edges.skip_range.clone(),
+    };
+    match found {
+        Some(part) => {
+            let existing = channel_entries(part);
+            if edges.replaces.is_none() {
+                entry.replaces = match graph::heads(&existing).as_slice() {
+                    [] => String::new(),
+                    [head] => (*head).to_owned(),
+                    many => return refused(format!("channel {channel} has several heads, {}: say which with --replaces", many.join(", "))),
+                };
+            }
+            let list = part.node.get("entries").ok_or_else(|| Error::Refused(format!("channel {channel} has no entries")))?;
+            let (at, indent) = list_end(part, list, &lines)?;
+            let text: Vec<String> = entry_lines(&entry).into_iter().map(|line| format!("{indent}{line}")).collect();
+            lines.splice(at..at, text);
+        }
+        None => {
+            let mut text = vec!["---".to_owned(), "entries:".to_owned()];
+            text.extend(entry_lines(&entry));
+            text.extend([format!("name: {}", scalar(channel)), format!("package: {}", scalar(package)), "schema: olm.channel".into()]);
+            lines.extend(text);
+        }
+    }
+    Ok(lines.join("\n") + "\n" + blob)
+}
+
+fn channel_entries(part: &Part) -> Vec<ChannelEntry> {
+    let text = |node: &Node, key| node.get(key).and_then(Node::as_str).unwrap_or_default().to_owned();
+    let entries = part.node.get("entries").map(Node::items).unwrap_or_default();
+    entries
+        .iter()
+        .map(|node| ChannelEntry {
+            name: text(node, "name"),
+            replaces: text(node, "replaces"),
+            skips: node.get("skips").map(Node::items).unwrap_or_default().iter().filter_map(|skip| skip.as_str().map(str::to_owned)).collect(),
+            skip_range: text(node, "skipRange"),
+        })
+        .collect()
+}
+
+/// The line behind the last item of a list, and the indentation of its items.
+fn list_end(part: &Part, list: &Node, lines: &[String]) -> Result<(usize, String), Error> {
+    let item = list.items().last().ok_or_else(|| Error::Form("the list is empty".into()))?;
+    let first = part.start + item.start.line as usize - 1;
+    let line = lines.get(first).map(String::as_str).unwrap_or_default();
+    let indent: String = line.chars().take_while(|character| *character == ' ').collect();
+    if !line.trim_start().starts_with('-') {
+        return Err(Error::Form(format!("the list at line {} is not in block style", first + 1)));
+    }
+    // The item goes on while lines are indented deeper than its dash; comments and blanks behind it stay behind.
+    let mut end = first + 1;
+    for (offset, line) in lines.iter().enumerate().skip(first + 1) {
+        let depth = line.len() - line.trim_start().len();
+        if line.trim().is_empty() || line.trim_start().starts_with('#') {
+            continue;
+        }
+        if depth <= indent.len() {
+            break;
+        }
+        end = offset + 1;
+    }
+    Ok((end, indent))
+}
+
+fn entry_lines(entry: &ChannelEntry) -> Vec<String> {
+    let mut lines = vec![format!("- name: {}", scalar(&entry.name))];
+    if !entry.replaces.is_empty() {
+        lines.push(format!("  replaces: {}", scalar(&entry.replaces)));
+    }
+    if !entry.skip_range.is_empty() {
+        lines.push(format!("  skipRange: {}", scalar(&entry.skip_range)));
+    }
+    if !entry.skips.is_empty() {
+        lines.push("  skips:".into());
+        lines.extend(entry.skips.iter().map(|skip| format!("  - {}", scalar(skip))));
+    }
+    lines
+}
+
+/// A string as a YAML scalar on one line.
+fn scalar(text: &str) -> String {
+    match yaml::to_string(text) {
+        Ok(written) if !written.trim_end().contains('\n') => written.trim_end().to_owned(),
+        _ => quoted(text),
+    }
+}
+
+/// Deprecates a package, channel or bundle: adds to the package's deprecations, or begins them.
+///
+/// # Errors
+/// It is deprecated already, or is not in the catalog.
+pub fn deprecate(text: &str, package: &str, schema: &str, name: &str, message: &str) -> Result<String, Error> {
+    let parts = parts(text)?;
+    let exists = if schema == "olm.package" {
+        parts.iter().any(|part| is(part, &[("schema", schema), ("name", package)]))
+    } else {
+        parts.iter().any(|part| is(part, &[("schema", schema), ("package", package), ("name", name)]))
+    };
+    let what = if name.is_empty() { package } else { name };
+    if !exists {
+        return Err(Error::Refused(format!("the catalog has no {schema} {what}")));
+    }
+    let mut item = vec![format!("- message: {}", scalar(message)), "  reference:".into()];
+    if !name.is_empty() {
+        item.push(format!("    name: {}", scalar(name)));
+    }
+    item.push(format!("    schema: {schema}"));
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    match parts.iter().find(|part| is(part, &[("schema", "olm.deprecations"), ("package", package)])) {
+        Some(part) => {
+            let list = part.node.get("entries").ok_or_else(|| Error::Form("the deprecations have no entries".into()))?;
+            let known = list.items().iter().any(|item| {
+                let reference = |key| item.pointer(&format!("/reference/{key}")).and_then(Node::as_str).unwrap_or_default();
+                reference("schema") == schema && reference("name") == name
+            });
+            if known {
+                return Err(Error::Refused(format!("{what} is deprecated already")));
+            }
+            let (at, indent) = list_end(part, list, &lines)?;
+            lines.splice(at..at, item.into_iter().map(|line| format!("{indent}{line}")));
+        }
+        None => {
+            lines.extend(["---".to_owned(), "entries:".to_owned()]);
+            lines.extend(item);
+            lines.extend([format!("package: {}", scalar(package)), "schema: olm.deprecations".into()]);
+        }
+    }
+    Ok(lines.join("\n") + "\n")
+}
+
+/// Edges for a new bundle by its version: it replaces the highest version of the channel that is below its own, and
+/// skips what that one's line holds of the same minor version.
+pub fn semver_edges(bundles: &[&Bundle], entries: &[ChannelEntry], new: &Bundle) -> Edges {
+    let version = |bundle: &Bundle| -> Option<Version> {
+        let packages = property::parse(bundle).ok()?;
+        Version::parse(&packages.first()?.version).ok()
+    };
+    let Some(own) = version(new) else { return Edges::default() };
+    let mut below: Vec<(Version, &str)> = entries
+        .iter()
+        .filter_map(|entry| {
+            let bundle = bundles.iter().find(|bundle| bundle.name == entry.name)?;
+            Some((version(bundle).filter(|version| *version < own)?, entry.name.as_str()))
+        })
+        .collect();
+    below.sort();
+    let same = |version: &Version| (version.major, version.minor) == (own.major, own.minor);
+    let replaces = below.iter().rev().find(|(version, _)| !same(version)).map(|(_, name)| (*name).to_owned());
+    let skips = below.iter().filter(|(version, _)| same(version)).map(|(_, name)| (*name).to_owned()).collect();
+    Edges { replaces: Some(replaces.unwrap_or_default()), skips, skip_range: String::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CATALOG: &str = "---\nschema: olm.package\nname: p\ndefaultChannel: c\n---\n# the only channel\nschema: olm.channel\n\
+        name: c\npackage: p\nentries:\n  # the first\n  - name: p.v1 # ours\n  # behind\npropertiesx: 1\n";
+
+    fn bundle() -> Bundle {
+        Bundle { name: "p.v2".into(), package: "p".into(), ..Bundle::default() }
+    }
+
+    #[test]
+    fn additions_leave_everything_else_as_it_is() {
+        let text = add(CATALOG, &bundle(), "---\nschema: olm.bundle\n", "c", &Edges::default()).unwrap();
+        let expected = CATALOG.replace("# ours\n", "# ours\n  - name: p.v2\n    replaces: p.v1\n") + "---\nschema: olm.bundle\n";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn deprecations_are_begun_and_continued() {
+        let once = deprecate(CATALOG, "p", "olm.channel", "c", "use d: it is better").unwrap();
+        assert!(once.ends_with(
+            "---\nentries:\n- message: 'use d: it is better'\n  reference:\n    name: c\n    schema: olm.channel\n\
+             package: p\nschema: olm.deprecations\n"
+        ));
+        let twice = deprecate(&once, "p", "olm.package", "", "gone").unwrap();
+        assert!(twice.contains("    schema: olm.channel\n- message: gone\n  reference:\n    schema: olm.package\npackage: p\n"));
+        assert!(deprecate(&twice, "p", "olm.package", "", "gone").is_err());
+    }
+}

@@ -1,0 +1,229 @@
+//! `catalog path`: the upgrades that OLM v0 takes.
+//!
+//! From an installed bundle OLM looks for entries of the channel that replace it, skip it, or whose `skipRange` holds
+//! its version, and takes the one nearest to the head, counted along `replaces` from the head down. It goes on from
+//! there until nothing is newer.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::graph;
+use super::model::{Catalog, Channel, ChannelEntry};
+use super::property;
+use crate::object::{Version, VersionRange};
+
+/// One upgrade.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Step {
+    /// The bundle that is installed.
+    pub from: String,
+    /// The bundle that takes its place.
+    pub to: String,
+    /// `replaces`, `skips` or `skipRange`.
+    pub by: String,
+    /// Other entries that could follow, and why they do not.
+    pub passed_over: Vec<String>,
+}
+
+/// Why there is no path.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The package or channel does not exist.
+    #[error("package {package:?} has no channel {channel:?}; it has: {channels}")]
+    NoChannel {
+        /// The package.
+        package: String,
+        /// The channel.
+        channel: String,
+        /// Those there are.
+        channels: String,
+    },
+    /// The channel has no single head.
+    #[error("channel {0:?} has {1}: OLM refuses every upgrade in it")]
+    Head(String, String),
+    /// The bundle that is installed is unknown, and no version of it is given.
+    #[error("{0:?} is neither a bundle of the channel nor a version")]
+    From(String),
+    /// There is no way on.
+    #[error("no upgrade leads on from {from}: no entry of channel {channel:?} replaces or skips it, and no skipRange holds {version}{reached}")]
+    Stuck {
+        /// Where the path ends.
+        from: String,
+        /// Its version.
+        version: String,
+        /// The channel.
+        channel: String,
+        /// What was reached before, for the text.
+        reached: String,
+    },
+    /// The path goes past the bundle that was asked for.
+    #[error("the upgrades of channel {channel:?} lead past {to}: {path}")]
+    Past {
+        /// The bundle that was asked for.
+        to: String,
+        /// The channel.
+        channel: String,
+        /// The path taken.
+        path: String,
+    },
+}
+
+/// The upgrades from `from`, a bundle or a version, to `to`, a bundle; to the head of the channel if not given.
+///
+/// # Errors
+/// See [`Error`].
+pub fn find(catalog: &Catalog, package: &str, channel: &str, from: &str, to: Option<&str>) -> Result<Vec<Step>, Error> {
+    let channel = channel_of(catalog, package, channel)?;
+    let heads = graph::heads(channel.entries());
+    let [head] = heads.as_slice() else {
+        let what = if heads.is_empty() { "no head".to_owned() } else { format!("several heads: {}", heads.join(", ")) };
+        return Err(Error::Head(channel.name.clone(), what));
+    };
+    let version = |name: &str| version_of(catalog, package, name);
+    let known = channel.entries().iter().any(|entry| entry.name == from) || version(from).is_some();
+    let mut at = version(from).or_else(|| Version::parse(from).ok());
+    if !known && at.is_none() {
+        return Err(Error::From(from.to_owned()));
+    }
+    let order = distance_from_head(channel.entries(), head);
+    let (mut name, mut steps, mut seen) = (from.to_owned(), Vec::new(), BTreeSet::new());
+    let goal = to.unwrap_or(head);
+    while name != goal {
+        let next = candidates(channel.entries(), &name, at.as_ref(), &order);
+        let Some((first, others)) = next.split_first().filter(|_| seen.insert(name.clone())) else {
+            if to.is_some() && !steps.is_empty() && name == *head {
+                let path = steps.iter().map(|step: &Step| step.to.as_str()).collect::<Vec<_>>().join(" -> ");
+                return Err(Error::Past { to: goal.to_owned(), channel: channel.name.clone(), path });
+            }
+            return Err(Error::Stuck {
+                version: at.map_or_else(|| "its version".to_owned(), |version| version.to_string()),
+                reached: if steps.is_empty() { String::new() } else { format!(" (reached from {from})") },
+                from: name.clone(),
+                channel: channel.name.clone(),
+            });
+        };
+        let (entry, by) = first;
+        steps.push(Step {
+            from: std::mem::take(&mut name),
+            to: entry.name.clone(),
+            by: (*by).to_owned(),
+            passed_over: others
+                .iter()
+                .map(|(other, by)| format!("{} ({by}) is further from the head", other.name))
+                .collect(),
+        });
+        name.clone_from(&entry.name);
+        at = version(&name);
+    }
+    Ok(steps)
+}
+
+fn channel_of<'c>(catalog: &'c Catalog, package: &str, name: &str) -> Result<&'c Channel, Error> {
+    let of_package = || catalog.channels.iter().filter(|channel| channel.package == package);
+    of_package().find(|channel| channel.name == name).ok_or_else(|| Error::NoChannel {
+        package: package.to_owned(),
+        channel: name.to_owned(),
+        channels: of_package().map(|channel| channel.name.as_str()).collect::<Vec<_>>().join(", "),
+    })
+}
+
+fn version_of(catalog: &Catalog, package: &str, name: &str) -> Option<Version> {
+    let bundle = catalog.bundles.iter().find(|bundle| bundle.package == package && bundle.name == name)?;
+    let properties = property::parse(bundle).ok()?;
+    Version::parse(&properties.first()?.version).ok()
+}
+
+/// Entries in the order in which OLM prefers them: along `replaces` from the head, then what is only skipped.
+fn distance_from_head<'c>(entries: &'c [ChannelEntry], head: &'c str) -> Vec<&'c str> {
+    let mut order = vec![head];
+    let mut current = entries.iter().find(|entry| entry.name == head);
+    while let Some(entry) = current {
+        let next = entry.replaces.as_str();
+        if order.contains(&next) {
+            break;
+        }
+        current = entries.iter().find(|other| other.name == next);
+        if let Some(found) = current {
+            order.push(&found.name);
+        }
+    }
+    order
+}
+
+/// Entries that may follow, the preferred one first.
+fn candidates<'c>(
+    entries: &'c [ChannelEntry],
+    name: &str,
+    version: Option<&Version>,
+    order: &[&str],
+) -> Vec<(&'c ChannelEntry, &'static str)> {
+    let mut found: Vec<(&ChannelEntry, &'static str)> = entries
+        .iter()
+        .filter(|entry| entry.name != name)
+        .filter_map(|entry| {
+            let in_range = || {
+                let range = VersionRange::parse(&entry.skip_range).ok();
+                range.zip(version).is_some_and(|(range, version)| range.contains(version))
+            };
+            if entry.replaces == name {
+                Some((entry, "replaces"))
+            } else if entry.skips.iter().any(|skip| skip == name) {
+                Some((entry, "skips"))
+            } else if in_range() {
+                Some((entry, "skipRange"))
+            } else {
+                None
+            }
+        })
+        .collect();
+    // What OLM's walk from the head does not meet it never takes.
+    found.retain(|(entry, _)| order.contains(&entry.name.as_str()));
+    found.sort_by_key(|(entry, _)| order.iter().position(|name| *name == entry.name));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::load;
+
+    fn catalog(entries: &str) -> Catalog {
+        let mut text = format!(
+            "{{\"schema\":\"olm.package\",\"name\":\"p\",\"defaultChannel\":\"c\"}}\
+             {{\"schema\":\"olm.channel\",\"package\":\"p\",\"name\":\"c\",\"entries\":{entries}}}"
+        );
+        for number in 1..=4 {
+            text.push_str(&format!(
+                "{{\"schema\":\"olm.bundle\",\"package\":\"p\",\"name\":\"p.v{number}\",\"image\":\"r.io/p:v{number}\",\
+                 \"properties\":[{{\"type\":\"olm.package\",\"value\":{{\"packageName\":\"p\",\"version\":\"{number}.0.0\"}}}}]}}"
+            ));
+        }
+        load::text(&text).unwrap().into_iter().collect()
+    }
+
+    fn taken(catalog: &Catalog, from: &str) -> Vec<String> {
+        let steps = find(catalog, "p", "c", from, None).unwrap();
+        steps.into_iter().map(|step| format!("{} by {}", step.to, step.by)).collect()
+    }
+
+    #[test]
+    fn the_edge_nearest_to_the_head_is_taken() {
+        let catalog = catalog(
+            "[{\"name\":\"p.v1\"},{\"name\":\"p.v2\",\"replaces\":\"p.v1\"},\
+             {\"name\":\"p.v3\",\"replaces\":\"p.v2\",\"skips\":[\"p.v1\"]},\
+             {\"name\":\"p.v4\",\"replaces\":\"p.v3\",\"skipRange\":\">=1.5.0 <3.0.0\"}]",
+        );
+        assert_eq!(taken(&catalog, "p.v1"), ["p.v3 by skips", "p.v4 by replaces"]);
+        assert_eq!(taken(&catalog, "p.v2"), ["p.v4 by skipRange"]);
+        assert_eq!(taken(&catalog, "2.5.0"), ["p.v4 by skipRange"]);
+    }
+
+    #[test]
+    fn dead_ends_say_why() {
+        let catalog = catalog("[{\"name\":\"p.v2\"},{\"name\":\"p.v3\",\"replaces\":\"p.v2\"}]");
+        let error = find(&catalog, "p", "c", "p.v1", None).unwrap_err();
+        assert!(error.to_string().starts_with("no upgrade leads on from p.v1: no entry of channel \"c\" replaces"));
+        assert!(matches!(find(&catalog, "p", "x", "p.v1", None), Err(Error::NoChannel { .. })));
+    }
+}
