@@ -1,6 +1,6 @@
 //! The upgrade graph of a channel.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::model::ChannelEntry;
 
@@ -21,4 +21,25 @@ pub fn heads(entries: &[ChannelEntry]) -> Vec<&str> {
         .collect();
     heads.sort_unstable();
     heads
+}
+
+/// For each bundle that something replaces or skips: the entry that OLM v0 upgrades it to, when `skipRange` is left out.
+/// That is the first in `entries` (ordered from the highest version down) that lies on the chain of `replaces` from the
+/// head, else the first of all.
+pub fn upgrades<'e>(entries: &[&'e ChannelEntry]) -> BTreeMap<&'e str, &'e str> {
+    let owned: Vec<ChannelEntry> = entries.iter().map(|entry| (*entry).clone()).collect();
+    let mut chain = BTreeSet::new();
+    let mut current = heads(&owned).first().and_then(|head| entries.iter().find(|entry| entry.name == *head));
+    while let Some(entry) = current.filter(|entry| chain.insert(entry.name.as_str())) {
+        current = entries.iter().find(|other| other.name == entry.replaces);
+    }
+    let (on, off): (Vec<_>, Vec<_>) = entries.iter().partition(|entry| chain.contains(entry.name.as_str()));
+    let mut upgrades = BTreeMap::new();
+    for entry in on.into_iter().chain(off) {
+        let from = entry.skips.iter().chain(Some(&entry.replaces).filter(|replaces| !replaces.is_empty()));
+        for from in from {
+            upgrades.entry(from.as_str()).or_insert(entry.name.as_str());
+        }
+    }
+    upgrades
 }

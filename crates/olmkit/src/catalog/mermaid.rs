@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use super::graph;
 use super::model::{BUNDLE, CHANNEL, Catalog, Channel, ChannelEntry, PACKAGE};
 use super::property;
 use crate::object::{Version, VersionRange, quoted};
@@ -205,9 +206,9 @@ impl<'c> Painter<'c> {
             .flat_map(|entry| &entry.skips)
             .map(String::as_str)
             .collect();
-        let mut taken = BTreeSet::new();
+        let upgrades = graph::upgrades(&entries);
         for entry in entries {
-            self.entry(&mut text, channel, &id, entry, skipped.contains(entry.name.as_str()), &mut taken);
+            self.entry(&mut text, channel, &id, entry, skipped.contains(entry.name.as_str()), &upgrades);
         }
         text.push_str("    end\n");
         self.packages
@@ -216,15 +217,15 @@ impl<'c> Painter<'c> {
             .push_str(&text);
     }
 
-    /// `taken` holds the bundles that an entry nearer to the head already replaces or skips.
-    fn entry<'e>(
+    /// `upgrades` tells where OLM v0 goes from each bundle.
+    fn entry(
         &mut self,
         text: &mut String,
-        channel: &'e Channel,
+        channel: &Channel,
         id: &str,
-        entry: &'e ChannelEntry,
+        entry: &ChannelEntry,
         skipped: bool,
-        taken: &mut BTreeSet<&'e str>,
+        upgrades: &BTreeMap<&str, &str>,
     ) {
         let node = |name: &str| format!("{id}-{name}[{}]", quoted(name));
         let own = node(&entry.name);
@@ -270,7 +271,7 @@ impl<'c> Painter<'c> {
             let _ = writeln!(text, "      {}-- {label} --> {own}", node(from));
             // OLM v0 follows, from each bundle, the edge that ends nearest to the head.
             let ranged = label.starts_with('"');
-            if !ranged && !taken.insert(from) && self.v0_semantics {
+            if !ranged && upgrades.get(from) != Some(&entry.name.as_str()) && self.v0_semantics {
                 self.ignored.push(self.links.to_string());
             }
             self.links += 1;

@@ -45,7 +45,8 @@ pub fn convert(text: &str, kind: Kind, format: Format) -> Result<String, Error> 
         }
         Format::Yaml => {
             let yaml = yaml::json_to_yaml(&json).map_err(|error| Error(error.to_string()))?;
-            format!("---\n{yaml}")
+            // opm ends with a blank line.
+            format!("---\n{yaml}\n")
         }
     })
 }

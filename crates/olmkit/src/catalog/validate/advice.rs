@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Problem;
 use super::model::{ChannelFacts, Model, PackageFacts, channel_origin};
+use crate::catalog::graph;
 use crate::catalog::model::{ChannelEntry, PROPERTY_BUNDLE_OBJECT, PROPERTY_CSV_METADATA};
 use crate::object::Reference;
 use crate::object::VersionRange;
@@ -124,14 +125,13 @@ fn ignored_edge(
     if entry.replaces.is_empty() || version(&entry.replaces).is_none() {
         return;
     }
-    let nearer = channel.entries.iter().find(|other| {
-        (other.replaces == entry.replaces || other.skips.contains(&entry.replaces))
-            && version(&other.name) > version(&entry.name)
-    });
-    if let Some(nearer) = nearer {
+    let mut entries = channel.entries.clone();
+    entries.sort_by_key(|entry| std::cmp::Reverse(version(&entry.name).cloned()));
+    let upgrades = graph::upgrades(&entries);
+    if let Some(nearer) = upgrades.get(entry.replaces.as_str()).filter(|nearer| **nearer != entry.name) {
         let message = format!(
-            "OLM v0 never takes the edge from {} to {}: the one to {} ends nearer to the head",
-            entry.replaces, entry.name, nearer.name
+            "OLM v0 never takes the edge from {} to {}: the one to {nearer} ends nearer to the head",
+            entry.replaces, entry.name
         );
         problems.push(
             Problem::info("catalog-ignored-edge", message, channel_origin(package, channel))
