@@ -34,12 +34,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 const WORDS: &[&str] = &[
-    "cache", "queue", "mesh", "vault", "ledger", "stream", "metric", "tracer", "router", "shard", "beacon", "forge", "harbor",
-    "anchor", "ember", "quartz", "falcon", "meadow", "signal", "cipher",
+    "cache", "queue", "mesh", "vault", "ledger", "stream", "metric", "tracer", "router", "shard", "beacon", "forge",
+    "harbor", "anchor", "ember", "quartz", "falcon", "meadow", "signal", "cipher",
 ];
 
 fn word(random: &mut StdRng) -> &'static str {
-    WORDS.get(random.random_range(0..WORDS.len())).copied().unwrap_or("word")
+    WORDS
+        .get(random.random_range(0..WORDS.len()))
+        .copied()
+        .unwrap_or("word")
 }
 
 fn sentence(random: &mut StdRng, words: usize) -> String {
@@ -67,13 +70,19 @@ fn package(random: &mut StdRng, name: &str) -> Result<(String, usize), olmkit::y
     let mut package = json!({"schema": "olm.package", "name": name, "defaultChannel": "stable"});
     if random.random_bool(0.85) {
         let size = (500.0 + 75_000.0 * random.random::<f64>().powi(3)) as usize;
-        set(&mut package, "icon", json!({"base64data": noise(random, size), "mediatype": "image/png"}));
+        set(
+            &mut package,
+            "icon",
+            json!({"base64data": noise(random, size), "mediatype": "image/png"}),
+        );
     }
     if random.random_bool(0.2) {
         set(&mut package, "description", sentence(random, 40).into());
     }
     blobs.push(package);
-    let versions: Vec<String> = (0..count).map(|index| format!("{}.{}.{}", 1 + index / 20, index / 4 % 5, index % 4)).collect();
+    let versions: Vec<String> = (0..count)
+        .map(|index| format!("{}.{}.{}", 1 + index / 20, index / 4 % 5, index % 4))
+        .collect();
     let bundle_name = |version: &str| format!("{name}.v{version}");
     let shape = random.random_range(0..3);
     let entries: Vec<Value> = versions
@@ -89,7 +98,11 @@ fn package(random: &mut StdRng, name: &str) -> Result<(String, usize), olmkit::y
                 }
             }
             if shape == 1 && index + 1 == versions.len() && index > 2 {
-                let skips: Vec<String> = versions.iter().take(index - 1).map(|version| bundle_name(version)).collect();
+                let skips: Vec<String> = versions
+                    .iter()
+                    .take(index - 1)
+                    .map(|version| bundle_name(version))
+                    .collect();
                 set(&mut entry, "skips", skips.into());
             }
             entry
@@ -119,7 +132,9 @@ fn set(value: &mut Value, key: &str, inner: Value) {
 fn bundle(random: &mut StdRng, package: &str, name: &str, version: &str, whole: bool) -> Value {
     let kinds = random.random_range(1..6);
     let gvk = |index: usize| json!({"group": format!("{package}.example.com"), "kind": format!("Kind{index}"), "version": "v1"});
-    let mut properties: Vec<Value> = (0..kinds).map(|index| json!({"type": "olm.gvk", "value": gvk(index)})).collect();
+    let mut properties: Vec<Value> = (0..kinds)
+        .map(|index| json!({"type": "olm.gvk", "value": gvk(index)}))
+        .collect();
     properties.push(json!({"type": "olm.package", "value": {"packageName": package, "version": version}}));
     let metadata = metadata(random, package, kinds);
     if whole {
@@ -134,7 +149,12 @@ fn bundle(random: &mut StdRng, package: &str, name: &str, version: &str, whole: 
         let mut objects = vec![csv];
         for index in 0..kinds {
             let fields: serde_json::Map<String, Value> = (0..random.random_range(20..120))
-                .map(|field| (format!("{}{field}", word(random)), json!({"type": "string", "description": sentence(random, 12)})))
+                .map(|field| {
+                    (
+                        format!("{}{field}", word(random)),
+                        json!({"type": "string", "description": sentence(random, 12)}),
+                    )
+                })
                 .collect();
             objects.push(json!({
                 "apiVersion": "apiextensions.k8s.io/v1",
@@ -152,7 +172,8 @@ fn bundle(random: &mut StdRng, package: &str, name: &str, version: &str, whole: 
     } else {
         properties.push(json!({"type": "olm.csv.metadata", "value": metadata}));
     }
-    let image = |random: &mut StdRng, what: &str| format!("registry.example.com/{package}/{what}@sha256:{}", digest(random));
+    let image =
+        |random: &mut StdRng, what: &str| format!("registry.example.com/{package}/{what}@sha256:{}", digest(random));
     let related: Vec<Value> = (0..random.random_range(2..20))
         .map(|index| json!({"name": format!("part-{index}"), "image": image(random, &format!("part-{index}"))}))
         .collect();

@@ -383,7 +383,9 @@ fn templates_render_as_opm_renders_them() {
             ("migrated.yaml", MigrateLevel::BundleObjectToCsvMetadata),
             ("mermaid", MigrateLevel::None),
         ] {
-            let bundles = TemplateBundles { root: templates.join("bundles") };
+            let bundles = TemplateBundles {
+                root: templates.join("bundles"),
+            };
             let ours = template::render(&text, Some(kind), &bundles, migrate)
                 .map_err(|error| error.to_string())
                 .map(|catalog| {

@@ -66,7 +66,12 @@ pub fn between(old: &Catalog, new: &Catalog) -> Vec<Change> {
                 (Some(before), Some(after)) if before != after => (Kind::Changed, Some(format!("{before} -> {after}"))),
                 _ => return None,
             };
-            Some(Change { package, what, kind, detail })
+            Some(Change {
+                package,
+                what,
+                kind,
+                detail,
+            })
         })
         .collect();
     changes.sort();
@@ -80,7 +85,15 @@ fn facts(catalog: &Catalog) -> Facts {
         say("package", String::new());
         say("default channel", package.default_channel.clone());
         say("description", fingerprint(&package.description));
-        say("icon", package.icon.as_ref().and_then(|icon| icon.data.as_deref()).map(fingerprint).unwrap_or_default());
+        say(
+            "icon",
+            package
+                .icon
+                .as_ref()
+                .and_then(|icon| icon.data.as_deref())
+                .map(fingerprint)
+                .unwrap_or_default(),
+        );
     }
     for channel in &catalog.channels {
         let name = &channel.name;
@@ -100,8 +113,11 @@ fn facts(catalog: &Catalog) -> Facts {
         };
         say("bundle", version(bundle));
         say("image of", bundle.image.clone());
-        let properties: BTreeSet<_> =
-            bundle.properties.iter().map(|property| (property.kind.as_str(), property.value.as_deref())).collect();
+        let properties: BTreeSet<_> = bundle
+            .properties
+            .iter()
+            .map(|property| (property.kind.as_str(), property.value.as_deref()))
+            .collect();
         say("properties of", fingerprint(&format!("{properties:?}")));
         let images: BTreeSet<&str> = bundle.related_images.iter().map(|image| image.image.as_str()).collect();
         say("related images of", fingerprint(&format!("{images:?}")));
@@ -152,10 +168,23 @@ mod tests {
 
     #[test]
     fn heads_edges_and_entries_are_told() {
-        let new = OLD.replace("[{\"name\":\"p.v1\"}]", "[{\"name\":\"p.v1\"},{\"name\":\"p.v2\",\"replaces\":\"p.v1\"}]");
+        let new = OLD.replace(
+            "[{\"name\":\"p.v1\"}]",
+            "[{\"name\":\"p.v1\"},{\"name\":\"p.v2\",\"replaces\":\"p.v1\"}]",
+        );
         let read = |text: &str| load::text(text).unwrap().into_iter().collect();
-        let changes: Vec<String> = between(&read(OLD), &read(&new)).iter().map(ToString::to_string).collect();
-        assert_eq!(changes, ["+ p: edge p.v1 -> p.v2 in c", "+ p: entry p.v2 in c", "~ p: head of c: p.v1 -> p.v2"]);
+        let changes: Vec<String> = between(&read(OLD), &read(&new))
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(
+            changes,
+            [
+                "+ p: edge p.v1 -> p.v2 in c",
+                "+ p: entry p.v2 in c",
+                "~ p: head of c: p.v1 -> p.v2"
+            ]
+        );
         assert_eq!(between(&read(OLD), &read(OLD)), []);
     }
 }

@@ -52,21 +52,32 @@ fn parts(text: &str) -> Result<Vec<Part>, Error> {
     }
     let (documents, error) = stream::documents(text);
     if let Some(error) = error {
-        return Err(Error::Text { message: error.message, line: error.line });
+        return Err(Error::Text {
+            message: error.message,
+            line: error.line,
+        });
     }
     documents
         .iter()
         .map(|document| {
-            let fail = |message: String| Error::Text { message, line: document.line };
+            let fail = |message: String| Error::Text {
+                message,
+                line: document.line,
+            };
             let own = stream::at_line(text, document.line).ok_or_else(|| fail("cannot be found again".into()))?;
             let node = yaml::parse(own.as_bytes()).map_err(|error| fail(error.to_string()))?;
-            Ok(Part { node, start: document.line.saturating_sub(1) })
+            Ok(Part {
+                node,
+                start: document.line.saturating_sub(1),
+            })
         })
         .collect()
 }
 
 fn is(part: &Part, entries: &[(&str, &str)]) -> bool {
-    entries.iter().all(|(key, value)| part.node.get(key).and_then(Node::as_str) == Some(*value))
+    entries
+        .iter()
+        .all(|(key, value)| part.node.get(key).and_then(Node::as_str) == Some(*value))
 }
 
 /// Adds a bundle: an entry at the end of the channel, and its blob, given as YAML, at the end of the text. A channel
@@ -78,13 +89,28 @@ pub fn add(text: &str, bundle: &Bundle, blob: &str, channel: &str, edges: &Edges
     let parts = parts(text)?;
     let package = bundle.package.as_str();
     let refused = |message: String| Err(Error::Refused(message));
-    if parts.iter().any(|part| is(part, &[("schema", "olm.bundle"), ("package", package), ("name", &bundle.name)])) {
+    if parts.iter().any(|part| {
+        is(
+            part,
+            &[("schema", "olm.bundle"), ("package", package), ("name", &bundle.name)],
+        )
+    }) {
         return refused(format!("{} is in the catalog already", bundle.name));
     }
-    if !parts.iter().any(|part| is(part, &[("schema", "olm.package"), ("name", package)])) {
-        return refused(format!("the catalog has no package {package}: begin with `catalog init {package}`"));
+    if !parts
+        .iter()
+        .any(|part| is(part, &[("schema", "olm.package"), ("name", package)]))
+    {
+        return refused(format!(
+            "the catalog has no package {package}: begin with `catalog init {package}`"
+        ));
     }
-    let found = parts.iter().find(|part| is(part, &[("schema", "olm.channel"), ("package", package), ("name", channel)]));
+    let found = parts.iter().find(|part| {
+        is(
+            part,
+            &[("schema", "olm.channel"), ("package", package), ("name", channel)],
+        )
+    });
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let mut entry = ChannelEntry {
         name: bundle.name.clone(),
@@ -99,18 +125,33 @@ pub fn add(text: &str, bundle: &Bundle, blob: &str, channel: &str, edges: &Edges
                 entry.replaces = match graph::heads(&existing).as_slice() {
                     [] => String::new(),
                     [head] => (*head).to_owned(),
-                    many => return refused(format!("channel {channel} has several heads, {}: say which with --replaces", many.join(", "))),
+                    many => {
+                        return refused(format!(
+                            "channel {channel} has several heads, {}: say which with --replaces",
+                            many.join(", ")
+                        ));
+                    }
                 };
             }
-            let list = part.node.get("entries").ok_or_else(|| Error::Refused(format!("channel {channel} has no entries")))?;
+            let list = part
+                .node
+                .get("entries")
+                .ok_or_else(|| Error::Refused(format!("channel {channel} has no entries")))?;
             let (at, indent) = list_end(part, list, &lines)?;
-            let text: Vec<String> = entry_lines(&entry).into_iter().map(|line| format!("{indent}{line}")).collect();
+            let text: Vec<String> = entry_lines(&entry)
+                .into_iter()
+                .map(|line| format!("{indent}{line}"))
+                .collect();
             lines.splice(at..at, text);
         }
         None => {
             let mut text = vec!["---".to_owned(), "entries:".to_owned()];
             text.extend(entry_lines(&entry));
-            text.extend([format!("name: {}", scalar(channel)), format!("package: {}", scalar(package)), "schema: olm.channel".into()]);
+            text.extend([
+                format!("name: {}", scalar(channel)),
+                format!("package: {}", scalar(package)),
+                "schema: olm.channel".into(),
+            ]);
             lines.extend(text);
         }
     }
@@ -125,7 +166,13 @@ fn channel_entries(part: &Part) -> Vec<ChannelEntry> {
         .map(|node| ChannelEntry {
             name: text(node, "name"),
             replaces: text(node, "replaces"),
-            skips: node.get("skips").map(Node::items).unwrap_or_default().iter().filter_map(|skip| skip.as_str().map(str::to_owned)).collect(),
+            skips: node
+                .get("skips")
+                .map(Node::items)
+                .unwrap_or_default()
+                .iter()
+                .filter_map(|skip| skip.as_str().map(str::to_owned))
+                .collect(),
             skip_range: text(node, "skipRange"),
         })
         .collect()
@@ -133,12 +180,18 @@ fn channel_entries(part: &Part) -> Vec<ChannelEntry> {
 
 /// The line behind the last item of a list, and the indentation of its items.
 fn list_end(part: &Part, list: &Node, lines: &[String]) -> Result<(usize, String), Error> {
-    let item = list.items().last().ok_or_else(|| Error::Form("the list is empty".into()))?;
+    let item = list
+        .items()
+        .last()
+        .ok_or_else(|| Error::Form("the list is empty".into()))?;
     let first = part.start + item.start.line as usize - 1;
     let line = lines.get(first).map(String::as_str).unwrap_or_default();
     let indent: String = line.chars().take_while(|character| *character == ' ').collect();
     if !line.trim_start().starts_with('-') {
-        return Err(Error::Form(format!("the list at line {} is not in block style", first + 1)));
+        return Err(Error::Form(format!(
+            "the list at line {} is not in block style",
+            first + 1
+        )));
     }
     // The item goes on while lines are indented deeper than its dash; comments and blanks behind it stay behind.
     let mut end = first + 1;
@@ -185,9 +238,13 @@ fn scalar(text: &str) -> String {
 pub fn deprecate(text: &str, package: &str, schema: &str, name: &str, message: &str) -> Result<String, Error> {
     let parts = parts(text)?;
     let exists = if schema == "olm.package" {
-        parts.iter().any(|part| is(part, &[("schema", schema), ("name", package)]))
+        parts
+            .iter()
+            .any(|part| is(part, &[("schema", schema), ("name", package)]))
     } else {
-        parts.iter().any(|part| is(part, &[("schema", schema), ("package", package), ("name", name)]))
+        parts
+            .iter()
+            .any(|part| is(part, &[("schema", schema), ("package", package), ("name", name)]))
     };
     let what = if name.is_empty() { package } else { name };
     if !exists {
@@ -199,11 +256,21 @@ pub fn deprecate(text: &str, package: &str, schema: &str, name: &str, message: &
     }
     item.push(format!("    schema: {schema}"));
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    match parts.iter().find(|part| is(part, &[("schema", "olm.deprecations"), ("package", package)])) {
+    match parts
+        .iter()
+        .find(|part| is(part, &[("schema", "olm.deprecations"), ("package", package)]))
+    {
         Some(part) => {
-            let list = part.node.get("entries").ok_or_else(|| Error::Form("the deprecations have no entries".into()))?;
+            let list = part
+                .node
+                .get("entries")
+                .ok_or_else(|| Error::Form("the deprecations have no entries".into()))?;
             let known = list.items().iter().any(|item| {
-                let reference = |key| item.pointer(&format!("/reference/{key}")).and_then(Node::as_str).unwrap_or_default();
+                let reference = |key| {
+                    item.pointer(&format!("/reference/{key}"))
+                        .and_then(Node::as_str)
+                        .unwrap_or_default()
+                };
                 reference("schema") == schema && reference("name") == name
             });
             if known {
@@ -215,7 +282,10 @@ pub fn deprecate(text: &str, package: &str, schema: &str, name: &str, message: &
         None => {
             lines.extend(["---".to_owned(), "entries:".to_owned()]);
             lines.extend(item);
-            lines.extend([format!("package: {}", scalar(package)), "schema: olm.deprecations".into()]);
+            lines.extend([
+                format!("package: {}", scalar(package)),
+                "schema: olm.deprecations".into(),
+            ]);
         }
     }
     Ok(lines.join("\n") + "\n")
@@ -228,7 +298,9 @@ pub fn semver_edges(bundles: &[&Bundle], entries: &[ChannelEntry], new: &Bundle)
         let packages = property::parse(bundle).ok()?;
         Version::parse(&packages.first()?.version).ok()
     };
-    let Some(own) = version(new) else { return Edges::default() };
+    let Some(own) = version(new) else {
+        return Edges::default();
+    };
     let mut below: Vec<(Version, &str)> = entries
         .iter()
         .filter_map(|entry| {
@@ -238,9 +310,21 @@ pub fn semver_edges(bundles: &[&Bundle], entries: &[ChannelEntry], new: &Bundle)
         .collect();
     below.sort();
     let same = |version: &Version| (version.major, version.minor) == (own.major, own.minor);
-    let replaces = below.iter().rev().find(|(version, _)| !same(version)).map(|(_, name)| (*name).to_owned());
-    let skips = below.iter().filter(|(version, _)| same(version)).map(|(_, name)| (*name).to_owned()).collect();
-    Edges { replaces: Some(replaces.unwrap_or_default()), skips, skip_range: String::new() }
+    let replaces = below
+        .iter()
+        .rev()
+        .find(|(version, _)| !same(version))
+        .map(|(_, name)| (*name).to_owned());
+    let skips = below
+        .iter()
+        .filter(|(version, _)| same(version))
+        .map(|(_, name)| (*name).to_owned())
+        .collect();
+    Edges {
+        replaces: Some(replaces.unwrap_or_default()),
+        skips,
+        skip_range: String::new(),
+    }
 }
 
 #[cfg(test)]
@@ -251,13 +335,18 @@ mod tests {
         name: c\npackage: p\nentries:\n  # the first\n  - name: p.v1 # ours\n  # behind\npropertiesx: 1\n";
 
     fn bundle() -> Bundle {
-        Bundle { name: "p.v2".into(), package: "p".into(), ..Bundle::default() }
+        Bundle {
+            name: "p.v2".into(),
+            package: "p".into(),
+            ..Bundle::default()
+        }
     }
 
     #[test]
     fn additions_leave_everything_else_as_it_is() {
         let text = add(CATALOG, &bundle(), "---\nschema: olm.bundle\n", "c", &Edges::default()).unwrap();
-        let expected = CATALOG.replace("# ours\n", "# ours\n  - name: p.v2\n    replaces: p.v1\n") + "---\nschema: olm.bundle\n";
+        let expected =
+            CATALOG.replace("# ours\n", "# ours\n  - name: p.v2\n    replaces: p.v1\n") + "---\nschema: olm.bundle\n";
         assert_eq!(text, expected);
     }
 
@@ -269,7 +358,11 @@ mod tests {
              package: p\nschema: olm.deprecations\n"
         ));
         let twice = deprecate(&once, "p", "olm.package", "", "gone").unwrap();
-        assert!(twice.contains("    schema: olm.channel\n- message: gone\n  reference:\n    schema: olm.package\npackage: p\n"));
+        assert!(
+            twice.contains(
+                "    schema: olm.channel\n- message: gone\n  reference:\n    schema: olm.package\npackage: p\n"
+            )
+        );
         assert!(deprecate(&twice, "p", "olm.package", "", "gone").is_err());
     }
 }

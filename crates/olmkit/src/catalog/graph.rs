@@ -29,14 +29,22 @@ pub fn heads(entries: &[ChannelEntry]) -> Vec<&str> {
 pub fn upgrades<'e>(entries: &[&'e ChannelEntry]) -> BTreeMap<&'e str, &'e str> {
     let owned: Vec<ChannelEntry> = entries.iter().map(|entry| (*entry).clone()).collect();
     let mut chain = BTreeSet::new();
-    let mut current = heads(&owned).first().and_then(|head| entries.iter().find(|entry| entry.name == *head));
+    let mut current = heads(&owned)
+        .first()
+        .and_then(|head| entries.iter().find(|entry| entry.name == *head));
     while let Some(entry) = current.filter(|entry| chain.insert(entry.name.as_str())) {
         current = entries.iter().find(|other| other.name == entry.replaces);
     }
-    let (on, off): (Vec<_>, Vec<_>) = entries.iter().partition(|entry| chain.contains(entry.name.as_str()));
+    let (on, off): (Vec<&ChannelEntry>, Vec<&ChannelEntry>) = entries
+        .iter()
+        .copied()
+        .partition(|entry| chain.contains(entry.name.as_str()));
     let mut upgrades = BTreeMap::new();
     for entry in on.into_iter().chain(off) {
-        let from = entry.skips.iter().chain(Some(&entry.replaces).filter(|replaces| !replaces.is_empty()));
+        let from = entry
+            .skips
+            .iter()
+            .chain(Some(&entry.replaces).filter(|replaces| !replaces.is_empty()));
         for from in from {
             upgrades.entry(from.as_str()).or_insert(entry.name.as_str());
         }

@@ -208,7 +208,14 @@ impl<'c> Painter<'c> {
             .collect();
         let upgrades = graph::upgrades(&entries);
         for entry in entries {
-            self.entry(&mut text, channel, &id, entry, skipped.contains(entry.name.as_str()), &upgrades);
+            self.entry(
+                &mut text,
+                channel,
+                &id,
+                entry,
+                skipped.contains(entry.name.as_str()),
+                &upgrades,
+            );
         }
         text.push_str("    end\n");
         self.packages
@@ -230,7 +237,10 @@ impl<'c> Painter<'c> {
         let node = |name: &str| format!("{id}-{name}[{}]", quoted(name));
         let own = node(&entry.name);
         let _ = writeln!(text, "      {own}");
-        let class = match (self.deprecated.contains(&(BUNDLE, entry.name.as_str())), skipped && self.v0_semantics) {
+        let class = match (
+            self.deprecated.contains(&(BUNDLE, entry.name.as_str())),
+            skipped && self.v0_semantics,
+        ) {
             (true, true) => Some("deprecatedskipped"),
             (true, false) => Some("deprecated"),
             (false, true) => Some("skipped"),

@@ -46,7 +46,9 @@ pub enum Error {
     #[error("{0:?} is neither a bundle of the channel nor a version")]
     From(String),
     /// There is no way on.
-    #[error("no upgrade leads on from {from}: no entry of channel {channel:?} replaces or skips it, and no skipRange holds {version}{reached}")]
+    #[error(
+        "no upgrade leads on from {from}: no entry of channel {channel:?} replaces or skips it, and no skipRange holds {version}{reached}"
+    )]
     Stuck {
         /// Where the path ends.
         from: String,
@@ -77,7 +79,11 @@ pub fn find(catalog: &Catalog, package: &str, channel: &str, from: &str, to: Opt
     let channel = channel_of(catalog, package, channel)?;
     let heads = graph::heads(channel.entries());
     let [head] = heads.as_slice() else {
-        let what = if heads.is_empty() { "no head".to_owned() } else { format!("several heads: {}", heads.join(", ")) };
+        let what = if heads.is_empty() {
+            "no head".to_owned()
+        } else {
+            format!("several heads: {}", heads.join(", "))
+        };
         return Err(Error::Head(channel.name.clone(), what));
     };
     let version = |name: &str| version_of(catalog, package, name);
@@ -93,12 +99,24 @@ pub fn find(catalog: &Catalog, package: &str, channel: &str, from: &str, to: Opt
         let next = candidates(channel.entries(), &name, at.as_ref(), &order);
         let Some((first, others)) = next.split_first().filter(|_| seen.insert(name.clone())) else {
             if to.is_some() && !steps.is_empty() && name == *head {
-                let path = steps.iter().map(|step: &Step| step.to.as_str()).collect::<Vec<_>>().join(" -> ");
-                return Err(Error::Past { to: goal.to_owned(), channel: channel.name.clone(), path });
+                let path = steps
+                    .iter()
+                    .map(|step: &Step| step.to.as_str())
+                    .collect::<Vec<_>>()
+                    .join(" -> ");
+                return Err(Error::Past {
+                    to: goal.to_owned(),
+                    channel: channel.name.clone(),
+                    path,
+                });
             }
             return Err(Error::Stuck {
                 version: at.map_or_else(|| "its version".to_owned(), |version| version.to_string()),
-                reached: if steps.is_empty() { String::new() } else { format!(" (reached from {from})") },
+                reached: if steps.is_empty() {
+                    String::new()
+                } else {
+                    format!(" (reached from {from})")
+                },
                 from: name.clone(),
                 channel: channel.name.clone(),
             });
@@ -121,15 +139,23 @@ pub fn find(catalog: &Catalog, package: &str, channel: &str, from: &str, to: Opt
 
 fn channel_of<'c>(catalog: &'c Catalog, package: &str, name: &str) -> Result<&'c Channel, Error> {
     let of_package = || catalog.channels.iter().filter(|channel| channel.package == package);
-    of_package().find(|channel| channel.name == name).ok_or_else(|| Error::NoChannel {
-        package: package.to_owned(),
-        channel: name.to_owned(),
-        channels: of_package().map(|channel| channel.name.as_str()).collect::<Vec<_>>().join(", "),
-    })
+    of_package()
+        .find(|channel| channel.name == name)
+        .ok_or_else(|| Error::NoChannel {
+            package: package.to_owned(),
+            channel: name.to_owned(),
+            channels: of_package()
+                .map(|channel| channel.name.as_str())
+                .collect::<Vec<_>>()
+                .join(", "),
+        })
 }
 
 fn version_of(catalog: &Catalog, package: &str, name: &str) -> Option<Version> {
-    let bundle = catalog.bundles.iter().find(|bundle| bundle.package == package && bundle.name == name)?;
+    let bundle = catalog
+        .bundles
+        .iter()
+        .find(|bundle| bundle.package == package && bundle.name == name)?;
     let properties = property::parse(bundle).ok()?;
     Version::parse(&properties.first()?.version).ok()
 }
@@ -164,7 +190,9 @@ fn candidates<'c>(
         .filter_map(|entry| {
             let in_range = || {
                 let range = VersionRange::parse(&entry.skip_range).ok();
-                range.zip(version).is_some_and(|(range, version)| range.contains(version))
+                range
+                    .zip(version)
+                    .is_some_and(|(range, version)| range.contains(version))
             };
             if entry.replaces == name {
                 Some((entry, "replaces"))
@@ -204,7 +232,10 @@ mod tests {
 
     fn taken(catalog: &Catalog, from: &str) -> Vec<String> {
         let steps = find(catalog, "p", "c", from, None).unwrap();
-        steps.into_iter().map(|step| format!("{} by {}", step.to, step.by)).collect()
+        steps
+            .into_iter()
+            .map(|step| format!("{} by {}", step.to, step.by))
+            .collect()
     }
 
     #[test]
@@ -223,7 +254,14 @@ mod tests {
     fn dead_ends_say_why() {
         let catalog = catalog("[{\"name\":\"p.v2\"},{\"name\":\"p.v3\",\"replaces\":\"p.v2\"}]");
         let error = find(&catalog, "p", "c", "p.v1", None).unwrap_err();
-        assert!(error.to_string().starts_with("no upgrade leads on from p.v1: no entry of channel \"c\" replaces"));
-        assert!(matches!(find(&catalog, "p", "x", "p.v1", None), Err(Error::NoChannel { .. })));
+        assert!(
+            error
+                .to_string()
+                .starts_with("no upgrade leads on from p.v1: no entry of channel \"c\" replaces")
+        );
+        assert!(matches!(
+            find(&catalog, "p", "x", "p.v1", None),
+            Err(Error::NoChannel { .. })
+        ));
     }
 }

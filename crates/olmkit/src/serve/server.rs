@@ -130,6 +130,7 @@ impl Server {
     pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
         let listener = self.listener.into_std()?;
         let mut changes = self.current.subscribe();
+        let mut serving = changes.borrow_and_update().is_some();
         let mut generations = JoinSet::new();
         tokio::pin!(stop);
         loop {
@@ -139,10 +140,23 @@ impl Server {
                 // Dropping the sender ends a generation just as well.
                 let _ = ended.await;
             }));
-            let stopped = tokio::select! {
-                () = &mut stop => true,
-                () = replaced(&mut changes) => false,
-                Some(result) = generations.join_next() => return result.unwrap_or(Ok(())),
+            let stopped = loop {
+                tokio::select! {
+                    () = &mut stop => break true,
+                    changed = changes.changed() => {
+                        let replaced = std::mem::replace(&mut serving, changes.borrow_and_update().is_some());
+                        // The sender lives as long as `self.current`.
+                        if changed.is_ok() && replaced {
+                            break false;
+                        }
+                    }
+                    // A generation that has been told to end may end; a failure ends the server.
+                    Some(ended) = generations.join_next() => match ended {
+                        Ok(Ok(())) => {}
+                        Ok(Err(error)) => return Err(error),
+                        Err(_) => break true,
+                    },
+                }
             };
             drop(end);
             if stopped {
@@ -154,19 +168,6 @@ impl Server {
         let drained = async { while generations.join_next().await.is_some() {} };
         let _ = tokio::time::timeout(DRAIN, drained).await;
         Ok(())
-    }
-}
-
-/// Ends when an index takes the place of another.
-async fn replaced(changes: &mut watch::Receiver<Option<Arc<Index>>>) {
-    loop {
-        let before = changes.borrow_and_update().is_some();
-        if changes.changed().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-        if before {
-            return;
-        }
     }
 }
 

@@ -91,6 +91,14 @@ pub fn index(root: &Path, cache: Option<&Path>, enforce: bool) -> Result<(Index,
     Ok((open(Storage::Memory(bytes))?, Provenance::Temporary(reason)))
 }
 
+/// The index of a catalog as bytes, for a catalog image.
+///
+/// # Errors
+/// The catalog cannot be read or is wrong.
+pub fn bytes(root: &Path) -> Result<Vec<u8>, Error> {
+    build(root, Vec::new(), &fingerprint(root)?)
+}
+
 fn open(storage: Storage) -> Result<Index, Error> {
     Index::open(storage).map_err(|error| index::BuildError::Write(std::io::Error::other(error)).into())
 }

@@ -15,7 +15,10 @@ use crate::types::decode::{DecodeError, decode};
 /// # Errors
 /// opm's text for the first that does not.
 pub fn check_crds(manifests: &[Manifest]) -> Result<(), Error> {
-    for manifest in manifests.iter().filter(|manifest| manifest.kind == "CustomResourceDefinition") {
+    for manifest in manifests
+        .iter()
+        .filter(|manifest| manifest.kind == "CustomResourceDefinition")
+    {
         let (key, name) = match manifest.value.get("apiVersion").and_then(Value::as_str) {
             Some("apiextensions.k8s.io/v1") => ("v1.CustomResourceDefinition", "v1"),
             Some("apiextensions.k8s.io/v1beta1") => ("v1beta1.CustomResourceDefinition", "v1beta1"),
@@ -32,7 +35,9 @@ pub fn check_crds(manifests: &[Manifest]) -> Result<(), Error> {
 /// # Errors
 /// opm's text, which shows the CSV with a mark behind the culprit.
 pub fn check_metadata(csv: &Value<'_>) -> Result<(), Error> {
-    let Some(metadata) = field(csv, "metadata") else { return Ok(()) };
+    let Some(metadata) = field(csv, "metadata") else {
+        return Ok(());
+    };
     match decode(&to_json(metadata), "ObjectMeta", false) {
         Ok(_) => Ok(()),
         Err(error) => {
@@ -41,8 +46,12 @@ pub fn check_metadata(csv: &Value<'_>) -> Result<(), Error> {
             let text = csv.to_json(Numbers::Keep, Html::Escape);
             let mut pretty = String::new();
             write_indented(&mut pretty, &text, "    ");
-            let (head, tail) = pretty.split_at_checked(pretty_offset(&text, &pretty, offset)).unwrap_or((&pretty, ""));
-            Err(Error::Bundle(format!("{message} at offset {offset} (indicated by <==)\n{head} <== {tail}")))
+            let (head, tail) = pretty
+                .split_at_checked(pretty_offset(&text, &pretty, offset))
+                .unwrap_or((&pretty, ""));
+            Err(Error::Bundle(format!(
+                "{message} at offset {offset} (indicated by <==)\n{head} <== {tail}"
+            )))
         }
     }
 }
@@ -56,7 +65,9 @@ pub fn check_deployments(spec: &Value<'_>) -> Result<(), Error> {
         .and_then(|install| field(install, "spec"))
         .and_then(|strategy| field(strategy, "deployments"));
     for deployment in deployments.map(Value::items).unwrap_or_default() {
-        let Some(spec) = field(deployment, "spec") else { continue };
+        let Some(spec) = field(deployment, "spec") else {
+            continue;
+        };
         decode(&to_json(spec), "DeploymentSpec", false)
             .map_err(|error| Error::Bundle(inside(&error, "Install.spec.Deployments.Spec.")))?;
     }
@@ -67,7 +78,9 @@ pub fn check_deployments(spec: &Value<'_>) -> Result<(), Error> {
 fn inside(error: &DecodeError, path: &str) -> String {
     const FIELD: &str = "Go struct field ";
     let text = &error.message;
-    let dot = text.find(FIELD).and_then(|at| text.get(at..)?.find('.').map(|dot| at + dot + 1));
+    let dot = text
+        .find(FIELD)
+        .and_then(|at| text.get(at..)?.find('.').map(|dot| at + dot + 1));
     match dot.and_then(|dot| text.split_at_checked(dot)) {
         Some((before, behind)) => format!("{before}{path}{behind}"),
         None => text.clone(),
@@ -122,8 +135,11 @@ fn to_json(value: &Value<'_>) -> Json {
         Value::Float(value) => serde_json::Number::from_f64(*value).map_or(Json::Null, Json::Number),
         Value::String(text) => Json::String(text.as_ref().to_owned()),
         Value::Sequence(items) => Json::Array(items.iter().map(to_json).collect()),
-        Value::Mapping(entries) => {
-            Json::Object(entries.iter().map(|(key, value)| (key.as_ref().to_owned(), to_json(value))).collect())
-        }
+        Value::Mapping(entries) => Json::Object(
+            entries
+                .iter()
+                .map(|(key, value)| (key.as_ref().to_owned(), to_json(value)))
+                .collect(),
+        ),
     }
 }

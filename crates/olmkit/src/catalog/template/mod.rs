@@ -58,12 +58,7 @@ pub trait Bundles: Sync {
 ///
 /// # Errors
 /// See [`Error`].
-pub fn render(
-    text: &str,
-    kind: Option<Kind>,
-    bundles: &dyn Bundles,
-    level: MigrateLevel,
-) -> Result<Catalog, Error> {
+pub fn render(text: &str, kind: Option<Kind>, bundles: &dyn Bundles, level: MigrateLevel) -> Result<Catalog, Error> {
     let (documents, error) = stream::documents(text);
     let document = match (documents.into_iter().next(), error) {
         (Some(document), _) => document.value,

@@ -3,20 +3,16 @@
 use std::collections::BTreeSet;
 
 use super::{Bundles, Kind, check_schema, entries, finish};
-use crate::catalog::render::MigrateLevel;
 use crate::catalog::model::{Bundle, Catalog, Channel, ChannelEntry};
 use crate::catalog::objects;
 use crate::catalog::property;
+use crate::catalog::render::MigrateLevel;
 use crate::catalog::render::definitions::field;
 use crate::catalog::text::Value;
 use crate::catalog::validate;
 use crate::object::{Version, quoted};
 
-pub(super) fn render(
-    document: &Value<'_>,
-    bundles: &dyn Bundles,
-    level: MigrateLevel,
-) -> Result<Catalog, String> {
+pub(super) fn render(document: &Value<'_>, bundles: &dyn Bundles, level: MigrateLevel) -> Result<Catalog, String> {
     check_schema(document, Kind::Substitutes)?;
     let mut catalog = Catalog::from_iter(
         entries(document)

@@ -128,7 +128,10 @@ fn ignored_edge(
     let mut entries = channel.entries.clone();
     entries.sort_by_key(|entry| std::cmp::Reverse(version(&entry.name).cloned()));
     let upgrades = graph::upgrades(&entries);
-    if let Some(nearer) = upgrades.get(entry.replaces.as_str()).filter(|nearer| **nearer != entry.name) {
+    if let Some(nearer) = upgrades
+        .get(entry.replaces.as_str())
+        .filter(|nearer| **nearer != entry.name)
+    {
         let message = format!(
             "OLM v0 never takes the edge from {} to {}: the one to {nearer} ends nearer to the head",
             entry.replaces, entry.name

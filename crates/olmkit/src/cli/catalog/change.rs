@@ -10,8 +10,8 @@ use olmkit::catalog::render::reference::{ImageTemplate, Options, render};
 use olmkit::catalog::write::Format;
 use olmkit::catalog::{Blob, Bundle, Catalog, difference, edit, load, mirror, path, write};
 
-use super::images::RegistryImages;
 use super::MigrateLevel;
+use super::images::RegistryImages;
 use crate::cli::registry_flags::RegistryFlags;
 
 /// `--output text|json`
@@ -25,7 +25,11 @@ enum Output {
 }
 
 fn read(reference: &str, registry: &RegistryFlags) -> anyhow::Result<Catalog> {
-    Ok(render(&[reference.to_owned()], &Options::default(), &RegistryImages::new(registry))?)
+    Ok(render(
+        &[reference.to_owned()],
+        &Options::default(),
+        &RegistryImages::new(registry),
+    )?)
 }
 
 #[derive(clap::Args)]
@@ -48,7 +52,11 @@ pub fn diff(args: &DiffArgs) -> anyhow::Result<ExitCode> {
         Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&changes)?)?,
         Output::Text => changes.iter().try_for_each(|change| writeln!(out, "{change}"))?,
     }
-    Ok(if changes.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if changes.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 #[derive(clap::Args)]
@@ -79,9 +87,17 @@ pub fn path(args: &PathArgs) -> anyhow::Result<ExitCode> {
     let package = match (&args.package, catalog.packages.as_slice()) {
         (Some(name), packages) => packages.iter().find(|package| package.name == *name),
         (None, [only]) => Some(only),
-        (None, _) => anyhow::bail!("the catalog has {} packages: say which with --package", catalog.packages.len()),
+        (None, _) => anyhow::bail!(
+            "the catalog has {} packages: say which with --package",
+            catalog.packages.len()
+        ),
     };
-    let package = package.with_context(|| format!("the catalog has no package {}", args.package.as_deref().unwrap_or_default()))?;
+    let package = package.with_context(|| {
+        format!(
+            "the catalog has no package {}",
+            args.package.as_deref().unwrap_or_default()
+        )
+    })?;
     let channel = args.channel.as_deref().unwrap_or(&package.default_channel);
     let steps = path::find(&catalog, &package.name, channel, &args.from, args.to.as_deref())?;
     let mut out = std::io::stdout().lock();
@@ -137,7 +153,11 @@ pub fn add(args: &AddArgs) -> anyhow::Result<ExitCode> {
         migrate: args.migrate_level.map(Into::into).unwrap_or_default(),
         image_template: args.alpha_image_ref_template.clone(),
     };
-    let rendered = render(std::slice::from_ref(&args.bundle), &options, &RegistryImages::new(&args.registry))?;
+    let rendered = render(
+        std::slice::from_ref(&args.bundle),
+        &options,
+        &RegistryImages::new(&args.registry),
+    )?;
     let [bundle] = rendered.bundles.as_slice() else {
         anyhow::bail!("{} holds {} bundles, not one", args.bundle, rendered.bundles.len());
     };
@@ -147,7 +167,11 @@ pub fn add(args: &AddArgs) -> anyhow::Result<ExitCode> {
     write::blob(&Blob::Bundle(bundle.clone()), Format::Yaml, &mut blob)?;
     let known: Catalog = load::file(&file)?.into_iter().collect();
     for (number, channel) in args.channel.iter().enumerate() {
-        let edges = if args.semver { by_version(&known, channel, bundle) } else { given(args) };
+        let edges = if args.semver {
+            by_version(&known, channel, bundle)
+        } else {
+            given(args)
+        };
         // The blob goes in once; behind that the other channels get their entries.
         if number == 0 {
             text = edit::add(&text, bundle, &blob, channel, &edges)?;
@@ -162,13 +186,28 @@ pub fn add(args: &AddArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn given(args: &AddArgs) -> edit::Edges {
-    edit::Edges { replaces: args.replaces.clone(), skips: args.skips.clone(), skip_range: args.skip_range.clone() }
+    edit::Edges {
+        replaces: args.replaces.clone(),
+        skips: args.skips.clone(),
+        skip_range: args.skip_range.clone(),
+    }
 }
 
 fn by_version(catalog: &Catalog, channel: &str, bundle: &Bundle) -> edit::Edges {
-    let bundles: Vec<&Bundle> = catalog.bundles.iter().filter(|other| other.package == bundle.package).collect();
-    let channel = catalog.channels.iter().find(|other| other.package == bundle.package && other.name == channel);
-    edit::semver_edges(&bundles, channel.map(|channel| channel.entries()).unwrap_or_default(), bundle)
+    let bundles: Vec<&Bundle> = catalog
+        .bundles
+        .iter()
+        .filter(|other| other.package == bundle.package)
+        .collect();
+    let channel = catalog
+        .channels
+        .iter()
+        .find(|other| other.package == bundle.package && other.name == channel);
+    edit::semver_edges(
+        &bundles,
+        channel.map(|channel| channel.entries()).unwrap_or_default(),
+        bundle,
+    )
 }
 
 #[derive(clap::Args)]
@@ -197,7 +236,10 @@ pub fn deprecate(args: &DeprecateArgs) -> anyhow::Result<ExitCode> {
         (None, Some(bundle)) => ("olm.bundle", bundle.as_str()),
         (None, None) => ("olm.package", ""),
     };
-    replace(&file, &edit::deprecate(&text, &args.package, schema, name, &args.message)?)?;
+    replace(
+        &file,
+        &edit::deprecate(&text, &args.package, schema, name, &args.message)?,
+    )?;
     eprintln!("changed {}", file.display());
     Ok(ExitCode::SUCCESS)
 }
@@ -214,13 +256,19 @@ fn source_file(path: &std::path::Path, package: &str) -> anyhow::Result<PathBuf>
         .flat_map(|place| names.map(|name| place.join(name)))
         .find(|file| file.is_file())
         .with_context(|| {
-            format!("{} holds no {package}/catalog.yaml: begin with `olmkit catalog init {package} -o yaml`", path.display())
+            format!(
+                "{} holds no {package}/catalog.yaml: begin with `olmkit catalog init {package} -o yaml`",
+                path.display()
+            )
         })
 }
 
 /// Replaces a file's content at once.
 fn replace(file: &std::path::Path, text: &str) -> anyhow::Result<()> {
-    let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(std::path::Path::new("."));
+    let directory = file
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(std::path::Path::new("."));
     let mut new = tempfile::NamedTempFile::new_in(directory)?;
     new.write_all(text.as_bytes())?;
     if let Ok(metadata) = file.metadata() {

@@ -131,7 +131,8 @@ pub fn render(args: &RenderArgs) -> anyhow::Result<ExitCode> {
         },
         images: RegistryImages::new(&args.registry),
     };
-    let catalog = template::render(&read(file)?, kind.map(Into::into), &bundles, level).context("rendering template")?;
+    let catalog =
+        template::render(&read(file)?, kind.map(Into::into), &bundles, level).context("rendering template")?;
     let mut out = std::io::stdout().lock();
     match args.output {
         RenderOutput::Json => write::all(&order::blobs(catalog), write::Format::Json, &mut out)?,

@@ -66,7 +66,11 @@ pub fn run_as_opm(args: &Args) -> anyhow::Result<ExitCode> {
     if args.output != Output::Text {
         return run(args);
     }
-    anyhow::ensure!(args.directory.is_dir(), "{} is not a directory", args.directory.display());
+    anyhow::ensure!(
+        args.directory.is_dir(),
+        "{} is not a directory",
+        args.directory.display()
+    );
     match validate::directory(&args.directory).opm_text {
         None => Ok(ExitCode::SUCCESS),
         Some(text) => anyhow::bail!("{text}"),

@@ -6,13 +6,14 @@ use std::process::ExitCode;
 use anyhow::Context;
 use olmkit::image::build::{
     Base, Recipe, build_index, bundle_recipe, catalog_recipe, directory_recipe, helper_recipe, operator_recipe,
-    source_date_epoch,
+    source_date_epoch, with_index,
 };
 use olmkit::image::layer::LayerBuilder;
 use olmkit::image::registry::{Client, Platforms};
 use olmkit::image::spec::{Descriptor, Platform};
 use olmkit::image::store::Store;
 use olmkit::image::{Fetched, Layout, Location, deliver, fetch};
+use olmkit::serve::source;
 
 use super::build_flags::{BuildFlags, key_value};
 use super::output::Output;
@@ -208,7 +209,12 @@ impl Kind {
                 directory,
                 binary: named,
                 ..
-            } => catalog_recipe(directory, &binary(named)?, platform_of(), time)?,
+            } => {
+                let recipe = catalog_recipe(directory, &binary(named)?, platform_of(), time)?;
+                let index =
+                    source::bytes(directory).with_context(|| format!("{} cannot be served", directory.display()))?;
+                with_index(recipe, source::INDEX_FILE, index)?
+            }
             Self::Operator {
                 binary,
                 authorities,

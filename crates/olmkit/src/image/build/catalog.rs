@@ -5,7 +5,7 @@ use std::path::Path;
 use super::helper::{HELPER_USER, helper_layer};
 use super::recipe::Recipe;
 use crate::image::error::Error;
-use crate::image::layer::LayerBuilder;
+use crate::image::layer::{Content, LayerBuilder};
 use crate::image::spec::Platform;
 
 /// Label that tells where in the image the file-based catalog lies. OLM v1 reads nothing else of the image; opm and
@@ -41,5 +41,20 @@ pub fn catalog_recipe(directory: &Path, binary: &Path, platform: Platform, time:
     recipe.config.env = vec!["PATH=/bin".to_owned()];
     recipe.config.entrypoint = vec!["/bin/olmkit".to_owned()];
     recipe.config.cmd = ["catalog", "serve", CONFIGS].map(str::to_owned).to_vec();
+    Ok(recipe)
+}
+
+/// Adds a prepared index, which the server starts from without reading the catalog. It lies in a layer of its own, so
+/// that OLM v1 and mirrors that rewrite `/configs` can leave it alone; one that no longer fits is built anew.
+pub fn with_index(mut recipe: Recipe, name: &str, index: Vec<u8>) -> Result<Recipe, Error> {
+    const CACHE: &str = "/cache";
+    let mut layer = LayerBuilder::new();
+    layer
+        .directory(CACHE, 0o755)?
+        .file(&format!("{CACHE}/{name}"), Content::Bytes(index), false)?;
+    recipe
+        .layers
+        .push(("olmkit catalog serve --cache-only".to_owned(), layer));
+    recipe.config.cmd.push(format!("--cache-dir={CACHE}"));
     Ok(recipe)
 }

@@ -9,7 +9,7 @@ mod operator;
 mod recipe;
 
 pub use bundle::{bundle_labels, bundle_recipe};
-pub use catalog::{CATALOG_CONFIGS_LABEL, catalog_recipe};
+pub use catalog::{CATALOG_CONFIGS_LABEL, catalog_recipe, with_index};
 pub use directory::directory_recipe;
 pub use helper::{HELPER_USER, helper_layer, helper_recipe};
 pub use operator::{OPERATOR_USER, operator_recipe};
