@@ -2,6 +2,7 @@
 
 pub mod generate;
 pub mod load;
+pub mod unpack;
 pub mod write;
 
 pub use load::{Bundle, LoadError, MediaType, Metadata, Object, load};

@@ -184,6 +184,24 @@ impl Package {
         Ok(package)
     }
 
+    /// Reads an icon from a file.
+    ///
+    /// # Errors
+    /// When the file cannot be read or its name has no known ending.
+    pub fn set_icon(&mut self, path: &Path) -> Result<(), Error> {
+        let name = path.display().to_string();
+        if media_type(&name).is_none() {
+            return Err(Error::Setting {
+                setting: "icon".into(),
+                reason: format!("{name} must end in .svg, .png, .jpg, .jpeg or .gif"),
+            });
+        }
+        let content = std::fs::read(path).map_err(|source| Error::Io { path: path.to_owned(), source })?;
+        self.icon = Some(name);
+        self.icon_content = Some(content);
+        Ok(())
+    }
+
     /// The icon's media type and content, when there is one.
     pub(crate) fn icon(&self) -> Option<(&'static str, &[u8])> {
         Some((media_type(self.icon.as_deref()?)?, self.icon_content.as_deref()?))

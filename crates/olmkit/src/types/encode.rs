@@ -9,6 +9,26 @@ use serde_json::{Map, Value};
 
 use super::canonical_quantity::canonical;
 use super::structs::{Custom, Struct, Structs, Type, structs};
+use crate::yaml::{self, Node};
+
+/// A tree as a JSON value in which floats stay floats: `1500000.0` becomes the text `1.5e+06` where a field is text, and
+/// that can only be told as long as it is no integer yet.
+#[must_use]
+pub fn yaml_value(node: &Node) -> Value {
+    match &node.value {
+        yaml::Value::Null => Value::Null,
+        yaml::Value::Bool(value) => Value::Bool(*value),
+        yaml::Value::Integer(value) => Value::from(*value),
+        yaml::Value::Unsigned(value) => Value::from(*value),
+        yaml::Value::Float(value) => Value::from(*value),
+        yaml::Value::String(text) => Value::String(text.clone()),
+        yaml::Value::Sequence(items) => items.iter().map(yaml_value).collect(),
+        yaml::Value::Mapping(entries) => entries
+            .iter()
+            .filter_map(|(key, value)| Some((key.key()?.into_owned(), yaml_value(value))))
+            .collect(),
+    }
+}
 
 /// Decodes a manifest into the struct that the table lists under `key`: known fields only, no nulls.
 ///
@@ -49,6 +69,7 @@ fn print(table: &Structs, kind: &Type, value: Option<&Value>) -> Value {
         ),
         (Type::Struct(at), value) => table.at(*at).map_or(Value::Null, |entry| fields(table, entry, value)),
         (Type::Custom(custom), value) => special(table, *custom, value),
+        (Type::Int32 | Type::Int64, Some(value)) => whole(value),
         (_, Some(value)) => value.clone(),
     }
 }
@@ -125,8 +146,17 @@ fn special(table: &Structs, custom: Custom, value: Option<&Value>) -> Value {
         (Custom::SchemaOrList(_) | Custom::SchemaOrNames(_), Some(Value::Array(items))) if items.is_empty() => {
             Value::Null
         }
-        (_, Some(value)) => value.clone(),
+        (_, Some(value)) => plain(value),
         (_, None) => Value::Null,
+    }
+}
+
+/// Any value as it is once Go has written it as JSON: floats without a fraction are integers.
+fn plain(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => items.iter().map(plain).collect(),
+        Value::Object(entries) => entries.iter().map(|(name, item)| (name.clone(), plain(item))).collect(),
+        other => whole(other),
     }
 }
 

@@ -61,6 +61,7 @@ mod tests {
         let sample = Document {
             origin: Default::default(),
             value: json!({"kind": "A", "spec": {"empty": {}, "list": [], "text": "<&>", "n": 1.0, "items": [1, null]}}),
+            untyped: Value::Null,
             from_crds_dir: false,
         };
         assert_eq!(

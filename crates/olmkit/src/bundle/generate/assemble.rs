@@ -148,7 +148,7 @@ fn watch_namespace(csv: &mut Value) {
 
 /// The CSV as it is printed: in its type's form, without status, and without the creation time that Go prints as null in
 /// every embedded metadata.
-fn finish(csv: &Value) -> Value {
+pub(super) fn finish(csv: &Value) -> Value {
     let mut csv = encode::encode(csv, "ClusterServiceVersion");
     if let Some(map) = csv.as_object_mut() {
         map.remove("status");

@@ -20,7 +20,7 @@ pub(super) fn choose(
         && let Some(document) = project_base
     {
         let value =
-            encode::decode(&document.value, "ClusterServiceVersion").map_err(|(at, message)| Error::Decode {
+            encode::decode(&document.untyped, "ClusterServiceVersion").map_err(|(at, message)| Error::Decode {
                 origin: document.origin.clone(),
                 object: document.object(),
                 at: if at.is_empty() {

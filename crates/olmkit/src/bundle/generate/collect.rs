@@ -159,7 +159,7 @@ pub(super) fn collect(input: Input, notices: &mut Vec<Notice>) -> Result<Collect
 }
 
 fn typed(document: Document, key: &str) -> Result<Typed, Error> {
-    let value = encode::decode(&document.value, key).map_err(|(at, message)| Error::Decode {
+    let value = encode::decode(&document.untyped, key).map_err(|(at, message)| Error::Decode {
         origin: document.origin.clone(),
         object: document.object(),
         at: if at.is_empty() {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{Error, Notice, Weight};
+use crate::types::encode;
 use crate::yaml;
 
 /// Most bytes that are read from a stream or one file. A whole operator's manifests take a few megabytes.
@@ -40,8 +41,10 @@ impl fmt::Display for Origin {
 pub struct Document {
     /// Where it stands.
     pub origin: Origin,
-    /// The object.
+    /// The object, as Go reads it without a type.
     pub value: Value,
+    /// The object for its Go type: floats are still floats.
+    pub untyped: Value,
     /// True when it came from the directory of `--crds-dir`.
     pub from_crds_dir: bool,
 }
@@ -190,10 +193,8 @@ impl Input {
                 continue;
             }
             let document = Document {
-                origin: Origin {
-                    file: file.map(Path::to_owned),
-                    line,
-                },
+                origin: Origin { file: file.map(Path::to_owned), line },
+                untyped: encode::yaml_value(&node),
                 value,
                 from_crds_dir,
             };

@@ -207,6 +207,21 @@ pub fn builder() -> String {
     format!("olmkit-v{}", env!("CARGO_PKG_VERSION"))
 }
 
+/// The base that a package without one begins with: every field that people fill in has a text that says so.
+#[must_use]
+pub fn bare_base(package: &str) -> Value {
+    base::bare(package)
+}
+
+/// A base CSV in the form in which it is written: that of its type, without status.
+#[must_use]
+pub fn base_form(base: &Value) -> Value {
+    match crate::types::encode::decode(base, "ClusterServiceVersion") {
+        Ok(decoded) => assemble::finish(&decoded),
+        Err(_) => base.clone(),
+    }
+}
+
 /// Checks a version as operator-sdk does: strict semantic versioning, no leading `v`, no leading zeros.
 ///
 /// # Errors

@@ -8,7 +8,8 @@ use anyhow::{Context as _, bail};
 use olmkit::bundle::generate::{self, Generated, Input, Metadata, Options, ProjectFile, Weight};
 use olmkit::bundle::write::{self, Stale};
 
-use super::super::{created_at, stdin};
+use crate::cli::registry_flags::RegistryFlags;
+use crate::cli::{created_at, stdin};
 
 /// Makes a bundle: a ClusterServiceVersion with everything OLM needs to run the operator, the CRDs, what else belongs
 /// into the cluster, metadata, and a bundle.Dockerfile.
@@ -96,6 +97,8 @@ pub struct Args {
     /// A file-based catalog (directory or file); the head of the bundle's first channel there becomes `replaces`.
     #[arg(long, value_name = "PATH")]
     from_catalog: Option<PathBuf>,
+    #[command(flatten)]
+    registry: RegistryFlags,
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -243,7 +246,7 @@ impl Job<'_> {
             anyhow::Error::from(error).context("no bundle was made")
         })?;
         if self.args.use_image_digests || self.args.image_digests.is_some() {
-            super::digests::pin(&mut generated, self.args.image_digests.as_deref())?;
+            super::digests::pin(&mut generated, self.args.image_digests.as_deref(), &self.args.registry)?;
         }
         Ok(generated)
     }

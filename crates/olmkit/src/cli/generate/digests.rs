@@ -4,25 +4,38 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use olmkit::bundle::generate::{self, DigestMap, Error, Generated};
+use olmkit::image::Reference;
+use olmkit::image::registry::Client;
 
-/// Pins the images of the CSV.
-pub fn pin(generated: &mut Generated, map: Option<&Path>) -> anyhow::Result<()> {
+use crate::cli::registry_flags::RegistryFlags;
+
+/// Pins the images of the CSV: what the file knows is not asked for.
+pub fn pin(generated: &mut Generated, map: Option<&Path>, registry: &RegistryFlags) -> anyhow::Result<()> {
     let map = match map {
         Some(path) => read(path)?,
         None => DigestMap::new(),
     };
+    let client = registry.client()?;
     generate::pin(&mut generated.csv, |image| match map.get(image) {
         Some(digest) if digest.starts_with("sha256:") => Ok(format!("{}@{digest}", without_tag(image))),
         Some(pinned) => Ok(pinned.clone()),
-        None => Err(Error::Digest {
-            image: image.to_owned(),
-            reason: "it is not in the file of --image-digests".into(),
-        }),
+        None => ask(&client, image),
     })?;
     if let Some((_, csv)) = generated.manifests.first_mut() {
         csv.clone_from(&generated.csv);
     }
     Ok(())
+}
+
+fn ask(client: &Client, image: &str) -> Result<String, Error> {
+    let fail = |reason: String| Error::Digest { image: image.to_owned(), reason };
+    let reference: Reference = image.parse().map_err(|error| fail(format!("{error}")))?;
+    let asked = crate::cli::block_on(client.resolve(&reference.with_default_tag()))
+        .map_err(|error| fail(error.to_string()))?
+        .map_err(|error| {
+            fail(format!("its digest is not known: {error}. Push the image first, or name its digest in a file with --image-digests"))
+        })?;
+    Ok(format!("{}@{}", without_tag(image), asked.digest))
 }
 
 fn read(path: &Path) -> anyhow::Result<DigestMap> {

@@ -1,11 +1,26 @@
 //! `olmkit generate kustomize`
 
+mod answers;
+mod manifests;
+
 use std::process::ExitCode;
 
-/// See `manifests`.
-#[derive(clap::Args)]
-pub struct Args {}
+use clap::Subcommand;
 
-pub fn run(_args: &Args) -> anyhow::Result<ExitCode> {
-    anyhow::bail!("not there yet")
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Make or refresh the base CSV and the kustomization around it.
+    Manifests(manifests::Args),
+}
+
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        Command::Manifests(args) => manifests::run(args),
+    }
 }

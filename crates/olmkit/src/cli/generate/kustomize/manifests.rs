@@ -1,0 +1,133 @@
+//! `olmkit generate kustomize manifests`
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use olmkit::bundle::generate::{self, ProjectFile};
+use olmkit::bundle::write;
+use olmkit::project::{self, Package};
+use serde_json::Value;
+
+use super::answers::{self, Flags};
+
+/// Makes `<dir>/bases/<package>.clusterserviceversion.yaml`, the base that a bundle's ClusterServiceVersion begins with,
+/// and `<dir>/kustomization.yaml` if there is none.
+///
+/// What only people know is asked for on a terminal when there is no base yet, or always with --interactive. Flags and
+/// config/package.yaml answer without questions; without a terminal nothing is ever asked.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Package name; taken from the PROJECT file otherwise.
+    #[arg(long, value_name = "NAME")]
+    package: Option<String>,
+    /// Directory with existing kustomize files.
+    #[arg(long, value_name = "DIR", default_value = "config/manifests")]
+    input_dir: PathBuf,
+    /// Directory to write kustomize files to.
+    #[arg(long, value_name = "DIR", default_value = "config/manifests")]
+    output_dir: PathBuf,
+    /// Accepted for operator-sdk's sake; Go types are not read.
+    #[arg(long, value_name = "DIR", default_value = "api", hide = true)]
+    apis_dir: PathBuf,
+    /// Say nothing but warnings and errors.
+    #[arg(short, long)]
+    quiet: bool,
+    /// Ask (true) or do not ask (false), whatever exists.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    interactive: Option<bool>,
+    /// Settings file; used when it exists.
+    #[arg(long, value_name = "FILE", default_value = "config/package.yaml")]
+    settings: PathBuf,
+    #[command(flatten)]
+    flags: Flags,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let project = ProjectFile::read(Path::new("."))?;
+    let package = match args.package.clone().or(project.map(|project| project.name)).filter(|name| !name.is_empty()) {
+        Some(package) => package,
+        None => bail!("there is no PROJECT file with a projectName here; name the package with --package"),
+    };
+    let name = format!("{package}.clusterserviceversion.yaml");
+    let present = args.input_dir.join("bases").join(&name);
+    let base = base(args, &package, &present)?;
+    let text = olmkit::yaml::to_string(&generate::base_form(&base))?;
+    write::file(&args.output_dir.join("bases").join(&name), text.as_bytes())?;
+    let kustomization = args.output_dir.join("kustomization.yaml");
+    if !kustomization.exists() {
+        write::file(&kustomization, kustomization_text(&name).as_bytes())?;
+    }
+    if !args.quiet {
+        eprintln!("Kustomize files written to {}", args.output_dir.display());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The base to write: the present one with new answers, or a new one.
+fn base(args: &Args, package: &str, present: &Path) -> anyhow::Result<Value> {
+    let exists = present.exists();
+    let ask = answers::terminal()
+        && args.interactive.unwrap_or(!exists && !args.flags.any() && !args.settings.exists());
+    if args.interactive == Some(true) && !answers::terminal() {
+        eprintln!("warning: there is no terminal to ask on; flags and {} are used", args.settings.display());
+    }
+    let mut base = if exists { read(present, package)? } else { generate::bare_base(package) };
+    let mut settings = if args.settings.exists() {
+        Package::load(&args.settings)?
+    } else {
+        Package::parse("displayName: ''\ndescription: ''\n")?
+    };
+    if ask {
+        answers::ask(&settings, std::io::stdin().lock())?.apply(&mut settings)?;
+    }
+    args.flags.apply(&mut settings)?;
+    if ask || args.flags.any() || args.settings.exists() {
+        overlay(&mut base, &project::base(package, &settings)?);
+    }
+    Ok(base)
+}
+
+fn read(path: &Path, package: &str) -> anyhow::Result<Value> {
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    for node in olmkit::yaml::documents(&bytes) {
+        let mut value = node.and_then(|node| node.to_json()).with_context(|| path.display().to_string())?;
+        if value.get("kind").and_then(Value::as_str) != Some("ClusterServiceVersion") {
+            continue;
+        }
+        // Very old bases have this literal name, which is no valid one.
+        let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        if name == format!("{package}.vX.Y.Z") {
+            let version = value.pointer("/spec/version").and_then(Value::as_str).unwrap_or("0.0.0").to_owned();
+            value["metadata"]["name"] = format!("{package}.v{version}").into();
+        }
+        return Ok(value);
+    }
+    bail!("{} holds no ClusterServiceVersion", path.display())
+}
+
+/// Fields that the answers give replace those of the base; empty answers leave them.
+fn overlay(base: &mut Value, answers: &Value) {
+    let fields = [
+        "displayName", "description", "icon", "provider", "maintainers", "keywords", "links", "minKubeVersion", "replaces",
+        "skips",
+    ];
+    for field in fields {
+        let Some(value) = answers.pointer(&format!("/spec/{field}")) else { continue };
+        if value.as_str() != Some("") {
+            base["spec"][field] = value.clone();
+        }
+    }
+    for (key, value) in answers.pointer("/metadata/annotations").and_then(Value::as_object).into_iter().flatten() {
+        if key != "alm-examples" {
+            base["metadata"]["annotations"][key] = value.clone();
+        }
+    }
+}
+
+fn kustomization_text(base: &str) -> String {
+    format!(
+        "# What a bundle is made of: `kustomize build config/manifests | olmkit generate bundle`.\nresources:\n- \
+         bases/{base}\n- ../default\n- ../samples\n- ../scorecard\n"
+    )
+}
