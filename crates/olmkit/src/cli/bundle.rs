@@ -1,11 +1,12 @@
 //! `olmkit bundle`
 
 mod output;
+mod unpack;
 mod validate;
 
 use std::process::ExitCode;
 
-/// Check bundles.
+/// Check bundles, take them apart.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -14,12 +15,15 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
+    /// Turn a bundle into plain manifests that kubectl installs without OLM
+    Unpack(Box<unpack::Args>),
     /// Validate bundles: the verdict of operator-sdk, with the place of each finding and the way out
     Validate(Box<validate::Args>),
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.command {
+        Command::Unpack(args) => unpack::run(args),
         Command::Validate(args) => validate::run(args),
     }
 }

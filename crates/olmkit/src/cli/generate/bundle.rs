@@ -227,7 +227,7 @@ impl Job<'_> {
         {
             eprintln!("{notice}");
         }
-        super::check::csv(&generated.csv)?;
+        super::check::csv(&generated, &self.package)?;
         if !self.args.stdout {
             self.files.extend(generated.files()?);
         }

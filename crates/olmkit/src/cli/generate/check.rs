@@ -1,11 +1,34 @@
 //! The validation that ends `generate bundle`: the rules that operator-sdk runs on the CSV it has made.
 
-use serde_json::Value;
+use anyhow::bail;
+use olmkit::bundle::generate::{Generated, Metadata};
+use olmkit::bundle::load::{Tree, read};
+use olmkit::diagnostics::Severity;
+use olmkit::validate::{self, Options};
 
-/// Reports what the validator says about a CSV.
+/// Reports what the rules about ClusterServiceVersions say. The other rules of `bundle validate` look at files that may not
+/// exist yet.
 ///
 /// # Errors
-/// When it is invalid; nothing must be written then.
-pub fn csv(_csv: &Value) -> anyhow::Result<()> {
+/// When the CSV is invalid; nothing must be written then.
+pub fn csv(generated: &Generated, package: &str) -> anyhow::Result<()> {
+    let metadata = Metadata { package: package.to_owned(), channels: "alpha".into(), ..Metadata::default() };
+    let mut files = vec![("metadata/annotations.yaml".to_owned(), metadata.annotations().into_bytes())];
+    for (path, bytes) in generated.files()? {
+        files.push((path.display().to_string(), bytes));
+    }
+    let reading = read(Tree::from_files(files), "bundle");
+    let outcome = validate::validate(&reading, &Options::default());
+    let mut invalid = 0;
+    for finding in outcome.findings().filter(|finding| finding.rule.starts_with("CSV-")) {
+        let error = finding.severity == Severity::Error;
+        invalid += usize::from(error);
+        let level = if error { "error" } else { "warning" };
+        let hint = finding.hint.as_ref().map(|hint| format!("\n  {hint}")).unwrap_or_default();
+        eprintln!("{level}: ClusterServiceVersion: {}{hint}", finding.message);
+    }
+    if invalid > 0 {
+        bail!("the ClusterServiceVersion made of these manifests is invalid; nothing was written");
+    }
     Ok(())
 }

@@ -1,0 +1,10 @@
+//! `olmkit generate bundle`: equal to operator-sdk 1.42.3 on recorded cases, and better where that loses something.
+
+#[path = "generate/recorded.rs"]
+mod recorded;
+#[path = "generate/strict.rs"]
+mod strict;
+#[path = "generate/support.rs"]
+mod support;
+#[path = "generate/unpacked.rs"]
+mod unpacked;

@@ -1,0 +1,65 @@
+//! The kinds: `Backup` in two versions, and `BackupClass`, which has no namespace.
+
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What to save, and when.
+#[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[kube(group = "backup.example.com", version = "v1", kind = "Backup", namespaced, status = "BackupStatus")]
+#[kube(doc = "A volume that is saved at set times.")]
+pub struct BackupSpec {
+    /// The claim to save.
+    #[schemars(extend("x-olm-descriptor" = true))]
+    pub volume: String,
+    /// When, as a cron line.
+    #[schemars(extend("x-olm-descriptor" = {"displayName": "Cron line"}))]
+    pub schedule: String,
+    /// Where to.
+    pub target: Option<Target>,
+}
+
+/// Where backups go: an enum with data becomes `oneOf`, with its fields declared where the API server wants them.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Target {
+    /// A bucket.
+    Bucket {
+        /// Its address.
+        url: String,
+    },
+    /// Another volume.
+    Volume {
+        /// The claim.
+        claim: String,
+    },
+}
+
+/// What was saved.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BackupStatus {
+    /// The time of the last backup.
+    #[schemars(extend("x-olm-descriptor" = true))]
+    pub last_backup: Option<String>,
+}
+
+/// The first version; it had no schedule.
+#[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[kube(group = "backup.example.com", version = "v1alpha1", kind = "Backup", struct = "OldBackup", namespaced)]
+#[kube(doc = "A volume that is saved every night.")]
+pub struct OldBackupSpec {
+    /// The claim to save.
+    pub volume: String,
+}
+
+/// How backups are kept.
+#[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[kube(group = "backup.example.com", version = "v1", kind = "BackupClass", plural = "backupclasses")]
+#[kube(doc = "Where backups go and how long they stay.")]
+pub struct BackupClassSpec {
+    /// Address of a bucket.
+    pub bucket: String,
+    /// Number of backups to keep.
+    pub keep: u32,
+}

@@ -1,0 +1,71 @@
+//! From the types to a bundle, as `docs/rust-operators.md` tells it.
+
+use olmkit::bundle::generate::{self, Input, Options};
+use serde_json::{Value, json};
+
+fn bundle() -> Value {
+    let config = tempfile::tempdir().unwrap();
+    backup_operator::project().unwrap().render().unwrap().write(config.path()).unwrap();
+    let options = Options {
+        package: "backup-operator".into(),
+        layout: "unknown".into(),
+        version: Some("0.1.0".into()),
+        created_at: "2023-11-14T22:13:20Z".into(),
+        strict: true,
+        ..Options::default()
+    };
+    let input = Input::from_directory(config.path()).unwrap();
+    match generate::generate(input, &options) {
+        Ok(generated) => generated.csv,
+        Err((error, notices)) => panic!("{error}: {notices:#?}"),
+    }
+}
+
+#[test]
+fn both_versions_and_the_cluster_scoped_kind_are_owned() {
+    let csv = bundle();
+    let owned = csv["spec"]["customresourcedefinitions"]["owned"].as_array().unwrap();
+    let names: Vec<(&str, &str)> =
+        owned.iter().map(|entry| (entry["kind"].as_str().unwrap(), entry["version"].as_str().unwrap())).collect();
+    assert_eq!(names, [("BackupClass", "v1"), ("Backup", "v1"), ("Backup", "v1alpha1")]);
+    assert_eq!(owned[1]["specDescriptors"][0]["displayName"], "Cron line");
+    let samples: Value =
+        serde_json::from_str(csv["metadata"]["annotations"]["alm-examples"].as_str().unwrap()).unwrap();
+    assert_eq!(samples.as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn only_what_has_no_namespace_is_asked_for_in_the_cluster() {
+    let install = bundle()["spec"]["install"]["spec"].clone();
+    assert_eq!(
+        install["clusterPermissions"][0]["rules"],
+        json!([{"apiGroups": ["backup.example.com"], "resources": ["backupclasses"], "verbs": ["get", "list", "watch"]}])
+    );
+    let rules = install["permissions"][0]["rules"].as_array().unwrap();
+    let resources: Vec<&str> = rules.iter().map(|rule| rule["resources"][0].as_str().unwrap()).collect();
+    assert_eq!(resources, ["secrets", "backups", "backups/status"]);
+}
+
+#[test]
+fn webhooks_belong_to_the_deployment() {
+    let csv = bundle();
+    let hooks = csv["spec"]["webhookdefinitions"].as_array().unwrap();
+    let kinds: Vec<&str> = hooks.iter().map(|hook| hook["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["ConversionWebhook", "ValidatingAdmissionWebhook"]);
+    for hook in hooks {
+        assert_eq!(hook["deploymentName"], "backup-operator-controller-manager");
+        assert_eq!(hook["targetPort"], 9443);
+    }
+    assert_eq!(csv["spec"]["relatedImages"], json!([{"image": "docker.io/restic/restic:0.18.0", "name": "restic"}]));
+}
+
+#[test]
+fn enums_with_data_have_a_structural_schema() {
+    let files = backup_operator::project().unwrap().render().unwrap();
+    let text = files.text("crd/bases/backup.example.com_backups.yaml").unwrap();
+    let definition = olmkit::yaml::parse(text.as_bytes()).unwrap().to_json().unwrap();
+    let target = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["target"];
+    assert_eq!(target["type"], "object");
+    assert_eq!(target["oneOf"], json!([{"required": ["bucket"]}, {"required": ["volume"]}]));
+    assert_eq!(target["properties"]["bucket"]["properties"]["url"]["type"], "string");
+}
