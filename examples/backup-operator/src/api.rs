@@ -6,7 +6,13 @@ use serde::{Deserialize, Serialize};
 
 /// What to save, and when.
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[kube(group = "backup.example.com", version = "v1", kind = "Backup", namespaced, status = "BackupStatus")]
+#[kube(
+    group = "backup.example.com",
+    version = "v1",
+    kind = "Backup",
+    namespaced,
+    status = "BackupStatus"
+)]
 #[kube(doc = "A volume that is saved at set times.")]
 pub struct BackupSpec {
     /// The claim to save.
@@ -46,7 +52,13 @@ pub struct BackupStatus {
 
 /// The first version; it had no schedule.
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[kube(group = "backup.example.com", version = "v1alpha1", kind = "Backup", struct = "OldBackup", namespaced)]
+#[kube(
+    group = "backup.example.com",
+    version = "v1alpha1",
+    kind = "Backup",
+    root = "OldBackup",
+    namespaced
+)]
 #[kube(doc = "A volume that is saved every night.")]
 pub struct OldBackupSpec {
     /// The claim to save.
@@ -55,7 +67,12 @@ pub struct OldBackupSpec {
 
 /// How backups are kept.
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[kube(group = "backup.example.com", version = "v1", kind = "BackupClass", plural = "backupclasses")]
+#[kube(
+    group = "backup.example.com",
+    version = "v1",
+    kind = "BackupClass",
+    plural = "backupclasses"
+)]
 #[kube(doc = "Where backups go and how long they stay.")]
 pub struct BackupClassSpec {
     /// Address of a bucket.

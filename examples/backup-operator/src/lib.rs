@@ -30,25 +30,35 @@ pub fn project() -> Result<Project, Error> {
             "metadata": {"name": "nightly"},
             "spec": {"volume": "data", "schedule": "0 3 * * *"},
         }))?;
-    let class = Api::of::<BackupClass>()?
-        .sample(&BackupClass::new("standard", BackupClassSpec { bucket: "s3://backups".into(), keep: 7 }))?;
-    Ok(Project::new("backup-operator", "0.1.0", "example.com/backup-operator:v0.1.0", package)
-        .api(backup)
-        .api(class)
-        .grants([
-            Grant::of::<Backup>(Scope::Watched, READ, "what to do"),
-            Grant::of::<Backup>(Scope::Watched, ["patch"], "what was done").on("status"),
-            Grant::of::<Secret>(Scope::Own, ["get"], "the key of the bucket"),
-            Grant::of::<BackupClass>(Scope::Cluster, READ, "classes have no namespace"),
-        ])
-        .manager(
-            Manager::default()
-                .arg("--leader-elect")
-                .env("WATCH_NAMESPACE", "")
-                .env("RELATED_IMAGE_RESTIC", "docker.io/restic/restic:0.18.0")
-                .port("webhooks", 9443),
-        )
-        .objects("webhook/manifests.yaml", webhooks()))
+    let class = Api::of::<BackupClass>()?.sample(&BackupClass::new(
+        "standard",
+        BackupClassSpec {
+            bucket: "s3://backups".into(),
+            keep: 7,
+        },
+    ))?;
+    Ok(Project::new(
+        "backup-operator",
+        "0.1.0",
+        "example.com/backup-operator:v0.1.0",
+        package,
+    )
+    .api(backup)
+    .api(class)
+    .grants([
+        Grant::of::<Backup>(Scope::Watched, READ, "what to do"),
+        Grant::of::<Backup>(Scope::Watched, ["patch"], "what was done").on("status"),
+        Grant::of::<Secret>(Scope::Own, ["get"], "the key of the bucket"),
+        Grant::of::<BackupClass>(Scope::Cluster, READ, "classes have no namespace"),
+    ])
+    .manager(
+        Manager::default()
+            .arg("--leader-elect")
+            .env("WATCH_NAMESPACE", "")
+            .env("RELATED_IMAGE_RESTIC", "docker.io/restic/restic:0.18.0")
+            .port("webhooks", 9443),
+    )
+    .objects("webhook/manifests.yaml", webhooks()))
 }
 
 /// How the API server reaches the conversion. OLM points it at its own Service, with its own certificate.

@@ -5,7 +5,12 @@ use serde_json::{Value, json};
 
 fn bundle() -> Value {
     let config = tempfile::tempdir().unwrap();
-    backup_operator::project().unwrap().render().unwrap().write(config.path()).unwrap();
+    backup_operator::project()
+        .unwrap()
+        .render()
+        .unwrap()
+        .write(config.path())
+        .unwrap();
     let options = Options {
         package: "backup-operator".into(),
         layout: "unknown".into(),
@@ -25,8 +30,10 @@ fn bundle() -> Value {
 fn both_versions_and_the_cluster_scoped_kind_are_owned() {
     let csv = bundle();
     let owned = csv["spec"]["customresourcedefinitions"]["owned"].as_array().unwrap();
-    let names: Vec<(&str, &str)> =
-        owned.iter().map(|entry| (entry["kind"].as_str().unwrap(), entry["version"].as_str().unwrap())).collect();
+    let names: Vec<(&str, &str)> = owned
+        .iter()
+        .map(|entry| (entry["kind"].as_str().unwrap(), entry["version"].as_str().unwrap()))
+        .collect();
     assert_eq!(names, [("BackupClass", "v1"), ("Backup", "v1"), ("Backup", "v1alpha1")]);
     assert_eq!(owned[1]["specDescriptors"][0]["displayName"], "Cron line");
     let samples: Value =
@@ -42,7 +49,10 @@ fn only_what_has_no_namespace_is_asked_for_in_the_cluster() {
         json!([{"apiGroups": ["backup.example.com"], "resources": ["backupclasses"], "verbs": ["get", "list", "watch"]}])
     );
     let rules = install["permissions"][0]["rules"].as_array().unwrap();
-    let resources: Vec<&str> = rules.iter().map(|rule| rule["resources"][0].as_str().unwrap()).collect();
+    let resources: Vec<&str> = rules
+        .iter()
+        .map(|rule| rule["resources"][0].as_str().unwrap())
+        .collect();
     assert_eq!(resources, ["secrets", "backups", "backups/status"]);
 }
 
@@ -56,7 +66,10 @@ fn webhooks_belong_to_the_deployment() {
         assert_eq!(hook["deploymentName"], "backup-operator-controller-manager");
         assert_eq!(hook["targetPort"], 9443);
     }
-    assert_eq!(csv["spec"]["relatedImages"], json!([{"image": "docker.io/restic/restic:0.18.0", "name": "restic"}]));
+    assert_eq!(
+        csv["spec"]["relatedImages"],
+        json!([{"image": "docker.io/restic/restic:0.18.0", "name": "restic"}])
+    );
 }
 
 #[test]
@@ -64,8 +77,12 @@ fn enums_with_data_have_a_structural_schema() {
     let files = backup_operator::project().unwrap().render().unwrap();
     let text = files.text("crd/bases/backup.example.com_backups.yaml").unwrap();
     let definition = olmkit::yaml::parse(text.as_bytes()).unwrap().to_json().unwrap();
-    let target = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["target"];
+    let target =
+        &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["target"];
     assert_eq!(target["type"], "object");
-    assert_eq!(target["oneOf"], json!([{"required": ["bucket"]}, {"required": ["volume"]}]));
+    assert_eq!(
+        target["oneOf"],
+        json!([{"required": ["bucket"]}, {"required": ["volume"]}])
+    );
     assert_eq!(target["properties"]["bucket"]["properties"]["url"]["type"], "string");
 }

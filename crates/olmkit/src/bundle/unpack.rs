@@ -52,8 +52,16 @@ impl Target {
 
 /// Kinds whose objects belong to no namespace.
 const CLUSTER_SCOPED: &[&str] = &[
-    "ClusterRole", "ClusterRoleBinding", "ConsoleCLIDownload", "ConsoleLink", "ConsolePlugin", "ConsoleQuickStart",
-    "ConsoleYAMLSample", "CustomResourceDefinition", "Namespace", "PriorityClass",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "ConsoleCLIDownload",
+    "ConsoleLink",
+    "ConsolePlugin",
+    "ConsoleQuickStart",
+    "ConsoleYAMLSample",
+    "CustomResourceDefinition",
+    "Namespace",
+    "PriorityClass",
 ];
 
 /// The manifests, in an order in which they can be applied.
@@ -69,8 +77,9 @@ pub fn unpack(csv: &Value, others: &[Value], target: &Target) -> Result<Vec<Valu
     if target.create_namespace {
         manifests.push(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": target.namespace}}));
     }
-    let (definitions, rest): (Vec<&Value>, Vec<&Value>) =
-        others.iter().partition(|object| kind(object) == "CustomResourceDefinition");
+    let (definitions, rest): (Vec<&Value>, Vec<&Value>) = others
+        .iter()
+        .partition(|object| kind(object) == "CustomResourceDefinition");
     let hooks = webhooks::objects(csv, target);
     for definition in definitions {
         let mut definition = placed(definition, target);
@@ -91,7 +100,11 @@ fn kind(object: &Value) -> &str {
 }
 
 fn check_mode(csv: &Value, target: &Target) -> Result<(), UnpackError> {
-    let modes = csv.pointer("/spec/installModes").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let modes = csv
+        .pointer("/spec/installModes")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let supported: Vec<&str> = modes
         .iter()
         .filter(|mode| mode.get("supported") == Some(&Value::Bool(true)))
@@ -103,7 +116,11 @@ fn check_mode(csv: &Value, target: &Target) -> Result<(), UnpackError> {
     }
     Err(UnpackError::InstallMode {
         mode,
-        supported: if supported.is_empty() { "none".into() } else { supported.join(", ") },
+        supported: if supported.is_empty() {
+            "none".into()
+        } else {
+            supported.join(", ")
+        },
         hint: match mode {
             "AllNamespaces" => "Name the namespaces with --watch-namespaces.",
             _ => "Leave --watch-namespaces away to watch all, or name others.",
@@ -125,7 +142,12 @@ fn placed(object: &Value, target: &Target) -> Value {
         }
     }
     // Accounts that bindings of the bundle name live where the operator lives.
-    for subject in object.get_mut("subjects").and_then(Value::as_array_mut).into_iter().flatten() {
+    for subject in object
+        .get_mut("subjects")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
         if kind(subject) == "ServiceAccount" {
             subject["namespace"] = target.namespace.clone().into();
         }

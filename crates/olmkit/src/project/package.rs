@@ -196,7 +196,10 @@ impl Package {
                 reason: format!("{name} must end in .svg, .png, .jpg, .jpeg or .gif"),
             });
         }
-        let content = std::fs::read(path).map_err(|source| Error::Io { path: path.to_owned(), source })?;
+        let content = std::fs::read(path).map_err(|source| Error::Io {
+            path: path.to_owned(),
+            source,
+        })?;
         self.icon = Some(name);
         self.icon_content = Some(content);
         Ok(())

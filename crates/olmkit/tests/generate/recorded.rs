@@ -8,8 +8,10 @@ use crate::support::files;
 
 /// The recordings, where they are on this machine.
 fn recordings() -> Option<PathBuf> {
-    let root = std::env::var_os("OLMKIT_CORPUS")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"), PathBuf::from);
+    let root = std::env::var_os("OLMKIT_CORPUS").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
+        PathBuf::from,
+    );
     let cases = root.join("generate");
     if cases.is_dir() {
         return Some(cases);
@@ -27,9 +29,16 @@ fn recorded_cases_give_equal_bundles() {
     let program = assert_cmd::cargo::cargo_bin("olmkit");
     std::fs::write(&tool, format!("#!/bin/sh\nexec '{}' \"$@\"\n", program.display())).unwrap();
     std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let path = format!("{}:{}", tools.path().display(), std::env::var("PATH").unwrap_or_default());
+    let path = format!(
+        "{}:{}",
+        tools.path().display(),
+        std::env::var("PATH").unwrap_or_default()
+    );
 
-    let mut cases: Vec<PathBuf> = std::fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut cases: Vec<PathBuf> = std::fs::read_dir(&root)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     cases.retain(|case| case.join("command.txt").exists());
     cases.sort();
     let mut differences = Vec::new();
@@ -62,18 +71,25 @@ fn compare(case: &Path, path: &str) -> Vec<String> {
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    let result: serde_json::Value =
-        serde_json::from_slice(&std::fs::read(case.join("result.json")).unwrap()).unwrap();
+    let result: serde_json::Value = serde_json::from_slice(&std::fs::read(case.join("result.json")).unwrap()).unwrap();
     let mut made = files(folder.path());
     made.retain(|file, _| !given.contains(file));
     if !output.stdout.is_empty() {
         made.insert("stdout.txt".into(), output.stdout.clone());
     }
-    let expected = if case.join("expected").is_dir() { files(&case.join("expected")) } else { Default::default() };
+    let expected = if case.join("expected").is_dir() {
+        files(&case.join("expected"))
+    } else {
+        Default::default()
+    };
     let mut differences = Vec::new();
     if output.status.code().map(i64::from) != result["exit"].as_i64() {
         let said = String::from_utf8_lossy(&output.stderr);
-        differences.push(format!("{name}: exit {:?} instead of {}: {said}", output.status.code(), result["exit"]));
+        differences.push(format!(
+            "{name}: exit {:?} instead of {}: {said}",
+            output.status.code(),
+            result["exit"]
+        ));
     }
     for file in made.keys().chain(expected.keys()) {
         let (mine, theirs) = (made.get(file).map(timeless), expected.get(file).map(timeless));

@@ -58,19 +58,32 @@ fn bad_input_names_file_and_object_and_leaves_the_old_bundle() {
 fn a_wrong_file_in_a_directory_is_named() {
     let folder = Folder::new();
     folder.write("deploy/operator.yaml", OPERATOR);
-    folder.write("deploy/job.yaml", "# a job\n---\napiVersion: batch/v1\nkind: Job\nmetadata:\n  name: migrate\n");
+    folder.write(
+        "deploy/job.yaml",
+        "# a job\n---\napiVersion: batch/v1\nkind: Job\nmetadata:\n  name: migrate\n",
+    );
     let output = folder.generate(&["--strict", "--input-dir", "deploy"], "");
     assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output).contains("deploy/job.yaml:3: Job migrate"), "{}", said(&output));
+    assert!(
+        said(&output).contains("deploy/job.yaml:3: Job migrate"),
+        "{}",
+        said(&output)
+    );
 }
 
 #[test]
 fn stale_files_go_in_strict_mode() {
     let folder = Folder::new();
     assert!(folder.generate(&[], OPERATOR).status.success());
-    folder.write("bundle/manifests/old_v1_configmap.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: old\n");
+    folder.write(
+        "bundle/manifests/old_v1_configmap.yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: old\n",
+    );
     assert!(folder.generate(&[], OPERATOR).status.success());
-    assert!(folder.path("bundle/manifests/old_v1_configmap.yaml").exists(), "the default keeps it, as operator-sdk does");
+    assert!(
+        folder.path("bundle/manifests/old_v1_configmap.yaml").exists(),
+        "the default keeps it, as operator-sdk does"
+    );
     let output = folder.generate(&["--strict"], OPERATOR);
     assert!(said(&output).contains("old_v1_configmap.yaml"), "{}", said(&output));
     assert!(!folder.path("bundle/manifests/old_v1_configmap.yaml").exists());
@@ -82,9 +95,22 @@ fn rendering_twice_in_another_place_gives_the_same_bytes() {
     assert!(first.generate(&["--strict"], OPERATOR).status.success());
     let output = assert_cmd::Command::cargo_bin("olmkit")
         .unwrap()
-        .args(["generate", "bundle", "-q", "--strict", "--package", "example-operator", "--version", "0.0.1"])
+        .args([
+            "generate",
+            "bundle",
+            "-q",
+            "--strict",
+            "--package",
+            "example-operator",
+            "--version",
+            "0.0.1",
+        ])
         .current_dir(second.path("."))
-        .envs([("SOURCE_DATE_EPOCH", "1700000000"), ("TZ", "Asia/Kathmandu"), ("LC_ALL", "tr_TR.UTF-8")])
+        .envs([
+            ("SOURCE_DATE_EPOCH", "1700000000"),
+            ("TZ", "Asia/Kathmandu"),
+            ("LC_ALL", "tr_TR.UTF-8"),
+        ])
         .write_stdin(OPERATOR)
         .output()
         .unwrap();
@@ -99,7 +125,15 @@ fn the_creation_time_stays_while_all_else_does() {
     let run = |epoch: &str, input: &str| {
         let output = assert_cmd::Command::cargo_bin("olmkit")
             .unwrap()
-            .args(["generate", "bundle", "-q", "--package", "example-operator", "--version", "0.0.1"])
+            .args([
+                "generate",
+                "bundle",
+                "-q",
+                "--package",
+                "example-operator",
+                "--version",
+                "0.0.1",
+            ])
             .current_dir(folder.path("."))
             .env("SOURCE_DATE_EPOCH", epoch)
             .write_stdin(input)
@@ -110,7 +144,10 @@ fn the_creation_time_stays_while_all_else_does() {
     };
     assert_eq!(run("1700000000", OPERATOR), "2023-11-14T22:13:20Z");
     assert_eq!(run("1800000000", OPERATOR), "2023-11-14T22:13:20Z");
-    assert_eq!(run("1800000000", &OPERATOR.replace("operator:v1", "operator:v2")), "2027-01-15T08:00:00Z");
+    assert_eq!(
+        run("1800000000", &OPERATOR.replace("operator:v1", "operator:v2")),
+        "2027-01-15T08:00:00Z"
+    );
 }
 
 #[test]
@@ -122,18 +159,34 @@ fn what_people_added_to_base_and_metadata_survives() {
          mine: kept\n  labels:\n    also: kept\nspec:\n  displayName: Example\n  installModes:\n  - type: AllNamespaces\n    supported: true\n  relatedImages:\n  - name: \
          helper\n    image: example.com/helper:v1\n",
     );
-    folder.write("bundle/metadata/annotations.yaml", "annotations:\n  com.example.own: \"1.0\"\n");
+    folder.write(
+        "bundle/metadata/annotations.yaml",
+        "annotations:\n  com.example.own: \"1.0\"\n",
+    );
     let default = folder.generate(&[], OPERATOR);
     assert!(default.status.success(), "{}", said(&default));
     assert!(said(&default).contains("related image helper"), "{}", said(&default));
-    folder.write("bundle/metadata/annotations.yaml", "annotations:\n  com.example.own: \"1.0\"\n");
+    folder.write(
+        "bundle/metadata/annotations.yaml",
+        "annotations:\n  com.example.own: \"1.0\"\n",
+    );
     assert!(folder.generate(&["--strict"], OPERATOR).status.success());
     let csv = folder.csv();
     assert_eq!(csv["metadata"]["annotations"]["mine"], "kept");
     assert_eq!(csv["metadata"]["labels"]["also"], "kept");
-    assert_eq!(csv["spec"]["relatedImages"], json!([{"image": "example.com/helper:v1", "name": "helper"}]));
-    assert_eq!(folder.manifest("bundle/metadata/annotations.yaml")["annotations"]["com.example.own"], "1.0");
-    assert!(folder.text("bundle.Dockerfile").contains("LABEL com.example.own=\"1.0\""));
+    assert_eq!(
+        csv["spec"]["relatedImages"],
+        json!([{"image": "example.com/helper:v1", "name": "helper"}])
+    );
+    assert_eq!(
+        folder.manifest("bundle/metadata/annotations.yaml")["annotations"]["com.example.own"],
+        "1.0"
+    );
+    assert!(
+        folder
+            .text("bundle.Dockerfile")
+            .contains("LABEL com.example.own=\"1.0\"")
+    );
 }
 
 #[test]
@@ -152,19 +205,34 @@ fn equal_rules_become_one() {
 #[test]
 fn a_bound_role_that_is_not_there_is_an_error() {
     let folder = Folder::new();
-    let input = OPERATOR.replacen("kind: Role\nmetadata:\n  name: own", "kind: Role\nmetadata:\n  name: other", 1);
+    let input = OPERATOR.replacen(
+        "kind: Role\nmetadata:\n  name: own",
+        "kind: Role\nmetadata:\n  name: other",
+        1,
+    );
     let output = folder.generate(&["--strict"], &input);
     assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output).contains("binds own, which is not in the input"), "{}", said(&output));
+    assert!(
+        said(&output).contains("binds own, which is not in the input"),
+        "{}",
+        said(&output)
+    );
 }
 
 #[test]
 fn a_binding_into_another_namespace_is_reported() {
     let folder = Folder::new();
-    let input = OPERATOR.replace("kind: RoleBinding\nmetadata:\n  name: own\n  namespace: example-system", "kind: RoleBinding\nmetadata:\n  name: own\n  namespace: kube-system");
+    let input = OPERATOR.replace(
+        "kind: RoleBinding\nmetadata:\n  name: own\n  namespace: example-system",
+        "kind: RoleBinding\nmetadata:\n  name: own\n  namespace: kube-system",
+    );
     let output = folder.generate(&["--strict"], &input);
     assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output).contains("gives rules in namespace kube-system"), "{}", said(&output));
+    assert!(
+        said(&output).contains("gives rules in namespace kube-system"),
+        "{}",
+        said(&output)
+    );
 }
 
 /// What kustomize makes of a Go operator with webhooks and metrics: two certificate volumes, of which OLM replaces one and
@@ -228,10 +296,16 @@ fn certificate_volumes_mounts_and_arguments_go_together() {
     let pod = &csv["spec"]["install"]["spec"]["deployments"][1]["spec"]["template"]["spec"];
     assert_eq!(pod["volumes"], json!([{"name": "data", "emptyDir": {}}]));
     let container = &pod["containers"][0];
-    assert_eq!(container["volumeMounts"], json!([{"mountPath": "/data", "name": "data"}]));
+    assert_eq!(
+        container["volumeMounts"],
+        json!([{"mountPath": "/data", "name": "data"}])
+    );
     assert_eq!(
         container["args"],
-        json!(["--webhook-cert-path=/tmp/k8s-webhook-server/serving-certs", "--leader-elect"])
+        json!([
+            "--webhook-cert-path=/tmp/k8s-webhook-server/serving-certs",
+            "--leader-elect"
+        ])
     );
     assert_eq!(csv["spec"]["webhookdefinitions"][0]["deploymentName"], "hooks");
     assert_eq!(csv["spec"]["webhookdefinitions"][0]["targetPort"], 9443);
@@ -240,7 +314,9 @@ fn certificate_volumes_mounts_and_arguments_go_together() {
 #[test]
 fn selectors_and_conditions_of_webhooks_are_reported() {
     let folder = Folder::new();
-    let input = format!("{OPERATOR}{CERTIFICATES}  namespaceSelector: {{matchLabels: {{a: b}}}}\n  matchConditions: [{{name: x, expression: 'true'}}]\n");
+    let input = format!(
+        "{OPERATOR}{CERTIFICATES}  namespaceSelector: {{matchLabels: {{a: b}}}}\n  matchConditions: [{{name: x, expression: 'true'}}]\n"
+    );
     let output = folder.generate(&["--strict"], &input);
     assert_eq!(output.status.code(), Some(1));
     for told in ["has a namespaceSelector", "has matchConditions"] {
@@ -257,18 +333,34 @@ fn images_are_pinned_from_a_file() {
     assert!(output.status.success(), "{}", said(&output));
     let csv = folder.csv();
     let pinned = format!("example.com/operator@{digest}");
-    assert_eq!(csv["spec"]["install"]["spec"]["deployments"][0]["spec"]["template"]["spec"]["containers"][0]["image"], pinned);
-    assert_eq!(csv["spec"]["relatedImages"], json!([{"image": pinned, "name": "manager"}]));
+    assert_eq!(
+        csv["spec"]["install"]["spec"]["deployments"][0]["spec"]["template"]["spec"]["containers"][0]["image"],
+        pinned
+    );
+    assert_eq!(
+        csv["spec"]["relatedImages"],
+        json!([{"image": pinned, "name": "manager"}])
+    );
 }
 
 #[test]
 fn upgrade_edges_come_from_flags_or_a_catalog() {
     let folder = Folder::new();
-    let flags = ["--replaces", "0.0.0", "--skips", "0.0.0-rc.1,example-operator.v0.0.0-rc.2", "--skip-range", "<0.0.1"];
+    let flags = [
+        "--replaces",
+        "0.0.0",
+        "--skips",
+        "0.0.0-rc.1,example-operator.v0.0.0-rc.2",
+        "--skip-range",
+        "<0.0.1",
+    ];
     assert!(folder.generate(&flags, OPERATOR).status.success());
     let csv = folder.csv();
     assert_eq!(csv["spec"]["replaces"], "example-operator.v0.0.0");
-    assert_eq!(csv["spec"]["skips"], json!(["example-operator.v0.0.0-rc.1", "example-operator.v0.0.0-rc.2"]));
+    assert_eq!(
+        csv["spec"]["skips"],
+        json!(["example-operator.v0.0.0-rc.1", "example-operator.v0.0.0-rc.2"])
+    );
     assert_eq!(csv["metadata"]["annotations"]["olm.skipRange"], "<0.0.1");
 
     folder.write(
@@ -298,11 +390,24 @@ fn the_annotation_keeps_watched_rules_out_of_cluster_permissions() {
 #[test]
 fn a_base_is_made_without_questions_where_there_is_no_terminal() {
     let folder = Folder::new();
-    folder.write("PROJECT", "projectName: example-operator\nlayout:\n- go.kubebuilder.io/v4\nversion: \"3\"\n");
+    folder.write(
+        "PROJECT",
+        "projectName: example-operator\nlayout:\n- go.kubebuilder.io/v4\nversion: \"3\"\n",
+    );
     let output = folder.olmkit(
         &[
-            "generate", "kustomize", "manifests", "-q", "--display-name", "Example", "--description", "Does it.",
-            "--maintainers", "Jo:jo@example.com", "--keywords", "a,b",
+            "generate",
+            "kustomize",
+            "manifests",
+            "-q",
+            "--display-name",
+            "Example",
+            "--description",
+            "Does it.",
+            "--maintainers",
+            "Jo:jo@example.com",
+            "--keywords",
+            "a,b",
         ],
         "",
     );
@@ -310,11 +415,23 @@ fn a_base_is_made_without_questions_where_there_is_no_terminal() {
     let path = "config/manifests/bases/example-operator.clusterserviceversion.yaml";
     let base = folder.manifest(path);
     assert_eq!(base["spec"]["displayName"], "Example");
-    assert_eq!(base["spec"]["maintainers"], json!([{"email": "jo@example.com", "name": "Jo"}]));
+    assert_eq!(
+        base["spec"]["maintainers"],
+        json!([{"email": "jo@example.com", "name": "Jo"}])
+    );
     assert_eq!(base["metadata"]["name"], "example-operator.v0.0.0");
-    assert!(folder.text("config/manifests/kustomization.yaml").contains("bases/example-operator.clusterserviceversion.yaml"));
+    assert!(
+        folder
+            .text("config/manifests/kustomization.yaml")
+            .contains("bases/example-operator.clusterserviceversion.yaml")
+    );
     let before = folder.text(path);
-    assert!(folder.olmkit(&["generate", "kustomize", "manifests", "-q"], "").status.success());
+    assert!(
+        folder
+            .olmkit(&["generate", "kustomize", "manifests", "-q"], "")
+            .status
+            .success()
+    );
     assert_eq!(folder.text(path), before, "a base that exists stays as it is");
 }
 
@@ -322,9 +439,15 @@ fn a_base_is_made_without_questions_where_there_is_no_terminal() {
 #[test]
 fn the_bundle_target_of_a_scaffolded_makefile_runs_unmodified() {
     let folder = Folder::new();
-    folder.write("PROJECT", "projectName: example-operator\nlayout:\n- go.kubebuilder.io/v4\nversion: \"3\"\n");
+    folder.write(
+        "PROJECT",
+        "projectName: example-operator\nlayout:\n- go.kubebuilder.io/v4\nversion: \"3\"\n",
+    );
     folder.write("built.yaml", OPERATOR);
-    folder.write("kustomize", "#!/bin/sh\ncase $1 in build) cat built.yaml ;; edit) : ;; esac\n");
+    folder.write(
+        "kustomize",
+        "#!/bin/sh\ncase $1 in build) cat built.yaml ;; edit) : ;; esac\n",
+    );
     folder.write("config/manager/kustomization.yaml", "resources:\n- manager.yaml\n");
     let makefile = "\
 VERSION ?= 0.0.1\nifneq ($(origin CHANNELS), undefined)\nBUNDLE_CHANNELS := --channels=$(CHANNELS)\nendif\n\
@@ -338,14 +461,25 @@ bundle:\n\t$(OPERATOR_SDK) generate kustomize manifests -q\n\
 \t$(OPERATOR_SDK) bundle validate ./bundle\n";
     folder.write("Makefile", makefile);
     let output = std::process::Command::new("bash")
-        .args(["-c", "chmod +x kustomize && make bundle CHANNELS=stable DEFAULT_CHANNEL=stable"])
+        .args([
+            "-c",
+            "chmod +x kustomize && make bundle CHANNELS=stable DEFAULT_CHANNEL=stable",
+        ])
         .arg("bash")
         .env("OPERATOR_SDK", assert_cmd::cargo::cargo_bin("olmkit"))
         .current_dir(folder.path("."))
         .output()
         .unwrap();
-    assert!(output.status.success(), "{}{}", String::from_utf8_lossy(&output.stdout), said(&output));
+    assert!(
+        output.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        said(&output)
+    );
     let annotations = folder.manifest("bundle/metadata/annotations.yaml");
-    assert_eq!(annotations["annotations"]["operators.operatorframework.io.bundle.channels.v1"], "stable");
+    assert_eq!(
+        annotations["annotations"]["operators.operatorframework.io.bundle.channels.v1"],
+        "stable"
+    );
     assert_eq!(folder.csv()["metadata"]["name"], "example-operator.v0.0.1");
 }

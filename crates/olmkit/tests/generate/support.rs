@@ -18,7 +18,9 @@ pub struct Folder {
 impl Folder {
     /// An empty folder.
     pub fn new() -> Self {
-        Self { root: tempfile::tempdir().unwrap() }
+        Self {
+            root: tempfile::tempdir().unwrap(),
+        }
     }
 
     /// A path in it.
@@ -62,8 +64,19 @@ impl Folder {
 
     /// Generates a bundle of version 0.0.1 for package example-operator.
     pub fn generate(&self, flags: &[&str], input: &str) -> Output {
-        let arguments =
-            [&["generate", "bundle", "-q", "--package", "example-operator", "--version", "0.0.1"], flags].concat();
+        let arguments = [
+            &[
+                "generate",
+                "bundle",
+                "-q",
+                "--package",
+                "example-operator",
+                "--version",
+                "0.0.1",
+            ],
+            flags,
+        ]
+        .concat();
         self.olmkit(&arguments, input)
     }
 

@@ -8,11 +8,16 @@ fn unpack(folder: &Folder, flags: &[&str]) -> Vec<Value> {
     let output = folder.olmkit(&[&["bundle", "unpack", "bundle"], flags].concat(), "");
     assert!(output.status.success(), "{}", said(&output));
     let text = String::from_utf8(output.stdout).unwrap();
-    text.split("---\n").map(|document| serde_yaml::from_str(document).unwrap()).collect()
+    text.split("---\n")
+        .map(|document| serde_yaml::from_str(document).unwrap())
+        .collect()
 }
 
 fn find<'a>(manifests: &'a [Value], kind: &str) -> &'a Value {
-    manifests.iter().find(|manifest| manifest["kind"] == kind).unwrap_or_else(|| panic!("no {kind}"))
+    manifests
+        .iter()
+        .find(|manifest| manifest["kind"] == kind)
+        .unwrap_or_else(|| panic!("no {kind}"))
 }
 
 #[test]
@@ -20,16 +25,35 @@ fn all_namespaces_lift_the_permissions() {
     let folder = Folder::new();
     assert!(folder.generate(&["--strict"], OPERATOR).status.success());
     let manifests = unpack(&folder, &["--namespace", "mine"]);
-    let kinds: Vec<&str> = manifests.iter().filter_map(|manifest| manifest["kind"].as_str()).collect();
+    let kinds: Vec<&str> = manifests
+        .iter()
+        .filter_map(|manifest| manifest["kind"].as_str())
+        .collect();
     assert_eq!(
         kinds,
-        ["Namespace", "CustomResourceDefinition", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Deployment"]
+        [
+            "Namespace",
+            "CustomResourceDefinition",
+            "ServiceAccount",
+            "ClusterRole",
+            "ClusterRoleBinding",
+            "Deployment"
+        ]
     );
     let deployment = find(&manifests, "Deployment");
     assert_eq!(deployment["metadata"]["namespace"], "mine");
-    assert_eq!(deployment["spec"]["template"]["metadata"]["annotations"]["olm.targetNamespaces"], "");
-    assert_eq!(find(&manifests, "ClusterRoleBinding")["subjects"][0]["namespace"], "mine");
-    assert_eq!(find(&manifests, "ClusterRole")["rules"][0]["verbs"], json!(["get", "list"]));
+    assert_eq!(
+        deployment["spec"]["template"]["metadata"]["annotations"]["olm.targetNamespaces"],
+        ""
+    );
+    assert_eq!(
+        find(&manifests, "ClusterRoleBinding")["subjects"][0]["namespace"],
+        "mine"
+    );
+    assert_eq!(
+        find(&manifests, "ClusterRole")["rules"][0]["verbs"],
+        json!(["get", "list"])
+    );
 }
 
 #[test]

@@ -193,7 +193,10 @@ impl Input {
                 continue;
             }
             let document = Document {
-                origin: Origin { file: file.map(Path::to_owned), line },
+                origin: Origin {
+                    file: file.map(Path::to_owned),
+                    line,
+                },
                 untyped: encode::yaml_value(&node),
                 value,
                 from_crds_dir,

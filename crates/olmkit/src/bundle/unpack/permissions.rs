@@ -9,10 +9,16 @@ use crate::rbac::{self, Account, Labels};
 
 /// The objects: accounts, then the roles of each with their bindings.
 pub(super) fn objects(csv: &Value, target: &Target) -> Vec<Value> {
-    let name = csv.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("operator");
+    let name = csv
+        .pointer("/metadata/name")
+        .and_then(Value::as_str)
+        .unwrap_or("operator");
     let operator = name.split('.').next().unwrap_or(name);
     let list = |field: &str| {
-        csv.pointer(&format!("/spec/install/spec/{field}")).and_then(Value::as_array).cloned().unwrap_or_default()
+        csv.pointer(&format!("/spec/install/spec/{field}"))
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default()
     };
     let (permissions, cluster_permissions) = (list("permissions"), list("clusterPermissions"));
     let mut objects = Vec::new();
@@ -37,8 +43,17 @@ pub(super) fn objects(csv: &Value, target: &Target) -> Vec<Value> {
             let mut role = rbac::role(&label, namespace, &Labels::new(), &[]);
             role["rules"] = entry.get("rules").cloned().unwrap_or_default();
             objects.push(unlabelled(role));
-            let account = Account { name: account, namespace: &target.namespace };
-            objects.push(unlabelled(rbac::binding(&label, namespace, &Labels::new(), &label, account)));
+            let account = Account {
+                name: account,
+                namespace: &target.namespace,
+            };
+            objects.push(unlabelled(rbac::binding(
+                &label,
+                namespace,
+                &Labels::new(),
+                &label,
+                account,
+            )));
         }
     }
     for entry in &cluster_permissions {
@@ -51,8 +66,14 @@ pub(super) fn objects(csv: &Value, target: &Target) -> Vec<Value> {
 fn clusterwide(name: &str, account: &str, entry: &Value, target: &Target) -> [Value; 2] {
     let mut role = rbac::cluster_role(name, &Labels::new(), &[]);
     role["rules"] = entry.get("rules").cloned().unwrap_or_default();
-    let account = Account { name: account, namespace: &target.namespace };
-    [unlabelled(role), unlabelled(rbac::cluster_binding(name, &Labels::new(), name, account))]
+    let account = Account {
+        name: account,
+        namespace: &target.namespace,
+    };
+    [
+        unlabelled(role),
+        unlabelled(rbac::cluster_binding(name, &Labels::new(), name, account)),
+    ]
 }
 
 fn unlabelled(mut object: Value) -> Value {
@@ -63,7 +84,11 @@ fn unlabelled(mut object: Value) -> Value {
 }
 
 fn account_of(entry: &Value) -> &str {
-    entry.get("serviceAccountName").and_then(Value::as_str).filter(|name| !name.is_empty()).unwrap_or("default")
+    entry
+        .get("serviceAccountName")
+        .and_then(Value::as_str)
+        .filter(|name| !name.is_empty())
+        .unwrap_or("default")
 }
 
 /// Accounts that must be made: those of permissions and Deployments, without the one every namespace has.

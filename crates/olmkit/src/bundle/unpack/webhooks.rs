@@ -12,7 +12,10 @@ const CERTIFICATES: &str = "/tmp/k8s-webhook-server/serving-certs";
 const VOLUME: &str = "webhook-cert";
 
 fn definitions(csv: &Value) -> impl Iterator<Item = &Value> {
-    csv.pointer("/spec/webhookdefinitions").and_then(Value::as_array).into_iter().flatten()
+    csv.pointer("/spec/webhookdefinitions")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
 }
 
 fn text<'a>(value: &'a Value, field: &str) -> &'a str {
@@ -21,7 +24,10 @@ fn text<'a>(value: &'a Value, field: &str) -> &'a str {
 
 /// Names of the Deployments that answer webhooks.
 pub(super) fn served_by(csv: &Value) -> BTreeSet<&str> {
-    definitions(csv).map(|definition| text(definition, "deploymentName")).filter(|name| !name.is_empty()).collect()
+    definitions(csv)
+        .map(|definition| text(definition, "deploymentName"))
+        .filter(|name| !name.is_empty())
+        .collect()
 }
 
 /// OLM's name for the Service in front of a Deployment.
@@ -34,7 +40,11 @@ fn secret_name(deployment: &str) -> String {
 }
 
 fn port(definition: &Value) -> i64 {
-    definition.get("containerPort").and_then(Value::as_i64).filter(|port| *port > 0).unwrap_or(443)
+    definition
+        .get("containerPort")
+        .and_then(Value::as_i64)
+        .filter(|port| *port > 0)
+        .unwrap_or(443)
 }
 
 /// Services, certificates and configurations.
@@ -87,8 +97,14 @@ pub(super) fn objects(csv: &Value, target: &Target) -> Vec<Value> {
 fn admission(definition: &Value, configuration: &str, target: &Target) -> Value {
     let mut webhook = Map::new();
     for field in [
-        "admissionReviewVersions", "failurePolicy", "matchPolicy", "objectSelector", "reinvocationPolicy", "rules",
-        "sideEffects", "timeoutSeconds",
+        "admissionReviewVersions",
+        "failurePolicy",
+        "matchPolicy",
+        "objectSelector",
+        "reinvocationPolicy",
+        "rules",
+        "sideEffects",
+        "timeoutSeconds",
     ] {
         if let Some(value) = definition.get(field) {
             webhook.insert(field.into(), value.clone());
@@ -126,8 +142,15 @@ fn ports(csv: &Value, deployment: &str) -> Vec<Value> {
     let mut ports: BTreeMap<i64, Value> = BTreeMap::new();
     for definition in definitions(csv).filter(|definition| text(definition, "deploymentName") == deployment) {
         let port = port(definition);
-        let to = definition.get("targetPort").filter(|to| **to != json!(0)).cloned().unwrap_or_else(|| port.into());
-        ports.insert(port, json!({"name": port.to_string(), "port": port, "protocol": "TCP", "targetPort": to}));
+        let to = definition
+            .get("targetPort")
+            .filter(|to| **to != json!(0))
+            .cloned()
+            .unwrap_or_else(|| port.into());
+        ports.insert(
+            port,
+            json!({"name": port.to_string(), "port": port, "protocol": "TCP", "targetPort": to}),
+        );
     }
     ports.into_values().collect()
 }
@@ -145,10 +168,17 @@ fn selector(csv: &Value, deployment: &str) -> Value {
 
 /// Points the conversion of a definition at the Service, when the CSV says that the operator converts it.
 pub(super) fn convert(definition: &mut Value, csv: &Value, target: &Target) {
-    let name = definition.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let name = definition
+        .pointer("/metadata/name")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
     let Some(webhook) = definitions(csv).find(|webhook| {
         text(webhook, "type") == "ConversionWebhook"
-            && webhook.get("conversionCRDs").and_then(Value::as_array).is_some_and(|crds| crds.contains(&json!(name)))
+            && webhook
+                .get("conversionCRDs")
+                .and_then(Value::as_array)
+                .is_some_and(|crds| crds.contains(&json!(name)))
     }) else {
         return;
     };

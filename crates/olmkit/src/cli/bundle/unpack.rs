@@ -72,7 +72,9 @@ fn pull(args: &Args, folder: &Path) -> anyhow::Result<PathBuf> {
 }
 
 fn manifests(args: &Args, bundle: &Bundle) -> anyhow::Result<Vec<Value>> {
-    let Some(csv) = bundle.csv() else { bail!("{} holds no ClusterServiceVersion", args.bundle) };
+    let Some(csv) = bundle.csv() else {
+        bail!("{} holds no ClusterServiceVersion", args.bundle)
+    };
     let suggested = csv
         .value
         .pointer("/metadata/annotations")
@@ -83,7 +85,11 @@ fn manifests(args: &Args, bundle: &Bundle) -> anyhow::Result<Vec<Value>> {
         .clone()
         .or_else(|| suggested.map(str::to_owned))
         .unwrap_or_else(|| format!("{}-system", bundle.package()));
-    let target = Target { namespace, watched: args.watch_namespaces.clone(), create_namespace: !args.no_namespace };
+    let target = Target {
+        namespace,
+        watched: args.watch_namespaces.clone(),
+        create_namespace: !args.no_namespace,
+    };
     let others: Vec<Value> = bundle
         .objects
         .iter()
@@ -102,6 +108,11 @@ fn write_files(output: &Path, manifests: &[Value]) -> anyhow::Result<()> {
         let file = format!("{:0width$}_{}_{name}.yaml", at + 1, text("/kind").to_lowercase());
         write::file(&output.join(file), olmkit::yaml::to_string(manifest)?.as_bytes())?;
     }
-    eprintln!("{} manifests in {}; install them with kubectl apply -f {}", manifests.len(), output.display(), output.display());
+    eprintln!(
+        "{} manifests in {}; install them with kubectl apply -f {}",
+        manifests.len(),
+        output.display(),
+        output.display()
+    );
     Ok(())
 }

@@ -12,8 +12,15 @@ use olmkit::validate::{self, Options};
 /// # Errors
 /// When the CSV is invalid; nothing must be written then.
 pub fn csv(generated: &Generated, package: &str) -> anyhow::Result<()> {
-    let metadata = Metadata { package: package.to_owned(), channels: "alpha".into(), ..Metadata::default() };
-    let mut files = vec![("metadata/annotations.yaml".to_owned(), metadata.annotations().into_bytes())];
+    let metadata = Metadata {
+        package: package.to_owned(),
+        channels: "alpha".into(),
+        ..Metadata::default()
+    };
+    let mut files = vec![(
+        "metadata/annotations.yaml".to_owned(),
+        metadata.annotations().into_bytes(),
+    )];
     for (path, bytes) in generated.files()? {
         files.push((path.display().to_string(), bytes));
     }
@@ -24,7 +31,11 @@ pub fn csv(generated: &Generated, package: &str) -> anyhow::Result<()> {
         let error = finding.severity == Severity::Error;
         invalid += usize::from(error);
         let level = if error { "error" } else { "warning" };
-        let hint = finding.hint.as_ref().map(|hint| format!("\n  {hint}")).unwrap_or_default();
+        let hint = finding
+            .hint
+            .as_ref()
+            .map(|hint| format!("\n  {hint}"))
+            .unwrap_or_default();
         eprintln!("{level}: ClusterServiceVersion: {}{hint}", finding.message);
     }
     if invalid > 0 {

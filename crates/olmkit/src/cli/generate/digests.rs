@@ -28,7 +28,10 @@ pub fn pin(generated: &mut Generated, map: Option<&Path>, registry: &RegistryFla
 }
 
 fn ask(client: &Client, image: &str) -> Result<String, Error> {
-    let fail = |reason: String| Error::Digest { image: image.to_owned(), reason };
+    let fail = |reason: String| Error::Digest {
+        image: image.to_owned(),
+        reason,
+    };
     let reference: Reference = image.parse().map_err(|error| fail(format!("{error}")))?;
     let asked = crate::cli::block_on(client.resolve(&reference.with_default_tag()))
         .map_err(|error| fail(error.to_string()))?

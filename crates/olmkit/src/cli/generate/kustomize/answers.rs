@@ -52,7 +52,10 @@ impl Flags {
             package.description.clone_from(description);
         }
         if self.provider_name.is_some() || self.provider_url.is_some() {
-            let old = package.provider.take().unwrap_or(Link { name: String::new(), url: String::new() });
+            let old = package.provider.take().unwrap_or(Link {
+                name: String::new(),
+                url: String::new(),
+            });
             package.provider = Some(Link {
                 name: self.provider_name.clone().unwrap_or(old.name),
                 url: self.provider_url.clone().unwrap_or(old.url),
@@ -62,7 +65,11 @@ impl Flags {
             package.keywords = self.keywords.iter().map(|word| word.trim().to_owned()).collect();
         }
         if !self.maintainers.is_empty() {
-            package.maintainers = self.maintainers.iter().map(|text| maintainer(text)).collect::<Result<_, _>>()?;
+            package.maintainers = self
+                .maintainers
+                .iter()
+                .map(|text| maintainer(text))
+                .collect::<Result<_, _>>()?;
         }
         if let Some(icon) = &self.icon {
             package.set_icon(std::path::Path::new(icon))?;
@@ -73,9 +80,10 @@ impl Flags {
 
 fn maintainer(text: &str) -> anyhow::Result<Maintainer> {
     match text.trim().split_once(':') {
-        Some((name, email)) if !name.is_empty() && email.contains('@') => {
-            Ok(Maintainer { name: name.trim().to_owned(), email: email.trim().to_owned() })
-        }
+        Some((name, email)) if !name.is_empty() && email.contains('@') => Ok(Maintainer {
+            name: name.trim().to_owned(),
+            email: email.trim().to_owned(),
+        }),
         _ => bail!("maintainer {text:?} must be name:address, for example `Jo Doe:jo@example.com`"),
     }
 }
@@ -87,19 +95,36 @@ pub fn terminal() -> bool {
 
 /// Asks for what operator-sdk asks for. Questions go to standard error; a blank answer keeps the value in brackets.
 pub fn ask(package: &Package, mut input: impl BufRead) -> anyhow::Result<Flags> {
-    let provider = package.provider.clone().unwrap_or(Link { name: String::new(), url: String::new() });
-    let maintainers: Vec<String> =
-        package.maintainers.iter().map(|one| format!("{}:{}", one.name, one.email)).collect();
+    let provider = package.provider.clone().unwrap_or(Link {
+        name: String::new(),
+        url: String::new(),
+    });
+    let maintainers: Vec<String> = package
+        .maintainers
+        .iter()
+        .map(|one| format!("{}:{}", one.name, one.email))
+        .collect();
     let mut question = |text: &str, present: &str, required: bool| question(&mut input, text, present, required);
     let list = |text: String| -> Vec<String> {
-        text.split(',').map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
+        text.split(',')
+            .map(|part| part.trim().to_owned())
+            .filter(|part| !part.is_empty())
+            .collect()
     };
     Ok(Flags {
         display_name: Some(question("Display name for the operator", &package.display_name, true)?),
         description: Some(question("Description for the operator", &package.description, true)?),
         provider_name: Some(question("Provider's name for the operator", &provider.name, true)?),
-        provider_url: Some(question("Any relevant URL for the provider name", &provider.url, false)?),
-        keywords: list(question("Comma-separated list of keywords for your operator", &package.keywords.join(","), true)?),
+        provider_url: Some(question(
+            "Any relevant URL for the provider name",
+            &provider.url,
+            false,
+        )?),
+        keywords: list(question(
+            "Comma-separated list of keywords for your operator",
+            &package.keywords.join(","),
+            true,
+        )?),
         maintainers: list(question(
             "Comma-separated list of maintainers and their emails (e.g. 'name1:email1, name2:email2')",
             &maintainers.join(","),
@@ -112,7 +137,11 @@ pub fn ask(package: &Package, mut input: impl BufRead) -> anyhow::Result<Flags> 
 fn question(input: &mut impl BufRead, text: &str, present: &str, required: bool) -> anyhow::Result<String> {
     loop {
         let kind = if required { "required" } else { "optional" };
-        let shown = if present.is_empty() { String::new() } else { format!(" [{present}]") };
+        let shown = if present.is_empty() {
+            String::new()
+        } else {
+            format!(" [{present}]")
+        };
         eprint!("\n{text} ({kind}){shown}:\n> ");
         std::io::stderr().flush()?;
         let mut line = String::new();
@@ -138,7 +167,10 @@ mod tests {
         let answers = "New name\n\nExample\n\na, b\nJo Doe:jo@example.com\n\n";
         let flags = ask(&package, answers.as_bytes()).unwrap();
         flags.apply(&mut package).unwrap();
-        assert_eq!((package.display_name.as_str(), package.description.as_str()), ("New name", "Kept."));
+        assert_eq!(
+            (package.display_name.as_str(), package.description.as_str()),
+            ("New name", "Kept.")
+        );
         assert_eq!(package.keywords, ["a", "b"]);
         assert_eq!(package.maintainers[0].email, "jo@example.com");
     }

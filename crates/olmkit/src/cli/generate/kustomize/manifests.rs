@@ -45,7 +45,12 @@ pub struct Args {
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let project = ProjectFile::read(Path::new("."))?;
-    let package = match args.package.clone().or(project.map(|project| project.name)).filter(|name| !name.is_empty()) {
+    let package = match args
+        .package
+        .clone()
+        .or(project.map(|project| project.name))
+        .filter(|name| !name.is_empty())
+    {
         Some(package) => package,
         None => bail!("there is no PROJECT file with a projectName here; name the package with --package"),
     };
@@ -68,11 +73,20 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 fn base(args: &Args, package: &str, present: &Path) -> anyhow::Result<Value> {
     let exists = present.exists();
     let ask = answers::terminal()
-        && args.interactive.unwrap_or(!exists && !args.flags.any() && !args.settings.exists());
+        && args
+            .interactive
+            .unwrap_or(!exists && !args.flags.any() && !args.settings.exists());
     if args.interactive == Some(true) && !answers::terminal() {
-        eprintln!("warning: there is no terminal to ask on; flags and {} are used", args.settings.display());
+        eprintln!(
+            "warning: there is no terminal to ask on; flags and {} are used",
+            args.settings.display()
+        );
     }
-    let mut base = if exists { read(present, package)? } else { generate::bare_base(package) };
+    let mut base = if exists {
+        read(present, package)?
+    } else {
+        generate::bare_base(package)
+    };
     let mut settings = if args.settings.exists() {
         Package::load(&args.settings)?
     } else {
@@ -91,14 +105,23 @@ fn base(args: &Args, package: &str, present: &Path) -> anyhow::Result<Value> {
 fn read(path: &Path, package: &str) -> anyhow::Result<Value> {
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     for node in olmkit::yaml::documents(&bytes) {
-        let mut value = node.and_then(|node| node.to_json()).with_context(|| path.display().to_string())?;
+        let mut value = node
+            .and_then(|node| node.to_json())
+            .with_context(|| path.display().to_string())?;
         if value.get("kind").and_then(Value::as_str) != Some("ClusterServiceVersion") {
             continue;
         }
         // Very old bases have this literal name, which is no valid one.
-        let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        let name = value
+            .pointer("/metadata/name")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         if name == format!("{package}.vX.Y.Z") {
-            let version = value.pointer("/spec/version").and_then(Value::as_str).unwrap_or("0.0.0").to_owned();
+            let version = value
+                .pointer("/spec/version")
+                .and_then(Value::as_str)
+                .unwrap_or("0.0.0")
+                .to_owned();
             value["metadata"]["name"] = format!("{package}.v{version}").into();
         }
         return Ok(value);
@@ -109,16 +132,31 @@ fn read(path: &Path, package: &str) -> anyhow::Result<Value> {
 /// Fields that the answers give replace those of the base; empty answers leave them.
 fn overlay(base: &mut Value, answers: &Value) {
     let fields = [
-        "displayName", "description", "icon", "provider", "maintainers", "keywords", "links", "minKubeVersion", "replaces",
+        "displayName",
+        "description",
+        "icon",
+        "provider",
+        "maintainers",
+        "keywords",
+        "links",
+        "minKubeVersion",
+        "replaces",
         "skips",
     ];
     for field in fields {
-        let Some(value) = answers.pointer(&format!("/spec/{field}")) else { continue };
+        let Some(value) = answers.pointer(&format!("/spec/{field}")) else {
+            continue;
+        };
         if value.as_str() != Some("") {
             base["spec"][field] = value.clone();
         }
     }
-    for (key, value) in answers.pointer("/metadata/annotations").and_then(Value::as_object).into_iter().flatten() {
+    for (key, value) in answers
+        .pointer("/metadata/annotations")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
         if key != "alm-examples" {
             base["metadata"]["annotations"][key] = value.clone();
         }
