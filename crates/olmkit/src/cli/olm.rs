@@ -26,7 +26,9 @@ enum Command {
     Uninstall(UninstallArgs),
 }
 
+// Its own --version names OLM's version, as in operator-sdk.
 #[derive(clap::Args)]
+#[command(disable_version_flag = true)]
 struct InstallArgs {
     /// OLM's chart folder (Chart.yaml, crds/), or a folder with a release's crds.yaml and olm.yaml
     #[arg(long, value_name = "DIR", env = "OLMKIT_OLM_MANIFESTS")]

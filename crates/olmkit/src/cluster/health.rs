@@ -17,7 +17,7 @@ pub fn olm(state: &OlmState) -> Vec<Cause> {
         return vec![Cause::lasting(
             Code::OlmAbsent,
             "the Operator Lifecycle Manager is not installed in this cluster",
-            "olmkit olm install",
+            "olmkit olm install --from DIR",
         )];
     }
     let mut causes = Vec::new();
@@ -29,7 +29,7 @@ pub fn olm(state: &OlmState) -> Vec<Cause> {
                     "OLM is only half installed: the custom resource definitions {} are missing",
                     missing.join(", ")
                 ),
-                "olmkit olm install completes it; olmkit olm uninstall removes what is there",
+                "olmkit olm install --from DIR completes it; olmkit olm uninstall removes what is there",
             )
             .likely("an installation was interrupted, or an uninstallation did not finish"),
         );
@@ -45,7 +45,7 @@ pub fn olm(state: &OlmState) -> Vec<Cause> {
             None => causes.push(Cause::lasting(
                 Code::OlmIncomplete,
                 format!("OLM is only half installed: there is no Deployment {name}"),
-                "olmkit olm install completes it",
+                "olmkit olm install --from DIR completes it",
             )),
             Some(deployment) if !available(deployment) => causes.push(
                 Cause::passing(
