@@ -38,6 +38,14 @@ func key(t reflect.Type) string {
 	return t.Name()
 }
 
+// named is the name of a list or map type that has one.
+func named(t reflect.Type) string {
+	if t.Name() == "" {
+		return ""
+	}
+	return t.String()
+}
+
 func describe(t reflect.Type) string {
 	if t.Kind() == reflect.Ptr {
 		return "*" + describe(t.Elem())
@@ -50,9 +58,10 @@ func describe(t reflect.Type) string {
 		if t.Elem().Kind() == reflect.Uint8 {
 			return "bytes"
 		}
-		return "[]" + describe(t.Elem())
+		// A name of its own shows in error texts.
+		return "[" + named(t) + "]" + describe(t.Elem())
 	case reflect.Map:
-		return "{}" + describe(t.Elem())
+		return "{" + named(t) + "}" + describe(t.Elem())
 	case reflect.Struct:
 		visit(t)
 		return key(t)

@@ -184,7 +184,11 @@ impl<'t> Decoder<'t> {
             }
             let target = self.target_of_key(target, key);
             self.pointer.push(key.clone());
-            if let Some(decoded) = self.value(item, kind, target) {
+            let decoded = match named_mismatch(self.table, entry, path, kind, item) {
+                Some(go_type) => self.mismatch(type_name(item).to_string(), go_type),
+                None => self.value(item, kind, target),
+            };
+            if let Some(decoded) = decoded {
                 merge(&mut out, name, decoded);
             }
             self.pointer.pop();
@@ -355,6 +359,33 @@ impl<'t> Decoder<'t> {
     }
 }
 
+/// The Go name of a field's list or map type, if it has one of its own and the value is no such thing.
+fn named_mismatch<'t>(
+    table: &'t Structs,
+    entry: &'t Struct,
+    path: &[usize],
+    kind: &Type,
+    value: &Value,
+) -> Option<&'static str> {
+    let misfit = match through_pointers(kind) {
+        Type::List(_) => !value.is_array(),
+        Type::Map(_) => !value.is_object(),
+        _ => false,
+    };
+    if !misfit || value.is_null() {
+        return None;
+    }
+    let mut at = entry;
+    for (depth, step) in path.iter().enumerate() {
+        let field = at.fields.get(*step)?;
+        match field.kind {
+            Type::Struct(inner) if depth + 1 < path.len() => at = table.at(inner)?,
+            _ => return field.named,
+        }
+    }
+    None
+}
+
 /// The field that a key means: the exact name first, then any other case.
 fn lookup<'s>(entry: &'s Struct, key: &str) -> Option<(&'static str, &'s [usize])> {
     if let Some((name, path)) = entry.by_name.get_key_value(key) {
@@ -452,6 +483,8 @@ mod tests {
         let container = json!({"resources": {"limits": {"cpu": "much"}}});
         let hard = json!({"replicas": "x", "template": {"spec": {"containers": [container]}}});
         assert!(refusal(deployment(hard)).starts_with("quantities must match"));
+        let requests = json!({"template": {"spec": {"containers": [{"resources": {"requests": "x"}}]}}});
+        assert!(refusal(deployment(requests)).ends_with("containers.resources.requests of type v1.ResourceList"));
         assert_eq!(
             refusal(json!({"spec": {"version": null}})),
             "strconv.ParseUint: parsing \"\": invalid syntax"

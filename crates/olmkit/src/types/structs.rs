@@ -66,6 +66,8 @@ pub struct Field {
     pub omit_empty: bool,
     /// The field's type.
     pub kind: Type,
+    /// The Go name of the type if it is a list or a map with a name of its own, such as `v1.ResourceList`.
+    pub named: Option<&'static str>,
 }
 
 /// One struct type.
@@ -176,6 +178,11 @@ impl Structs {
                         embedded,
                         omit_empty,
                         kind: parse_type(kind, &index),
+                        named: kind
+                            .trim_start_matches('*')
+                            .get(1..)
+                            .and_then(|rest| rest.split([']', '}']).next())
+                            .filter(|name| kind.trim_start_matches('*').starts_with(['[', '{']) && !name.is_empty()),
                     });
                 }
             } else if let Some((key, go_name)) = line.split_once(' ') {
@@ -224,10 +231,10 @@ fn parse_type(text: &'static str, index: &HashMap<&'static str, usize>) -> Type 
     if let Some(rest) = text.strip_prefix('*') {
         return Type::Pointer(inner(rest));
     }
-    if let Some(rest) = text.strip_prefix("[]") {
+    if let Some((_, rest)) = text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         return Type::List(inner(rest));
     }
-    if let Some(rest) = text.strip_prefix("{}") {
+    if let Some((_, rest)) = text.strip_prefix('{').and_then(|rest| rest.split_once('}')) {
         return Type::Map(inner(rest));
     }
     if let Some(custom) = text.strip_prefix('!') {
@@ -277,7 +284,12 @@ mod tests {
             let Some((_, kind)) = line.strip_prefix(' ').and_then(|field| field.split_once(' ')) else {
                 continue;
             };
-            let bare = kind.trim_start_matches(['*', '[', ']', '{', '}']);
+            let bare = kind
+                .trim_start_matches('*')
+                .rsplit([']', '}'])
+                .next()
+                .unwrap_or_default()
+                .trim_start_matches('*');
             let any = parse_type(bare, &structs().index) == Type::Custom(Custom::Any);
             assert!(
                 !any || known.contains(&bare.trim_start_matches('!')),

@@ -114,6 +114,9 @@ const REQUIRED: [(&str, &str, &str); 3] = [
 
 fn required_fields(csv: &Csv<'_>) -> Vec<Checked> {
     let mut missing: Vec<(&str, &str, &str)> = Vec::new();
+    if csv.text("/kind").is_empty() && csv.text("/apiVersion").is_empty() {
+        missing.push(("TypeMeta", "/kind", "struct"));
+    }
     let spec_is_there = !is_zero(csv.get("/spec"), "ClusterServiceVersionSpec");
     let types = ["ObjectMeta", "ClusterServiceVersionSpec", "NamedInstallStrategy"];
     for ((path, pointer, kind), type_name) in REQUIRED.into_iter().zip(types) {
