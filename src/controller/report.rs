@@ -234,13 +234,11 @@ fn phase(facts: &Facts, progress: Progress, problem: Option<&Problem>) -> Phase 
     }
 }
 
-/// Whether no server of the object has answered so far.
+/// Whether the servers have yet to be complete for the first time, as far as the last status tells.
 fn is_new(facts: &Facts) -> bool {
-    let before = facts.memcached.status.as_ref().and_then(|status| status.phase);
-    let ready = facts.deployment.is_some_and(|deployment| deployment.ready > 0);
-    match before {
-        None | Some(Phase::Pending) => !ready || facts.memcached.spec.size > 0,
-        Some(Phase::Degraded) => !ready,
+    match facts.memcached.status.as_ref().and_then(|status| status.phase) {
+        None | Some(Phase::Pending) => true,
+        Some(Phase::Degraded) => facts.deployment.is_none_or(|deployment| deployment.ready == 0),
         _ => false,
     }
 }

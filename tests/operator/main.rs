@@ -8,6 +8,8 @@ mod deletion;
 mod drift;
 mod election;
 mod input;
+// `tests/olm.rs` shares it and uses other parts of it.
+#[allow(dead_code)]
 mod lab;
 mod lifecycle;
 mod obstacles;

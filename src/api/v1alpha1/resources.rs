@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = Rule::new(&at_most_the_limit("cpu")).message("requests.cpu must not be above limits.cpu"),
-    validation = Rule::new(&at_most_the_limit("memory")).message("requests.memory must not be above limits.memory"),
+    validation = Rule::new(at_most_the_limit("cpu")).message("requests.cpu must not be above limits.cpu"),
+    validation = Rule::new(at_most_the_limit("memory")).message("requests.memory must not be above limits.memory"),
     validation = Rule::new(
         "!has(self.requests) || !('memory' in self.requests) || (has(self.limits) && 'memory' in self.limits)"
     )
