@@ -8,7 +8,8 @@
 mod permissions;
 mod webhooks;
 
-use serde_json::{Map, Value, json};
+use crate::object::SetAt as _;
+use serde_json::{Value, json};
 
 /// Why a bundle cannot be unpacked.
 #[derive(Debug, thiserror::Error)]
@@ -165,16 +166,18 @@ fn deployments(csv: &Value, target: &Target) -> Vec<Value> {
             let name = entry.get("name").and_then(Value::as_str).unwrap_or_default();
             let mut metadata = json!({"name": name, "namespace": target.namespace});
             if let Some(labels) = entry.get("label").filter(|labels| labels.is_object()) {
-                metadata["labels"] = labels.clone();
+                metadata.set_at(&["labels"], labels.clone());
             }
             let mut spec = entry.get("spec").cloned().unwrap_or_else(|| json!({}));
-            let template = &mut spec["template"];
-            let annotations = &mut template["metadata"]["annotations"];
-            if !annotations.is_object() {
-                *annotations = Value::Object(Map::new());
+            for (key, value) in [
+                ("olm.targetNamespaces", target.watched.join(",")),
+                ("olm.operatorNamespace", target.namespace.clone()),
+            ] {
+                spec.set_at(&["template", "metadata", "annotations", key], value.into());
             }
-            annotations["olm.targetNamespaces"] = target.watched.join(",").into();
-            annotations["olm.operatorNamespace"] = target.namespace.clone().into();
+            let Some(template) = spec.get_mut("template") else {
+                return Value::Null;
+            };
             if let Some(metadata) = template.get_mut("metadata").and_then(Value::as_object_mut) {
                 metadata.remove("creationTimestamp");
             }

@@ -241,13 +241,7 @@ fn channel(value: &Value<'_>, origin: Origin) -> Result<Channel, String> {
             key if names(key, "package") => string(value, &mut channel.package, &at("package"), &mut mismatch),
             key if names(key, "entries") => {
                 let place = at("entries");
-                channel.entries = list(
-                    value,
-                    "[]declcfg.ChannelEntry",
-                    &place,
-                    &mut mismatch,
-                    |item, place, mismatch| channel_entry(item, place, mismatch),
-                );
+                channel.entries = list(value, "[]declcfg.ChannelEntry", &place, &mut mismatch, channel_entry);
             }
             key if names(key, "properties") => {
                 channel.properties = properties(value, &at("properties"), &mut mismatch);

@@ -21,7 +21,7 @@ pub struct Args {
 #[derive(Subcommand)]
 enum Command {
     /// Make a bundle of an operator's manifests.
-    Bundle(bundle::Args),
+    Bundle(Box<bundle::Args>),
     /// Make what kustomize builds a bundle's input from.
     Kustomize(kustomize::Args),
 }

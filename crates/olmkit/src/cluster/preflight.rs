@@ -207,9 +207,10 @@ fn group_fits(
     } else {
         targets.iter().cloned().collect::<Vec<_>>().join(", ")
     };
-    if let Some(mode) = &wishes.install_mode {
-        if mode.targets(&seen.namespace) != targets {
-            return Some(
+    if let Some(mode) = &wishes.install_mode
+        && mode.targets(&seen.namespace) != targets
+    {
+        return Some(
                 Cause::lasting(
                     Code::OperatorGroupMismatch,
                     format!("targets {shown}, --install-mode {mode} asks for something else; a namespace has one OperatorGroup for all its operators"),
@@ -217,7 +218,6 @@ fn group_fits(
                 )
                 .on(object),
             );
-        }
     }
     let missing = install_mode::unsupported(&csv.spec.install_modes, &targets, &seen.namespace);
     (!missing.is_empty()).then(|| {

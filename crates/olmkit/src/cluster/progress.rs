@@ -74,23 +74,23 @@ pub fn milestones(awaited: &Awaited<'_>, seen: &Observation) -> Vec<Milestone> {
             );
         }
     }
-    if let Some(csv) = seen.csv(awaited.csv) {
-        if !csv.status.phase.is_empty() {
-            add(
-                &format!("csv {}", csv.status.phase),
-                format!("ClusterServiceVersion {}: {}", awaited.csv, csv.status.phase),
-            );
-        }
+    if let Some(csv) = seen.csv(awaited.csv)
+        && !csv.status.phase.is_empty()
+    {
+        add(
+            &format!("csv {}", csv.status.phase),
+            format!("ClusterServiceVersion {}: {}", awaited.csv, csv.status.phase),
+        );
     }
     reached
 }
 
 /// Where the installation stands.
 pub fn stand(awaited: &Awaited<'_>, seen: &Observation) -> Stand {
-    if let Some(csv) = seen.csv(awaited.csv) {
-        if csv.status.phase == "Succeeded" {
-            return Stand::Succeeded;
-        }
+    if let Some(csv) = seen.csv(awaited.csv)
+        && csv.status.phase == "Succeeded"
+    {
+        return Stand::Succeeded;
     }
     let (namespace, name) = awaited.catalog;
     let Some(subscription) = subscription(awaited, seen) else {

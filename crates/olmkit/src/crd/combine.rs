@@ -83,10 +83,11 @@ fn flatten_all_of(node: &mut Map<String, Value>, path: &str) -> Result<(), Error
             let Value::Object(mut part) = part else { continue };
             // Two parts that are both enums with data cannot share one oneOf: they stay apart inside allOf.
             for keyword in ["oneOf", "anyOf"] {
-                if node.contains_key(keyword) && part.contains_key(keyword) {
-                    if let Some(value) = part.remove(keyword) {
-                        combinations.push((keyword, value));
-                    }
+                if node.contains_key(keyword)
+                    && part.contains_key(keyword)
+                    && let Some(value) = part.remove(keyword)
+                {
+                    combinations.push((keyword, value));
                 }
             }
             merge_into(node, part, path)?;

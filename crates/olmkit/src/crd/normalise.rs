@@ -1,5 +1,6 @@
 //! The CustomResourceDefinition around the schema.
 
+use crate::object::SetAt as _;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Map, Value, json};
 
@@ -180,12 +181,18 @@ fn finish_root(schema: &mut Value, kind: &str, plural: &str, options: &Options) 
     let mut version = json!({"type": "string"});
     let mut own_kind = json!({"type": "string"});
     if !options.strip_descriptions {
-        version["description"] = "The versioned schema of this object: group and version. More info: \
+        version.set_at(
+            &["description"],
+            "The versioned schema of this object: group and version. More info: \
             https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources"
-            .into();
-        own_kind["description"] = "The REST resource this object represents, in CamelCase; it cannot be changed. More \
+                .into(),
+        );
+        own_kind.set_at(
+            &["description"],
+            "The REST resource this object represents, in CamelCase; it cannot be changed. More \
             info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds"
-            .into();
+                .into(),
+        );
     }
     properties.insert("apiVersion".into(), version);
     properties.insert("kind".into(), own_kind);

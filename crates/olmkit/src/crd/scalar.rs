@@ -32,10 +32,10 @@ pub(super) fn normalise(node: &mut Map<String, Value>) {
             // No integer lies between the fractional bound and the next integer, so the meaning stays.
             let next = if up { bound.ceil() } else { bound.floor() };
             node.insert(keyword.into(), whole(next).unwrap_or_else(|| Value::from(bound)));
-        } else if let Some(number) = whole(bound) {
-            if node.get(keyword).is_some_and(Value::is_f64) {
-                node.insert(keyword.into(), number);
-            }
+        } else if let Some(number) = whole(bound)
+            && node.get(keyword).is_some_and(Value::is_f64)
+        {
+            node.insert(keyword.into(), number);
         }
     }
 }

@@ -6,6 +6,7 @@ mod group_version_kind;
 mod name;
 mod quantity;
 mod reference;
+mod set_at;
 mod version;
 mod version_range;
 
@@ -17,6 +18,7 @@ pub use name::{
 };
 pub use quantity::{Quantity, QuantityError};
 pub use reference::{Reference, ReferenceError};
+pub use set_at::SetAt;
 pub use version::{PreRelease, Version, VersionError};
 pub use version_range::{RangeError, VersionRange};
 

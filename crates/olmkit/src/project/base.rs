@@ -1,6 +1,7 @@
 //! The base of the ClusterServiceVersion: what people wrote and what the types say, before a bundle adds deployments and
 //! permissions.
 
+use crate::object::SetAt as _;
 use std::collections::BTreeMap;
 
 use base64::Engine;
@@ -13,14 +14,20 @@ impl Project {
     /// The base CSV, as `config/manifests/bases/<name>.clusterserviceversion.yaml` holds it.
     pub(crate) fn base(&self) -> Result<Value, Error> {
         let mut base = base(&self.name, &self.package)?;
-        base["metadata"]["name"] = format!("{}.v{}", self.name, self.version).into();
-        base["spec"]["version"] = self.version.clone().into();
+        base.set_at(&["metadata", "name"], format!("{}.v{}", self.name, self.version).into());
+        base.set_at(&["spec", "version"], self.version.clone().into());
         let mut owned: Vec<Value> = self.apis.iter().flat_map(owned).collect();
         owned.sort_by(|one, other| key(one).cmp(&key(other)));
-        base["spec"]["customresourcedefinitions"] = json!({"owned": owned});
-        base["metadata"]["annotations"]["containerImage"] = self.image.clone().into();
+        base.set_at(&["spec", "customresourcedefinitions"], json!({"owned": owned}));
+        base.set_at(
+            &["metadata", "annotations", "containerImage"],
+            self.image.clone().into(),
+        );
         if self.package.suggested_namespace.is_none() {
-            base["metadata"]["annotations"]["operatorframework.io/suggested-namespace"] = self.namespace.clone().into();
+            base.set_at(
+                &["metadata", "annotations", "operatorframework.io/suggested-namespace"],
+                self.namespace.clone().into(),
+            );
         }
         Ok(base)
     }
@@ -56,7 +63,7 @@ fn owned(api: &Api) -> Vec<Value> {
                 ("statusDescriptors", json!(presentation.descriptors.status)),
             ] {
                 if value.as_array().is_some_and(|list| !list.is_empty()) {
-                    entry[field] = value;
+                    entry.set_at(&[field], value);
                 }
             }
             entry
@@ -134,7 +141,7 @@ pub fn base(name: &str, package: &Package) -> Result<Value, Error> {
         "annotations": annotations(package),
     });
     if !package.labels.is_empty() {
-        metadata["labels"] = json!(package.labels);
+        metadata.set_at(&["labels"], json!(package.labels));
     }
     Ok(json!({
         "apiVersion": "operators.coreos.com/v1alpha1",

@@ -1,5 +1,6 @@
 //! The Deployment that runs the operator.
 
+use crate::object::SetAt as _;
 use serde_json::{Value, json};
 
 use super::Project;
@@ -128,16 +129,16 @@ impl Manager {
             },
         });
         if !self.args.is_empty() {
-            container["args"] = json!(self.args);
+            container.set_at(&["args"], json!(self.args));
         }
         if !self.env.is_empty() {
-            container["env"] = self.env.iter().map(variable).collect();
+            container.set_at(&["env"], self.env.iter().map(variable).collect());
         }
         let ports: Vec<Value> = std::iter::once(("probes", self.probe_port))
             .chain(self.ports.iter().map(|(name, port)| (name.as_str(), *port)))
             .map(|(name, port)| json!({"containerPort": port, "name": name, "protocol": "TCP"}))
             .collect();
-        container["ports"] = Value::Array(ports);
+        container.set_at(&["ports"], Value::Array(ports));
         json!({
             "apiVersion": "apps/v1",
             "kind": "Deployment",

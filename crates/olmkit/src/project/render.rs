@@ -1,5 +1,6 @@
 //! Which file of `config/` holds what.
 
+use crate::object::SetAt as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -146,7 +147,10 @@ fn permissions(project: &Project, files: &mut Files) -> Result<(), Error> {
         let role = format!("{name}-manager-role");
         add("role.yaml".into(), rbac::cluster_role(&role, &labels, &watched))?;
         let mut binding = rbac::cluster_binding(&format!("{name}-manager-rolebinding"), &labels, &role, account);
-        binding["metadata"]["annotations"] = json!({PERMISSIONS_ANNOTATION: "namespaced"});
+        binding.set_at(
+            &["metadata", "annotations"],
+            json!({PERMISSIONS_ANNOTATION: "namespaced"}),
+        );
         add("role_binding.yaml".into(), binding)?;
     }
     let cluster = rules(Scope::Cluster);

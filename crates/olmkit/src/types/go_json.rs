@@ -34,7 +34,7 @@ pub fn compact_length(value: &Value) -> usize {
 fn string_length(text: &str) -> usize {
     // Escapes are rare: only these bytes have longer forms.
     let longer = |byte: &u8| matches!(byte, b'"' | b'\\' | b'<' | b'>' | b'&' | 0..=0x1f);
-    if text.as_bytes().iter().any(|byte| longer(byte)) {
+    if text.as_bytes().iter().any(longer) {
         string(text).len()
     } else {
         text.len() + 2

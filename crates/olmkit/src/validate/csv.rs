@@ -166,13 +166,12 @@ fn annotation_names(csv: &Csv<'_>) -> Vec<Checked> {
         if let Some(right) = CASE_SENSITIVE
             .iter()
             .find(|known| known.to_lowercase() == key.to_lowercase())
+            && *right != key
         {
-            if *right != key {
-                let detail = format!("provided annotation {key} uses wrong case and should be {right} instead");
-                let subject = Subject::Value(csv.name().to_string());
-                let checked = Checked::shared("CSV-19", Severity::Error, &subject, detail).at(csv.object, &pointer);
-                findings.push(checked.hint(format!("write `{right}`: OLM does not see the annotation otherwise")));
-            }
+            let detail = format!("provided annotation {key} uses wrong case and should be {right} instead");
+            let subject = Subject::Value(csv.name().to_string());
+            let checked = Checked::shared("CSV-19", Severity::Error, &subject, detail).at(csv.object, &pointer);
+            findings.push(checked.hint(format!("write `{right}`: OLM does not see the annotation otherwise")));
         }
         if key == "olm.properties" {
             let detail =

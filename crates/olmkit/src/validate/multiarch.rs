@@ -207,10 +207,10 @@ fn affinity_platforms(pod: &Value) -> Vec<Platform> {
     for term in terms.and_then(Value::as_array).into_iter().flatten() {
         let values = |key: &str| -> Vec<&str> {
             let expressions = items(term, "matchExpressions").iter();
-            let matching = expressions
+            let mut matching = expressions
                 .filter(|expression| field(expression, "operator") == "In" && field(expression, "key") == key);
             matching
-                .last()
+                .next_back()
                 .map(|expression| strings(expression, "values").collect())
                 .unwrap_or_default()
         };

@@ -79,7 +79,7 @@ fn format_g(scientific: &str) -> String {
     let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
     let digits: String = mantissa.chars().filter(|c| *c != '.').collect();
     // For the shortest form Go takes a precision of 6 to choose between the two layouts.
-    if exponent < -4 || exponent >= 6 {
+    if !(-4..6).contains(&exponent) {
         let (first, rest) = digits.split_at(1);
         let point = if rest.is_empty() { "" } else { "." };
         let exponent_sign = if exponent < 0 { '-' } else { '+' };

@@ -1,4 +1,5 @@
 //! A control plane with OLM, and the command run against it.
+#![allow(dead_code)] // two test programs share it, and each uses a part
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

@@ -92,7 +92,10 @@ fn compare(case: &Path, path: &str) -> Vec<String> {
         ));
     }
     for file in made.keys().chain(expected.keys()) {
-        let (mine, theirs) = (made.get(file).map(timeless), expected.get(file).map(timeless));
+        let (mine, theirs) = (
+            made.get(file).map(|bytes| timeless(bytes)),
+            expected.get(file).map(|bytes| timeless(bytes)),
+        );
         if mine != theirs {
             differences.push(format!("{name}: {file} differs, is missing or is too much"));
         }
@@ -102,7 +105,7 @@ fn compare(case: &Path, path: &str) -> Vec<String> {
 }
 
 /// The bytes without the time of the run.
-fn timeless(bytes: &Vec<u8>) -> String {
+fn timeless(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     text.lines()
         .map(|line| match line.split_once("createdAt: ") {

@@ -1,5 +1,6 @@
 //! The parts put together.
 
+use crate::object::SetAt as _;
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
@@ -21,12 +22,15 @@ pub(super) fn assemble(input: Input, options: &Options, notices: &mut Vec<Notice
     let mut csv = base::choose(&found, project_base.as_ref(), options, notices)?;
     let kept = strict::Kept::of(&csv);
     let related = images::related(&found, notices)?;
-    csv["spec"]["relatedImages"] = Value::Array(related);
+    csv.set_at(&["spec", "relatedImages"], Value::Array(related));
     version(&mut csv, options)?;
     let split = accounts::split(&found, options);
     install(&found, &split, &mut csv);
     definitions::apply(&found, &mut csv);
-    csv["spec"]["webhookdefinitions"] = Value::Array(webhooks::definitions(&found, notices));
+    csv.set_at(
+        &["spec", "webhookdefinitions"],
+        Value::Array(webhooks::definitions(&found, notices)),
+    );
     annotate(&found, options, &mut csv);
     watch_namespace(&mut csv);
     strict::report(&found, &split, is_empty, options, notices);
@@ -62,8 +66,8 @@ pub(super) fn assemble(input: Input, options: &Options, notices: &mut Vec<Notice
 fn version(csv: &mut Value, options: &Options) -> Result<(), Error> {
     let Some(version) = &options.version else { return Ok(()) };
     super::check_version(version)?;
-    csv["metadata"]["name"] = format!("{}.v{version}", options.package).into();
-    csv["spec"]["version"] = version.clone().into();
+    csv.set_at(&["metadata", "name"], format!("{}.v{version}", options.package).into());
+    csv.set_at(&["spec", "version"], version.clone().into());
     Ok(())
 }
 
@@ -93,14 +97,17 @@ fn install(found: &Collection, split: &accounts::Split, csv: &mut Value) {
             Value::Object(entry)
         })
         .collect();
-    csv["spec"]["install"] = json!({
-        "strategy": "deployment",
-        "spec": {
-            "clusterPermissions": split.cluster_permissions,
-            "permissions": split.permissions,
-            "deployments": deployments,
-        },
-    });
+    csv.set_at(
+        &["spec", "install"],
+        json!({
+            "strategy": "deployment",
+            "spec": {
+                "clusterPermissions": split.cluster_permissions,
+                "permissions": split.permissions,
+                "deployments": deployments,
+            },
+        }),
+    );
 }
 
 fn annotate(found: &Collection, options: &Options, csv: &mut Value) {
@@ -119,7 +126,7 @@ fn annotate(found: &Collection, options: &Options, csv: &mut Value) {
         if options.strict && value == "unknown" {
             continue;
         }
-        csv["metadata"]["annotations"][key] = value.into();
+        csv.set_at(&["metadata", "annotations", key], value.into());
     }
 }
 

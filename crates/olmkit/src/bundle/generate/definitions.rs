@@ -1,5 +1,6 @@
 //! CustomResourceDefinitions: the entries under `customresourcedefinitions.owned`.
 
+use crate::object::SetAt as _;
 use serde_json::{Value, json};
 
 use super::collect::{Collection, Typed};
@@ -72,5 +73,5 @@ pub(super) fn apply(found: &Collection, csv: &mut Value) {
                 .unwrap_or_else(|| json!({"name": key.name, "version": key.version, "kind": key.kind}))
         })
         .collect();
-    csv["spec"]["customresourcedefinitions"]["owned"] = Value::Array(owned);
+    csv.set_at(&["spec", "customresourcedefinitions", "owned"], Value::Array(owned));
 }

@@ -1,5 +1,6 @@
 //! Images by digest: a tag can point to something else tomorrow, a digest cannot.
 
+use crate::object::SetAt as _;
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
@@ -120,7 +121,7 @@ fn relate(csv: &mut Value, found: &[(String, String)], digests: &DigestMap) -> R
         .into_iter()
         .map(|(name, image)| json!({"image": image, "name": name}))
         .collect();
-    csv["spec"]["relatedImages"] = Value::Array(related);
+    csv.set_at(&["spec", "relatedImages"], Value::Array(related));
     Ok(())
 }
 

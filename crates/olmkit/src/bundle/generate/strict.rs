@@ -1,5 +1,6 @@
 //! What the default mode keeps as operator-sdk does it and strict mode does better; and the reports about it.
 
+use crate::object::SetAt as _;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
@@ -46,13 +47,13 @@ pub(super) fn upgrade_edges(csv: &mut Value, options: &Options) {
         }
     };
     if let Some(replaces) = &options.replaces {
-        csv["spec"]["replaces"] = full(replaces).into();
+        csv.set_at(&["spec", "replaces"], full(replaces).into());
     }
     if !options.skips.is_empty() {
-        csv["spec"]["skips"] = options.skips.iter().map(full).collect();
+        csv.set_at(&["spec", "skips"], options.skips.iter().map(full).collect());
     }
     if let Some(range) = &options.skip_range {
-        csv["metadata"]["annotations"]["olm.skipRange"] = range.clone().into();
+        csv.set_at(&["metadata", "annotations", "olm.skipRange"], range.clone().into());
     }
 }
 
@@ -92,7 +93,7 @@ pub(super) fn improve(found: &Collection, kept: &Kept, csv: &mut Value) {
         }
     }
     related.sort_by_key(|image| (text(image, "name").to_owned(), text(image, "image").to_owned()));
-    csv["spec"]["relatedImages"] = Value::Array(related);
+    csv.set_at(&["spec", "relatedImages"], Value::Array(related));
     // An entry without data is refused by the rules of OperatorHub; no icon is only missing.
     if kept.icon_is_empty
         && let Some(Value::Object(spec)) = csv.get_mut("spec")

@@ -1,5 +1,6 @@
 //! Service accounts, roles and bindings from the permissions of a CSV.
 
+use crate::object::SetAt as _;
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
@@ -41,7 +42,7 @@ pub(super) fn objects(csv: &Value, target: &Target) -> Vec<Value> {
         namespaces.insert(&target.namespace);
         for namespace in namespaces {
             let mut role = rbac::role(&label, namespace, &Labels::new(), &[]);
-            role["rules"] = entry.get("rules").cloned().unwrap_or_default();
+            role.set_at(&["rules"], entry.get("rules").cloned().unwrap_or_default());
             objects.push(unlabelled(role));
             let account = Account {
                 name: account,
@@ -65,7 +66,7 @@ pub(super) fn objects(csv: &Value, target: &Target) -> Vec<Value> {
 
 fn clusterwide(name: &str, account: &str, entry: &Value, target: &Target) -> [Value; 2] {
     let mut role = rbac::cluster_role(name, &Labels::new(), &[]);
-    role["rules"] = entry.get("rules").cloned().unwrap_or_default();
+    role.set_at(&["rules"], entry.get("rules").cloned().unwrap_or_default());
     let account = Account {
         name: account,
         namespace: &target.namespace,

@@ -1,6 +1,7 @@
 //! Webhooks without OLM: a Service for each Deployment that answers, the configurations, and cert-manager's objects for the
 //! certificate that OLM would make.
 
+use crate::object::SetAt as _;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
@@ -133,7 +134,7 @@ fn admission(definition: &Value, configuration: &str, target: &Target) -> Value 
 fn client(definition: &Value, service: &str, target: &Target) -> Value {
     let mut reference = json!({"name": service, "namespace": target.namespace, "port": port(definition)});
     if let Some(path) = definition.get("webhookPath") {
-        reference["path"] = path.clone();
+        reference.set_at(&["path"], path.clone());
     }
     json!({ "service": reference })
 }
@@ -183,18 +184,18 @@ pub(super) fn convert(definition: &mut Value, csv: &Value, target: &Target) {
         return;
     };
     let service = service_name(text(webhook, "deploymentName"));
-    definition["spec"]["conversion"] = json!({
+    definition.set_at(&["spec", "conversion"], json!({
         "strategy": "Webhook",
         "webhook": {
             "clientConfig": client(webhook, &service, target),
             "conversionReviewVersions": webhook.get("admissionReviewVersions").cloned().unwrap_or_else(|| json!(["v1"])),
         },
-    });
-    let annotations = &mut definition["metadata"]["annotations"];
-    if !annotations.is_object() {
-        *annotations = json!({});
-    }
-    annotations["cert-manager.io/inject-ca-from"] = format!("{}/{service}", target.namespace).into();
+    }));
+    let certificate = format!("{}/{service}", target.namespace);
+    definition.set_at(
+        &["metadata", "annotations", "cert-manager.io/inject-ca-from"],
+        certificate.into(),
+    );
 }
 
 /// Mounts the certificate into every container, as OLM does; a mount that is there already gives way.

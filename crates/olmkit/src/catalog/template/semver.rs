@@ -222,6 +222,9 @@ struct Tuple<'v> {
     version: &'v Version,
 }
 
+/// What makes a channel the better default: archetype, version, preferred stream, stream.
+type Rank<'a> = (usize, &'a Version, bool, Stream);
+
 fn channels(template: &Template, package: &str, versions: &Versions) -> (Vec<Channel>, String) {
     let mut tuples = Vec::new();
     let mut channels: BTreeMap<String, Channel> = BTreeMap::new();
@@ -232,7 +235,7 @@ fn channels(template: &Template, package: &str, versions: &Versions) -> (Vec<Cha
         _ => Stream::Major,
     };
     // The best candidate so far: the first bundle of each channel is one.
-    let mut default: Option<((usize, &Version, bool, Stream), String)> = None;
+    let mut default: Option<(Rank, String)> = None;
     for (archetype, bundles) in versions {
         let archetype_name = ARCHETYPES.get(*archetype).map(|(_, name)| *name).unwrap_or_default();
         for (name, version) in bundles {

@@ -23,7 +23,7 @@ pub fn read(text: &str) -> Option<Value<'_>> {
     // The splitter leaves the separator line at the top of a document.
     if text.starts_with("---") {
         let end = reader.line_end();
-        if text.get(3..end)?.trim_end_matches(' ') != "" {
+        if !text.get(3..end)?.trim_end_matches(' ').is_empty() {
             return None;
         }
         reader.at = end + 1;

@@ -168,7 +168,7 @@ fn skip_range(
             "the skipRange {:?} of {} contains its own version {}",
             entry.skip_range, entry.name, own.version
         );
-        report(message, |rule, message, origin| Problem::warning(rule, message, origin));
+        report(message, Problem::warning);
     } else if !package
         .bundles
         .values()
@@ -178,7 +178,7 @@ fn skip_range(
             "the skipRange {:?} of {} reaches no earlier version that is in the catalog",
             entry.skip_range, entry.name
         );
-        report(message, |rule, message, origin| Problem::info(rule, message, origin));
+        report(message, Problem::info);
     }
 }
 

@@ -174,10 +174,10 @@ fn replace_images(object: &mut Value, images: &Images) {
     match object {
         Value::Object(map) => {
             let is_container = map.contains_key("command") || map.contains_key("args");
-            if let (Some(Value::String(image)), true) = (map.get_mut("image"), is_container) {
-                if let Some(olm) = images.olm.as_ref().filter(|_| is_olm(image)) {
-                    image.clone_from(olm);
-                }
+            if let (Some(Value::String(image)), true) = (map.get_mut("image"), is_container)
+                && let Some(olm) = images.olm.as_ref().filter(|_| is_olm(image))
+            {
+                image.clone_from(olm);
             }
             if let Some(Value::Array(arguments)) = map.get_mut("args") {
                 replace_flags(arguments, images);

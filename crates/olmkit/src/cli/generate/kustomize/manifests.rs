@@ -1,5 +1,6 @@
 //! `olmkit generate kustomize manifests`
 
+use olmkit::object::SetAt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -122,7 +123,7 @@ fn read(path: &Path, package: &str) -> anyhow::Result<Value> {
                 .and_then(Value::as_str)
                 .unwrap_or("0.0.0")
                 .to_owned();
-            value["metadata"]["name"] = format!("{package}.v{version}").into();
+            value.set_at(&["metadata", "name"], format!("{package}.v{version}").into());
         }
         return Ok(value);
     }
@@ -148,7 +149,7 @@ fn overlay(base: &mut Value, answers: &Value) {
             continue;
         };
         if value.as_str() != Some("") {
-            base["spec"][field] = value.clone();
+            base.set_at(&["spec", field], value.clone());
         }
     }
     for (key, value) in answers
@@ -158,7 +159,7 @@ fn overlay(base: &mut Value, answers: &Value) {
         .flatten()
     {
         if key != "alm-examples" {
-            base["metadata"]["annotations"][key] = value.clone();
+            base.set_at(&["metadata", "annotations", key], value.clone());
         }
     }
 }

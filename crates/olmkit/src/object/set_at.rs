@@ -1,0 +1,42 @@
+//! Setting a field of a JSON value wherever it is.
+
+use serde_json::{Map, Value};
+
+/// Sets a field by its path. What stands in the way (nothing, null, a value that is no object) becomes an object, so no
+/// input makes it fail.
+pub trait SetAt {
+    /// Sets the field at `path` to `value`; an empty path replaces the whole value.
+    fn set_at(&mut self, path: &[&str], value: Value);
+}
+
+impl SetAt for Value {
+    fn set_at(&mut self, path: &[&str], value: Value) {
+        let mut place = self;
+        for key in path {
+            if !place.is_object() {
+                *place = Value::Object(Map::new());
+            }
+            let Value::Object(fields) = place else { return };
+            place = fields.entry(*key).or_insert(Value::Null);
+        }
+        *place = value;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_stands_in_the_way_becomes_an_object() {
+        let mut value = json!({"spec": "text", "metadata": {"name": "a"}});
+        value.set_at(&["spec", "install", "strategy"], json!("deployment"));
+        value.set_at(&["metadata", "labels"], json!({"a": "b"}));
+        assert_eq!(
+            value,
+            json!({"spec": {"install": {"strategy": "deployment"}}, "metadata": {"name": "a", "labels": {"a": "b"}}})
+        );
+    }
+}
