@@ -23,7 +23,7 @@ enum Command {
     /// Make a bundle of an operator's manifests.
     Bundle(Box<bundle::Args>),
     /// Make what kustomize builds a bundle's input from.
-    Kustomize(kustomize::Args),
+    Kustomize(Box<kustomize::Args>),
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
