@@ -25,7 +25,7 @@ wait_until 300 "ClusterServiceVersion $PACKAGE.v$old_version" Succeeded csv_phas
 show kn get csv,deployment
 
 step "5. Ask for a memcached of two pods"
-note "$(tr '\n' ' ' < config/samples/cache_v1alpha1_memcached.yaml)"
+sed 's/^/   | /' config/samples/cache_v1alpha1_memcached.yaml
 kn apply -f config/samples/cache_v1alpha1_memcached.yaml | sed 's/^/   /'
 wait_until 180 "memcached-sample" "Running with 2 ready" memcached_state
 show kn get memcached,pods

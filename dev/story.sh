@@ -17,7 +17,12 @@ if [ -t 1 ]; then bold=$'\033[1m'; green=$'\033[32m'; red=$'\033[31m'; plain=$'\
 since() { echo $(($(date +%s) - begin)); }
 step() { printf '\n%s== %s%s  (%ss)\n' "$bold" "$*" "$plain" "$(since)"; }
 note() { printf '   %s\n' "$*"; }
-show() { printf '   $ %s\n' "$*"; "$@" | sed 's/^/   /'; }
+# show COMMAND…: prints the command as a reader would type it, and what it answers
+show() {
+  local said=$*
+  case $1 in kn) said="kubectl -n $NAMESPACE ${*:2}" ;; k) said="kubectl ${*:2}" ;; esac
+  printf '   $ %s\n' "$said"; "$@" | sed 's/^/   /'
+}
 fail() { printf '%serror: %s%s\n' "$red" "$*" "$plain" >&2; explain >&2; exit 1; }
 
 case $CLUSTER in

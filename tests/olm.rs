@@ -232,7 +232,8 @@ async fn uninstall(lab: &Lab, version: &str) {
         .delete("ours", &now)
         .await
         .unwrap();
-    eventually("the Deployment is gone", async || {
+    // The garbage collector learns of custom resources every 30 seconds only.
+    within(Duration::from_secs(180), "the Deployment is gone", async || {
         lab.api::<Deployment>()
             .get_opt(DEPLOYMENT)
             .await
