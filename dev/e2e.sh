@@ -22,7 +22,7 @@ check() {
 finish() {
   local code=$?
   [ -n "${KEEP:-}" ] || "$dev/cluster/cluster" down
-  printf '\n%s passed, %s failed (%s s)\n' "$passed" "$failed" "$(since)"
+  printf '\nend-to-end test, %s s:\n%s passed, %s failed\n' "$(since)" "$passed" "$failed"
   [ "$failed" = 0 ] && exit $code; exit 1
 }
 trap finish EXIT
