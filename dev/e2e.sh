@@ -76,7 +76,8 @@ refused() {
 }
 missing_image_is_told() {
   memcached no-image '{"size": 1, "image": "docker.io/dev/missing:1"}' | kn apply -f -
-  eventually 90 contains docker.io/dev/missing:1 condition no-image Degraded message
+  # The Deployment gives up after its progress deadline of two minutes; until then it is Progressing.
+  eventually 180 contains docker.io/dev/missing:1 condition no-image Degraded message
   is False condition no-image Available status
   kn delete memcached no-image --timeout=60s
 }

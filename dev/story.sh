@@ -95,7 +95,7 @@ publish() {
   local kind=$1 from=$2 image=$3 target
   target=$(reach "$image")
   "$olmkit" image build "$kind" "$from" --tag "$target" > /dev/null
-  in_cluster "$olmkit" image push "$target" | sed 's/^/   pushed /'
+  in_cluster "$olmkit" image push "$target" 2> "$work/push.log" | sed 's/^/   pushed /' || { cat "$work/push.log" >&2; fail "$target was not pushed"; }
 }
 
 publish_images() {
@@ -174,6 +174,8 @@ unsubscribe() {
   kn delete subscriptions.operators.coreos.com,clusterserviceversions.operators.coreos.com,catalogsources.operators.coreos.com --all --timeout=60s
   k delete namespace "$NAMESPACE" --ignore-not-found --timeout=120s
   k delete crd memcacheds.cache.example.com --ignore-not-found --timeout=60s
+  # OLM leaves a bundle's ClusterRoles.
+  local role; for role in bundle/manifests/*_clusterrole.yaml; do k delete --ignore-not-found -f "$role"; done
   k delete operators.operators.coreos.com "$PACKAGE.$NAMESPACE" --ignore-not-found --timeout=60s
 }
 catalog_of_old() { OLMKIT=$olmkit "$dev/catalog.sh" "$work/catalog/old" "$base-bundle:v{{.Version}}" "$work/old-bundle"; }
