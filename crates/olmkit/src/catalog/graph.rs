@@ -23,10 +23,8 @@ pub fn heads(entries: &[ChannelEntry]) -> Vec<&str> {
     heads
 }
 
-/// For each bundle that something replaces or skips: the entry that OLM v0 upgrades it to, when `skipRange` is left out.
-/// That is the first in `entries` (ordered from the highest version down) that lies on the chain of `replaces` from the
-/// head, else the first of all.
-pub fn upgrades<'e>(entries: &[&'e ChannelEntry]) -> BTreeMap<&'e str, &'e str> {
+/// The entries on the chain of `replaces` from the channel's head down.
+pub fn chain<'e>(entries: &[&'e ChannelEntry]) -> BTreeSet<&'e str> {
     let owned: Vec<ChannelEntry> = entries.iter().map(|entry| (*entry).clone()).collect();
     let mut chain = BTreeSet::new();
     let mut current = heads(&owned)
@@ -35,6 +33,14 @@ pub fn upgrades<'e>(entries: &[&'e ChannelEntry]) -> BTreeMap<&'e str, &'e str> 
     while let Some(entry) = current.filter(|entry| chain.insert(entry.name.as_str())) {
         current = entries.iter().find(|other| other.name == entry.replaces);
     }
+    chain
+}
+
+/// For each bundle that something replaces or skips: the entry that OLM v0 upgrades it to, when `skipRange` is left out.
+/// That is the first in `entries` (ordered from the highest version down) that lies on the chain of `replaces` from the
+/// head, else the first of all.
+pub fn upgrades<'e>(entries: &[&'e ChannelEntry]) -> BTreeMap<&'e str, &'e str> {
+    let chain = chain(entries);
     let (on, off): (Vec<&ChannelEntry>, Vec<&ChannelEntry>) = entries
         .iter()
         .copied()

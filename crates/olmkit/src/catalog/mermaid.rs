@@ -136,6 +136,16 @@ fn filter(
     })
 }
 
+/// How OLM v0 gets from entry to entry of a channel.
+struct Reach<'e> {
+    /// Entries that another one skips.
+    skipped: BTreeSet<&'e str>,
+    /// Where it goes from each entry.
+    upgrades: BTreeMap<&'e str, &'e str>,
+    /// What the head replaces, step by step.
+    chain: BTreeSet<&'e str>,
+}
+
 struct Painter<'c> {
     versions: BTreeMap<&'c str, Version>,
     deprecated: BTreeSet<(&'c str, &'c str)>,
@@ -206,16 +216,13 @@ impl<'c> Painter<'c> {
             .flat_map(|entry| &entry.skips)
             .map(String::as_str)
             .collect();
-        let upgrades = graph::upgrades(&entries);
+        let reach = Reach {
+            skipped,
+            upgrades: graph::upgrades(&entries),
+            chain: graph::chain(&entries),
+        };
         for entry in entries {
-            self.entry(
-                &mut text,
-                channel,
-                &id,
-                entry,
-                skipped.contains(entry.name.as_str()),
-                &upgrades,
-            );
+            self.entry(&mut text, channel, &id, entry, &reach);
         }
         text.push_str("    end\n");
         self.packages
@@ -224,22 +231,13 @@ impl<'c> Painter<'c> {
             .push_str(&text);
     }
 
-    /// `upgrades` tells where OLM v0 goes from each bundle.
-    fn entry(
-        &mut self,
-        text: &mut String,
-        channel: &Channel,
-        id: &str,
-        entry: &ChannelEntry,
-        skipped: bool,
-        upgrades: &BTreeMap<&str, &str>,
-    ) {
+    fn entry(&mut self, text: &mut String, channel: &Channel, id: &str, entry: &ChannelEntry, reach: &Reach<'_>) {
         let node = |name: &str| format!("{id}-{name}[{}]", quoted(name));
         let own = node(&entry.name);
         let _ = writeln!(text, "      {own}");
         let class = match (
             self.deprecated.contains(&(BUNDLE, entry.name.as_str())),
-            skipped && self.v0_semantics,
+            reach.skipped.contains(entry.name.as_str()) && self.v0_semantics,
         ) {
             (true, true) => Some("deprecatedskipped"),
             (true, false) => Some("deprecated"),
@@ -279,9 +277,11 @@ impl<'c> Painter<'c> {
         }
         for (from, label) in edges {
             let _ = writeln!(text, "      {}-- {label} --> {own}", node(from));
-            // OLM v0 follows, from each bundle, the edge that ends nearest to the head.
+            // OLM v0 follows, from each bundle, the edge that ends nearest to the head; the chain of `replaces` is drawn whole.
             let ranged = label.starts_with('"');
-            if !ranged && upgrades.get(from) != Some(&entry.name.as_str()) && self.v0_semantics {
+            let links_chain = label == "replace" && reach.chain.contains(entry.name.as_str());
+            let followed = ranged || links_chain || reach.upgrades.get(from) == Some(&entry.name.as_str());
+            if !followed && self.v0_semantics {
                 self.ignored.push(self.links.to_string());
             }
             self.links += 1;

@@ -222,6 +222,19 @@ impl Cluster {
     }
 
     /// The phase of a ClusterServiceVersion.
+    /// Waits until the ClusterServiceVersion is Succeeded.
+    pub async fn settled(&self, namespace: &str, name: &str) {
+        let end = Instant::now() + Duration::from_secs(60);
+        loop {
+            let phase = self.phase(namespace, name).await;
+            if phase == "Succeeded" {
+                return;
+            }
+            assert!(Instant::now() < end, "{name} stays {phase:?}");
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+
     pub async fn phase(&self, namespace: &str, name: &str) -> String {
         let csv = self
             .get(
