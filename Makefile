@@ -30,7 +30,7 @@ KUBECTL ?= kubectl
 TARGET ?= $(shell rustc -vV | sed -n 's/^host: //p')
 BINARIES = $(or $(CARGO_TARGET_DIR),target)/$(TARGET)/release
 OLMKIT ?= $(BINARIES)/olmkit
-OPERATOR = $(BINARIES)/memcached-operator
+OPERATOR ?= $(BINARIES)/memcached-operator
 STATIC = RUSTFLAGS="-C target-feature=+crt-static --remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(HOME)=~" cargo build --locked --release --target $(TARGET)
 
 SHELL = /usr/bin/env bash -o pipefail
