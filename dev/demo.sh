@@ -6,8 +6,10 @@ set -euo pipefail
 
 step "1. Build the operator and olmkit, render what they package, check it"
 make -s build
-make -s manifests bundle catalog
+mkdir -p dev/.state
+make -s manifests bundle catalog > dev/.state/render.log 2>&1 || { cat dev/.state/render.log; fail "config/, bundle/ or catalog/ cannot be rendered"; }
 stage
+note "$(grep -a '^bundle: ' dev/.state/render.log) (in dev/.state/render.log)"
 note "the package holds $PACKAGE $old_version (committed, never rendered again) and $new_version (rendered from the sources just now)"
 
 step "2. Start the cluster"
