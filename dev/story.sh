@@ -27,9 +27,11 @@ fail() { printf '%serror: %s%s\n' "$red" "$*" "$plain" >&2; explain >&2; exit 1;
 
 case $CLUSTER in
   local)
+    busybox=docker.io/dev/busybox:1   # the cluster's own; it cannot reach another registry
     in_cluster() { "$dev/cluster/cluster" run "$@"; }
     REGISTRY=localhost:5000 ;;
   current)
+    busybox=${BUSYBOX_IMAGE:-docker.io/library/busybox:stable}
     in_cluster() { "$@"; }
     [ -n "${REGISTRY:-}" ] || { echo "error: CLUSTER=current needs REGISTRY=host/path, a registry that this machine and the cluster's nodes reach" >&2; exit 2; } ;;
   *) echo "error: CLUSTER is 'local' or 'current', not '$CLUSTER'" >&2; exit 2 ;;
@@ -160,7 +162,7 @@ YAML
 # A pod of the cluster speaks memcached's protocol to the Service's name; one connection, so one of its pods answers.
 talk_to_memcached() {
   kn delete pod memcached-client --ignore-not-found --wait > /dev/null
-  kn run memcached-client --image="${BUSYBOX_IMAGE:-docker.io/dev/busybox:1}" --restart=Never --quiet --command -- \
+  kn run memcached-client --image="$busybox" --restart=Never --quiet --command -- \
     sh -c "printf 'set greeting 0 0 5\r\nhello\r\nget greeting\r\nquit\r\n' | nc memcached-sample 11211" > /dev/null
   wait_until 60 "client pod" Succeeded kn get pod memcached-client -o 'jsonpath={.status.phase}' >&2
   kn logs memcached-client | tr -d '\r'
@@ -178,4 +180,4 @@ unsubscribe() {
   local role; for role in bundle/manifests/*_clusterrole.yaml; do k delete --ignore-not-found -f "$role"; done
   k delete operators.operators.coreos.com "$PACKAGE.$NAMESPACE" --ignore-not-found --timeout=60s
 }
-catalog_of_old() { OLMKIT=$olmkit "$dev/catalog.sh" "$work/catalog/old" "$base-bundle:v{{.Version}}" "$work/old-bundle"; }
+catalog_of_old() { OLMKIT=$olmkit "$dev/catalog.sh" "$work/catalog/old" "$base-bundle:v{{.Version}}" "$work/old-bundle" > "$work/catalog.log" 2>&1 || { cat "$work/catalog.log" >&2; fail "the catalog of $old_version cannot be rendered"; }; }
