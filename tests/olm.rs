@@ -187,6 +187,8 @@ fn requested(folder: &str) -> BTreeSet<String> {
 
 /// Compares what the bundle asks for with what the operator did.
 async fn rights_match(lab: &Lab) {
+    // The election renews its lease every few seconds; the audit log is to hold that too.
+    tokio::time::sleep(Duration::from_secs(15)).await;
     let requests = lab.requests_of(ACCOUNT).await;
     let code = |event: &controlplane::AuditEvent| event.response_status.as_ref().map_or(0, |status| status.code);
     let forbidden: BTreeSet<String> = requests.iter().filter(|event| code(event) == 403).map(asked).collect();
