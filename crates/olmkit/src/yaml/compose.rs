@@ -8,7 +8,7 @@ use libyaml_safer::{Event, EventData, MappingStyle, Mark, Parser, ScalarStyle, S
 use super::input::{Input, Pieces, prepare, without_added_line_end};
 use super::mapping::MappingBuilder;
 use super::resolve::{Scalar, resolve_plain, resolve_tagged};
-use super::{Error, MAX_DEPTH, MAX_NODES, Node, Position, Style, Value, json, tags};
+use super::{Error, MAX_DEPTH, MAX_NODES, Node, Position, Style, Value, block, json, tags};
 
 /// A key that a mapping has twice. Go programs silently take the last one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,8 +54,21 @@ pub fn parse_document(bytes: &[u8]) -> Result<Document, Error> {
 /// Reads a document that starts `lines_before` lines into its file.
 pub(super) fn parse_part(bytes: &[u8], lines_before: u32) -> Result<Document, Error> {
     let input = prepare(bytes).map_err(|error| shift_lines(error, lines_before))?;
+    // A block scalar that ends with the text is another one there if its line end was added.
+    let quick = (!input.line_end_added).then(|| block::nodes::read(&input.text, lines_before));
+    match quick.flatten() {
+        Some(root) => Ok(Document {
+            root,
+            duplicates: Vec::new(),
+        }),
+        None => parse_fully(&input, lines_before),
+    }
+}
+
+/// Reads a document with the event parser, which knows all of YAML.
+pub(super) fn parse_fully(input: &Input<'_>, lines_before: u32) -> Result<Document, Error> {
     tags::check(&input.text).map_err(|error| shift_lines(error, lines_before))?;
-    Composer::new(&input, lines_before).run()
+    Composer::new(input, lines_before).run()
 }
 
 fn shift_lines(mut error: Error, lines: u32) -> Error {

@@ -13,6 +13,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub(crate) mod block;
 mod compose;
 mod decode;
 mod documents;
@@ -25,7 +26,7 @@ mod key_order;
 mod mapping;
 mod node;
 pub(crate) mod number;
-mod resolve;
+pub(crate) mod resolve;
 mod scalar_style;
 mod tags;
 mod timestamp;

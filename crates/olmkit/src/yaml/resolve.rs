@@ -9,7 +9,7 @@ const YAML_TAG: &str = "tag:yaml.org,2002:";
 
 /// The kind a scalar resolves to, as go-yaml names it in errors and as the writer needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Null,
     Bool,
     Int,
@@ -33,7 +33,7 @@ impl Kind {
 
 /// A resolved scalar. Text is not copied: [`Scalar::Text`] stands for the scalar's own spelling.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Scalar {
+pub(crate) enum Scalar {
     /// The scalar is its own text.
     Text,
     /// Any other value, also text that was decoded from base64.
@@ -41,7 +41,7 @@ pub(super) enum Scalar {
 }
 
 /// Resolves a plain scalar without a tag.
-pub(super) fn resolve_plain(text: &str) -> (Kind, Scalar) {
+pub(crate) fn resolve_plain(text: &str) -> (Kind, Scalar) {
     resolve_hinted(text, true)
 }
 
