@@ -4,7 +4,7 @@
 mod go_text;
 mod group_version_kind;
 mod name;
-mod quantity;
+pub mod quantity;
 mod reference;
 mod set_at;
 mod version;
@@ -16,7 +16,6 @@ pub use name::{
     dns1035_label_problems, dns1123_label_problems, dns1123_subdomain_problems, label_value_problems,
     qualified_name_problems,
 };
-pub use quantity::{Quantity, QuantityError};
 pub use reference::{Reference, ReferenceError};
 pub use set_at::SetAt;
 pub use version::{PreRelease, Version, VersionError};

@@ -1,141 +1,165 @@
-//! Resource quantities: `100m`, `1.5Gi`, `2e3`.
+//! Resource quantities (`100m`, `1.5Gi`, `1e3`): which texts Kubernetes takes, and how it prints them.
 
-use std::cmp::Ordering;
-use std::fmt;
-
-/// A quantity as Kubernetes reads it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Quantity {
-    text: String,
-    negative: bool,
-    /// Digits before and after the point, without leading zeros.
-    digits: String,
-    /// Power of ten that the digits are multiplied with.
-    exponent: i64,
-    /// Power of two from a binary suffix.
-    shift: u32,
-}
-
-/// Why a text is no quantity, in apimachinery's words.
+/// Why a text is no quantity; the texts are those of Kubernetes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
-    /// It does not look like a number with a suffix.
+    /// Not a number with a suffix.
     #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
     Format,
-    /// Its number is none.
-    #[error("unable to parse numeric part of quantity")]
-    Number,
-    /// Its suffix does not exist.
+    /// A number with a suffix that means nothing.
     #[error("unable to parse quantity's suffix")]
     Suffix,
 }
 
-impl Quantity {
-    /// Reads a quantity.
-    ///
-    /// # Errors
-    ///
-    /// [`QuantityError`] with apimachinery's text.
-    pub fn parse(text: &str) -> Result<Self, QuantityError> {
-        if text.is_empty() {
-            return Err(QuantityError::Format);
+const SUFFIXES: [&str; 16] = [
+    "", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei",
+];
+
+/// Checks that a text is a quantity. Kubernetes does not miss the number: `Gi`, `.` and `-` are 0.
+///
+/// # Errors
+/// When it is none.
+pub fn check(text: &str) -> Result<(), QuantityError> {
+    if text.is_empty() {
+        return Err(QuantityError::Format);
+    }
+    let number = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let behind_whole = number.trim_start_matches(|c: char| c.is_ascii_digit());
+    let suffix = behind_whole.strip_prefix('.').map_or(behind_whole, |fraction| {
+        fraction.trim_start_matches(|c: char| c.is_ascii_digit())
+    });
+    let digits = suffix.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
+    let digits = digits.strip_prefix(['+', '-']).unwrap_or(digits);
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(QuantityError::Format);
+    }
+    let exponent = suffix
+        .strip_prefix(['e', 'E'])
+        .is_some_and(|digits| digits.parse::<i64>().is_ok());
+    if exponent || SUFFIXES.contains(&suffix) {
+        Ok(())
+    } else {
+        Err(QuantityError::Suffix)
+    }
+}
+
+/// A quantity in its canonical spelling, as Kubernetes prints it: an integer with the largest suffix that leaves no
+/// fraction. `None` when the text is no quantity, or one with more digits than any real one has.
+///
+/// ```
+/// use olmkit::object::quantity::canonical;
+/// assert_eq!(canonical("0.5").as_deref(), Some("500m"));
+/// assert_eq!(canonical("1024Mi").as_deref(), Some("1Gi"));
+/// assert_eq!(canonical("1000k").as_deref(), Some("1M"));
+/// ```
+pub fn canonical(text: &str) -> Option<String> {
+    check(text).ok()?;
+    let (negative, rest) = match text.strip_prefix(['-', '+']) {
+        Some(rest) => (text.starts_with('-'), rest),
+        None => (false, text),
+    };
+    let split = rest
+        .find(|letter: char| !letter.is_ascii_digit() && letter != '.')
+        .unwrap_or(rest.len());
+    let (number, suffix) = rest.split_at(split);
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let binary = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]
+        .iter()
+        .position(|known| *known == suffix);
+    if is_kept(whole.trim_start_matches('0'), fraction, suffix, binary) {
+        return Some(text.to_owned());
+    }
+    let fraction = fraction.trim_end_matches('0');
+    let digits = format!("{whole}{fraction}");
+    let mut value: i128 = if digits.is_empty() { 0 } else { digits.parse().ok()? };
+    let mut places = i32::try_from(fraction.len()).ok()?;
+    if value == 0 {
+        return Some("0".to_owned());
+    }
+    let sign = if negative { "-" } else { "" };
+    if let Some(at) = binary {
+        value = value.checked_mul(1i128 << (10 * (at + 1)))?;
+        while places > 0 && value % 10 == 0 {
+            value /= 10;
+            places -= 1;
         }
-        let negative = text.starts_with('-');
-        let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-        let (whole, rest) = digits(unsigned);
-        let (fraction, suffix) = match rest.strip_prefix('.') {
-            Some(rest) => digits(rest),
-            None => ("", rest),
-        };
-        if !is_suffix(suffix) {
-            return Err(QuantityError::Format);
+        // A fraction of a byte, or less than one suffix: shown in decimals, so that nothing is rounded.
+        if places == 0 && value >= 1024 {
+            let mut at = 0;
+            while value % 1024 == 0 {
+                value /= 1024;
+                at += 1;
+            }
+            let suffix = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"].get(at)?;
+            return Some(format!("{sign}{value}{suffix}"));
         }
-        let (exponent, shift) = scale(suffix).ok_or(QuantityError::Suffix)?;
-        // "." alone, or a suffix without a number: apimachinery finds no number to parse. "+" and "-" alone are 0.
-        let nothing = whole.is_empty() && fraction.is_empty();
-        if nothing && !(rest.is_empty() && text.len() == 1) {
-            return Err(QuantityError::Number);
-        }
-        let all = format!("{whole}{fraction}");
-        let fraction_length = i64::try_from(fraction.len()).unwrap_or(i64::MAX);
-        Ok(Self {
-            text: text.to_owned(),
-            negative,
-            digits: all.trim_start_matches('0').to_owned(),
-            exponent: exponent.saturating_sub(fraction_length),
-            shift,
-        })
+        return decimal(value, -places, false).map(|text| format!("{sign}{text}"));
     }
-
-    /// Whether the quantity is 0.
-    pub fn is_zero(&self) -> bool {
-        self.digits.is_empty()
-    }
-
-    /// -1, 0 or 1.
-    pub fn signum(&self) -> i32 {
-        match (self.is_zero(), self.negative) {
-            (true, _) => 0,
-            (false, true) => -1,
-            (false, false) => 1,
-        }
-    }
-
-    /// The quantity as a float, good enough to compare and to add up.
-    pub fn to_f64(&self) -> f64 {
-        let magnitude: f64 = format!("0{}e{}", self.digits, self.exponent)
-            .parse()
-            .unwrap_or(f64::INFINITY);
-        let value = magnitude * f64::from(self.shift).exp2();
-        if self.negative { -value } else { value }
-    }
+    let (exponent, scientific) = match DECIMALS.iter().find(|(known, _)| *known == suffix) {
+        Some((_, exponent)) => (*exponent, false),
+        None => (suffix.get(1..)?.parse::<i32>().ok()?, true),
+    };
+    decimal(value, exponent.checked_sub(places)?, scientific).map(|text| format!("{sign}{text}"))
 }
 
-impl fmt::Display for Quantity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+/// Whether Kubernetes keeps the spelling it read: it does so for numbers that look canonical at a glance, such as `1.500`,
+/// without trying harder.
+fn is_kept(whole: &str, fraction: &str, suffix: &str, binary: Option<usize>) -> bool {
+    let whole = if whole.is_empty() { "0" } else { whole };
+    let shifted = format!("{whole}{fraction}");
+    let length = i32::try_from(shifted.len()).unwrap_or(i32::MAX);
+    if let Some(at) = binary {
+        let power = 10 * (i32::try_from(at).unwrap_or(0) + 1);
+        let fits = 15 - length - power * 3 / 10 > 0;
+        return fraction.is_empty() && fits && shifted.parse::<i64>().is_ok_and(|value| value & 7 != 0);
     }
+    let exponent = match DECIMALS.iter().find(|(known, _)| *known == suffix) {
+        Some((_, exponent)) => *exponent,
+        None => suffix.get(1..).and_then(|digits| digits.parse().ok()).unwrap_or(0),
+    };
+    let scale = exponent.saturating_sub(i32::try_from(fraction.len()).unwrap_or(i32::MAX));
+    length <= 18 && scale >= -9 && scale % 3 == 0 && !shifted.ends_with("000") && !shifted.starts_with('0')
 }
 
-impl PartialOrd for Quantity {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        self.to_f64().partial_cmp(&other.to_f64())
+const DECIMALS: [(&str, i32); 10] = [
+    ("n", -9),
+    ("u", -6),
+    ("m", -3),
+    ("", 0),
+    ("k", 3),
+    ("M", 6),
+    ("G", 9),
+    ("T", 12),
+    ("P", 15),
+    ("E", 18),
+];
+
+/// `value * 10^exponent` with the exponent a multiple of three. What is smaller than a billionth is rounded up.
+fn decimal(mut value: i128, mut exponent: i32, scientific: bool) -> Option<String> {
+    while exponent < -9 {
+        value = value / 10 + i128::from(value % 10 != 0);
+        exponent += 1;
     }
-}
-
-fn digits(text: &str) -> (&str, &str) {
-    let end = text.bytes().take_while(u8::is_ascii_digit).count();
-    text.split_at(end)
-}
-
-/// `[eEinumkKMGTP]*[-+]?[0-9]*`
-fn is_suffix(text: &str) -> bool {
-    let text = text.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
-    let text = text.strip_prefix(['+', '-']).unwrap_or(text);
-    text.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-/// Powers of ten and of two that a suffix stands for.
-fn scale(suffix: &str) -> Option<(i64, u32)> {
-    Some(match suffix {
-        "n" => (-9, 0),
-        "u" => (-6, 0),
-        "m" => (-3, 0),
-        "" => (0, 0),
-        "k" => (3, 0),
-        "M" => (6, 0),
-        "G" => (9, 0),
-        "T" => (12, 0),
-        "P" => (15, 0),
-        "E" => (18, 0),
-        "Ki" => (0, 10),
-        "Mi" => (0, 20),
-        "Gi" => (0, 30),
-        "Ti" => (0, 40),
-        "Pi" => (0, 50),
-        "Ei" => (0, 60),
-        _ => (suffix.strip_prefix(['e', 'E'])?.parse::<i64>().ok()?, 0),
-    })
+    while value % 10 == 0 {
+        value /= 10;
+        exponent += 1;
+    }
+    while exponent % 3 != 0 {
+        value = value.checked_mul(10)?;
+        exponent -= 1;
+    }
+    if scientific {
+        return Some(if exponent == 0 {
+            value.to_string()
+        } else {
+            format!("{value}e{exponent}")
+        });
+    }
+    let suffix = DECIMALS
+        .iter()
+        .find(|(_, own)| *own == exponent)
+        .map_or("", |(suffix, _)| suffix);
+    Some(format!("{value}{suffix}"))
 }
 
 #[cfg(test)]
@@ -143,34 +167,50 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_numbers_with_suffixes() {
-        for (text, value) in [
-            ("0", 0.0),
-            ("100m", 0.1),
-            ("1.5Gi", 1_610_612_736.0),
-            ("2e3", 2000.0),
-            ("-1k", -1000.0),
-            ("1E", 1e18),
+    fn quantities_follow_the_grammar_of_kubernetes() {
+        for good in [
+            "0", "100m", "1.5Gi", "1e3", "1E-3", "+5", ".5", "1.", "64Mi", "-1k", "1E", "Gi", ".", "+", "e5", "1e1000",
         ] {
-            assert_eq!(
-                Quantity::parse(text).map(|quantity| quantity.to_f64()),
-                Ok(value),
-                "{text}"
-            );
+            assert_eq!(check(good), Ok(()), "{good}");
+        }
+        for bad in ["", "abc", "1 Gi", "1.2.3", "true", "1Gib", "..5", "1E5E", "1GI", "1KI"] {
+            assert_eq!(check(bad), Err(QuantityError::Format), "{bad}");
+        }
+        for bad in ["1mm", "1e", "5e+", "1e99999999999999999999"] {
+            assert_eq!(check(bad), Err(QuantityError::Suffix), "{bad}");
         }
     }
 
     #[test]
-    fn names_the_fault() {
-        for (text, error) in [
-            ("", QuantityError::Format),
-            ("abc", QuantityError::Format),
-            ("1 Gi", QuantityError::Format),
-            ("1Kb", QuantityError::Format),
-            ("1KM", QuantityError::Suffix),
-            ("Gi", QuantityError::Number),
+    fn quantities_have_one_spelling() {
+        for (given, canonical_form) in [
+            ("0", "0"),
+            ("0.0", "0"),
+            ("1", "1"),
+            ("1.5", "1500m"),
+            ("0.1", "100m"),
+            ("1000m", "1"),
+            ("64Mi", "64Mi"),
+            ("1.5Gi", "1536Mi"),
+            ("0.5Ki", "512"),
+            ("1e3", "1e3"),
+            ("1E", "1E"),
+            ("12e6", "12e6"),
+            ("1000", "1k"),
+            ("100", "100"),
+            ("+5", "+5"),
+            ("1.500", "1.500"),
+            ("1.50", "1500m"),
+            ("0.500", "500m"),
+            ("01", "01"),
+            ("-1024Ki", "-1Mi"),
+            (".5", "500m"),
+            ("1.", "1."),
+            ("2048", "2048"),
+            ("0.0000000001", "1n"),
+            ("1e1", "10"),
         ] {
-            assert_eq!(Quantity::parse(text), Err(error), "{text}");
+            assert_eq!(canonical(given).as_deref(), Some(canonical_form), "{given}");
         }
     }
 }

@@ -9,9 +9,9 @@ use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde_json::{Map, Value};
 
+use super::go_number;
 use super::structs::{Custom, Struct, Structs, Type, structs};
-use super::{go_number, quantity};
-use crate::object::Version;
+use crate::object::{Version, quantity};
 
 /// Why a value does not fit its type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -106,7 +106,7 @@ impl<'t> Decoder<'t> {
             Type::Custom(Custom::SchemaOrBool(_)) if !pointer => {
                 self.fail("boolean or JSON schema expected".to_string())
             }
-            Type::Custom(Custom::Any) if !pointer => Some(Value::Null),
+            Type::Custom(Custom::Any(_)) if !pointer => Some(Value::Null),
             _ => None,
         }
     }
@@ -256,7 +256,7 @@ impl<'t> Decoder<'t> {
 
     fn custom(&mut self, value: &Value, custom: Custom) -> Option<Value> {
         match (custom, value) {
-            (Custom::IntOrString, Value::String(_)) | (Custom::Any, _) => Some(value.clone()),
+            (Custom::IntOrString, Value::String(_)) | (Custom::Any(_), _) => Some(value.clone()),
             (Custom::IntOrString, Value::Number(number)) => {
                 self.integer(number, i64::from(i32::MIN), i64::from(i32::MAX), "int32")
             }
@@ -346,7 +346,7 @@ impl<'t> Decoder<'t> {
                 .at(*at)
                 .map_or_else(String::new, |entry| entry.go_name.to_string()),
             Type::Custom(custom) => match custom {
-                Custom::Any => "json.RawMessage".to_string(),
+                Custom::Any(go_name) => (*go_name).to_string(),
                 Custom::IntOrString => "intstr.IntOrString".to_string(),
                 Custom::Quantity => "resource.Quantity".to_string(),
                 Custom::Time => "v1.Time".to_string(),
@@ -485,6 +485,13 @@ mod tests {
         assert!(refusal(deployment(hard)).starts_with("quantities must match"));
         let requests = json!({"template": {"spec": {"containers": [{"resources": {"requests": "x"}}]}}});
         assert!(refusal(deployment(requests)).ends_with("containers.resources.requests of type v1.ResourceList"));
+        let schema = json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": {"enum": "a"}}}]}});
+        let refused = decode(&schema, "v1.CustomResourceDefinition", true).expect_err("refused");
+        assert!(
+            refused.message.ends_with("enum of type []v1.JSON"),
+            "{}",
+            refused.message
+        );
         assert_eq!(
             refusal(json!({"spec": {"version": null}})),
             "strconv.ParseUint: parsing \"\": invalid syntax"

@@ -7,8 +7,8 @@
 use base64::Engine as _;
 use serde_json::{Map, Value};
 
-use super::canonical_quantity::canonical;
 use super::structs::{Custom, Struct, Structs, Type, structs};
+use crate::object::quantity::canonical;
 use crate::yaml::{self, Node};
 
 /// A tree as a JSON value in which floats stay floats: `1500000.0` becomes the text `1.5e+06` where a field is text, and
@@ -103,7 +103,7 @@ fn is_empty(kind: &Type, value: Option<&Value>) -> bool {
     match (kind, value) {
         (Type::Struct(_), _) => false,
         // The raw value alone of these is a slice, the others are structs.
-        (Type::Custom(Custom::Any), value) => value.is_none(),
+        (Type::Custom(Custom::Any(_)), value) => value.is_none(),
         (Type::Custom(_), _) => false,
         (_, None) => true,
         (Type::Pointer(_), Some(_)) => false,

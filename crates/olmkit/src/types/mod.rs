@@ -1,6 +1,5 @@
 //! Typed views of the objects of the Operator Lifecycle Manager.
 
-pub mod canonical_quantity;
 mod catalog_source;
 mod condition;
 pub mod convert;
@@ -12,7 +11,6 @@ pub mod go_number;
 pub mod go_text;
 mod install_plan;
 mod operator_group;
-pub mod quantity;
 pub mod structs;
 mod subscription;
 pub mod time;

@@ -5,7 +5,7 @@
 //! packages (operator-framework/api v0.34.0, Kubernetes 0.33.9).
 
 use std::collections::HashMap;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 /// How a Go type reads JSON.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,8 +37,8 @@ pub enum Type {
 /// Types with a JSON decoder of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Custom {
-    /// Any JSON value, kept as it is (`json.RawMessage`, `JSON`, `FieldsV1`).
-    Any,
+    /// Any JSON value, kept as it is, with the type's Go name: `json.RawMessage`, `v1.JSON`, `v1.FieldsV1`.
+    Any(&'static str),
     /// `intstr.IntOrString`.
     IntOrString,
     /// `resource.Quantity`.
@@ -83,13 +83,23 @@ pub struct Struct {
     pub by_name: HashMap<&'static str, Vec<usize>>,
 }
 
-/// All structs.
+/// All structs. A struct is taken out of the text when it is asked for first: most bundles need few of them.
 #[derive(Debug)]
 pub struct Structs {
-    structs: Vec<Struct>,
+    heads: Vec<Head>,
+    structs: Vec<OnceLock<Struct>>,
     /// `Type::Struct` of each struct, so that a type can be lent out.
     types: Vec<Type>,
     index: HashMap<&'static str, usize>,
+}
+
+/// A struct as the text has it.
+#[derive(Debug)]
+struct Head {
+    key: &'static str,
+    go_name: &'static str,
+    /// One line for each field.
+    fields: &'static str,
 }
 
 /// Structs of bundle metadata, which are small enough to be written here.
@@ -142,7 +152,7 @@ impl Structs {
 
     /// A struct by its index.
     pub fn at(&self, index: usize) -> Option<&Struct> {
-        self.structs.get(index)
+        Some(self.structs.get(index)?.get_or_init(|| self.parse_struct(index)))
     }
 
     /// The type of the field with an exact JSON name.
@@ -160,60 +170,60 @@ impl Structs {
     }
 
     fn parse(tables: &[&'static str]) -> Self {
-        let lines = || tables.iter().flat_map(|table| table.lines());
-        let heads: Vec<(&'static str, &'static str)> = lines()
-            .filter(|line| !line.starts_with(' '))
-            .filter_map(|line| line.split_once(' '))
-            .collect();
-        let index: HashMap<_, _> = heads.iter().enumerate().map(|(at, (key, _))| (*key, at)).collect();
-        let mut structs: Vec<Struct> = Vec::with_capacity(heads.len());
-        for line in lines() {
-            if let Some(field) = line.strip_prefix(' ') {
-                let (name, kind) = field.split_once(' ').unwrap_or((field, ""));
-                if let Some(last) = structs.last_mut() {
-                    let (name, embedded) = name.strip_prefix('<').map_or((name, false), |name| (name, true));
-                    let (name, omit_empty) = name.strip_suffix('?').map_or((name, false), |name| (name, true));
-                    last.fields.push(Field {
-                        name,
-                        embedded,
-                        omit_empty,
-                        kind: parse_type(kind, &index),
-                        named: kind
-                            .trim_start_matches('*')
-                            .get(1..)
-                            .and_then(|rest| rest.split([']', '}']).next())
-                            .filter(|name| kind.trim_start_matches('*').starts_with(['[', '{']) && !name.is_empty()),
-                    });
-                }
-            } else if let Some((key, go_name)) = line.split_once(' ') {
-                let name = key.rsplit('.').next().unwrap_or(key);
-                structs.push(Struct {
-                    name,
-                    go_name,
-                    fields: Vec::new(),
-                    by_name: HashMap::new(),
-                });
-            }
+        let heads: Vec<Head> = tables.iter().flat_map(|table| parse_heads(table)).collect();
+        let index = heads.iter().enumerate().map(|(at, head)| (head.key, at)).collect();
+        Self {
+            structs: heads.iter().map(|_| OnceLock::new()).collect(),
+            types: (0..heads.len()).map(Type::Struct).collect(),
+            heads,
+            index,
         }
-        let types = (0..structs.len()).map(Type::Struct).collect();
-        let mut table = Self { structs, types, index };
-        for at in 0..table.structs.len() {
-            let mut names = HashMap::new();
-            table.collect_names(at, &mut Vec::new(), &mut names);
-            if let Some(entry) = table.structs.get_mut(at) {
-                entry.by_name = names;
-            }
+    }
+
+    fn parse_struct(&self, at: usize) -> Struct {
+        let (key, go_name, lines) = self
+            .heads
+            .get(at)
+            .map_or(("", "", ""), |head| (head.key, head.go_name, head.fields));
+        let fields: Vec<Field> = lines.lines().map(|line| self.parse_field(line)).collect();
+        let mut by_name = HashMap::new();
+        self.collect_names(&fields, &mut Vec::new(), &mut by_name);
+        Struct {
+            name: key.rsplit('.').next().unwrap_or(key),
+            go_name,
+            fields,
+            by_name,
         }
-        table
+    }
+
+    fn parse_field(&self, line: &'static str) -> Field {
+        let line = line.trim_start_matches(' ');
+        let (name, kind) = line.split_once(' ').unwrap_or((line, ""));
+        let (name, embedded) = name.strip_prefix('<').map_or((name, false), |name| (name, true));
+        let (name, omit_empty) = name.strip_suffix('?').map_or((name, false), |name| (name, true));
+        let bare = kind.trim_start_matches('*');
+        let named = bare
+            .strip_prefix(['[', '{'])
+            .and_then(|rest| rest.split([']', '}']).next())
+            .filter(|name| !name.is_empty());
+        Field {
+            name,
+            embedded,
+            omit_empty,
+            kind: parse_type(kind, &self.index),
+            named,
+        }
     }
 
     /// Field names as encoding/json sees them: those of embedded structs belong to the outer struct, the outer ones win.
-    fn collect_names(&self, at: usize, path: &mut Vec<usize>, names: &mut HashMap<&'static str, Vec<usize>>) {
-        let Some(entry) = self.structs.get(at) else { return };
-        for (position, field) in entry.fields.iter().enumerate() {
+    fn collect_names(&self, fields: &[Field], path: &mut Vec<usize>, names: &mut HashMap<&'static str, Vec<usize>>) {
+        for (position, field) in fields.iter().enumerate() {
             path.push(position);
             match (&field.kind, field.embedded) {
-                (Type::Struct(inner), true) => self.collect_names(*inner, path, names),
+                (Type::Struct(inner), true) => {
+                    let inner = self.at(*inner).map_or(&[][..], |inner| &inner.fields);
+                    self.collect_names(inner, path, names);
+                }
                 _ => {
                     let shorter = names.get(field.name).is_none_or(|known| known.len() > path.len());
                     if shorter {
@@ -224,6 +234,25 @@ impl Structs {
             path.pop();
         }
     }
+}
+
+/// Finds the structs in a table: a line that starts without a blank names one, the lines below are its fields.
+fn parse_heads(table: &'static str) -> Vec<Head> {
+    let mut heads = Vec::new();
+    let mut rest = table;
+    while let Some((line, below)) = rest.split_once('\n') {
+        let mut end = 0;
+        while below.get(end..).is_some_and(|fields| fields.starts_with(' ')) {
+            let line = below.as_bytes().get(end..).unwrap_or_default();
+            end += memchr::memchr(b'\n', line).map_or(line.len(), |length| length + 1);
+        }
+        let (fields, behind) = below.split_at_checked(end).unwrap_or((below, ""));
+        if let Some((key, go_name)) = line.split_once(' ') {
+            heads.push(Head { key, go_name, fields });
+        }
+        rest = behind;
+    }
+    heads
 }
 
 fn parse_type(text: &'static str, index: &HashMap<&'static str, usize>) -> Type {
@@ -250,7 +279,7 @@ fn parse_type(text: &'static str, index: &HashMap<&'static str, usize>) -> Type 
         _ => match (text.strip_prefix("string:"), index.get(text)) {
             (Some(go_name), _) => Type::Text(go_name),
             (None, Some(&at)) => Type::Struct(at),
-            (None, None) => Type::Custom(Custom::Any),
+            (None, None) => Type::Custom(Custom::Any(text)),
         },
     }
 }
@@ -269,7 +298,9 @@ fn parse_custom(name: &'static str, index: &HashMap<&'static str, usize>) -> Cus
         ("JSONSchemaPropsOrBool", Some(&at)) => Custom::SchemaOrBool(at),
         ("JSONSchemaPropsOrArray", Some(&at)) => Custom::SchemaOrList(at),
         ("JSONSchemaPropsOrStringArray", Some(&at)) => Custom::SchemaOrNames(at),
-        _ => Custom::Any,
+        ("RawMessage", _) => Custom::Any("json.RawMessage"),
+        ("FieldsV1", _) => Custom::Any("v1.FieldsV1"),
+        _ => Custom::Any(name),
     }
 }
 
@@ -290,7 +321,7 @@ mod tests {
                 .next()
                 .unwrap_or_default()
                 .trim_start_matches('*');
-            let any = parse_type(bare, &structs().index) == Type::Custom(Custom::Any);
+            let any = matches!(parse_type(bare, &structs().index), Type::Custom(Custom::Any(_)));
             assert!(
                 !any || known.contains(&bare.trim_start_matches('!')),
                 "unknown type in: {line}"
