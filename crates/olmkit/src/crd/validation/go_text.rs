@@ -3,19 +3,22 @@
 use serde_json::Value;
 
 use super::finding::{BadValue, POINTER};
-use super::internal::{Version, text};
+use super::internal::{Spec, Version, text};
 use crate::object::quoted;
 
 /// `spec.versions` as a value in a finding. Addresses are all the same here; they change in every run of Go.
-pub(super) fn versions_value(versions: &[Version]) -> BadValue {
-    let plain: Vec<String> = versions.iter().map(plain_version).collect();
-    let shown: Vec<String> = versions.iter().map(shown_version).collect();
+pub(super) fn versions_value(spec: &Spec) -> BadValue {
+    let plain: Vec<String> = spec.versions.iter().map(plain_version).collect();
+    let shown: Vec<String> = spec.versions.iter().map(shown_version).collect();
+    let nil = spec.versions.is_empty() && !spec.lists_versions;
+    let shown = if nil {
+        "(nil)".to_owned()
+    } else {
+        format!("{{{}}}", shown.join(", "))
+    };
     BadValue {
         plain: format!("[{}]", plain.join(" ")),
-        shown: format!(
-            "[]apiextensions.CustomResourceDefinitionVersion{{{}}}",
-            shown.join(", ")
-        ),
+        shown: format!("[]apiextensions.CustomResourceDefinitionVersion{shown}"),
     }
 }
 

@@ -19,6 +19,8 @@ pub(super) struct Spec {
     pub(super) names: Names,
     pub(super) scope: String,
     pub(super) versions: Vec<Version>,
+    /// Whether the list is there at all; Go prints an absent one otherwise than an empty one.
+    pub(super) lists_versions: bool,
     pub(super) shared: Shared,
     pub(super) conversion: Conversion,
     pub(super) preserve_unknown_fields: Option<bool>,
@@ -83,6 +85,7 @@ impl Crd {
                 .iter()
                 .map(Version::of)
                 .collect(),
+            lists_versions: list(raw, "versions").is_some(),
             shared: Shared::default(),
             conversion: Conversion::of(raw.get("conversion"), api),
             preserve_unknown_fields: raw.get("preserveUnknownFields").and_then(Value::as_bool),

@@ -223,7 +223,7 @@ fn identical(spec: &Spec, findings: &mut Findings) {
         let problem = format!(
             "per-version {what} may not all be set to identical values (top-level {instead} should be used instead)"
         );
-        findings.invalid("spec.versions", versions_value(&spec.versions), problem);
+        findings.invalid("spec.versions", versions_value(spec), problem);
     }
 }
 
@@ -234,13 +234,13 @@ fn version_list(spec: &Spec, findings: &mut Findings) {
     if names.len() < spec.versions.len() {
         findings.invalid(
             "spec.versions",
-            versions_value(&spec.versions),
+            versions_value(spec),
             "must contain unique version names",
         );
     }
     if spec.versions.iter().filter(|version| version.storage).count() != 1 {
         let problem = "must have exactly one version marked as storage version";
-        findings.invalid("spec.versions", versions_value(&spec.versions), problem);
+        findings.invalid("spec.versions", versions_value(spec), problem);
     }
     if spec.version.is_empty() {
         return;
