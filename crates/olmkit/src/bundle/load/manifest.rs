@@ -71,14 +71,67 @@ fn read_object(path: &str, bytes: &[u8]) -> Result<Object, Box<Problem>> {
 
 /// Reads one YAML document into the tree and the JSON value.
 pub(super) fn parse(bytes: &[u8]) -> Result<(yaml::Document, Value), Box<Problem>> {
-    let failed = |error: yaml::Error| {
-        let mut problem = Problem::new("LOAD-5", conversion_text(&error));
-        problem.position = error.position();
-        problem
-    };
-    let document = yaml::parse_document(bytes).map_err(failed)?;
-    let value = document.root.to_json().map_err(failed)?;
+    let document = yaml::parse_document(bytes).map_err(|error| failed(&error))?;
+    let value = document.root.to_json().map_err(|error| failed(&error))?;
     Ok((document, value))
+}
+
+/// Makes texts of annotations with the values `.inf` and `.nan`, as the reference tools read them in metadata files. Anywhere else
+/// such values are refused.
+pub(super) fn infinite_annotations_as_text(root: &mut yaml::Node) {
+    let yaml::Value::Mapping(entries) = &mut root.value else {
+        return;
+    };
+    let named = entries
+        .iter_mut()
+        .filter(|(key, _)| key.as_str() == Some("annotations"));
+    for (_, map) in named {
+        let yaml::Value::Mapping(annotations) = &mut map.value else {
+            continue;
+        };
+        for (_, value) in annotations {
+            let text = match value.value {
+                yaml::Value::Float(number) if number.is_nan() => "NaN",
+                yaml::Value::Float(f64::INFINITY) => "+Inf",
+                yaml::Value::Float(f64::NEG_INFINITY) => "-Inf",
+                _ => continue,
+            };
+            value.value = yaml::Value::String(text.to_string());
+        }
+    }
+}
+
+pub(super) fn failed(error: &yaml::Error) -> Box<Problem> {
+    let mut problem = Problem::new("LOAD-5", conversion_text(error));
+    problem.position = error.position();
+    problem.hint = syntax_hint(error);
+    problem
+}
+
+/// What usually is behind the parser's words.
+fn syntax_hint(error: &yaml::Error) -> Option<String> {
+    let yaml::Error::Yaml { problem, .. } = error else {
+        return None;
+    };
+    let has = |words: &str| problem.contains(words);
+    let hint = if has("found character that cannot start any token") || has("tab character") {
+        "YAML is indented with spaces, not tabs; a value that starts with `@`, `%` or a backquote needs quotes"
+    } else if has("mapping values are not allowed") {
+        "indent this line like the keys beside it, or quote a value that holds `: `"
+    } else if has("did not find expected key") || has("did not find expected '-' indicator") {
+        "this line is indented otherwise than the lines before it that it belongs to"
+    } else if has("could not find expected ':'") {
+        "a key without `:`, or a text of several lines that is not indented under its key"
+    } else if has("unexpected end of stream") || has("unknown escape character") {
+        "look for a quote that is not closed, or for a backslash in a text with double quotes"
+    } else if has("UTF-8") || has("control characters") {
+        "save the file as UTF-8 text"
+    } else if has("unknown anchor") {
+        "a value that starts with `*` needs quotes, unless it is an alias"
+    } else {
+        return None;
+    };
+    Some(hint.to_string())
 }
 
 fn conversion_text(error: &yaml::Error) -> String {

@@ -166,11 +166,13 @@ fn missing_csv(files: &BTreeMap<String, Manifest>, shown: &str, directory: &str)
         problem.position = Some(object.node.start);
         problems.push(problem);
     }
-    problems.push(
-        *Problem::new("LOAD-1", format!("unable to find a csv in bundle directory {shown}"))
-            .at_file(directory)
-            .hint("one file must hold an object with `kind: ClusterServiceVersion`; a file with a syntax error is passed over"),
-    );
+    if problems.is_empty() {
+        problems.push(
+            *Problem::new("LOAD-1", format!("unable to find a csv in bundle directory {shown}"))
+                .at_file(directory)
+                .hint("one file must hold an object with `kind: ClusterServiceVersion`"),
+        );
+    }
     problems
 }
 
@@ -290,9 +292,41 @@ impl Directory<'_> {
             Err(mut problem) => {
                 problem.rule = "LOAD-7";
                 problem.message = format!("unable to parse {word} {name}: {}", problem.message);
-                Err(problem.hint("write the value as the type that the text names; quote it if a string is wanted"))
+                let hint = type_hint(&problem);
+                Err(problem.hint(hint))
             }
         }
+    }
+}
+
+/// How to put right a value that does not fit its field: Go's words, in those of YAML.
+fn type_hint(problem: &Problem) -> String {
+    const KINDS: [(&str, &str); 10] = [
+        ("string", "a text"),
+        ("bool", "`true` or `false`"),
+        ("int32", "a whole number"),
+        ("int64", "a whole number"),
+        ("float64", "a number"),
+        ("number", "a number"),
+        ("array", "a list"),
+        ("object", "a map"),
+        ("[]", "a list"),
+        ("map[", "a map"),
+    ];
+    let of = |name: &str| {
+        let known = KINDS.iter().find(|(go, _)| name.starts_with(go));
+        known.map_or("a map", |(_, words)| *words)
+    };
+    let misfit = problem
+        .message
+        .split_once("cannot unmarshal ")
+        .and_then(|(_, rest)| Some((rest.split(' ').next()?, rest.rsplit_once(" of type ")?.1)));
+    match (misfit, problem.pointer.as_deref()) {
+        (Some((found, wanted)), _) => format!("the field takes {}, here is {}", of(wanted), of(found)),
+        (None, Some("/spec/version")) => {
+            "write a version of three numbers, such as `1.2.3` or `1.2.3-rc.1`".to_string()
+        }
+        (None, _) => "write a value that the field takes".to_string(),
     }
 }
 

@@ -312,14 +312,17 @@ impl Reading {
 
 /// Reads YAML text into one of the metadata types.
 pub(crate) fn typed_yaml(bytes: &[u8], key: &str) -> Result<Value, Box<Problem>> {
-    let (document, value) = manifest::parse(bytes)?;
-    typed(&document.root, &value, key)
+    let mut root = yaml::parse(bytes).map_err(|error| manifest::failed(&error))?;
+    manifest::infinite_annotations_as_text(&mut root);
+    let value = root.to_json().map_err(|error| manifest::failed(&error))?;
+    typed(&root, &value, key)
 }
 
 /// Reads one of the metadata types from a parsed document; `None` when it does not fit.
 pub(crate) fn typed_metadata(node: &yaml::Node, key: &str) -> Option<Value> {
-    let value = node.to_json().ok()?;
-    decode(&value, key, true).ok()
+    let mut node = node.clone();
+    manifest::infinite_annotations_as_text(&mut node);
+    decode(&node.to_json().ok()?, key, true).ok()
 }
 
 /// The media type of any directory of a tree.

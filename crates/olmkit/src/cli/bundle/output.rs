@@ -147,7 +147,13 @@ fn text(validated: &Validated, short: bool, out: &mut dyn Write) -> anyhow::Resu
         findings: findings(validated),
     };
     write_text(&report, TextOptions { short, color: true }, out)?;
-    if let Some(message) = &validated.outcome.fatal {
+    // Findings tell the same with the place.
+    if let Some(message) = validated
+        .outcome
+        .fatal
+        .as_ref()
+        .filter(|_| report.count(Severity::Error) == 0)
+    {
         out.flush()?;
         fatal(message);
     }
