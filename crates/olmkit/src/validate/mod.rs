@@ -68,6 +68,8 @@ pub struct Options {
     pub extra: bool,
     /// The directory that external validators get.
     pub directory: PathBuf,
+    /// The labels of the image, if the bundle comes from one.
+    pub image_labels: Option<BTreeMap<String, String>>,
 }
 
 /// What validating one bundle gave.

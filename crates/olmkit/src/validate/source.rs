@@ -1,5 +1,6 @@
 //! Where a bundle comes from: a directory, or an image that is unpacked first.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::bundle::load::{self, Limits, Reading, Tree, TreeError, paths};
@@ -11,6 +12,8 @@ pub struct Source {
     pub directory: PathBuf,
     /// Its name in operator-sdk's texts: the path relative to the working directory.
     pub shown: String,
+    /// The labels of the image that the directory was unpacked from.
+    pub image_labels: Option<BTreeMap<String, String>>,
 }
 
 impl Source {
@@ -19,6 +22,15 @@ impl Source {
         Self {
             directory: path.to_path_buf(),
             shown: paths::relative_to_working_directory(path),
+            image_labels: None,
+        }
+    }
+
+    /// The directory that an image with these labels was unpacked to.
+    pub fn image(path: &Path, labels: BTreeMap<String, String>) -> Self {
+        Self {
+            image_labels: Some(labels),
+            ..Self::directory(path)
         }
     }
 

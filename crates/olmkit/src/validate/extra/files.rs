@@ -1,12 +1,14 @@
 //! FILE, SIZE and META: files as such.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::super::checked::Checked;
 use super::super::context::Context;
 use super::warning;
 use crate::bundle::Object;
-use crate::bundle::load::{MANIFESTS, METADATA};
+use crate::bundle::load::{MANIFESTS, METADATA, PREFIX};
 use crate::types::go_json;
 use crate::yaml::{self, Position};
 
@@ -18,6 +20,7 @@ const MOST_ANNOTATION_BYTES: usize = 256 << 10;
 pub fn check(context: &Context<'_>) -> Vec<Checked> {
     let mut findings: Vec<Checked> = context.bundle.objects.iter().flat_map(object).collect();
     findings.extend(annotations(context));
+    findings.extend(labels(context));
     findings.extend(properties(context));
     findings
 }
@@ -95,6 +98,36 @@ fn annotations(context: &Context<'_>) -> Vec<Checked> {
     [wrong(MANIFESTS, "manifests"), wrong(METADATA, "metadata")]
         .into_iter()
         .flatten()
+        .collect()
+}
+
+/// The labels of the image repeat the annotations: some tools read the ones, some the others.
+fn labels(context: &Context<'_>) -> Vec<Checked> {
+    let metadata = &context.bundle.metadata;
+    let Some(labels) = &context.options.image_labels else {
+        return Vec::new();
+    };
+    let keys: BTreeSet<&str> = labels
+        .keys()
+        .map(String::as_str)
+        .chain(metadata.annotations.keys().map(String::as_str))
+        .filter(|key| key.starts_with(PREFIX))
+        .collect();
+    let shown = |value: Option<&str>| value.map_or("nothing".to_string(), |value| format!("{value:?}"));
+    keys.into_iter()
+        .filter_map(|key| {
+            let (label, annotation) = (labels.get(key).map(String::as_str), metadata.get(key));
+            (label != annotation).then(|| {
+                let message = format!(
+                    "label {key} of the image says {}, the annotation says {}",
+                    shown(label),
+                    shown(annotation)
+                );
+                warning("META-3", message).in_file(&metadata.file).hint(
+                    "let the Dockerfile's labels repeat the annotations: `olmkit image build` takes them from there",
+                )
+            })
+        })
         .collect()
 }
 

@@ -1,6 +1,8 @@
 //! Rules that operator-sdk does not have. They warn; they never change operator-sdk's verdict.
 
+mod descriptors;
 mod examples;
+mod features;
 mod files;
 mod images;
 mod olm_v1;
@@ -16,7 +18,7 @@ use crate::diagnostics::Severity;
 
 /// Runs all rules.
 pub fn check(context: &Context<'_>) -> Vec<Checked> {
-    let families: [fn(&Context<'_>) -> Vec<Checked>; 9] = [
+    let families: [fn(&Context<'_>) -> Vec<Checked>; 11] = [
         files::check,
         permissions::check,
         webhooks::check,
@@ -25,7 +27,9 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
         release::check,
         olm_v1::check,
         schemas::check,
+        descriptors::check,
         examples::check,
+        features::check,
     ];
     families.iter().flat_map(|family| family(context)).collect()
 }

@@ -228,6 +228,13 @@ pub const ROWS: &[Row] = &[
         "properties:\n- type: olm.maxOpenShiftVersion\n  value: \"4.15\"",
     ),
     (
+        "META-3",
+        'W',
+        "The labels of a bundle image say the same as its annotations.",
+        "LABEL operators.operatorframework.io.bundle.channels.v1=alpha\nchannels.v1: stable   # in annotations.yaml",
+        "LABEL operators.operatorframework.io.bundle.channels.v1=stable",
+    ),
+    (
         "NAME-1",
         'W',
         "The version in the name is `spec.version`.",
@@ -319,6 +326,13 @@ pub const ROWS: &[Row] = &[
         "properties:\n  spec: {type: object}",
     ),
     (
+        "DESC-1",
+        'W',
+        "The path of each descriptor of an owned API leads to a field of its schema.",
+        "specDescriptors:\n- path: spec.size   # paths begin below spec",
+        "specDescriptors:\n- path: size",
+    ),
+    (
         "EX-1",
         'W',
         "Each example in `alm-examples` fits the schema and the CEL rules of its CRD, after defaults are filled in.",
@@ -338,5 +352,12 @@ pub const ROWS: &[Row] = &[
         "Each example has a name and is of a version that its CRD serves.",
         "\"apiVersion\": \"example.com/v1alpha1\"   # served: false",
         "\"apiVersion\": \"example.com/v1\"",
+    ),
+    (
+        "KUBE-1",
+        'W',
+        "All that the bundle uses exists in the oldest Kubernetes that `minKubeVersion` allows.",
+        "minKubeVersion: 1.20.0   # a CRD has x-kubernetes-validations, which 1.25 brought",
+        "minKubeVersion: 1.25.0",
     ),
 ];
