@@ -1,50 +1,62 @@
 #!/bin/bash
-# Compares `olmkit bundle validate` with `operator-sdk bundle validate`: wall time and peak memory, in one run on this machine.
+# Compares `olmkit bundle validate` with `operator-sdk bundle validate` in one run on this machine and prints a table: median wall
+# time of the whole process, and its most resident memory.
 # Usage: bundle-validate.sh FOLDER-OF-BUNDLES [ROUNDS]
-#   OLMKIT        the program to measure (default: target/release/olmkit)
-#   OPERATOR_SDK  the program to compare with (default: the one of the development tools)
+#   OLMKIT        the program to measure (default: the one that `make build` makes, else target/release/olmkit)
+#   OPERATOR_SDK  the program to compare with (default: the one of the development tools, see dev/tools)
 set -euo pipefail
 bundles=${1:?folder that holds bundle directories}
-rounds=${2:-10}
+rounds=${2:-15}
 here=$(cd "$(dirname "$0")/../.." && pwd)
-olmkit=${OLMKIT:-$here/target/release/olmkit}
+target=${CARGO_TARGET_DIR:-$here/target}
+static=$target/$(rustc -vV 2>/dev/null | sed -n 's/^host: //p')/release/olmkit
+olmkit=${OLMKIT:-$([ -x "$static" ] && echo "$static" || echo "$target/release/olmkit")}
 sdk=${OPERATOR_SDK:-${OLMKIT_DEV_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/olmkit}/bin/operator-sdk}
-for program in "$olmkit" "$sdk"; do
+# GNU time: it starts the command from a small process. A large one (a Python program, say) would be counted as the command's memory.
+for program in "$olmkit" "$sdk" /usr/bin/time; do
   [ -x "$program" ] || { echo "skipped: no $program"; exit 0; }
 done
 
-# best ROUNDS COMMAND…: least wall time in microseconds and most resident memory in KiB over the rounds.
-best() {
-  python3 - "$@" <<'PY'
-import os, subprocess, sys, time
-rounds, command = int(sys.argv[1]), sys.argv[2:]
-wall, memory = float("inf"), 0
-for _ in range(rounds):
-    start = time.monotonic()
-    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, _, usage = os.wait4(child.pid, 0)
-    wall = min(wall, time.monotonic() - start)
-    memory = max(memory, usage.ru_maxrss)
-print(int(wall * 1e6), memory)
-PY
+median() { sort -n | awk '{ line[NR] = $1 } END { print line[int((NR + 1) / 2)] }'; }
+
+# wall COMMAND…: microseconds of one run. A verdict of "failed" is fine, a crash is not.
+wall() {
+  local start=$EPOCHREALTIME code=0
+  "$@" >/dev/null 2>&1 || code=$?
+  local end=$EPOCHREALTIME
+  [ "$code" -le 1 ] || { echo "exit code $code: $*" >&2; exit 1; }
+  echo $(( ${end/[.,]/} - ${start/[.,]/} ))
 }
 
-line() { awk -v what="$1" -v a="$2" -v b="$4" -v ma="$3" -v mb="$5" 'BEGIN {
-  printf "%-34s olmkit %8.1f ms %6.1f MB   operator-sdk %8.1f ms %6.1f MB   %5.1f times the speed, 1/%.1f of the memory\n",
-    what, a / 1000, ma / 1024, b / 1000, mb / 1024, b / a, mb / ma }'; }
+memory() { { /usr/bin/time -q -f %M "$@" 2>&1 >/dev/null || true; } | tail -1; }
+
+one_by_one() { for bundle in "${@:2}"; do "$1" bundle validate "$bundle" -o json-alpha1 || true; done; }
+
+# row WHAT ROUNDS: compares the commands in the arrays `ours` and `theirs`, in turn.
+row() {
+  local a=() b=() round
+  wall "${ours[@]}" >/dev/null && wall "${theirs[@]}" >/dev/null
+  for (( round = 0; round < $2; round++ )); do
+    a+=("$(wall "${ours[@]}")")
+    b+=("$(wall "${theirs[@]}")")
+  done
+  awk -v what="$1" -v a="$(printf '%s\n' "${a[@]}" | median)" -v b="$(printf '%s\n' "${b[@]}" | median)" -v ma="$3" -v mb="$4" 'BEGIN {
+    printf "| %s | %.1f ms | %.1f ms | %.0f | %.1f MiB | %.1f MiB | %.1f |\n", what, a / 1000, b / 1000, b / a, ma / 1024, mb / 1024, mb / ma }'
+}
 
 mapfile -t all < <(find "$bundles" -mindepth 1 -maxdepth 1 -type d -exec test -d '{}/manifests' \; -print | sort)
 [ "${#all[@]}" -gt 0 ] || { echo "no bundles in $bundles"; exit 1; }
 size() { du -sb "$1/manifests" | cut -f1; }
-sorted=$(for bundle in "${all[@]}"; do echo "$(size "$bundle") $bundle"; done | sort -n | cut -d' ' -f2-)
-median=$(sed -n "$(( (${#all[@]} + 1) / 2 ))p" <<<"$sorted")
-largest=$(tail -1 <<<"$sorted")
-for bundle in "$median" "$largest"; do
-  read -r a ma < <(best "$rounds" "$olmkit" bundle validate "$bundle" -o json-alpha1)
-  read -r b mb < <(best "$rounds" "$sdk" bundle validate "$bundle" -o json-alpha1)
-  line "one bundle of $(( $(size "$bundle") / 1000 )) kB" "$a" "$ma" "$b" "$mb"
+mapfile -t sorted < <(for bundle in "${all[@]}"; do echo "$(size "$bundle") $bundle"; done | sort -n | cut -d' ' -f2-)
+echo "| bundle | olmkit | operator-sdk | times as fast | olmkit | operator-sdk | times less |"
+echo "|---|---|---|---|---|---|---|"
+for bundle in "${sorted[$(( ${#sorted[@]} / 2 ))]}" "${sorted[-1]}"; do
+  ours=("$olmkit" bundle validate "$bundle" -o json-alpha1)
+  theirs=("$sdk" bundle validate "$bundle" -o json-alpha1)
+  row "one of $(( $(size "$bundle") / 1000 )) kB" "$rounds" "$(memory "${ours[@]}")" "$(memory "${theirs[@]}")"
 done
-mapfile -t hundred < <(head -100 <<<"$sorted")
-read -r a ma < <(best 3 "$olmkit" bundle validate --short "${hundred[@]}")
-read -r b mb < <(best 1 bash -c 'sdk=$1; shift; for bundle; do "$sdk" bundle validate "$bundle" -o json-alpha1; done' - "$sdk" "${hundred[@]}")
-line "${#hundred[@]} bundles" "$a" "$ma" "$b" "$mb"
+hundred=("${sorted[@]:0:100}")
+ours=("$olmkit" bundle validate --short "${hundred[@]}")
+theirs=(one_by_one "$sdk" "${hundred[@]}")
+# One after the other: the memory of the loop is that of its largest bundle.
+row "${#hundred[@]} in one call, in a loop" 3 "$(memory "${ours[@]}")" "$(memory "$sdk" bundle validate "${hundred[-1]}" -o json-alpha1)"
