@@ -1,0 +1,30 @@
+#!/bin/bash
+# Builds and runs one fuzz target for some time with the stable compiler; `cargo fuzz` is not needed.
+# Usage: fuzz/run.sh bundle|decode|definition|reader [SECONDS] [FOLDER-OF-BUNDLES]
+# Files of the folder (see OLMKIT_CORPUS) are the seeds. What breaks a target is left in fuzz/artifacts/TARGET.
+set -euo pipefail
+cd "$(dirname "$0")"
+target=${1:?bundle, decode, definition or reader}
+seconds=${2:-60}
+bundles=${3:-${OLMKIT_CORPUS:+$OLMKIT_CORPUS/bundles}}
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}
+# libFuzzer reads these counters to see which input reaches new code.
+RUSTC_BOOTSTRAP=1 RUSTFLAGS="--cfg fuzzing -Cdebug-assertions -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=3 \
+  -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table" \
+  cargo build --release --target "$(rustc -vV | sed -n 's/^host: //p')" --bin "$target"
+mkdir -p "corpus/$target" "artifacts/$target"
+if [ -n "$bundles" ] && [ -z "$(ls -A "corpus/$target")" ]; then
+  case $target in
+    bundle)
+      for bundle in "$bundles"/*/; do
+        seed=corpus/bundle/$(basename "$bundle")
+        (cd "$bundle" && find manifests metadata -type f -size -64k | sort | while read -r file; do printf '@ %s\n' "$file"; cat "$file"; echo; done) > "$seed"
+      done ;;
+    *)
+      find "$bundles" -path '*/manifests/*' -type f -size -64k | head -300 | while read -r file; do
+        cp "$file" "corpus/$target/$(sha256sum "$file" | cut -c1-16)"
+      done ;;
+  esac
+fi
+exec "$CARGO_TARGET_DIR/$(rustc -vV | sed -n 's/^host: //p')/release/$target" -max_total_time="$seconds" -rss_limit_mb=512 -timeout=5 \
+  -max_len=65536 -artifact_prefix="artifacts/$target/" "corpus/$target"
