@@ -315,7 +315,7 @@ fn text_is_enough_to_repair_what_is_broken() {
             CSV,
             "  displayName: Demo",
             "   displayName: Demo",
-            &[":10:4", "indented otherwise"][..],
+            &[":11:3", "indented otherwise"][..],
         ),
         (
             CSV,
