@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::Error;
-use super::keywords::VALUE_VALIDATIONS;
+use super::variants::{declare, hoist, tests_of};
 
 /// Brings the combinations of one node, whose children are not yet normalised, into the structural form. Afterwards the
 /// node has a type where the alternatives had one, and every property of a variant is declared on the node.
@@ -19,7 +19,11 @@ pub(super) fn normalise(node: &mut Map<String, Value>, path: &str) -> Result<(),
         let Some(Value::Array(alternatives)) = node.remove(keyword) else {
             continue;
         };
+        let before = alternatives.len();
         let alternatives: Vec<Value> = alternatives.into_iter().filter(|schema| !is_null(schema)).collect();
+        if alternatives.len() < before {
+            node.insert("nullable".into(), true.into());
+        }
         if let [single] = alternatives.as_slice() {
             if let Value::Object(single) = single.clone() {
                 merge_into(node, single, path)?;
@@ -42,8 +46,13 @@ pub(super) fn normalise(node: &mut Map<String, Value>, path: &str) -> Result<(),
             hoist(node, keyword, alternatives, path)?;
         }
     }
-    if let Some(Value::Object(not)) = node.get_mut("not") {
-        strip_to_validations(not);
+    if let Some(Value::Object(not)) = node.remove("not") {
+        for (name, schema) in not.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            // Only its type: what `not` says about the value is not what the value must be.
+            let of = schema.get("type").map(|of| serde_json::json!({ "type": of }));
+            declare(node, name, of.unwrap_or(Value::Bool(true)), path)?;
+        }
+        node.insert("not".into(), Value::Object(tests_of(not)));
     }
     Ok(())
 }
@@ -178,154 +187,6 @@ fn type_of(value: &Value) -> &'static str {
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     }
-}
-
-/// Enums with data: properties go out, requirements stay in.
-fn hoist(node: &mut Map<String, Value>, keyword: &str, alternatives: Vec<Value>, path: &str) -> Result<(), Error> {
-    let mut kept = Vec::new();
-    for alternative in alternatives {
-        let Value::Object(mut alternative) = alternative else {
-            continue;
-        };
-        // A combination inside a variant (an enum inside an enum) is brought out first, so that its properties are seen.
-        normalise(&mut alternative, path)?;
-        let properties = match alternative.remove("properties") {
-            Some(Value::Object(properties)) => properties,
-            _ => Map::new(),
-        };
-        if alternative
-            .get("additionalProperties")
-            .is_some_and(|extra| extra != &Value::Bool(false))
-        {
-            node.insert("x-kubernetes-preserve-unknown-fields".into(), true.into());
-        }
-        if let Some(own) = alternative.get("type").and_then(Value::as_str) {
-            agree_on_type(node, own, path)?;
-        } else if !properties.is_empty() {
-            agree_on_type(node, "object", path)?;
-        }
-        let mut tests = Map::new();
-        for (name, schema) in properties {
-            let value_test = schema
-                .get("enum")
-                .cloned()
-                .or_else(|| schema.get("const").map(|value| Value::Array(vec![value.clone()])));
-            if let Some(values) = value_test {
-                tests.insert(name.clone(), serde_json::json!({ "enum": values }));
-            }
-            declare(node, &name, schema, path)?;
-        }
-        strip_to_validations(&mut alternative);
-        if !tests.is_empty() {
-            alternative.insert("properties".into(), Value::Object(tests));
-        }
-        kept.push(Value::Object(alternative));
-    }
-    // Alternatives that test nothing any more accept everything: the combination would refuse (oneOf) or mean nothing.
-    if kept
-        .iter()
-        .all(|alternative| alternative.as_object().is_some_and(|tests| !tests.is_empty()))
-    {
-        node.insert(keyword.into(), Value::Array(kept));
-    }
-    Ok(())
-}
-
-fn agree_on_type(node: &mut Map<String, Value>, own: &str, path: &str) -> Result<(), Error> {
-    match node.get("type").and_then(Value::as_str) {
-        None => {
-            node.insert("type".into(), own.into());
-            Ok(())
-        }
-        Some(present) if present == own => Ok(()),
-        // Every integer is a number.
-        Some("number") if own == "integer" => Ok(()),
-        Some("integer") if own == "number" => {
-            node.insert("type".into(), "number".into());
-            Ok(())
-        }
-        Some(present) => Err(Error::MixedTypes {
-            path: path.to_owned(),
-            types: format!("{present} and {own}"),
-        }),
-    }
-}
-
-/// Declares a variant's property on the object itself, or joins it with the declaration of another variant.
-fn declare(node: &mut Map<String, Value>, name: &str, schema: Value, path: &str) -> Result<(), Error> {
-    let properties = node.entry("properties").or_insert_with(|| Value::Object(Map::new()));
-    let Value::Object(properties) = properties else {
-        return Err(Error::NotASchema {
-            path: path.to_owned(),
-            what: "properties".into(),
-        });
-    };
-    let Some(Value::Object(present)) = properties.get_mut(name) else {
-        properties.insert(name.to_owned(), schema);
-        return Ok(());
-    };
-    let Value::Object(mut other) = schema else {
-        return Ok(());
-    };
-    let (first, second) = (stated_type(present), stated_type(&other));
-    if let (Some(first), Some(second)) = (first, second)
-        && first != second
-    {
-        return Err(Error::PropertyClash {
-            path: path.to_owned(),
-            property: name.to_owned(),
-            first,
-            second,
-        });
-    }
-    join_values(present, &mut other);
-    if let (Some(Value::Object(mine)), Some(Value::Object(theirs))) =
-        (present.get_mut("properties"), other.remove("properties"))
-    {
-        for (key, value) in theirs {
-            mine.entry(key).or_insert(value);
-        }
-    }
-    // A bound that only one variant has would bind the other one too.
-    for keyword in VALUE_VALIDATIONS {
-        if *keyword != "enum" && *keyword != "properties" && present.get(*keyword) != other.get(*keyword) {
-            present.remove(*keyword);
-        }
-    }
-    Ok(())
-}
-
-/// The values of the tag of an internally tagged enum: what any variant allows.
-fn join_values(present: &mut Map<String, Value>, other: &mut Map<String, Value>) {
-    let take = |schema: &mut Map<String, Value>| match (schema.remove("enum"), schema.remove("const")) {
-        (Some(Value::Array(values)), _) => Some(values),
-        (_, Some(value)) => Some(vec![value]),
-        _ => None,
-    };
-    if let (Some(mut values), Some(more)) = (take(present), take(other)) {
-        for value in more {
-            if !values.contains(&value) {
-                values.push(value);
-            }
-        }
-        present.insert("enum".into(), Value::Array(values));
-    }
-}
-
-fn stated_type(schema: &Map<String, Value>) -> Option<String> {
-    match schema.get("type") {
-        Some(Value::String(own)) => Some(own.clone()),
-        Some(Value::Array(own)) => own
-            .iter()
-            .filter_map(Value::as_str)
-            .find(|own| *own != "null")
-            .map(str::to_owned),
-        _ => None,
-    }
-}
-
-fn strip_to_validations(schema: &mut Map<String, Value>) {
-    schema.retain(|keyword, _| VALUE_VALIDATIONS.contains(&keyword.as_str()));
 }
 
 /// Merges a schema into the node that refers to it. What the node says itself wins: a field's own documentation replaces

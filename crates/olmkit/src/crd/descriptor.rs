@@ -62,7 +62,11 @@ struct Extension {
 /// # Errors
 /// When the schema has no structural form, or an extension holds an unknown key.
 pub fn descriptors<T: JsonSchema>() -> Result<Descriptors, Error> {
-    let schema = serde_json::to_value(schemars::schema_for!(T))?;
+    descriptors_of(schemars::schema_for!(T).to_value())
+}
+
+/// As [`descriptors`], from a schema with the properties `spec` and `status`.
+pub(crate) fn descriptors_of(schema: Value) -> Result<Descriptors, Error> {
     let schema = normalise_schema(schema, &Options::default())?;
     let read = |part: &str| -> Result<Vec<Descriptor>, Error> {
         let mut found = Vec::new();

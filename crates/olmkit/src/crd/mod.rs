@@ -11,13 +11,17 @@ pub mod instance;
 pub mod validation;
 
 mod combine;
+mod defaults;
 mod descriptor;
 mod keywords;
 mod normalise;
 mod scalar;
 mod schema;
+mod variants;
 
+pub(crate) use descriptor::descriptors_of;
 pub use descriptor::{DESCRIPTOR_EXTENSION, Descriptor, Descriptors, descriptors, display_name};
+pub(crate) use normalise::normalise_with;
 pub use normalise::{merge_versions, normalise};
 pub use schema::{Options, normalise_schema};
 

@@ -1,5 +1,7 @@
 //! The CustomResourceDefinition around the schema.
 
+use std::collections::BTreeMap;
+
 use crate::object::SetAt as _;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Map, Value, json};
@@ -14,6 +16,16 @@ use super::{DESCRIPTOR_EXTENSION, Error, Options, normalise_schema};
 /// # Errors
 /// When a version has no schema, or one that has no structural form.
 pub fn normalise(crd: &CustomResourceDefinition, options: &Options) -> Result<Value, Error> {
+    normalise_with(crd, &BTreeMap::new(), options)
+}
+
+/// As [`normalise`], with the schemas of some versions as `schemars` prints them. What `kube` makes of them before they
+/// fit into a `CustomResourceDefinition` loses keywords, such as the patterns of numeric keys.
+pub(crate) fn normalise_with(
+    crd: &CustomResourceDefinition,
+    schemas: &BTreeMap<String, Value>,
+    options: &Options,
+) -> Result<Value, Error> {
     let mut value = serde_json::to_value(crd)?;
     let name = crd.metadata.name.clone().unwrap_or_default();
     let fail = |reason: String| Error::Definition {
@@ -58,6 +70,9 @@ pub fn normalise(crd: &CustomResourceDefinition, options: &Options) -> Result<Va
             .and_then(Value::as_str)
             .unwrap_or_default()
             .to_owned();
+        if let Some(schema) = schemas.get(&own) {
+            version.insert("schema".into(), json!({ "openAPIV3Schema": schema }));
+        }
         let Some(schema) = version
             .get_mut("schema")
             .and_then(|schema| schema.get_mut("openAPIV3Schema"))

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::combine;
 use super::keywords::KEPT;
-use super::{DESCRIPTOR_EXTENSION, Error, scalar};
+use super::{DESCRIPTOR_EXTENSION, Error, defaults, scalar};
 
 /// Levels of nesting after which a schema is refused. The deepest of Kubernetes' own types have about 20.
 const MAX_DEPTH: usize = 128;
@@ -13,7 +13,8 @@ const MAX_DEPTH: usize = 128;
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Keeps `nullable: true` on optional fields. Off by default: `Option<T>` in Rust means "may be absent", as in Go, and
-    /// a nullable field keeps explicit nulls instead of having them pruned or defaulted.
+    /// a nullable field keeps explicit nulls instead of having them pruned or defaulted. Enums without data are never
+    /// nullable, because the server refuses null for them even then.
     pub keep_nullable: bool,
     /// Leaves descriptions away. Embedded types of Kubernetes bring tens of kilobytes of them; a CRD above 262144 bytes
     /// cannot be applied with client-side `kubectl apply`.
@@ -100,7 +101,7 @@ impl Walk<'_> {
         objects(node);
         scalar::normalise(node);
         self.children(node, path, depth)?;
-        self.finish(node, path);
+        self.finish(node);
         self.inlining.truncate(entered);
         Ok(())
     }
@@ -133,12 +134,26 @@ impl Walk<'_> {
             let Some(Value::Array(mut alternatives)) = node.remove(keyword) else {
                 continue;
             };
-            for alternative in &mut alternatives {
-                if let Value::Object(alternative) = alternative {
-                    self.inline(alternative, path)?;
-                }
+            for alternative in alternatives.iter_mut().filter_map(Value::as_object_mut) {
+                self.inline(alternative, path)?;
+                self.inline_properties(alternative, path)?;
             }
             node.insert(keyword.into(), Value::Array(alternatives));
+        }
+        Ok(())
+    }
+
+    /// Two variants may have one field: to compare its types, what they refer to must be known.
+    fn inline_properties(&mut self, variant: &mut Map<String, Value>, path: &str) -> Result<(), Error> {
+        let Some(Value::Object(properties)) = variant.get_mut("properties") else {
+            return Ok(());
+        };
+        for (name, property) in properties {
+            if let Value::Object(property) = property {
+                let entered = self.inlining.len();
+                self.inline(property, &format!("{path}.{name}"))?;
+                self.inlining.truncate(entered);
+            }
         }
         Ok(())
     }
@@ -168,7 +183,7 @@ impl Walk<'_> {
     }
 
     /// What remains once the children are done: keywords that do not belong into a CRD, missing types, lists.
-    fn finish(&self, node: &mut Map<String, Value>, path: &str) {
+    fn finish(&self, node: &mut Map<String, Value>) {
         combine::describe_variants(node);
         lists(node);
         if self.options.strip_descriptions {
@@ -176,11 +191,13 @@ impl Walk<'_> {
         }
         // Descriptors are read from the normalised tree before they are stripped; see crd::normalise.
         node.retain(|keyword, _| KEPT.contains(&keyword.as_str()) || keyword == DESCRIPTOR_EXTENSION);
-        if !self.options.keep_nullable {
+        // The server compares null with the values of an enum and never finds it, even when it is among them: an enum that
+        // is not nullable has its nulls dropped, which is better than refused.
+        if !self.options.keep_nullable || node.contains_key("enum") {
             node.remove("nullable");
         }
         missing_type(node);
-        default(node);
+        defaults::normalise(node);
         if let Some(Value::Array(required)) = node.get_mut("required") {
             required.sort_by(|one, other| one.as_str().cmp(&other.as_str()));
             required.dedup();
@@ -198,7 +215,6 @@ impl Walk<'_> {
                 node.remove(empty);
             }
         }
-        debug_assert!(path.len() < 1 << 20);
     }
 }
 
@@ -246,10 +262,6 @@ fn types(node: &mut Map<String, Value>, options: &Options) {
     }
     if nullable && options.keep_nullable {
         node.insert("nullable".into(), true.into());
-        if let Some(Value::Array(values)) = node.get_mut("enum") {
-            // The server tests the enum before it looks at nullable.
-            values.push(Value::Null);
-        }
     }
 }
 
@@ -267,6 +279,7 @@ fn values(node: &mut Map<String, Value>) {
 
 /// `additionalProperties` beside `properties`, closed and open objects.
 fn objects(node: &mut Map<String, Value>) {
+    keys_by_pattern(node);
     let open = match node.get("additionalProperties") {
         // The server prunes unknown fields (and clients can ask it to refuse them): nothing to say.
         Some(Value::Bool(false)) => false,
@@ -288,6 +301,21 @@ fn objects(node: &mut Map<String, Value>) {
         node.entry("type").or_insert_with(|| "object".into());
         node.insert("x-kubernetes-preserve-unknown-fields".into(), true.into());
     }
+}
+
+/// A map whose keys are numbers has a pattern for its keys. The server knows no such patterns: any key is accepted, but
+/// the values keep their type.
+fn keys_by_pattern(node: &mut Map<String, Value>) {
+    let Some(Value::Object(patterns)) = node.remove("patternProperties") else {
+        return;
+    };
+    let mut schemas = patterns.into_iter().map(|(_, schema)| schema);
+    let plain = !node.contains_key("properties") && !matches!(node.get("additionalProperties"), Some(Value::Object(_)));
+    let values = match (schemas.next(), schemas.next()) {
+        (Some(only), None) if plain => only,
+        _ => Value::Bool(true),
+    };
+    node.insert("additionalProperties".into(), values);
 }
 
 /// Sets, and the keys of list maps.
@@ -365,74 +393,4 @@ fn missing_type(node: &mut Map<String, Value>) {
         Some(implied) => node.insert("type".into(), implied.into()),
         None => node.insert("x-kubernetes-preserve-unknown-fields".into(), true.into()),
     };
-}
-
-/// Serde defaults are copied with every unset option as null; the server refuses null where nullable is not set, and
-/// defaults that name fields the schema does not have.
-fn default(node: &mut Map<String, Value>) {
-    let Some(mut value) = node.remove("default") else {
-        return;
-    };
-    if value.is_null() {
-        return;
-    }
-    prune(&mut value, node);
-    // An empty object as default of an object with required fields would be refused.
-    let missing = node.get("required").and_then(Value::as_array).is_some_and(|required| {
-        value.as_object().is_some_and(|map| {
-            required.iter().filter_map(Value::as_str).any(|name| {
-                !map.contains_key(name)
-                    && node
-                        .get("properties")
-                        .and_then(|all| all.get(name))
-                        .is_none_or(|own| own.get("default").is_none())
-            })
-        })
-    });
-    if !missing {
-        node.insert("default".into(), value);
-    }
-}
-
-fn prune(value: &mut Value, schema: &Map<String, Value>) {
-    match value {
-        Value::Object(map) => {
-            map.retain(|_, member| !member.is_null());
-            let open = schema.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true));
-            let properties = schema.get("properties").and_then(Value::as_object);
-            let extra = schema.get("additionalProperties").and_then(Value::as_object);
-            if !open && extra.is_none() {
-                map.retain(|name, _| properties.is_some_and(|properties| properties.contains_key(name)));
-            }
-            for (name, member) in map {
-                if let Some(own) = properties
-                    .and_then(|all| all.get(name))
-                    .and_then(Value::as_object)
-                    .or(extra)
-                {
-                    prune(member, own);
-                }
-            }
-        }
-        Value::Array(list) => {
-            if let Some(items) = schema.get("items").and_then(Value::as_object) {
-                for member in list {
-                    prune(member, items);
-                }
-            }
-        }
-        Value::Number(number) if schema.get("type").and_then(Value::as_str) == Some("integer") => {
-            if let Some(whole) = number
-                .as_f64()
-                .filter(|_| number.is_f64())
-                .filter(|number| number.fract() == 0.0)
-            {
-                #[allow(clippy::cast_possible_truncation)]
-                {
-                    *value = Value::from(whole as i64);
-                }
-            }
-        }
-        _ => {}
-    }
 }

@@ -1,5 +1,7 @@
 //! A custom resource's kind, read from its Rust type.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 use schemars::JsonSchema;
@@ -38,6 +40,8 @@ pub(crate) struct Presentation {
 #[derive(Debug, Clone)]
 pub struct Api {
     pub(crate) crd: CustomResourceDefinition,
+    /// By version, as derived.
+    schemas: BTreeMap<String, Value>,
     pub(crate) presentations: Vec<Presentation>,
     pub(crate) samples: Vec<Value>,
     pub(crate) options: crd::Options,
@@ -58,14 +62,53 @@ impl Api {
     /// # Errors
     /// When the schema has no structural form, or an extension holds an unknown key.
     pub fn of<T: CustomResourceExt + JsonSchema>() -> Result<Self, Error> {
+        Self::with_schema::<T>(schemars::schema_for!(T))
+    }
+
+    /// Reads a kind whose schema `kube` cannot print and that says `#[kube(schema = "disabled")]` for that reason: its
+    /// derive panics for enums with a tag (`#[serde(tag = "type")]`) whose variants document one field differently.
+    /// The schema is that of any type with the fields `spec` and, if there is one, `status`.
+    ///
+    /// ```
+    /// # use schemars::{JsonSchema, schema_for};
+    /// # use serde::{Deserialize, Serialize};
+    /// #[derive(kube::CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
+    /// #[kube(group = "example.com", version = "v1", kind = "Store", namespaced, schema = "disabled")]
+    /// pub struct StoreSpec {
+    ///     medium: Medium,
+    /// }
+    ///
+    /// #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+    /// #[serde(tag = "type")]
+    /// enum Medium {
+    ///     Disk { size: u32 },
+    ///     Tape { label: String },
+    /// }
+    ///
+    /// #[derive(JsonSchema)]
+    /// # #[allow(dead_code)]
+    /// struct Schema {
+    ///     spec: StoreSpec,
+    /// }
+    ///
+    /// let store = olmkit::project::Api::with_schema::<Store>(schema_for!(Schema))?;
+    /// let definition = store.definition()?;
+    /// let medium = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/medium/properties/type/enum";
+    /// assert_eq!(definition.pointer(medium), Some(&serde_json::json!(["Disk", "Tape"])));
+    /// # Ok::<(), olmkit::project::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the schema has no structural form, or an extension holds an unknown key.
+    pub fn with_schema<T: CustomResourceExt>(schema: schemars::Schema) -> Result<Self, Error> {
         let crd = T::crd();
+        let raw = schema.to_value();
         let version = crd
             .spec
             .versions
             .first()
             .map(|version| version.name.clone())
             .unwrap_or_default();
-        let raw = serde_json::to_value(schemars::schema_for!(T)).map_err(crd::Error::from)?;
         let owned = match find_owned(&raw) {
             Some(owned) => serde_json::from_value(owned.clone()).map_err(|source| Error::Setting {
                 setting: format!("{}: {OWNED_EXTENSION}", crd.spec.names.kind),
@@ -74,14 +117,15 @@ impl Api {
             None => Owned::default(),
         };
         let presentation = Presentation {
-            version,
+            version: version.clone(),
             display_name: owned.display_name,
             description: owned.description,
             resources: owned.resources,
-            descriptors: crd::descriptors::<T>()?,
+            descriptors: crd::descriptors_of(raw.clone())?,
         };
         Ok(Self {
             crd,
+            schemas: BTreeMap::from([(version, raw)]),
             presentations: vec![presentation],
             samples: Vec::new(),
             options: crd::Options::default(),
@@ -94,6 +138,7 @@ impl Api {
     /// When group, kind, plural or scope differ, or no version is called `stored`.
     pub fn version(mut self, other: Self, stored: &str) -> Result<Self, Error> {
         self.crd = crd::merge_versions(vec![self.crd, other.crd], stored)?;
+        self.schemas.extend(other.schemas);
         self.presentations.extend(other.presentations);
         self.samples.extend(other.samples);
         Ok(self)
@@ -138,7 +183,7 @@ impl Api {
     /// # Errors
     /// When a schema has no structural form.
     pub fn definition(&self) -> Result<Value, Error> {
-        Ok(crd::normalise(&self.crd, &self.options)?)
+        Ok(crd::normalise_with(&self.crd, &self.schemas, &self.options)?)
     }
 
     /// `<group>_<plural>`, which controller-gen uses for file names.
