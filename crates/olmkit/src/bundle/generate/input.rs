@@ -148,9 +148,9 @@ impl Input {
     }
 
     fn walk(&mut self, path: &Path) -> Result<(), Error> {
-        let fail = |source| Error::Io {
+        let fail = |reason| Error::Io {
             path: path.to_owned(),
-            source,
+            reason,
         };
         // Like the Go tools, links to directories are not followed: a link to a parent would have no end.
         let about = std::fs::symlink_metadata(path).map_err(fail)?;
@@ -300,9 +300,9 @@ fn split(bytes: &[u8]) -> impl Iterator<Item = Result<(usize, Vec<u8>), usize>> 
 }
 
 fn entries(directory: &Path) -> Result<Vec<PathBuf>, Error> {
-    let fail = |source| Error::Io {
+    let fail = |reason| Error::Io {
         path: directory.to_owned(),
-        source,
+        reason,
     };
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(directory).map_err(fail)? {
@@ -313,18 +313,18 @@ fn entries(directory: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 fn read_file(path: &Path) -> Result<Vec<u8>, Error> {
-    let file = std::fs::File::open(path).map_err(|source| Error::Io {
+    let file = std::fs::File::open(path).map_err(|reason| Error::Io {
         path: path.to_owned(),
-        source,
+        reason,
     })?;
     read(file, path)
 }
 
 fn read(reader: impl Read, path: &Path) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
-    let fail = |source| Error::Io {
+    let fail = |reason| Error::Io {
         path: path.to_owned(),
-        source,
+        reason,
     };
     reader.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(fail)?;
     if bytes.len() as u64 > MAX_BYTES {

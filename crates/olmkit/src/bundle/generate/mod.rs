@@ -42,12 +42,12 @@ pub const OPERATOR_SDK_BUILDER: &str = "operator-sdk-v1.42.3";
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file or directory that cannot be read.
-    #[error("cannot read {path}: {source}", path = path.display())]
+    #[error("cannot read {path}: {reason}", path = path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
+        /// What the system says. No source: the message holds it.
+        reason: std::io::Error,
     },
     /// A line that begins like a separator of documents and goes on.
     #[error("{origin}: a line that begins with --- separates documents; nothing but a comment may follow on it")]

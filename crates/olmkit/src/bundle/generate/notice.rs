@@ -20,7 +20,7 @@ pub enum Weight {
 pub struct Notice {
     /// How much it matters.
     pub weight: Weight,
-    /// Where the object stands.
+    /// Where the object stands; the default when it stands nowhere in particular.
     pub origin: Origin,
     /// Kind and name.
     pub object: String,
@@ -37,7 +37,11 @@ impl fmt::Display for Notice {
             Weight::Warning => "warning",
             Weight::Note => "note",
         };
-        write!(out, "{weight}: {}: {}: {}", self.origin, self.object, self.message)?;
+        write!(out, "{weight}: ")?;
+        if self.origin != Origin::default() {
+            write!(out, "{}: ", self.origin)?;
+        }
+        write!(out, "{}: {}", self.object, self.message)?;
         if !self.hint.is_empty() {
             write!(out, "\n  {}", self.hint)?;
         }

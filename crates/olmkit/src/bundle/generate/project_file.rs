@@ -27,9 +27,9 @@ impl ProjectFile {
         if !path.exists() {
             return Ok(None);
         }
-        let bytes = std::fs::read(&path).map_err(|source| Error::Io {
+        let bytes = std::fs::read(&path).map_err(|reason| Error::Io {
             path: path.clone(),
-            source,
+            reason,
         })?;
         let fail = |reason: String| Error::Project {
             path: path.clone(),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::collect::{Collection, Typed};
 use super::files::supported;
-use super::{Notice, Options, Origin, Weight, accounts, images, webhooks};
+use super::{Notice, Options, Origin, Weight, accounts, webhooks};
 
 /// Where OLM puts the certificate of a webhook.
 const OLM_CERTIFICATES: [&str; 2] = [
@@ -249,8 +249,8 @@ pub(super) fn report(
             "Add the operator's Deployment (apps/v1).",
         ));
     }
-    others(found, options, notices);
-    unmanaged_resources(found, notices);
+    let unserved = unmanaged_resources(found, notices);
+    others(found, &unserved, options, notices);
     permissions(found, split, options, notices);
     certificates(found, notices);
     for (class, list) in [
@@ -277,10 +277,10 @@ pub(super) fn report(
 }
 
 /// Objects of kinds that a bundle has no place for.
-fn others(found: &Collection, options: &Options, notices: &mut Vec<Notice>) {
+fn others(found: &Collection, told: &BTreeSet<&Origin>, options: &Options, notices: &mut Vec<Notice>) {
     let samples: BTreeSet<&Origin> = found.custom_resources.iter().map(|sample| &sample.origin).collect();
     for other in &found.others {
-        if supported(other.kind()) || samples.contains(&other.origin) {
+        if supported(other.kind()) || samples.contains(&other.origin) || told.contains(&other.origin) {
             continue;
         }
         let (weight, message, hint) = fate(other.kind(), other.group_version().0);
@@ -346,8 +346,10 @@ fn fate(kind: &str, group: &str) -> (Weight, &'static str, &'static str) {
     }
 }
 
-/// Custom resources that the operator's own definitions do not serve in that version.
-fn unmanaged_resources(found: &Collection, notices: &mut Vec<Notice>) {
+/// Custom resources that the operator's own definitions do not serve in that version: reports them, returns where they
+/// stand.
+fn unmanaged_resources<'a>(found: &'a Collection, notices: &mut Vec<Notice>) -> BTreeSet<&'a Origin> {
+    let mut unserved = BTreeSet::new();
     let defined: BTreeMap<(String, String), Vec<String>> =
         found
             .definitions
@@ -367,6 +369,7 @@ fn unmanaged_resources(found: &Collection, notices: &mut Vec<Notice>) {
             continue;
         };
         if !versions.iter().any(|served| served == version) {
+            unserved.insert(&other.origin);
             notices.push(Notice {
                 weight: Weight::Loss,
                 origin: other.origin.clone(),
@@ -379,6 +382,7 @@ fn unmanaged_resources(found: &Collection, notices: &mut Vec<Notice>) {
             });
         }
     }
+    unserved
 }
 
 fn permissions(found: &Collection, split: &accounts::Split, options: &Options, notices: &mut Vec<Notice>) {
@@ -458,10 +462,4 @@ fn certificates(found: &Collection, notices: &mut Vec<Notice>) {
             }
         }
     }
-    debug_assert!(
-        found
-            .deployments
-            .iter()
-            .all(|deployment| images::containers(&deployment.value).count() < 10_000)
-    );
 }

@@ -47,6 +47,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         load(&pull(args, folder.path())?)?
     };
     let manifests = manifests(args, &bundle)?;
+    for note in notes(&bundle, &manifests) {
+        eprintln!("note: {note}");
+    }
     match &args.output_dir {
         Some(output) => write_files(output, &manifests)?,
         None => {
@@ -97,6 +100,34 @@ fn manifests(args: &Args, bundle: &Bundle) -> anyhow::Result<Vec<Value>> {
         .map(|object| object.value.clone())
         .collect();
     Ok(unpack(&csv.value, &others, &target)?)
+}
+
+/// What the cluster must have first, and what OLM does that manifests cannot.
+fn notes(bundle: &Bundle, manifests: &[Value]) -> Vec<String> {
+    let text = |value: &Value, pointer: &str| {
+        let found = value.pointer(pointer).and_then(Value::as_str);
+        found.unwrap_or_default().to_owned()
+    };
+    let mut notes = Vec::new();
+    if manifests
+        .iter()
+        .any(|manifest| text(manifest, "/apiVersion").starts_with("cert-manager.io/"))
+    {
+        notes.push(
+            "the webhooks' certificates come from cert-manager: install it first (https://cert-manager.io)".into(),
+        );
+    }
+    let csv = bundle.csv();
+    let served = csv.and_then(|csv| csv.value.pointer("/spec/apiservicedefinitions/owned"));
+    for api in served.and_then(Value::as_array).into_iter().flatten() {
+        notes.push(format!(
+            "the API {}/{} is left out: OLM registers it with an APIService and a certificate of its own; write both for \
+             this cluster",
+            text(api, "/group"),
+            text(api, "/version")
+        ));
+    }
+    notes
 }
 
 /// One file for each object; the number in front keeps the order in which `kubectl apply -f DIR` applies them.

@@ -2,6 +2,7 @@
 
 mod answers;
 mod manifests;
+mod owned;
 
 use std::process::ExitCode;
 

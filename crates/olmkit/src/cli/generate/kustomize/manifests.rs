@@ -11,6 +11,7 @@ use olmkit::project::{self, Package};
 use serde_json::Value;
 
 use super::answers::{self, Flags};
+use super::owned;
 
 /// Makes `<dir>/bases/<package>.clusterserviceversion.yaml`, the base that a bundle's ClusterServiceVersion begins with,
 /// and `<dir>/kustomization.yaml` if there is none.
@@ -28,7 +29,7 @@ pub struct Args {
     /// Directory to write kustomize files to.
     #[arg(long, value_name = "DIR", default_value = "config/manifests")]
     output_dir: PathBuf,
-    /// Accepted for operator-sdk's sake; Go types are not read.
+    /// Accepted for operator-sdk's sake; Go types are read from config/crd/bases.
     #[arg(long, value_name = "DIR", default_value = "api", hide = true)]
     apis_dir: PathBuf,
     /// Say nothing but warnings and errors.
@@ -46,6 +47,9 @@ pub struct Args {
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let project = ProjectFile::read(Path::new("."))?;
+    let is_go = project
+        .as_ref()
+        .is_some_and(|project| project.layout.starts_with("go."));
     let package = match args
         .package
         .clone()
@@ -57,7 +61,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let name = format!("{package}.clusterserviceversion.yaml");
     let present = args.input_dir.join("bases").join(&name);
-    let base = base(args, &package, &present)?;
+    let mut base = base(args, &package, &present)?;
+    if is_go {
+        owned::describe(&mut base, &args.input_dir.join("../crd/bases"))?;
+    }
     let text = olmkit::yaml::to_string(&generate::base_form(&base))?;
     write::file(&args.output_dir.join("bases").join(&name), text.as_bytes())?;
     let kustomization = args.output_dir.join("kustomization.yaml");
