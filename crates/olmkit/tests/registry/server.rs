@@ -22,6 +22,8 @@ pub struct Registry {
 pub struct Setup {
     pub tls: bool,
     pub basic: bool,
+    /// With TLS: only clients with a certificate of the same authority get in.
+    pub client_certificates: bool,
     /// Address of a token server and the certificate of its key.
     pub token: Option<(String, String)>,
 }
@@ -104,8 +106,13 @@ fn configuration(setup: &Setup, folder: &Path, port: u16) -> String {
     );
     if setup.tls {
         make_certificates(folder);
+        let clients = if setup.client_certificates {
+            format!(", clientcas: [{here}/ca.crt]")
+        } else {
+            String::new()
+        };
         text.push_str(&format!(
-            "  tls: {{certificate: {here}/server.crt, key: {here}/server.key}}\n"
+            "  tls: {{certificate: {here}/server.crt, key: {here}/server.key{clients}}}\n"
         ));
     }
     if setup.basic {
@@ -121,9 +128,9 @@ fn configuration(setup: &Setup, folder: &Path, port: u16) -> String {
     text
 }
 
-/// An authority of our own and a certificate for localhost.
+/// An authority of our own, a certificate for localhost and a made-up host, and one for a client.
 fn make_certificates(folder: &Path) {
-    use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+    use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
     let authority_key = KeyPair::generate().unwrap();
     let mut authority = CertificateParams::new(Vec::new()).unwrap();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -134,11 +141,21 @@ fn make_certificates(folder: &Path) {
     fs::write(folder.join("ca.crt"), authority_certificate.pem()).unwrap();
     let issuer = Issuer::new(authority, authority_key);
     let key = KeyPair::generate().unwrap();
-    let server = CertificateParams::new(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
+    let names = ["localhost", "127.0.0.1", "registry.test"].map(str::to_owned);
+    let server = CertificateParams::new(names).unwrap();
     fs::write(
         folder.join("server.crt"),
         server.signed_by(&key, &issuer).unwrap().pem(),
     )
     .unwrap();
     fs::write(folder.join("server.key"), key.serialize_pem()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let mut client = CertificateParams::new(vec!["client".to_owned()]).unwrap();
+    client.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    fs::write(
+        folder.join("client.cert"),
+        client.signed_by(&key, &issuer).unwrap().pem(),
+    )
+    .unwrap();
+    fs::write(folder.join("client.key"), key.serialize_pem()).unwrap();
 }

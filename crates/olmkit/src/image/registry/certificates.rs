@@ -90,17 +90,32 @@ pub(super) fn describe(error: &reqwest::Error) -> String {
     text
 }
 
-/// Whether the peer's certificate was the problem. Speaking plain HTTP instead would hide that from the user.
+/// Whether a certificate was the problem, the peer's or ours. Speaking plain HTTP instead would hide that from the user.
 pub(super) fn is_certificate_problem(error: &reqwest::Error) -> bool {
-    let text = describe(error);
-    text.contains("certificate") || text.contains("UnknownIssuer") || text.contains("CertificateUnknown")
+    let text = describe(error).to_lowercase();
+    ["certificate", "unknownissuer", "fatal alert"]
+        .iter()
+        .any(|sign| text.contains(sign))
+}
+
+/// The registry ended the TLS handshake itself: it did not like what it saw of us.
+fn wants_client_certificate(cause: &str) -> bool {
+    cause.contains("fatal alert") && cause.contains("certificate")
 }
 
 /// What happened to a request that got no answer, and what to try.
 pub(super) fn explain(error: &reqwest::Error, host: &str) -> (String, String) {
     let cause = describe(error);
     let lower = cause.to_lowercase();
-    let (problem, hint) = if is_certificate_problem(error) {
+    let (problem, hint) = if wants_client_certificate(&lower) {
+        (
+            format!("wants a client certificate that it trusts ({cause})"),
+            format!(
+                "; put it into ~/.config/containers/certs.d/{host} or /etc/containers/certs.d/{host} as client.cert, \
+                 with its key as client.key"
+            ),
+        )
+    } else if is_certificate_problem(error) {
         (
             format!("shows a certificate that is not trusted ({cause})"),
             format!(
@@ -126,10 +141,26 @@ pub(super) fn explain(error: &reqwest::Error, host: &str) -> (String, String) {
     } else if lower.contains("refused") {
         (
             "refuses connections".to_owned(),
-            "; check that it is running and that host and port are right".to_owned(),
+            format!(
+                "; check that it is running and that host and port are right{}",
+                proxy_in_between(host)
+            ),
         )
     } else {
         (format!("cannot be spoken to ({cause})"), String::new())
     };
     (problem, hint)
+}
+
+/// Nothing tells a proxy that cannot be reached from a registry that cannot; that there is one is worth saying.
+fn proxy_in_between(host: &str) -> String {
+    let set = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"]
+        .into_iter()
+        .filter(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()));
+    let names: Vec<&str> = set.collect();
+    if names.is_empty() || super::endpoint::is_loopback(host) {
+        String::new()
+    } else {
+        format!(", or whether it is the proxy of {} that refuses", names.join(" and "))
+    }
 }
