@@ -1,10 +1,10 @@
 #!/bin/bash
 # Builds and runs one fuzz target for some time with the stable compiler; `cargo fuzz` is not needed.
-# Usage: fuzz/run.sh bundle|decode|definition|reader [SECONDS] [FOLDER-OF-BUNDLES]
+# Usage: fuzz/run.sh bundle|decode|definition|images|reader [SECONDS] [FOLDER-OF-BUNDLES]
 # Files of the folder (see OLMKIT_CORPUS) are the seeds. What breaks a target is left in fuzz/artifacts/TARGET.
 set -euo pipefail
 cd "$(dirname "$0")"
-target=${1:?bundle, decode, definition or reader}
+target=${1:?bundle, decode, definition, images or reader}
 seconds=${2:-60}
 bundles=${3:-${OLMKIT_CORPUS:+$OLMKIT_CORPUS/bundles}}
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}
@@ -20,11 +20,20 @@ if [ -n "$bundles" ] && [ -z "$(ls -A "corpus/$target")" ]; then
         seed=corpus/bundle/$(basename "$bundle")
         (cd "$bundle" && find manifests metadata -type f -size -64k | sort | while read -r file; do printf '@ %s\n' "$file"; cat "$file"; echo; done) > "$seed"
       done ;;
+    images)
+      # As layers, plain and compressed, and as archives; the first byte says which.
+      for bundle in "$bundles"/*/; do
+        seed=corpus/images/$(basename "$bundle")
+        { printf '\0'; tar -C "$bundle" -cf - .; } > "$seed-layer"
+        { printf '\1'; tar -C "$bundle" -czf - .; } > "$seed-gzip"
+        { printf '\3'; tar -C "$bundle" -cf - .; } > "$seed-archive"
+      done
+      find corpus/images -size +64k -delete ;;
     *)
       find "$bundles" -path '*/manifests/*' -type f -size -64k | head -300 | while read -r file; do
         cp "$file" "corpus/$target/$(sha256sum "$file" | cut -c1-16)"
       done ;;
   esac
 fi
-exec "$CARGO_TARGET_DIR/$(rustc -vV | sed -n 's/^host: //p')/release/$target" -max_total_time="$seconds" -rss_limit_mb=512 -timeout=5 \
+exec "$CARGO_TARGET_DIR/$(rustc -vV | sed -n 's/^host: //p')/release/$target" -max_total_time="$seconds" -rss_limit_mb="$([ "$target" = images ] && echo 256 || echo 512)" -timeout=5 \
   -max_len=65536 -artifact_prefix="artifacts/$target/" "corpus/$target"
