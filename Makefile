@@ -19,7 +19,7 @@ ifeq ($(CONTAINER_TOOL),olmkit)
 build-image = $(OLMKIT) image build $(1) --tag $(2)
 push-image = $(OLMKIT) image push $(PUSH_FLAGS) $(1)
 else
-build-image = dev/image-context.sh $(OPERATOR) $(OLMKIT) && $(CONTAINER_TOOL) build --file $(3) --tag $(2) .
+build-image = dev/image-context.sh $(OPERATOR) $(HELPER) $(OLMKIT) && $(CONTAINER_TOOL) build --file $(3) --tag $(2) .
 push-image = $(CONTAINER_TOOL) push $(PUSH_FLAGS) $(1)
 endif
 NAMESPACE ?= memcached-operator-system
@@ -30,8 +30,11 @@ KUBECTL ?= kubectl
 TARGET ?= $(shell rustc -vV | sed -n 's/^host: //p')
 BINARIES = $(or $(CARGO_TARGET_DIR),target)/$(TARGET)/release
 OLMKIT ?= $(BINARIES)/olmkit
+# What catalog and helper images run; olmkit puts it there by itself.
+HELPER ?= $(dir $(OLMKIT))olmkit-helper
 OPERATOR ?= $(BINARIES)/memcached-operator
-STATIC = RUSTFLAGS="-C target-feature=+crt-static --remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(HOME)=~" cargo build --locked --release --target $(TARGET)
+PROGRAMS ?= memcached-operator olmkit
+STATIC = RUSTFLAGS="-C target-feature=+crt-static --remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(HOME)=~ --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=~/.cargo" cargo build --locked --release --target $(TARGET)
 
 SHELL = /usr/bin/env bash -o pipefail
 .SHELLFLAGS = -ec
@@ -69,7 +72,7 @@ lint: ## Check format and lints
 
 .PHONY: build
 build: ## Build the operator and olmkit (static binaries below target/)
-	$(STATIC) -p memcached-operator -p olmkit
+	$(STATIC) $(PROGRAMS:%=-p %)
 
 .PHONY: run
 run: install ## Run the operator on this machine against the current cluster

@@ -3,8 +3,9 @@ FROM scratch
 LABEL operators.operatorframework.io.index.configs.v1=/configs
 COPY target/image/helper/ /
 COPY catalog/ /configs/
+COPY target/image/cache/ /cache/
 ENV PATH=/bin
 EXPOSE 50051
 USER 1001
-ENTRYPOINT ["/bin/olmkit"]
-CMD ["catalog", "serve", "/configs"]
+ENTRYPOINT ["/bin/opm"]
+CMD ["serve", "/configs", "--cache-dir=/cache"]

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# image-context.sh OPERATOR OLMKIT: lays out below target/image what Dockerfile and catalog.Dockerfile copy. Only needed
+# image-context.sh OPERATOR HELPER OLMKIT: lays out below target/image what Dockerfile and catalog.Dockerfile copy. Only needed
 # with CONTAINER_TOOL=docker, podman or buildah; olmkit builds the same images without it, and a test compares them.
 set -euo pipefail
-operator=$1 olmkit=$2
+operator=$1 helper=$2 olmkit=$3
 cd "$(dirname "$0")/.."
 rm -rf target/image
 umask 022
@@ -23,7 +23,12 @@ fi
 
 root=target/image/helper
 mkdir -p $root/bin $root/tmp
-install -m 0755 "$olmkit" $root/bin/olmkit
-for name in copy-content cp cpb grpc_health_probe opm; do ln -s olmkit $root/bin/$name; done
+install -m 0755 "$helper" $root/bin/opm
+for name in copy-content cp cpb grpc_health_probe; do ln -s opm $root/bin/$name; done
 user_names $root olmkit 1001
 chmod 1777 $root/tmp
+
+# The index that the server starts from without reading the catalog.
+mkdir -p target/image/cache
+"$olmkit" catalog serve catalog --cache-dir target/image/cache --cache-only
+chmod 0644 target/image/cache/*

@@ -1,8 +1,12 @@
 //! Packages Kubernetes operators for the Operator Lifecycle Manager (OLM): bundles, catalogs, images, and the cluster
 //! flows around them. `docs/architecture.md` tells which module may know which.
 
+// The command line names the library as any other user of it does.
+extern crate self as olmkit;
+
 pub mod bundle;
 pub mod catalog;
+mod cli;
 pub mod cluster;
 pub mod crd;
 pub mod diagnostics;
@@ -15,3 +19,7 @@ pub mod serve;
 pub mod types;
 pub mod validate;
 pub mod yaml;
+
+/// The programs of this package, for its binaries.
+#[doc(hidden)]
+pub use cli::program;

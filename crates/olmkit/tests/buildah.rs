@@ -6,10 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use olmkit::image::build::{Recipe, bundle_recipe, catalog_recipe, operator_recipe};
+use olmkit::image::build::{Recipe, bundle_recipe, catalog_recipe, operator_recipe, with_index};
 use olmkit::image::diff::diff;
 use olmkit::image::spec::Platform;
 use olmkit::image::{Layout, archive};
+use olmkit::serve::source;
 
 fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -44,10 +45,13 @@ fn context() -> tempfile::TempDir {
     fs::create_dir_all(&catalog).unwrap();
     fs::write(
         catalog.join("catalog.yaml"),
-        "schema: olm.package\nname: memcached-operator\n",
+        "---\nschema: olm.package\nname: memcached-operator\ndefaultChannel: alpha\n\
+         ---\nschema: olm.channel\npackage: memcached-operator\nname: alpha\nentries: [{name: memcached-operator.v1.0.0}]\n\
+         ---\nschema: olm.bundle\npackage: memcached-operator\nname: memcached-operator.v1.0.0\nimage: registry.test/a:v1\n\
+         properties: [{type: olm.package, value: {packageName: memcached-operator, version: 1.0.0}}]\n",
     )
     .unwrap();
-    for program in ["memcached-operator", "olmkit"] {
+    for program in ["memcached-operator", "helper"] {
         fs::write(context.path().join(program), format!("program {program}")).unwrap();
         let status = Command::new("chmod")
             .arg("700")
@@ -57,7 +61,8 @@ fn context() -> tempfile::TempDir {
         assert!(status.success());
     }
     let laid_out = Command::new(context.path().join("dev/image-context.sh"))
-        .args([context.path().join("memcached-operator"), context.path().join("olmkit")])
+        .args([context.path().join("memcached-operator"), context.path().join("helper")])
+        .arg(assert_cmd::cargo::cargo_bin("olmkit"))
         .status()
         .unwrap();
     assert!(laid_out.success());
@@ -153,7 +158,9 @@ fn bundle_images_are_equal() {
 #[test]
 fn catalog_images_are_equal() {
     let recipe = |context: &Path| {
-        catalog_recipe(&context.join("catalog"), &context.join("olmkit"), Platform::host(), 0).unwrap()
+        let (catalog, helper) = (context.join("catalog"), context.join("helper"));
+        let recipe = catalog_recipe(&catalog, &helper, Platform::host(), 0).unwrap();
+        with_index(recipe, source::INDEX_FILE, source::bytes(&catalog).unwrap()).unwrap()
     };
     compare("catalog.Dockerfile", recipe, &[&signature()]);
 }

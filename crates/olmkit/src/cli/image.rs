@@ -9,6 +9,9 @@ mod transfer;
 
 use std::process::ExitCode;
 
+use olmkit::image::store::Store;
+use olmkit::image::{Error, Location};
+
 use super::registry_flags::RegistryFlags;
 
 /// Build images and move them between registries, layouts and archives, without a daemon.
@@ -55,4 +58,22 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Command::Digest(args) => inspect::digest(args, flags),
         Command::Diff(args) => inspect::compare(args, flags),
     }
+}
+
+/// Whoever has just built an image and names it without `store:` asks the registry of its name. If that fails, the
+/// message says where the image is.
+fn or_in_store<T>(places: &[&Location], result: Result<T, Error>) -> anyhow::Result<T> {
+    result.map_err(|error| {
+        let store = Store::default_path().and_then(|path| Store::read(&path));
+        let stored = places.iter().find_map(|place| match (place, &store) {
+            (Location::Registry(reference), Ok(store)) if store.find(reference).is_ok() => Some(reference),
+            _ => None,
+        });
+        match stored {
+            Some(reference) => {
+                anyhow::anyhow!("{error}; the image store has an image of this name: write store:{reference}")
+            }
+            None => error.into(),
+        }
+    })
 }

@@ -16,6 +16,7 @@ mod image;
 pub mod in_pod;
 mod olm;
 pub mod opm;
+pub mod program;
 mod registry_flags;
 mod run;
 mod stdin;

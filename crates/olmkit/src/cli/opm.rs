@@ -1,11 +1,17 @@
 //! The command line under the name `opm`: the operator-registry tool's own spelling of what olmkit does.
 
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use olmkit::image::registry::Platforms;
+use olmkit::image::spec::Platform;
+use olmkit::image::{Location, fetch};
 
 use super::catalog::{look, render, serve, template, validate};
 use super::in_pod;
+use super::registry_flags::RegistryFlags;
 
 /// Operator package manager: the catalog and bundle commands of olmkit in the spelling of opm.
 #[derive(Parser)]
@@ -13,6 +19,9 @@ use super::in_pod;
 pub struct Opm {
     #[command(subcommand)]
     command: Command,
+    /// They may stand before the subcommand, which then reads them.
+    #[command(flatten)]
+    _registry: RegistryFlags,
 }
 
 #[derive(Subcommand)]
@@ -35,6 +44,12 @@ enum Command {
     /// Commands that opm calls alpha
     #[command(subcommand)]
     Alpha(Alpha),
+    /// Known only to say that it is not there
+    #[command(hide = true, alias = "registry")]
+    Index {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        _arguments: Vec<OsString>,
+    },
 }
 
 #[derive(Subcommand)]
@@ -62,9 +77,41 @@ enum Alpha {
 enum Bundle {
     /// Write the content of a bundle directory into a ConfigMap
     Extract(in_pod::ExtractArgs),
+    /// Write the files of a bundle image to a directory
+    Unpack(UnpackArgs),
+}
+
+#[derive(clap::Args)]
+struct UnpackArgs {
+    /// The bundle image
+    image: Location,
+    /// The directory; empty or absent
+    #[arg(short, long, value_name = "DIRECTORY", default_value = "./")]
+    out: PathBuf,
+    /// Trust the certificate authorities of this PEM file beside the system's
+    #[arg(short = 'c', long, value_name = "FILE")]
+    root_ca: Option<PathBuf>,
+    /// Accepted for opm's sake: `olmkit bundle validate` checks bundles
+    #[arg(short = 'v', long, hide = true)]
+    skip_validation: bool,
+    /// Accepted for opm's sake
+    #[arg(short, long, hide = true)]
+    debug: bool,
+    #[command(flatten)]
+    registry: RegistryFlags,
 }
 
 impl Opm {
+    /// Reads a command line, the program's name first; ends the process if it makes no sense.
+    pub fn from_arguments(arguments: Vec<OsString>) -> Self {
+        // Our own default is YAML.
+        let command = Self::command().mut_subcommand("migrate", |migrate| {
+            migrate.mut_arg("output", |output| output.default_value("json"))
+        });
+        let matches = command.get_matches_from(arguments);
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+
     /// Runs the chosen command.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
@@ -78,7 +125,7 @@ impl Opm {
                 println!(
                     "Version: version.Version{{OpmVersion:\"{}\", GitCommit:\"\", BuildDate:\"\", GoOs:\"linux\", GoArch:\"{}\"}}",
                     env!("CARGO_PKG_VERSION"),
-                    std::env::consts::ARCH
+                    Platform::host().architecture
                 );
                 Ok(ExitCode::SUCCESS)
             }
@@ -87,6 +134,20 @@ impl Opm {
             Command::Alpha(Alpha::RenderTemplate(args)) => template::render(&args),
             Command::Alpha(Alpha::ConvertTemplate(args)) => template::convert(&args),
             Command::Alpha(Alpha::Bundle(Bundle::Extract(args))) => in_pod::run_extract(&args),
+            Command::Alpha(Alpha::Bundle(Bundle::Unpack(args))) => unpack(args),
+            Command::Index { .. } => anyhow::bail!(
+                "SQLite catalogs are not supported; `opm migrate` of operator-registry turns one into a file-based \
+                 catalog, which `opm render` and `olmkit catalog` read"
+            ),
         }
     }
+}
+
+fn unpack(args: UnpackArgs) -> anyhow::Result<ExitCode> {
+    let mut flags = args.registry;
+    flags.ca_file = flags.ca_file.or(args.root_ca);
+    let (client, platform) = (flags.client()?, Platform::host());
+    let fetched = super::block_on(fetch(&client, &args.image, &Platforms::One(platform.clone())))??;
+    fetched.unpack(&platform, &args.out, &[])?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -12,11 +12,18 @@ use super::digest::{Digest, DigestReader};
 use super::error::Error;
 use super::layout::{DOCUMENT_LIMIT, Image, Layout};
 use super::spec::{Descriptor, ImageConfig, Manifest, Platform, media_type};
+use super::unpack::Limits;
 
 /// Archives hold a few entries for each layer.
 const ENTRIES_LIMIT: usize = 100_000;
 /// As much of an archive is copied out at most.
 const TOTAL_LIMIT: u64 = 32 << 30;
+
+/// What a compressed file of that many bytes may honestly become.
+fn unpacked_limit(size: u64) -> u64 {
+    let by_ratio = size.saturating_mul(Limits::default().ratio);
+    by_ratio.clamp(Limits::RATIO_FREE, TOTAL_LIMIT)
+}
 
 /// Writes an image and everything it points at as an OCI layout in a tar archive.
 pub fn write_oci(layout: &Layout, image: &Descriptor, name: &str, path: &Path) -> Result<(), Error> {
@@ -105,7 +112,7 @@ fn decompressed(layout: &Layout, layer: &Descriptor, diff_id: &Digest) -> Result
     };
     let reader: Box<dyn Read> = match layer.media_type.as_str() {
         media_type::OCI_LAYER_GZIP | media_type::DOCKER_LAYER_GZIP => {
-            Box::new(MultiGzDecoder::new(BufReader::new(blob)))
+            Box::new(MultiGzDecoder::new(BufReader::new(blob)).take(unpacked_limit(layer.size)))
         }
         media_type::OCI_LAYER | media_type::DOCKER_LAYER => Box::new(blob),
         other => {
@@ -164,6 +171,16 @@ fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<(), Error>)
         source: error.error,
     })?;
     Ok(())
+}
+
+/// Reads an archive of either format into a directory and opens the layout there. One that is both, as newer versions
+/// of `docker save` write it, is read as OCI archive.
+pub fn read(path: &Path, folder: &Path) -> Result<Layout, Error> {
+    match read_oci(path, &folder.join("oci")) {
+        // There is no index with images in it.
+        Err(Error::Missing { .. }) => read_docker(path, &folder.join("docker")),
+        result => result,
+    }
 }
 
 /// Reads an OCI archive into a directory and opens the layout there. Blobs are checked against their names.
@@ -290,16 +307,18 @@ fn for_each(path: &Path, mut visit: impl FnMut(&str, &mut dyn Read) -> Result<()
     let mut start = [0; 2];
     let count = file.read(&mut start).map_err(Error::file("read", path))?;
     file.rewind().map_err(Error::file("read", path))?;
+    let size = file.metadata().map_err(Error::file("read", path))?.len();
     let reader = BufReader::new(file);
     let reader: Box<dyn Read> = if count == 2 && start == [0x1f, 0x8b] {
-        Box::new(MultiGzDecoder::new(reader))
+        Box::new(MultiGzDecoder::new(reader).take(unpacked_limit(size)))
     } else {
-        Box::new(reader)
+        Box::new(reader.take(TOTAL_LIMIT))
     };
-    let mut archive = tar::Archive::new(reader.take(TOTAL_LIMIT));
-    let broken = |source: io::Error| Error::Refused {
+    let mut archive = tar::Archive::new(reader);
+    // What the tar reader says quotes the bytes that it took for a header.
+    let broken = |_: io::Error| Error::Refused {
         what: path.display().to_string(),
-        reason: source.to_string(),
+        reason: "it is not a tar archive, or it is damaged".to_owned(),
     };
     for (number, entry) in archive.entries().map_err(broken)?.raw(true).enumerate() {
         let mut entry = entry.map_err(broken)?;

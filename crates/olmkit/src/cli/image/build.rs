@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use olmkit::image::build::{
-    Base, Recipe, build_index, bundle_recipe, catalog_recipe, directory_recipe, helper_recipe, operator_recipe,
-    source_date_epoch, with_index,
+    Base, Recipe, build_index, bundle_recipe, catalog_recipe, check_program, directory_recipe, helper_recipe,
+    operator_recipe, source_date_epoch, with_index,
 };
 use olmkit::image::layer::LayerBuilder;
 use olmkit::image::registry::{Client, Platforms};
@@ -40,7 +40,8 @@ enum Kind {
         /// The catalog directory
         #[arg(default_value = "catalog")]
         directory: PathBuf,
-        /// The static olmkit binary that serves the catalog; {os} and {arch} stand for the platform [default: this one]
+        /// The static binary that serves the catalog; {os} and {arch} stand for the platform [default: olmkit-helper beside
+        /// this program, else this program]
         #[arg(long, value_name = "FILE")]
         binary: Option<PathBuf>,
         #[command(flatten)]
@@ -83,7 +84,8 @@ enum Kind {
     },
     /// The helper image: what OLM starts in pods (--util-image, --opmImage)
     Helper {
-        /// The static olmkit binary; {os} and {arch} stand for the platform [default: this one]
+        /// The static binary; {os} and {arch} stand for the platform [default: olmkit-helper beside this program, else this
+        /// program]
         #[arg(long, value_name = "FILE")]
         binary: Option<PathBuf>,
         #[command(flatten)]
@@ -222,7 +224,7 @@ impl Kind {
                 ..
             } => {
                 let authorities = (!no_authorities && authorities.exists()).then_some(authorities.as_path());
-                operator_recipe(&for_platform(binary, platform), authorities, platform_of(), time)?
+                operator_recipe(&program(binary, platform)?, authorities, platform_of(), time)?
             }
             Self::Directory {
                 directory, settings, ..
@@ -255,12 +257,26 @@ fn added_files(add: &[String], platform: &Platform) -> anyhow::Result<LayerBuild
     Ok(layer)
 }
 
-/// The binary for the image: the one named, else the running program itself.
+/// The binary for the image: the one named, else the helper that is installed beside the running program, else the
+/// running program itself, which can do the same.
 fn helper_binary(named: Option<&PathBuf>, platform: &Platform) -> anyhow::Result<PathBuf> {
     match named {
-        Some(path) => Ok(for_platform(path, platform)),
-        None => std::env::current_exe().context("cannot find the running program; name a binary with --binary"),
+        Some(path) => program(path, platform),
+        None => {
+            let running = std::env::current_exe().context("cannot find the running program")?;
+            let helper = running.with_file_name("olmkit-helper");
+            let binary = if helper.is_file() { helper } else { running };
+            check_program(&binary, platform).context("name a binary with --binary")?;
+            Ok(binary)
+        }
     }
+}
+
+/// The program for a platform, which must be able to run as the image's only file.
+fn program(path: &Path, platform: &Platform) -> anyhow::Result<PathBuf> {
+    let path = for_platform(path, platform);
+    check_program(&path, platform)?;
+    Ok(path)
 }
 
 fn for_platform(path: &Path, platform: &Platform) -> PathBuf {

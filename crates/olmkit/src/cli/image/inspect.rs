@@ -9,6 +9,7 @@ use olmkit::image::spec::{Descriptor, Platform};
 use olmkit::image::{Error, Layout, Location, fetch};
 use serde_json::json;
 
+use super::or_in_store;
 use crate::cli::registry_flags::RegistryFlags;
 
 #[derive(clap::Args)]
@@ -32,7 +33,10 @@ pub enum Form {
 pub fn inspect(args: &InspectArgs, flags: &RegistryFlags) -> anyhow::Result<ExitCode> {
     let platform = args.platform.clone().unwrap_or_else(Platform::host);
     let client = flags.client()?;
-    let (requested, image) = crate::cli::block_on(describe(&client, &args.image, &platform))??;
+    let (requested, image) = or_in_store(
+        &[&args.image],
+        crate::cli::block_on(describe(&client, &args.image, &platform))?,
+    )?;
     match args.output {
         Form::Json => println!(
             "{}",
@@ -117,12 +121,13 @@ pub struct DigestArgs {
 /// Prints what a reference stands for right now.
 pub fn digest(args: &DigestArgs, flags: &RegistryFlags) -> anyhow::Result<ExitCode> {
     let client = flags.client()?;
-    let digest = crate::cli::block_on(async {
+    let digest = async {
         match &args.image {
             Location::Registry(reference) => Ok(client.resolve(reference).await?.digest),
-            other => Ok::<_, olmkit::image::Error>(fetch(&client, other, &Platforms::All).await?.requested.digest),
+            other => Ok::<_, Error>(fetch(&client, other, &Platforms::All).await?.requested.digest),
         }
-    })??;
+    };
+    let digest = or_in_store(&[&args.image], crate::cli::block_on(digest)?)?;
     println!("{digest}");
     Ok(ExitCode::SUCCESS)
 }
@@ -145,7 +150,7 @@ pub struct DiffArgs {
 pub fn compare(args: &DiffArgs, flags: &RegistryFlags) -> anyhow::Result<ExitCode> {
     let platform = args.platform.clone().unwrap_or_else(Platform::host);
     let client = flags.client()?;
-    let differences = crate::cli::block_on(async {
+    let differences = async {
         let platforms = Platforms::One(platform.clone());
         let first = fetch(&client, &args.first, &platforms).await?;
         let second = fetch(&client, &args.second, &platforms).await?;
@@ -153,7 +158,8 @@ pub fn compare(args: &DiffArgs, flags: &RegistryFlags) -> anyhow::Result<ExitCod
             (&first.layout, &first.image(&platform)?),
             (&second.layout, &second.image(&platform)?),
         )
-    })??;
+    };
+    let differences = or_in_store(&[&args.first, &args.second], crate::cli::block_on(differences)?)?;
     if args.output == Form::Json {
         println!("{}", serde_json::to_string_pretty(&differences)?);
     } else {

@@ -7,6 +7,7 @@ use olmkit::image::registry::Platforms;
 use olmkit::image::spec::Platform;
 use olmkit::image::{Location, Reference, archive, deliver, fetch};
 
+use super::or_in_store;
 use crate::cli::registry_flags::RegistryFlags;
 
 #[derive(clap::Args)]
@@ -67,10 +68,7 @@ pub struct LoadArgs {
 /// Brings the images of an archive into the image store.
 pub fn load(args: &LoadArgs, flags: &RegistryFlags) -> anyhow::Result<ExitCode> {
     let folder = tempfile::tempdir()?;
-    let layout = match archive::read_oci(&args.file, &folder.path().join("oci")) {
-        Ok(layout) => layout,
-        Err(_) => archive::read_docker(&args.file, &folder.path().join("docker"))?,
-    };
+    let layout = archive::read(&args.file, folder.path())?;
     let client = flags.client()?;
     for image in layout.index()?.manifests {
         let own = image.annotations.get(olmkit::image::layout::REFERENCE_NAME);
@@ -95,7 +93,7 @@ fn transfer(
     let client = flags.client()?;
     let platforms = platform.clone().map_or(Platforms::All, Platforms::One);
     let image = crate::cli::block_on(async {
-        let fetched = fetch(&client, source, &platforms).await?;
+        let fetched = or_in_store(&[source], fetch(&client, source, &platforms).await)?;
         let image = match &platform {
             Some(platform) => fetched.image(platform)?.descriptor,
             None => fetched.descriptor.clone(),
@@ -104,8 +102,13 @@ fn transfer(
             Location::Registry(reference) => vec![reference.clone()],
             _ => Vec::new(),
         };
-        deliver(&client, &fetched.layout, &image, target, "latest", &related).await?;
-        Ok::<_, olmkit::image::Error>(image)
+        // What archives and layouts call the image unless the target names it.
+        let name = match source {
+            Location::Registry(reference) | Location::Store(reference) => reference.with_default_tag().to_string(),
+            _ => "latest".to_owned(),
+        };
+        deliver(&client, &fetched.layout, &image, target, &name, &related).await?;
+        anyhow::Ok(image)
     })??;
     println!("{}", image.digest);
     Ok(ExitCode::SUCCESS)

@@ -21,6 +21,13 @@ const SCORECARD: &str = "operators.operatorframework.io.test.config.v1";
 /// what OLM reads in the cluster; the labels are for tools that look at an image without unpacking it.
 pub fn bundle_labels(directory: &Path) -> Result<BTreeMap<String, String>, Error> {
     let path = directory.join("metadata/annotations.yaml");
+    if !path.is_file() {
+        return Err(Error::Missing {
+            what: "metadata/annotations.yaml".to_owned(),
+            place: directory.display().to_string(),
+            hint: ": give a bundle directory, such as `olmkit generate bundle` makes".to_owned(),
+        });
+    }
     let bytes = read_limited(&path, ANNOTATIONS_LIMIT)?;
     let refused = |reason: String| Error::Refused {
         what: path.display().to_string(),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::helper::{HELPER_USER, helper_layer};
+use super::helper::{HELPER_USER, PROGRAM, helper_layer};
 use super::recipe::Recipe;
 use crate::image::error::Error;
 use crate::image::layer::{Content, LayerBuilder};
@@ -39,8 +39,8 @@ pub fn catalog_recipe(directory: &Path, binary: &Path, platform: Platform, time:
         .insert("50051/tcp".to_owned(), serde_json::Map::new());
     recipe.config.user = HELPER_USER.to_string();
     recipe.config.env = vec!["PATH=/bin".to_owned()];
-    recipe.config.entrypoint = vec!["/bin/olmkit".to_owned()];
-    recipe.config.cmd = ["catalog", "serve", CONFIGS].map(str::to_owned).to_vec();
+    recipe.config.entrypoint = vec![PROGRAM.to_owned()];
+    recipe.config.cmd = ["serve", CONFIGS].map(str::to_owned).to_vec();
     Ok(recipe)
 }
 
@@ -52,9 +52,7 @@ pub fn with_index(mut recipe: Recipe, name: &str, index: Vec<u8>) -> Result<Reci
     layer
         .directory(CACHE, 0o755)?
         .file(&format!("{CACHE}/{name}"), Content::Bytes(index), false)?;
-    recipe
-        .layers
-        .push(("olmkit catalog serve --cache-only".to_owned(), layer));
+    recipe.layers.push(("opm serve --cache-only".to_owned(), layer));
     recipe.config.cmd.push(format!("--cache-dir={CACHE}"));
     Ok(recipe)
 }

@@ -10,16 +10,18 @@ use crate::image::spec::Platform;
 /// The user OLM runs its own workloads as (`--set-workload-user-id`).
 pub const HELPER_USER: u64 = 1001;
 
-/// The names below `/bin` that lead to the binary, beside `olmkit` itself: the util image of OLM needs `cp`, `cpb` and
-/// `copy-content`, its opm image needs `opm`, and catalog pods are probed through `grpc_health_probe`.
-const NAMES: [&str; 5] = ["copy-content", "cp", "cpb", "grpc_health_probe", "opm"];
+/// Where the binary lies: OLM's opm image needs this name.
+pub(super) const PROGRAM: &str = "/bin/opm";
+/// The other names below `/bin` that lead to it: the util image of OLM needs `cp`, `cpb` and `copy-content`, and catalog
+/// pods are probed through `grpc_health_probe`.
+const NAMES: [&str; 4] = ["copy-content", "cp", "cpb", "grpc_health_probe"];
 
 /// The layer that helper and catalog images share: the binary and its names, user names, an empty `/tmp`.
 pub fn helper_layer(binary: &Path) -> Result<LayerBuilder, Error> {
     let mut layer = LayerBuilder::new();
-    layer.file("/bin/olmkit", Content::File(binary.to_owned()), true)?;
+    layer.file(PROGRAM, Content::File(binary.to_owned()), true)?;
     for name in NAMES {
-        layer.symlink(&format!("/bin/{name}"), "olmkit")?;
+        layer.symlink(&format!("/bin/{name}"), "opm")?;
     }
     user_names(&mut layer, "olmkit", HELPER_USER)?;
     // OLM mounts an empty directory here in some pods; in the others it must be writable for any user.
@@ -36,7 +38,7 @@ pub(super) fn user_names(layer: &mut LayerBuilder, name: &str, number: u64) -> R
     Ok(())
 }
 
-/// The recipe of the helper image around a static `olmkit` binary. It serves as `--util-image` and `--opmImage` of
+/// The recipe of the helper image around a static `olmkit-helper` (or `olmkit`) binary. It serves as `--util-image` and `--opmImage` of
 /// OLM's catalog-operator and as base of catalog images.
 pub fn helper_recipe(binary: &Path, platform: Platform, time: u64) -> Result<Recipe, Error> {
     let mut recipe = Recipe::new(platform, time);
@@ -45,6 +47,6 @@ pub fn helper_recipe(binary: &Path, platform: Platform, time: u64) -> Result<Rec
         .push(("olmkit image build helper".to_owned(), helper_layer(binary)?));
     recipe.config.user = HELPER_USER.to_string();
     recipe.config.env = vec!["PATH=/bin".to_owned()];
-    recipe.config.entrypoint = vec!["/bin/olmkit".to_owned()];
+    recipe.config.entrypoint = vec![PROGRAM.to_owned()];
     Ok(recipe)
 }

@@ -6,6 +6,7 @@ mod catalog;
 mod directory;
 mod helper;
 mod operator;
+mod program;
 mod recipe;
 
 pub use bundle::{bundle_labels, bundle_recipe};
@@ -13,4 +14,5 @@ pub use catalog::{CATALOG_CONFIGS_LABEL, catalog_recipe, with_index};
 pub use directory::directory_recipe;
 pub use helper::{HELPER_USER, helper_layer, helper_recipe};
 pub use operator::{OPERATOR_USER, operator_recipe};
+pub use program::check_program;
 pub use recipe::{Base, Recipe, build_index, source_date_epoch, timestamp};
