@@ -3,6 +3,7 @@
 # and upstream's operator-sdk with our bundle images. Each check prints one line; the last line counts them.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/story.sh"
+. "$dev/e2e/helper-image.sh"
 [ "$CLUSTER" = local ] || { echo "error: the end-to-end test makes and removes its own cluster; it does not run on another" >&2; exit 2; }
 results=$root/dev/.state/e2e; mkdir -p "$results"
 passed=0 failed=0
@@ -167,6 +168,9 @@ check "a broken Memcached does not hold up another" others_go_on
 check "deletion takes everything along and says so" deletion_takes_all_along
 check "the demo's objects can be removed" unsubscribe
 check "nothing is left of it" same_inventory "$results/before"
+
+echo; echo "the images that OLM runs in pods"
+check_helper_image
 
 echo; echo "without OLM"
 check "make deploy runs the operator and a Memcached" deployed

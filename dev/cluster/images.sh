@@ -40,7 +40,7 @@ tree; programs olm catalog package-server copy-content cpb; busybox cp
 push_image operator-framework/olm:$olm_version --user 1001 --env PATH=/bin
 
 # operator-sdk starts the index image with `sh -c "opm serve …"` and wants the label of a file-based catalog on it.
-tree; programs opm; busybox sh cat gzip ls mkdir cp mv rm sleep; mkdir "$tree/configs"
+tree; programs opm grpc_health_probe; busybox sh cat gzip ls mkdir cp mv rm sleep; mkdir "$tree/configs"
 push_image operator-framework/opm:latest --user 1001 --env PATH=/bin --label operators.operatorframework.io.index.configs.v1=/configs --entrypoint /bin/opm
 
 # The operand: Debian's memcached with the libraries it is linked to, under the names the operator's versions use.
