@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use libyaml_safer::{Event, EventData, MappingStyle, Mark, Parser, ScalarStyle, SequenceStyle};
 
@@ -68,7 +69,14 @@ pub(super) fn parse_part(bytes: &[u8], lines_before: u32) -> Result<Document, Er
 /// Reads a document with the event parser, which knows all of YAML.
 pub(super) fn parse_fully(input: &Input<'_>, lines_before: u32) -> Result<Document, Error> {
     tags::check(&input.text).map_err(|error| shift_lines(error, lines_before))?;
-    Composer::new(input, lines_before).run()
+    compose(input, lines_before)
+}
+
+/// Builds the tree. The event parser is not ours and knows texts on which it panics; none of them may end a server, or a run over
+/// many files.
+pub(super) fn compose(input: &Input<'_>, lines_before: u32) -> Result<Document, Error> {
+    let composed = catch_unwind(AssertUnwindSafe(|| Composer::new(input, lines_before).run()));
+    composed.unwrap_or_else(|_| Err(Error::without_line("the parser failed on this text", None)))
 }
 
 fn shift_lines(mut error: Error, lines: u32) -> Error {

@@ -79,6 +79,8 @@ fn is_tag(text: &str, start: usize, comma: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::compose::compose;
+    use super::super::input::prepare;
     use super::super::parse;
 
     #[test]
@@ -97,6 +99,12 @@ mod tests {
                 "{text}: {error}"
             );
         }
+    }
+
+    #[test]
+    fn a_panic_of_the_event_parser_is_an_error() {
+        let input = prepare(b"[!!str, a]\n").expect("text");
+        assert!(compose(&input, 0).is_err());
     }
 
     #[test]
