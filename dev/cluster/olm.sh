@@ -7,7 +7,9 @@ if ! "${kubectl[@]}" get crd clusterserviceversions.operators.coreos.com > /dev/
   # Two of them exceed what client-side apply can write into an annotation.
   "${kubectl[@]}" create -f "$crds" > "$logs/olm-crds.log" 2>&1 || { log_tails=olm-crds; die "OLM's definitions were refused"; }
 fi
-"${kubectl[@]}" wait --for=condition=Established --timeout=60s crd --all > /dev/null
+# Again until it succeeds: kubectl gives up at a definition that has no conditions yet.
+established() { "${kubectl[@]}" wait --for=condition=Established --timeout=5s crd --all; }
+(log_tails=kube-apiserver wait_for 60 "OLM's definitions established" established)
 "${kubectl[@]}" apply -f "$here/olm.yaml" > "$logs/olm-objects.log" 2>&1 || { log_tails=olm-objects; die "OLM's objects were refused"; }
 
 succeeded() { [ "$("${kubectl[@]}" -n olm get csv packageserver -o 'jsonpath={.status.phase}')" = Succeeded ]; }

@@ -39,7 +39,6 @@ async fn causes_are_told_and_the_suggested_way_out_repairs_them() {
 }
 
 #[tokio::test]
-#[ignore = "not green yet: run bundle does not tell that no catalog offers a required API"]
 async fn causes_on_the_way_are_told_and_repaired() {
     let cluster = Cluster::start(Options::default().with_olm().unavailable_image(UNAVAILABLE)).await;
     required_api_is_missing(&cluster).await;
@@ -48,6 +47,7 @@ async fn causes_on_the_way_are_told_and_repaired() {
     orphan_csv(&cluster).await;
     all_problems_at_once(&cluster).await;
     interrupted(&cluster).await;
+    upgrade_is_interrupted(&cluster).await;
     custom_resource_blocks(&cluster).await;
 }
 
@@ -322,6 +322,55 @@ async fn interrupted(cluster: &Cluster) {
             .is_some()
     })
     .await;
+    assert!(interrupt(child).await.contains("\"interrupted\""));
+    cluster.cleanup("stop", "stop", &[]).await.fine();
+    cluster.nothing_left(&before).await;
+    cluster.run_bundle(&folder, "stop", &[]).await.fine();
+    cluster.cleanup("stop", "stop", &[]).await.fine();
+}
+
+/// An upgrade from this host that is interrupted in the middle, and run again.
+async fn upgrade_is_interrupted(cluster: &Cluster) {
+    cluster.namespace("halfway").await;
+    let before = cluster.inventory().await;
+    let old = Bundle::new("halfway", "1.0.0").write(cluster.folder.path());
+    let new = Bundle::new("halfway", "2.0.0").write(cluster.folder.path());
+    cluster.run_bundle(&old, "halfway", &[]).await.fine();
+    let upgrade = [
+        "run",
+        "bundle-upgrade",
+        new.to_str().unwrap(),
+        "-n",
+        "halfway",
+        "-o",
+        "json",
+    ];
+    let child = cluster
+        .command(&upgrade)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    eventually("the new version exists", async || {
+        !cluster.phase("halfway", "halfway.v2.0.0").await.is_empty()
+    })
+    .await;
+    interrupt(child).await;
+    // Nothing that blocks the namespace stays.
+    for (kind, plural) in [("Subscription", "subscriptions"), ("CatalogSource", "catalogsources")] {
+        let api = cluster.api("operators.coreos.com/v1alpha1", kind, plural, Some("halfway"));
+        let left = api.list(&kube::api::ListParams::default()).await.unwrap();
+        assert!(left.items.is_empty(), "a {kind} is left");
+    }
+    cluster.olmkit(&upgrade).await.fine();
+    cluster.settled("halfway", "halfway.v2.0.0").await;
+    assert_eq!(cluster.phase("halfway", "halfway.v1.0.0").await, "");
+    cluster.cleanup("halfway", "halfway", &[]).await.fine();
+    cluster.nothing_left(&before).await;
+}
+
+/// Sends the signal of Ctrl-C and returns what the command printed.
+async fn interrupt(child: std::process::Child) -> String {
     let kill = std::process::Command::new("kill")
         .args(["-INT", &child.id().to_string()])
         .status()
@@ -330,12 +379,13 @@ async fn interrupted(cluster: &Cluster) {
     let output = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap())
         .await
         .unwrap();
-    assert_eq!(output.status.code(), Some(130));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("\"interrupted\""));
-    cluster.cleanup("stop", "stop", &[]).await.fine();
-    cluster.nothing_left(&before).await;
-    cluster.run_bundle(&folder, "stop", &[]).await.fine();
-    cluster.cleanup("stop", "stop", &[]).await.fine();
+    assert_eq!(
+        output.status.code(),
+        Some(130),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 async fn custom_resource_blocks(cluster: &Cluster) {
@@ -378,4 +428,92 @@ async fn a_cluster_without_olm_is_told_apart_from_half_of_it() {
     let status = cluster.olmkit(&["olm", "status", "-o", "json"]).await;
     assert!(!status.success);
     assert_eq!(status.json["installed"], false);
+}
+
+/// No OLM runs here: what is shown is that its objects are made in an order in which nothing waits for ever, and made again
+/// without harm.
+#[tokio::test]
+async fn olm_is_installed_and_installed_again() {
+    let cluster = Cluster::start(Options::default()).await;
+    let crds = controlplane::tools::cache().unwrap().join("olm/crds");
+    let chart = cluster.folder.path().join("chart");
+    std::fs::create_dir_all(chart.join("crds")).unwrap();
+    std::fs::write(chart.join("Chart.yaml"), "name: olm\n").unwrap();
+    for file in std::fs::read_dir(crds).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), chart.join("crds").join(file.file_name())).unwrap();
+    }
+    let install = [
+        "olm",
+        "install",
+        "--from",
+        chart.to_str().unwrap(),
+        "--version",
+        "0.46.0",
+        "--olm-image",
+        "registry.example.com/olm:1",
+        "--opm-image",
+        "registry.example.com/opm:1",
+        "--no-wait-for-packageserver",
+        "--timeout",
+        "60s",
+    ];
+    cluster.olmkit(&install).await.fine();
+    // Again: what is there stays.
+    cluster.olmkit(&install).await.fine();
+    let status = cluster.olmkit(&["olm", "status", "-o", "json"]).await;
+    assert_eq!(status.json["installed"], true);
+    assert_eq!(status.errors(), Vec::<&str>::new(), "{}", status.stdout);
+}
+
+/// What programs read when the cluster does not answer, or refuses.
+#[tokio::test]
+async fn a_cluster_that_does_not_answer_or_refuses_is_a_cause() {
+    let cluster = Cluster::start(Options::default()).await;
+    cluster.namespace("shop").await;
+    cluster
+        .apply(
+            "serviceaccounts",
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "nobody", "namespace": "shop"}}),
+        )
+        .await;
+    let nobody = cluster
+        .plane
+        .service_account_kubeconfig("shop", "nobody")
+        .await
+        .unwrap();
+    let refused = cluster
+        .olmkit(&[
+            "diagnose",
+            "-n",
+            "shop",
+            "-o",
+            "json",
+            "--kubeconfig",
+            nobody.to_str().unwrap(),
+        ])
+        .await;
+    assert!(!refused.success);
+    assert_eq!(refused.errors(), ["forbidden"]);
+
+    let text = std::fs::read_to_string(cluster.plane.kubeconfig()).unwrap();
+    let elsewhere = cluster.folder.path().join("elsewhere");
+    std::fs::write(&elsewhere, text.replace(cluster.plane.url(), "https://127.0.0.1:1")).unwrap();
+    let kubeconfig = elsewhere.to_str().unwrap();
+    let folder = Bundle::new("early", "1.0.0").write(cluster.folder.path());
+    for arguments in [
+        vec!["run", "bundle", folder.to_str().unwrap()],
+        vec!["run", "bundle-upgrade", folder.to_str().unwrap()],
+        vec!["cleanup", "early"],
+        vec!["diagnose"],
+        vec!["subscribe", "early"],
+        vec!["olm", "status"],
+        vec!["olm", "uninstall"],
+    ] {
+        let answer = cluster
+            .olmkit(&[arguments.as_slice(), &["-o", "json", "--kubeconfig", kubeconfig]].concat())
+            .await;
+        assert!(!answer.success);
+        assert_eq!(answer.errors(), ["api-unreachable"], "{}", answer.stdout);
+    }
 }

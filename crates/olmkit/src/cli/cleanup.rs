@@ -6,7 +6,7 @@ use std::time::Duration;
 use olmkit::cluster::cleanup::{self, Report};
 
 use super::cluster_args::{Output, duration};
-use super::console::{Console, print_causes};
+use super::console::{Console, print_causes, stopped};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -47,13 +47,17 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         timeout: args.timeout,
         keep_crds: Vec::new(),
     };
-    let report = super::block_on(async {
+    let ended = super::block_on(async {
         let cluster = olmkit::cluster::Cluster::connect(args.kubeconfig.as_deref(), args.namespace.as_deref()).await?;
         let console = Console::new();
         let report = cleanup::cleanup(&cluster, &options, &console).await;
         console.finish();
-        anyhow::Ok(report?)
-    })??;
+        report
+    })?;
+    let report = match ended {
+        Ok(report) => report,
+        Err(error) => return stopped(error, args.output),
+    };
     match args.output {
         Output::Json => println!("{}", serde_json::to_string_pretty(&report)?),
         Output::Text => print(&report, args.dry_run),

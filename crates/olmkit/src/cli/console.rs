@@ -1,10 +1,13 @@
 //! Tells a flow's progress on stderr: with a spinner on a terminal, as plain lines elsewhere.
 
 use std::io::IsTerminal;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use olmkit::cluster::{Cause, Narrator};
+use olmkit::cluster::{Cause, Error, Narrator};
+
+use super::cluster_args::Output;
 
 /// Prints to stderr.
 pub struct Console {
@@ -55,4 +58,23 @@ pub fn print_causes(causes: &[Cause]) {
     for cause in causes {
         anstream::eprintln!("{cause}");
     }
+}
+
+/// How a flow ends that a request stopped: with the cause where the error says something about the cluster, as JSON where a
+/// program reads the result; otherwise with the error itself.
+///
+/// # Errors
+/// The error that is no cause.
+pub fn stopped(error: Error, output: Output) -> anyhow::Result<ExitCode> {
+    let Some(cause) = error.cause() else {
+        return Err(error.into());
+    };
+    match output {
+        Output::Json => {
+            let result = serde_json::json!({"result": "failed", "causes": [cause]});
+            println!("{}", serde_json::to_string_pretty(&result)?);
+        }
+        Output::Text => print_causes(&[cause]),
+    }
+    Ok(ExitCode::FAILURE)
 }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use olmkit::cluster::diagnose::{Finding, diagnose};
 
 use super::cluster_args::Output;
+use super::console::stopped;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -23,10 +24,14 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let findings = super::block_on(async {
+    let looked = super::block_on(async {
         let cluster = olmkit::cluster::Cluster::connect(args.kubeconfig.as_deref(), args.namespace.as_deref()).await?;
-        anyhow::Ok(diagnose(&cluster, args.package.as_deref()).await?)
-    })??;
+        diagnose(&cluster, args.package.as_deref()).await
+    })?;
+    let findings = match looked {
+        Ok(findings) => findings,
+        Err(error) => return stopped(error, args.output),
+    };
     match args.output {
         Output::Json => println!("{}", serde_json::to_string_pretty(&findings)?),
         Output::Text if findings.is_empty() => {

@@ -8,7 +8,7 @@ use clap::Subcommand;
 use olmkit::cluster::olm::{self, InstallOptions, Status, UninstallOptions, objects::Settings, source};
 
 use super::cluster_args::{ClusterArgs, Output};
-use super::console::{Console, print_causes};
+use super::console::{Console, print_causes, stopped};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -164,7 +164,11 @@ fn install(args: &InstallArgs) -> anyhow::Result<ExitCode> {
         let console = Console::new();
         let ended = olm::install(&cluster, &manifests, &options, &console).await;
         console.finish();
-        match ended? {
+        let ended = match ended {
+            Ok(ended) => ended,
+            Err(error) => return stopped(error, Output::Text),
+        };
+        match ended {
             Ok(()) => {
                 println!(
                     "OLM {} is installed",
@@ -182,10 +186,14 @@ fn install(args: &InstallArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
-    let status = super::block_on(async {
+    let looked = super::block_on(async {
         let cluster = olmkit::cluster::Cluster::connect(args.kubeconfig.as_deref(), None).await?;
-        anyhow::Ok(olm::status(&cluster).await?)
-    })??;
+        olm::status(&cluster).await
+    })?;
+    let status = match looked {
+        Ok(status) => status,
+        Err(error) => return stopped(error, args.output),
+    };
     match args.output {
         Output::Json => println!("{}", serde_json::to_string_pretty(&status)?),
         Output::Text => print_status(&status),
@@ -235,13 +243,17 @@ fn uninstall(args: &UninstallArgs) -> anyhow::Result<ExitCode> {
         timeout: args.cluster.timeout,
         dry_run: args.dry_run,
     };
-    let report = super::block_on(async {
+    let ended = super::block_on(async {
         let cluster = args.cluster.connect().await?;
         let console = Console::new();
         let report = olm::uninstall(&cluster, &options, &console).await;
         console.finish();
-        anyhow::Ok(report?)
-    })??;
+        report
+    })?;
+    let report = match ended {
+        Ok(report) => report,
+        Err(error) => return stopped(error, args.output),
+    };
     match args.output {
         Output::Json => println!("{}", serde_json::to_string_pretty(&report)?),
         Output::Text => {

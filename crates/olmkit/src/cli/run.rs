@@ -3,12 +3,14 @@
 use std::process::ExitCode;
 
 use clap::{Subcommand, ValueEnum};
+use olmkit::cluster::narrator::Story;
+use olmkit::cluster::release::release;
 use olmkit::cluster::run_bundle::{self, Ending, Outcome};
 use olmkit::cluster::serving::Place;
 use olmkit::cluster::{BundleFacts, Cause, Cluster, Code, InstallMode, bundle_source, catalog_pod, upgrade};
 
 use super::cluster_args::{ClusterArgs, Output};
-use super::console::{Console, print_causes};
+use super::console::{Console, print_causes, stopped};
 use super::registry_flags::RegistryFlags;
 
 #[derive(clap::Args)]
@@ -36,6 +38,9 @@ struct BundleArgs {
     install_mode: Option<InstallMode>,
     #[command(flatten)]
     common: Common,
+    /// Remove what this run made if it fails
+    #[arg(long)]
+    rollback_on_failure: bool,
     /// Only check whether the bundle can be installed
     #[arg(long)]
     check: bool,
@@ -76,9 +81,6 @@ struct Common {
     /// Accepted for operator-sdk's sake: all containers are always restricted
     #[arg(long, hide = true)]
     security_context_config: Option<String>,
-    /// Remove what this run made if it fails
-    #[arg(long)]
-    rollback_on_failure: bool,
     /// How the result is printed
     #[arg(short, long, value_enum, default_value = "text")]
     output: Output,
@@ -113,19 +115,27 @@ impl Common {
         }
     }
 
-    fn options(&self, install_mode: Option<InstallMode>, check_only: bool) -> run_bundle::Options {
+    fn options(&self) -> run_bundle::Options {
         run_bundle::Options {
-            install_mode,
+            install_mode: None,
             place: self.place(),
             pull_secret: self.pull_secret_name.clone(),
             timeout: self.cluster.timeout,
-            rollback: self.rollback_on_failure,
-            check_only,
+            rollback: false,
+            check_only: false,
         }
     }
 
-    async fn load(&self, bundle: &str) -> anyhow::Result<BundleFacts> {
-        Ok(bundle_source::load(bundle, &self.registry.client()?).await?)
+    /// Reads the bundle and connects.
+    async fn begin(&self, bundle: &str) -> anyhow::Result<Result<(BundleFacts, Cluster), olmkit::cluster::Error>> {
+        let registry = self.registry.client()?;
+        let begun = async {
+            Ok((
+                bundle_source::load(bundle, &registry).await?,
+                self.cluster.connect().await?,
+            ))
+        };
+        Ok(begun.await)
     }
 }
 
@@ -133,17 +143,26 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     super::block_on(async {
         match &args.command {
             Command::Bundle(args) => {
-                let bundle = args.common.load(&args.bundle).await?;
-                let cluster = args.common.cluster.connect().await?;
-                let options = args.common.options(args.install_mode.clone(), args.check);
+                let (bundle, cluster) = match args.common.begin(&args.bundle).await? {
+                    Ok(begun) => begun,
+                    Err(error) => return stopped(error, args.common.output),
+                };
+                let options = run_bundle::Options {
+                    install_mode: args.install_mode.clone(),
+                    rollback: args.rollback_on_failure,
+                    check_only: args.check,
+                    ..args.common.options()
+                };
                 let console = Console::new();
                 let flow = run_bundle::run(&cluster, &bundle, &options, &console);
                 finish(&cluster, &bundle, flow, &console, args.common.output).await
             }
             Command::BundleUpgrade(args) => {
-                let bundle = args.common.load(&args.bundle).await?;
-                let cluster = args.common.cluster.connect().await?;
-                let options = args.common.options(None, false);
+                let (bundle, cluster) = match args.common.begin(&args.bundle).await? {
+                    Ok(begun) => begun,
+                    Err(error) => return stopped(error, args.common.output),
+                };
+                let options = args.common.options();
                 let console = Console::new();
                 let flow = upgrade::run(&cluster, &bundle, &options, &console);
                 finish(&cluster, &bundle, flow, &console, args.common.output).await
@@ -166,9 +185,11 @@ async fn finish(
     };
     console.finish();
     match ended {
-        Some(outcome) => print(&outcome?, output),
+        Some(Ok(outcome)) => print(&outcome, output),
+        Some(Err(error)) => stopped(error, output),
         None => {
-            run_bundle::after_interrupt(cluster, bundle).await?;
+            // A catalog served from here is dead once the process ends. The rest is for `cleanup` or a rerun.
+            release(cluster, bundle, &mut Story::begin(console)).await?;
             let cause = Cause::passing(
                 Code::Interrupted,
                 "interrupted; what was created so far stays",

@@ -7,7 +7,7 @@ use olmkit::cluster::subscribe::{self, Options};
 use olmkit::cluster::{InstallMode, Observation};
 
 use super::cluster_args::{ClusterArgs, Output};
-use super::console::{Console, print_causes};
+use super::console::{Console, print_causes, stopped};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -57,7 +57,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     super::block_on(async {
         let cluster = args.cluster.connect().await?;
-        let mut seen = Observation::full(&cluster, &Default::default()).await?;
+        let mut seen = match Observation::full(&cluster, &Default::default()).await {
+            Ok(seen) => seen,
+            Err(error) => return stopped(error, args.output),
+        };
         let plan = subscribe::plan(&options, &seen);
         for manifest in &plan.manifests {
             let text = |pointer| {
@@ -83,8 +86,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             });
         }
         let console = Console::new();
-        let outcome = subscribe::run(&cluster, &options, &plan, &mut seen, &console).await?;
+        let ended = subscribe::run(&cluster, &options, &plan, &mut seen, &console).await;
         console.finish();
-        super::run::print(&outcome, args.output)
+        match ended {
+            Ok(outcome) => super::run::print(&outcome, args.output),
+            Err(error) => stopped(error, args.output),
+        }
     })?
 }

@@ -29,7 +29,10 @@ pub async fn load(reference: &str, client: &Client) -> Result<BundleFacts, Error
     let platform = Platform::host();
     let fetched = fetch(client, &location, &Platforms::One(platform.clone()))
         .await
-        .map_err(|error| fault("pull", &error))?;
+        .map_err(|error| Error::BundleImage {
+            image: full.clone(),
+            message: error.to_string(),
+        })?;
     let folder = tempfile::tempdir().map_err(|error| fault("unpack", &error))?;
     fetched
         .unpack(&platform, folder.path(), &[])

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde_json::Value;
 
 use super::Error;
@@ -41,5 +43,24 @@ pub(super) fn from_directory(path: &Path, image: Option<&str>) -> Result<BundleF
         .map_err(|error| Error::Bundle(error.to_string()))?;
     let blob: Value = serde_json::from_str(&text)
         .map_err(|error| Error::Bundle(format!("the rendered bundle cannot be read back: {error}")))?;
-    BundleFacts::new(loaded.package(), manifests, blob, image.map(str::to_owned))
+    let mut facts = BundleFacts::new(loaded.package(), manifests, blob, image.map(str::to_owned))?;
+    facts.unpacked_size = unpacked_size(&path.join("manifests")).map_err(|source| Error::File {
+        path: path.join("manifests"),
+        source,
+    })?;
+    Ok(facts)
+}
+
+/// The bytes that the files of a folder take in the ConfigMap that OLM unpacks a bundle image to: base64 of gzip, each.
+fn unpacked_size(folder: &Path) -> std::io::Result<usize> {
+    let mut size = 0;
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_file() {
+            let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+            std::io::copy(&mut std::fs::File::open(&path)?, &mut packed)?;
+            size += packed.finish()?.len().div_ceil(3) * 4;
+        }
+    }
+    Ok(size)
 }

@@ -14,6 +14,9 @@ pub const PORT: u16 = 50051;
 /// What a ConfigMap can hold.
 const CONFIG_MAP_LIMIT: usize = 1_000_000;
 
+/// The catalog in the ConfigMap and in the pod.
+const FILE: &str = "catalog.json";
+
 /// How the pod is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodOptions {
@@ -60,7 +63,7 @@ pub fn manifests(package: &str, namespace: &str, blobs: &[Value], options: &PodO
     let metadata = json!({"name": name, "namespace": namespace, "labels": labels});
     let selector = json!({names::CATALOG_LABEL: catalog});
     Ok(vec![
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"catalog.json": content}}),
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {FILE: content}}),
         json!({
             "apiVersion": "v1",
             "kind": "Service",
@@ -102,7 +105,11 @@ fn pod_spec(config_map: &str, options: &PodOptions) -> Value {
                 "capabilities": {"drop": ["ALL"]},
                 "readOnlyRootFilesystem": true,
             },
-            "volumeMounts": [{"name": "catalog", "mountPath": "/catalog", "readOnly": true}, {"name": "tmp", "mountPath": "/tmp"}],
+            // The file alone: a mounted ConfigMap also holds links to directories (`..data`), and opm stops at those.
+            "volumeMounts": [
+                {"name": "catalog", "mountPath": format!("/catalog/{FILE}"), "subPath": FILE, "readOnly": true},
+                {"name": "tmp", "mountPath": "/tmp"},
+            ],
         }],
         "volumes": [{"name": "catalog", "configMap": {"name": config_map}}, {"name": "tmp", "emptyDir": {}}],
     });

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::cause::{Cause, Code};
 use super::client::ObjectRef;
 
 /// An error of the cluster flows. What is wrong *in* a cluster is not an error but a [`super::Cause`].
@@ -57,6 +58,14 @@ pub enum Error {
     /// A bundle that cannot be installed as it stands.
     #[error("{0}")]
     Bundle(String),
+    /// A bundle image that cannot be had.
+    #[error("cannot pull bundle image {image}: {message}")]
+    BundleImage {
+        /// The reference.
+        image: String,
+        /// The registry's words.
+        message: String,
+    },
     /// A flag's value.
     #[error("{0}")]
     Usage(String),
@@ -89,6 +98,27 @@ impl Error {
                 kube::Error::Api(status) => Some(status.code),
                 _ => None,
             },
+            _ => None,
+        }
+    }
+
+    /// The same as a cause, when it says something about the cluster: requests that are refused, an API server that does not
+    /// answer.
+    pub fn cause(&self) -> Option<Cause> {
+        let Error::Request { source, .. } = self else {
+            return None;
+        };
+        match source.as_ref() {
+            kube::Error::Api(status) if matches!(status.code, 401 | 403) => Some(Cause::lasting(
+                Code::Forbidden,
+                self.to_string(),
+                "use an account that may do this (-n, --kubeconfig), or have it allowed; kubectl auth can-i --list shows what is",
+            )),
+            kube::Error::HyperError(_) | kube::Error::Service(_) => Some(Cause::passing(
+                Code::ApiUnreachable,
+                self.to_string(),
+                "see that the kubeconfig names the right server (kubectl cluster-info) and that it runs; then run the same command again, it continues where it stopped",
+            )),
             _ => None,
         }
     }

@@ -21,6 +21,8 @@ pub struct BundleFacts {
     pub blob: Value,
     /// The image that the bundle was read from; `None` for a directory.
     pub image: Option<String>,
+    /// Bytes that the manifests take once OLM has unpacked the image.
+    pub unpacked_size: usize,
     /// SHA-256 of the manifests, to tell whether a bundle of the same version changed.
     pub digest: String,
 }
@@ -57,6 +59,7 @@ impl BundleFacts {
             manifests,
             blob,
             image,
+            unpacked_size: 0,
             digest,
         })
     }

@@ -26,6 +26,10 @@ pub const RELEASED_LABEL: &str = "olmkit.dev/bundle-digest";
 /// Annotation on the CatalogSource: `host` or `pod`, where the catalog is served.
 pub const SERVED_FROM_ANNOTATION: &str = "olmkit.dev/served-from";
 
+/// Annotation on a Subscription that an upgrade pointed to another catalog: the part of its spec that changed, as JSON, as it
+/// was.
+pub const FOLLOWED_BEFORE_ANNOTATION: &str = "olmkit.dev/followed-before";
+
 /// The value of [`RELEASED_LABEL`] for a digest.
 pub fn released_value(digest: &str) -> String {
     digest.chars().take(32).collect()

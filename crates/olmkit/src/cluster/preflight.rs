@@ -7,10 +7,11 @@ use serde_json::Value;
 
 use super::cause::{Cause, Code, sorted};
 use super::client::ObjectRef;
-use super::facts::{BundleFacts, text};
+use super::facts::BundleFacts;
 use super::health;
 use super::install_mode::{self, InstallMode};
 use super::kinds;
+use super::limits;
 use super::names;
 use super::observe::Observation;
 use crate::types::{CatalogSource, DeployedCsv, OperatorGroup};
@@ -39,9 +40,6 @@ const INSTALLABLE: [&str; 20] = [
     "ServiceMonitor",
 ];
 
-/// etcd refuses larger requests by default; an InstallPlan of an inline bundle holds every manifest in its status.
-const ETCD_LIMIT: usize = 1_500_000;
-
 /// What the checks are told besides the bundle.
 #[derive(Clone, Debug, Default)]
 pub struct Wishes {
@@ -67,7 +65,7 @@ pub fn check(bundle: &BundleFacts, wishes: &Wishes, seen: &Observation) -> Vec<C
         causes.extend(orphan(bundle, seen));
     }
     causes.extend(apis(bundle, seen));
-    causes.extend(limits(bundle, wishes.inline));
+    causes.extend(limits::check(bundle, wishes.inline));
     sorted(causes)
 }
 
@@ -437,45 +435,4 @@ fn kubernetes_version(csv: &DeployedCsv, server: &str) -> Option<Cause> {
             "use a newer cluster, or lower spec.minKubeVersion if the operator really runs there",
         )
     })
-}
-
-/// Sizes that OLM and the API server can carry.
-fn limits(bundle: &BundleFacts, inline: bool) -> Vec<Cause> {
-    let sizes: Vec<usize> = bundle
-        .manifests
-        .iter()
-        .map(|manifest| manifest.to_string().len())
-        .collect();
-    let mut causes: Vec<Cause> = bundle
-        .manifests
-        .iter()
-        .zip(&sizes)
-        .filter(|(_, size)| **size > ETCD_LIMIT)
-        .map(|(manifest, size)| {
-            Cause::lasting(
-                Code::BundleTooLarge,
-                format!(
-                    "{} {} is {size} bytes; the API server stores at most about {ETCD_LIMIT}",
-                    text(manifest, "/kind"),
-                    text(manifest, "/metadata/name")
-                ),
-                "shorten descriptions in the schema or the CSV",
-            )
-        })
-        .collect();
-    let total: usize = sizes.iter().sum();
-    // Manifests stand in the plan as JSON inside JSON: quotes are escaped.
-    let escaped: usize = bundle
-        .manifests
-        .iter()
-        .map(|manifest| manifest.to_string().matches('"').count())
-        .sum();
-    if inline && causes.is_empty() && total + escaped > ETCD_LIMIT {
-        causes.push(Cause::lasting(
-            Code::BundleTooLarge,
-            format!("the bundle needs {} bytes in the InstallPlan, which holds at most about {ETCD_LIMIT} when a directory is served inline", total + escaped),
-            "build and push the bundle image (olmkit image build, push) and run: olmkit run bundle IMAGE",
-        ));
-    }
-    causes
 }

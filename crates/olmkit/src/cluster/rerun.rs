@@ -61,20 +61,22 @@ pub fn earlier(bundle: &BundleFacts, seen: &Observation) -> Earlier {
     same_version(bundle, subscription, object, seen)
 }
 
-/// A CSV that was installed from a host, whose Subscription and catalog went afterwards.
+/// A CSV that was installed from a host, whose Subscription and catalog went afterwards; the newest when an upgrade was
+/// interrupted between two.
 pub fn released_csv<'a>(package: &str, seen: &'a Observation) -> Option<&'a DeployedCsv> {
     let label = names::component_label(package, &seen.namespace);
-    let ours = |csv: &&DeployedCsv| {
-        csv.metadata
-            .labels
-            .as_ref()
-            .is_some_and(|labels| labels.contains_key(&label))
-            || csv.package().is_some_and(|found| found == package)
+    let of_package = |csv: &&DeployedCsv| {
+        let labels = csv.metadata.labels.as_ref();
+        labels.is_some_and(|labels| labels.contains_key(&label)) || csv.package().is_some_and(|found| found == package)
     };
-    seen.csvs
+    let released: Vec<&DeployedCsv> = seen
+        .csvs
         .iter()
         .filter(|csv| !csv.is_copied() && csv.released().is_some())
-        .find(ours)
+        .filter(of_package)
+        .collect();
+    let is_replaced = |csv: &DeployedCsv| released.iter().any(|other| other.spec.replaces == csv.name());
+    released.iter().copied().find(|csv| !is_replaced(csv))
 }
 
 fn released(bundle: &BundleFacts, seen: &Observation) -> Earlier {
@@ -85,7 +87,7 @@ fn released(bundle: &BundleFacts, seen: &Observation) -> Earlier {
     if csv.name() != bundle.csv_name() {
         return Earlier::InTheWay(Box::new(other_version(csv.name(), bundle, seen).on(object)));
     }
-    let unchanged = csv.released() == Some(&names::released_value(&bundle.digest));
+    let unchanged = csv.released() == Some(names::released_value(&bundle.digest).as_str());
     match (unchanged, csv.status.phase.as_str()) {
         (true, "Succeeded") => Earlier::Installed,
         (true, "Failed") => Earlier::StartOver {
@@ -146,5 +148,127 @@ fn same_version(bundle: &BundleFacts, subscription: &Subscription, object: Objec
     Earlier::StartOver {
         remove,
         why: why.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn bundle() -> BundleFacts {
+        let mut bundle = BundleFacts {
+            package: "cache".into(),
+            digest: "d".repeat(64),
+            ..BundleFacts::default()
+        };
+        bundle.csv = csv("cache.v2.0.0", "", json!({}), "");
+        bundle
+    }
+
+    fn csv(name: &str, phase: &str, labels: Value, replaces: &str) -> DeployedCsv {
+        serde_json::from_value(json!({
+            "metadata": {"name": name, "namespace": "shop", "labels": labels},
+            "spec": {"replaces": replaces},
+            "status": {"phase": phase},
+        }))
+        .unwrap()
+    }
+
+    fn released_labels(digest: &str) -> Value {
+        json!({names::component_label("cache", "shop"): "", names::RELEASED_LABEL: names::released_value(digest)})
+    }
+
+    fn subscription(digest: &str, source: &str, installed: &str) -> Subscription {
+        serde_json::from_value(json!({
+            "metadata": {"name": "s", "annotations": {names::DIGEST_ANNOTATION: digest}},
+            "spec": {"name": "cache", "source": source, "sourceNamespace": "shop", "startingCSV": "cache.v2.0.0"},
+            "status": {"installedCSV": installed, "currentCSV": installed},
+        }))
+        .unwrap()
+    }
+
+    fn seen(subscriptions: Vec<Subscription>, csvs: Vec<DeployedCsv>) -> Observation {
+        Observation {
+            namespace: "shop".into(),
+            subscriptions,
+            csvs,
+            ..Observation::default()
+        }
+    }
+
+    fn removed(earlier: Earlier) -> Vec<String> {
+        match earlier {
+            Earlier::StartOver { remove, .. } => remove.iter().map(|object| object.kind.kind.clone()).collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn code(earlier: Earlier) -> Code {
+        match earlier {
+            Earlier::InTheWay(cause) => cause.code,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_run_continues_where_the_last_one_stopped() {
+        let (bundle, digest) = (bundle(), "d".repeat(64));
+        assert_eq!(earlier(&bundle, &seen(vec![], vec![])), Earlier::Nothing);
+        let wish = || subscription(&digest, "cache-catalog", "cache.v2.0.0");
+        let phase = |phase| vec![csv("cache.v2.0.0", phase, json!({}), "")];
+        assert_eq!(
+            earlier(&bundle, &seen(vec![wish()], phase("Installing"))),
+            Earlier::UnderWay
+        );
+        assert_eq!(
+            earlier(&bundle, &seen(vec![wish()], phase("Succeeded"))),
+            Earlier::Installed
+        );
+        let all = ["Subscription", "ClusterServiceVersion", "CatalogSource"];
+        assert_eq!(removed(earlier(&bundle, &seen(vec![wish()], phase("Failed")))), all);
+        let changed = subscription("other", "cache-catalog", "cache.v2.0.0");
+        assert_eq!(removed(earlier(&bundle, &seen(vec![changed], phase("Succeeded")))), all);
+    }
+
+    #[test]
+    fn what_a_host_left_is_known_again() {
+        let (bundle, digest) = (bundle(), "d".repeat(64));
+        let left = |phase, digest: &str| seen(vec![], vec![csv("cache.v2.0.0", phase, released_labels(digest), "")]);
+        assert_eq!(earlier(&bundle, &left("Succeeded", &digest)), Earlier::Installed);
+        assert_eq!(earlier(&bundle, &left("Pending", &digest)), Earlier::OnlyCsv);
+        assert_eq!(
+            removed(earlier(&bundle, &left("Succeeded", "other"))),
+            ["ClusterServiceVersion"]
+        );
+    }
+
+    #[test]
+    fn an_upgrade_that_was_interrupted_left_two_versions_and_the_newer_counts() {
+        let digest = "d".repeat(64);
+        let old = csv("cache.v1.0.0", "Replacing", released_labels("old"), "");
+        let new = csv("cache.v2.0.0", "Installing", released_labels(&digest), "cache.v1.0.0");
+        let seen = seen(vec![], vec![old, new]);
+        assert_eq!(
+            released_csv("cache", &seen).map(DeployedCsv::name),
+            Some("cache.v2.0.0")
+        );
+        assert_eq!(earlier(&bundle(), &seen), Earlier::OnlyCsv);
+    }
+
+    #[test]
+    fn what_belongs_to_others_is_in_the_way() {
+        let (bundle, digest) = (bundle(), "d".repeat(64));
+        let elsewhere = subscription(&digest, "community", "");
+        assert_eq!(
+            code(earlier(&bundle, &seen(vec![elsewhere], vec![]))),
+            Code::SubscriptionExists
+        );
+        let older = subscription(&digest, "cache-catalog", "cache.v1.0.0");
+        assert_eq!(
+            code(earlier(&bundle, &seen(vec![older], vec![]))),
+            Code::OtherVersionInstalled
+        );
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::cause::{Cause, Severity, has_errors};
 use super::cleanup;
@@ -16,8 +16,8 @@ use super::observe::Observation;
 use super::preflight::{self, Wishes};
 use super::progress::Awaited;
 use super::rerun::{Earlier, earlier};
-use super::serving::{Place, Redirected, Serving};
-use super::{Error, intent, kinds, names, wait};
+use super::serving::{Place, Serving};
+use super::{Error, intent, names, wait};
 
 /// What the flow is told besides the bundle.
 #[derive(Clone, Debug)]
@@ -223,17 +223,7 @@ async fn install(
         csv: bundle.csv_name(),
     };
     let ended = wait::for_success(cluster, &awaited, &bundle.package, options.timeout, seen, story).await?;
-    serving
-        .end(
-            cluster,
-            bundle,
-            &Redirected {
-                name: subscription,
-                before: None,
-            },
-            story,
-        )
-        .await?;
+    serving.end(cluster, bundle, story).await?;
     Ok(ended)
 }
 
@@ -287,41 +277,4 @@ pub(super) fn outcome(
         seconds: (story.elapsed().as_secs_f64() * 10.0).round() / 10.0,
         steps: story.steps,
     }
-}
-
-/// What an interrupted run leaves: a catalog served from this host is dead once the process ends, and a dead catalog keeps
-/// the whole namespace from being resolved, so it goes at once with the Subscription to it. The rest is for `cleanup` or a
-/// rerun.
-///
-/// # Errors
-/// [`Error::Request`].
-pub async fn after_interrupt(cluster: &Cluster, bundle: &BundleFacts) -> Result<(), Error> {
-    let object = ObjectRef::namespaced(
-        kinds::catalog_source(),
-        &cluster.namespace,
-        &names::catalog_source(&bundle.package),
-    );
-    let from_host = cluster.get(&object).await?.is_some_and(|value| {
-        value
-            .pointer("/metadata/annotations")
-            .and_then(|found| found.get(names::SERVED_FROM_ANNOTATION))
-            .and_then(Value::as_str)
-            == Some("host")
-    });
-    if from_host {
-        let csv = ObjectRef::namespaced(kinds::cluster_service_version(), &cluster.namespace, bundle.csv_name());
-        if cluster.get(&csv).await?.is_some() {
-            let label = json!({"metadata": {"labels": {names::RELEASED_LABEL: names::released_value(&bundle.digest)}}});
-            cluster.merge(&csv, &label).await?;
-        }
-        cluster
-            .delete(&ObjectRef::namespaced(
-                kinds::subscription(),
-                &cluster.namespace,
-                &names::subscription(bundle.csv_name()),
-            ))
-            .await?;
-        cluster.delete(&object).await?;
-    }
-    Ok(())
 }

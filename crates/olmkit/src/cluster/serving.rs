@@ -14,6 +14,7 @@ use super::host_catalog::HostCatalog;
 use super::intent::Served;
 use super::narrator::Story;
 use super::observe::{Observation, OlmState, get_as};
+use super::release::release;
 use super::{Error, explain, health, host_address, kinds, names, wait};
 
 /// Where the catalog is served.
@@ -85,68 +86,24 @@ impl Serving {
         &self.served
     }
 
-    /// Ends this process's part.
-    ///
-    /// A catalog on this host is gone with the process, and as long as a Subscription refers to a catalog that is gone, or a
-    /// CatalogSource to an address that does not answer, OLM resolves nothing else in the namespace. So both go, or the
-    /// Subscription follows its old catalog again; the installed operator needs neither. A label on the CSV lets a later run
-    /// know what it is.
-    ///
-    /// A catalog in a pod stays and from now on belongs to its CatalogSource.
+    /// Ends this process's part: a catalog on this host ends with all that refers to it (see [`release`]); a catalog in a pod
+    /// stays and from now on belongs to its CatalogSource.
     ///
     /// # Errors
     /// [`Error::Request`].
-    pub async fn end(
-        self,
-        cluster: &Cluster,
-        bundle: &BundleFacts,
-        subscription: &Redirected,
-        story: &mut Story<'_>,
-    ) -> Result<(), Error> {
-        let namespace = cluster.namespace.as_str();
-        let source = ObjectRef::namespaced(
-            kinds::catalog_source(),
-            namespace,
-            &names::catalog_source(&bundle.package),
-        );
+    pub async fn end(self, cluster: &Cluster, bundle: &BundleFacts, story: &mut Story<'_>) -> Result<(), Error> {
         let Some(host) = self.host else {
+            let source = ObjectRef::namespaced(
+                kinds::catalog_source(),
+                &cluster.namespace,
+                &names::catalog_source(&bundle.package),
+            );
             return adopt(cluster, &source, self.pod).await;
         };
-        let csv = ObjectRef::namespaced(kinds::cluster_service_version(), namespace, bundle.csv_name());
-        let wish = ObjectRef::namespaced(kinds::subscription(), namespace, &subscription.name);
-        match &subscription.before {
-            Some(spec) => {
-                cluster.merge(&wish, &json!({"spec": spec})).await?;
-                story.done(format!("{wish}: follows its catalog again"));
-            }
-            None => {
-                if cluster.get(&csv).await?.is_some() {
-                    cluster.merge(&csv, &json!({"metadata": {"labels": {names::RELEASED_LABEL: names::released_value(&bundle.digest)}}})).await?;
-                }
-                cluster.delete(&wish).await?;
-            }
-        }
-        cluster.delete(&source).await?;
+        release(cluster, bundle, story).await?;
         host.stop().await;
-        let gone = if subscription.before.is_none() {
-            "CatalogSource and Subscription"
-        } else {
-            "CatalogSource"
-        };
-        story.done(format!(
-            "{gone} removed: this host stops serving the catalog, the operator does not need it"
-        ));
         Ok(())
     }
-}
-
-/// The Subscription of a flow.
-#[derive(Clone, Debug, Default)]
-pub struct Redirected {
-    /// Its name.
-    pub name: String,
-    /// The part of its spec that was changed, as it was; `None` when the flow created it.
-    pub before: Option<Value>,
 }
 
 /// Makes the CatalogSource the owner of what serves it.

@@ -11,12 +11,9 @@ use super::preflight::{self, Wishes};
 use super::progress::Awaited;
 use super::rerun::released_csv;
 use super::run_bundle::{Ending, Options, Outcome, create, outcome};
-use super::serving::{Redirected, Serving};
+use super::serving::Serving;
 use super::{Error, intent, kinds, names, wait};
 use crate::types::Subscription;
-
-/// Annotation on the Subscription: catalog and channel that it followed before this tool redirected it.
-const ORIGIN_ANNOTATION: &str = "olmkit.dev/followed-before";
 
 /// What is to be upgraded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,16 +51,7 @@ pub fn installed(bundle: &BundleFacts, seen: &Observation) -> Result<Installed, 
         });
     }
     let [subscription] = found.as_slice() else {
-        return Err(Box::new(Cause::lasting(
-            Code::SubscriptionMissing,
-            format!(
-                "package {} has {} Subscriptions in namespace {}, an upgrade needs one",
-                bundle.package,
-                found.len(),
-                seen.namespace
-            ),
-            "install it first: olmkit run bundle; or name its namespace with -n",
-        )));
+        return Err(Box::new(not_one_subscription(&found, bundle, seen)));
     };
     let name = subscription.metadata.name.clone().unwrap_or_default();
     let object = ObjectRef::namespaced(kinds::subscription(), &seen.namespace, &name);
@@ -104,6 +92,31 @@ pub fn installed(bundle: &BundleFacts, seen: &Observation) -> Result<Installed, 
         before,
         adopt: false,
     })
+}
+
+fn not_one_subscription(found: &[&Subscription], bundle: &BundleFacts, seen: &Observation) -> Cause {
+    let (package, namespace) = (&bundle.package, &seen.namespace);
+    if found.is_empty() {
+        return Cause::lasting(
+            Code::SubscriptionMissing,
+            format!("package {package} is not installed in namespace {namespace}: no Subscription is for it"),
+            "install it first: olmkit run bundle; or name its namespace with -n",
+        );
+    }
+    let names: Vec<&str> = found.iter().filter_map(|one| one.metadata.name.as_deref()).collect();
+    Cause::lasting(
+        Code::SubscriptionExists,
+        format!(
+            "package {package} has {} Subscriptions in namespace {namespace} ({}), OLM can follow one",
+            names.len(),
+            names.join(", ")
+        ),
+        format!(
+            "keep one of them: kubectl -n {namespace} delete subscriptions.{} {}",
+            kinds::OLM_GROUP,
+            names.last().copied().unwrap_or_default()
+        ),
+    )
 }
 
 fn approval(subscription: &Subscription) -> &'static str {
@@ -165,13 +178,18 @@ pub async fn run(
             return Ok(outcome(Ending::Refused, bundle, &seen, causes, story));
         }
     };
+    causes.extend(changed_content(bundle, &old, &seen));
     if has_errors(&causes) {
         return Ok(outcome(Ending::Refused, bundle, &seen, causes, story));
     }
     if old.csv == bundle.csv_name() && seen.csv(&old.csv).is_some_and(|csv| csv.status.phase == "Succeeded") {
         return Ok(outcome(Ending::AlreadyInstalled, bundle, &seen, causes, story));
     }
-    story.done(format!("upgrading {} to {}", old.csv, bundle.csv_name()));
+    if old.csv == bundle.csv_name() {
+        story.done(format!("going on with the upgrade to {}", old.csv));
+    } else {
+        story.done(format!("upgrading {} to {}", old.csv, bundle.csv_name()));
+    }
     let replaces = (old.csv != bundle.csv_name()).then_some(old.csv.as_str());
     let blobs = intent::catalog(bundle, &old.channel, replaces);
     let place = options.place.decide(&seen.olm, options.pull_secret.as_deref());
@@ -210,17 +228,14 @@ pub async fn run(
         &mut story,
     )
     .await?;
-    let redirected = Redirected {
-        name: old.subscription.clone(),
-        before: old.before.clone(),
-    };
-    serving.end(cluster, bundle, &redirected, &mut story).await?;
+    serving.end(cluster, bundle, &mut story).await?;
     Ok(match ended {
         Ok(()) => {
-            if let Some(replaced) = replaces {
+            let replaced = seen.csv(bundle.csv_name()).map(|csv| csv.spec.replaces.clone());
+            if let Some(replaced) = replaced.filter(|name| seen.csv(name).is_some()) {
                 super::run_bundle::wait_gone(
                     cluster,
-                    &ObjectRef::namespaced(kinds::cluster_service_version(), &namespace, replaced),
+                    &ObjectRef::namespaced(kinds::cluster_service_version(), &namespace, &replaced),
                 )
                 .await?;
                 story.done(format!("ClusterServiceVersion {namespace}/{replaced}: replaced"));
@@ -231,6 +246,32 @@ pub async fn run(
             causes.extend(found);
             outcome(Ending::Failed, bundle, &seen, causes, story)
         }
+    })
+}
+
+/// OLM upgrades to another version only: the same version with other content would be taken for the one that is installed.
+fn changed_content(bundle: &BundleFacts, old: &Installed, seen: &Observation) -> Option<Cause> {
+    let csv = seen.csv(bundle.csv_name()).filter(|_| old.csv == bundle.csv_name())?;
+    let annotation = seen
+        .subscriptions_for(&bundle.package)
+        .find_map(|found| found.metadata.annotations.as_ref()?.get(names::DIGEST_ANNOTATION));
+    let installed = annotation
+        .map(|digest| names::released_value(digest))
+        .or_else(|| csv.released().map(str::to_owned))?;
+    (installed != names::released_value(&bundle.digest)).then(|| {
+        Cause::lasting(
+            Code::OtherVersionInstalled,
+            "is installed with other content than the bundle's, and OLM upgrades only to another version",
+            format!(
+                "give the bundle a new version, or install this one anew: olmkit run bundle (or cleanup {} first)",
+                bundle.package
+            ),
+        )
+        .on(ObjectRef::namespaced(
+            kinds::cluster_service_version(),
+            &seen.namespace,
+            csv.name(),
+        ))
     })
 }
 
@@ -263,8 +304,8 @@ async fn follow(
 ) -> Result<(), Error> {
     let object = ObjectRef::namespaced(kinds::subscription(), &seen.namespace, &old.subscription);
     let mut annotations = json!({names::DIGEST_ANNOTATION: bundle.digest});
-    if let (Some(follows), Some(map)) = (&old.follows, annotations.as_object_mut()) {
-        map.insert(ORIGIN_ANNOTATION.into(), Value::String(follows.clone()));
+    if let (Some(follows), Some(before), Some(map)) = (&old.follows, &old.before, annotations.as_object_mut()) {
+        map.insert(names::FOLLOWED_BEFORE_ANNOTATION.into(), before.to_string().into());
         story.done(format!("{object}: follows this bundle now instead of {follows}"));
     }
     let patch = json!({

@@ -99,7 +99,11 @@ fn certainty(cause: &Cause) -> Option<Duration> {
             | Code::ResolutionUnsatisfiable
             | Code::CatalogBesideBroken
             | Code::SubscriptionBesideBroken
-    );
+    ) || cause.code == Code::RequirementApiMissing
+        && cause
+            .object
+            .as_ref()
+            .is_some_and(|object| object.kind == kinds::subscription());
     match (resolution, cause.lasting) {
         (true, _) => Some(RESOLUTION_CERTAINTY),
         (false, true) => Some(CERTAINTY),

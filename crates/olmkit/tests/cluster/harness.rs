@@ -112,9 +112,10 @@ impl Cluster {
             namespace,
             "-o",
             "json",
-            "--timeout",
-            "90s",
         ];
+        if !more.contains(&"--timeout") {
+            arguments.extend(["--timeout", "90s"]);
+        }
         arguments.extend(more);
         self.olmkit(&arguments).await
     }
@@ -289,6 +290,10 @@ impl Cluster {
                     continue;
                 };
                 for item in list.items {
+                    // The controller manager makes it in every namespace, sooner or later.
+                    if item.metadata.name.as_deref() == Some("kube-root-ca.crt") {
+                        continue;
+                    }
                     found.push(format!(
                         "{} {}/{}",
                         resource.kind,

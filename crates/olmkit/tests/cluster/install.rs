@@ -11,7 +11,10 @@ async fn a_bundle_directory_is_installed_upgraded_and_removed_without_residue() 
     let cluster = Cluster::start(Options::default().with_olm()).await;
     cluster.namespace("shop").await;
     let before = cluster.inventory().await;
-    let (old, new) = (Bundle::new("first", "0.0.1"), Bundle::new("first", "0.0.2"));
+    let (mut old, mut new) = (Bundle::new("first", "0.0.1"), Bundle::new("first", "0.0.2"));
+    // OLM leaves a bundle's own ClusterRoles.
+    old.extra = vec![cluster_role("first-viewer")];
+    new.extra = vec![cluster_role("first-viewer")];
     let old_folder = old.write(cluster.folder.path());
     let new_folder = new.write(cluster.folder.path());
 
@@ -87,4 +90,13 @@ async fn a_bundle_directory_is_installed_upgraded_and_removed_without_residue() 
 
     let nothing = cluster.cleanup("first", "shop", &[]).await.fine();
     assert_eq!(nothing.json["found"], false);
+}
+
+fn cluster_role(name: &str) -> serde_json::Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": name},
+        "rules": [{"apiGroups": ["first.example.com"], "resources": ["things"], "verbs": ["get"]}],
+    })
 }

@@ -19,6 +19,9 @@ use super::kinds;
 use super::narrator::{Narrator, Step, Story};
 use super::observe::{Observation, condition_is_true};
 
+/// How long OLM may still write ClusterRoles for an OperatorGroup that is gone.
+const OPERATOR_GROUP_PAUSE: Duration = Duration::from_secs(1);
+
 /// What is to be removed besides Subscription, CSV and catalog.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -109,6 +112,12 @@ impl Run<'_, '_> {
             if !self.remove(stage).await? {
                 return Ok(());
             }
+        }
+        if !self.dry_run && !scope.groups.is_empty() {
+            // OLM removes these by itself, if at all, within this time.
+            tokio::time::sleep(OPERATOR_GROUP_PAUSE).await;
+            let left = residue::of_groups(self.cluster, scope).await?;
+            self.remove(&left).await?;
         }
         // OLM writes this one again as long as anything carries its label, so it goes last.
         self.remove(&residue.operators).await?;

@@ -1,13 +1,16 @@
 //! What OLM leaves behind when a ClusterServiceVersion goes: cluster roles and their bindings, the binding in kube-system
 //! that webhooks get, and the Operator object; and what this tool made beside a catalog.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::super::client::{Cluster, ObjectRef};
 use super::super::facts::text;
 use super::super::kinds::{self, Kind};
 use super::super::{Error, names};
-use super::{Options, Scope};
+use super::{Kept, Options, Scope};
 
 /// Objects that nobody else removes.
 #[derive(Debug, Default)]
@@ -48,7 +51,8 @@ pub async fn find(cluster: &Cluster, scope: &Scope, options: &Options) -> Result
             residue.of_csvs.push(reference(&kinds::role_binding(), &object));
         }
     }
-    if !scope.catalogs.is_empty() {
+    let catalogs = served(scope, options);
+    if !catalogs.is_empty() {
         let selector = format!(
             "{},{}={}",
             names::CATALOG_LABEL,
@@ -69,7 +73,7 @@ pub async fn find(cluster: &Cluster, scope: &Scope, options: &Options) -> Result
                     .pointer("/metadata/labels")
                     .and_then(|labels| labels.get(names::CATALOG_LABEL))
                     .and_then(Value::as_str);
-                if scope.catalogs.iter().any(|found| Some(found.name.as_str()) == catalog) {
+                if catalog.is_some_and(|found| catalogs.contains(found)) {
                     residue.of_catalogs.push(reference(&kind, &object));
                 }
             }
@@ -82,6 +86,18 @@ pub async fn find(cluster: &Cluster, scope: &Scope, options: &Options) -> Result
     Ok(residue)
 }
 
+/// The catalogs whose pods go: those that are removed, and the package's own even when its CatalogSource was never made
+/// because the run was interrupted before.
+fn served<'a>(scope: &'a Scope, options: &Options) -> BTreeSet<Cow<'a, str>> {
+    let mut catalogs: BTreeSet<Cow<str>> = scope.catalogs.iter().map(|found| found.name.as_str().into()).collect();
+    let own = names::catalog_source(&options.package);
+    let is_kept = |kept: &Kept| kept.object.kind == kinds::catalog_source() && kept.object.name == own;
+    if !scope.kept.iter().any(is_kept) {
+        catalogs.insert(own.into());
+    }
+    catalogs
+}
+
 fn owned_by(object: &Value, scope: &Scope) -> bool {
     let label = |name: &str| {
         object
@@ -90,9 +106,31 @@ fn owned_by(object: &Value, scope: &Scope) -> bool {
             .and_then(Value::as_str)
             .unwrap_or_default()
     };
-    label("olm.owner.kind") == "ClusterServiceVersion"
-        && label("olm.owner.namespace") == scope.namespace
-        && scope.csv_names.contains(label("olm.owner"))
+    let owner = label("olm.owner");
+    match label("olm.owner.kind") {
+        "ClusterServiceVersion" => label("olm.owner.namespace") == scope.namespace && scope.csv_names.contains(owner),
+        // What a bundle holds itself, such as ClusterRoles for users of its API, says neither kind nor namespace of its owner.
+        "" => (scope.csv_names.contains(owner) || scope.replaced.contains(owner)) && !scope.elsewhere.contains(owner),
+        _ => false,
+    }
+}
+
+/// The ClusterRoles that OLM makes for an OperatorGroup. It removes them with the group, but not those that it was about to
+/// write.
+///
+/// # Errors
+/// [`Error::Request`].
+pub async fn of_groups(cluster: &Cluster, scope: &Scope) -> Result<Vec<ObjectRef>, Error> {
+    let mut found = Vec::new();
+    for group in &scope.groups {
+        let selector = format!(
+            "olm.owner={},olm.owner.kind=OperatorGroup,olm.owner.namespace={}",
+            group.name, scope.namespace
+        );
+        let roles = cluster.list(kinds::cluster_role(), None, Some(&selector)).await?;
+        found.extend(roles.iter().map(|role| reference(&kinds::cluster_role(), role)));
+    }
+    Ok(found)
 }
 
 fn reference(kind: &Kind, object: &Value) -> ObjectRef {
@@ -103,5 +141,40 @@ fn reference(kind: &Kind, object: &Value) -> ObjectRef {
             .and_then(Value::as_str)
             .map(str::to_owned),
         name: text(object, "/metadata/name").to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn owned(labels: Value, scope: &Scope) -> bool {
+        owned_by(&json!({"metadata": {"name": "role", "labels": labels}}), scope)
+    }
+
+    #[test]
+    fn what_olm_made_or_took_from_the_bundle_belongs_to_the_package() {
+        let mut scope = Scope {
+            namespace: "shop".into(),
+            csv_names: BTreeSet::from(["cache.v2".to_owned()]),
+            replaced: BTreeSet::from(["cache.v1".to_owned()]),
+            ..Scope::default()
+        };
+        let made = |namespace: &str| json!({"olm.owner": "cache.v2", "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": namespace});
+        assert!(owned(made("shop"), &scope));
+        assert!(!owned(made("other"), &scope));
+        for version in ["cache.v1", "cache.v2"] {
+            assert!(owned(json!({"olm.owner": version}), &scope), "{version}");
+        }
+        assert!(!owned(json!({"olm.owner": "other.v1"}), &scope));
+        assert!(!owned(json!({}), &scope));
+        let group = json!({"olm.owner": "cache.v2", "olm.owner.kind": "OperatorGroup", "olm.owner.namespace": "shop"});
+        assert!(!owned(group, &scope));
+        // The same version in another namespace shares the objects that a bundle holds for the whole cluster.
+        scope.elsewhere.insert("cache.v2".to_owned());
+        assert!(!owned(json!({"olm.owner": "cache.v2"}), &scope));
+        assert!(owned(made("shop"), &scope));
     }
 }

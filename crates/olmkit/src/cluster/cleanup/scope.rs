@@ -38,6 +38,10 @@ pub struct Scope {
     pub groups: Vec<ObjectRef>,
     /// The names of the package's CSVs, also of those that are gone.
     pub csv_names: BTreeSet<String>,
+    /// The versions that those replaced.
+    pub replaced: BTreeSet<String>,
+    /// CSVs of other namespaces, which may have the same names and then share what belongs to no namespace.
+    pub elsewhere: BTreeSet<String>,
     /// What is left on purpose.
     pub kept: Vec<Kept>,
 }
@@ -84,6 +88,13 @@ pub fn scope(options: &Options, seen: &Observation) -> Scope {
         ));
     }
     groups(options, seen, &names_of_csvs, &mut scope);
+    scope.replaced = csvs
+        .iter()
+        .map(|csv| csv.spec.replaces.clone())
+        .filter(|name| !name.is_empty())
+        .collect();
+    let others = seen.all_csvs.iter().filter(|csv| csv.namespace() != seen.namespace);
+    scope.elsewhere = others.map(|csv| csv.name().to_owned()).collect();
     scope.csv_names = names_of_csvs;
     scope
 }

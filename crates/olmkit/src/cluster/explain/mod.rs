@@ -110,7 +110,10 @@ fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<Cause
         None => {
             let unpacking = unpack::of_subscription(subscription, seen);
             // While a bundle is being unpacked the last ResolutionFailed is stale.
-            if unpacking.is_empty() && subscription.condition("BundleUnpacking").is_none() {
+            if unpacking.is_empty()
+                && subscription.condition("BundleUnpacking").is_none()
+                && !is_under_way(subscription, seen)
+            {
                 causes.extend(resolution::of_subscription(subscription, seen));
             }
             causes.extend(unpacking);
@@ -131,6 +134,18 @@ fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<Cause
         );
     }
     causes
+}
+
+/// Whether the version that was chosen exists and has not come to its end. What OLM says of resolutions meanwhile is not what
+/// keeps it: in the middle of an upgrade it calls the version that is being replaced one that nobody refers to.
+fn is_under_way(subscription: &Subscription, seen: &Observation) -> bool {
+    let chosen = seen.csv(&subscription.status.current_csv);
+    chosen.is_some_and(|csv| csv.status.phase != "Succeeded")
+        || seen.csvs.iter().any(|csv| {
+            !csv.is_copied()
+                && matches!(csv.status.phase.as_str(), "Replacing" | "Deleting")
+                && chosen.is_some_and(|chosen| chosen.spec.replaces == csv.name())
+        })
 }
 
 fn without_subscription(target: &Target, csvs: &[&DeployedCsv], seen: &Observation) -> Vec<Cause> {

@@ -15,7 +15,9 @@ pub fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<C
     let message = condition.message.as_str();
     let object = reference(subscription, seen);
     let namespace = &seen.namespace;
-    let cause = if message.contains("is not referenced by a subscription") {
+    let cause = if message.contains("requires an operator providing an API") {
+        api_missing(message, namespace)
+    } else if message.contains("is not referenced by a subscription") {
         let csv = quoted_after(message, "clusterserviceversion ").unwrap_or_default();
         Cause::lasting(
             Code::CsvOrphan,
@@ -54,6 +56,17 @@ pub fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<C
     } else {
         cause
     }]
+}
+
+fn api_missing(message: &str, namespace: &str) -> Cause {
+    Cause::passing(
+        Code::RequirementApiMissing,
+        message,
+        format!(
+            "install the operator that provides the API into namespace {namespace} first, or add a catalog that has it"
+        ),
+    )
+    .likely("the operator requires an API of another operator, and no catalog in reach offers one that provides it")
 }
 
 /// `error using catalogsource NS/NAME: …`.
@@ -102,6 +115,53 @@ mod tests {
         assert_eq!(
             quoted_after("constraints not satisfiable: clusterserviceversion a.v1.0.0 exists and is not referenced by a subscription, x", "clusterserviceversion ").as_deref(),
             Some("a.v1.0.0")
+        );
+    }
+
+    #[test]
+    fn each_of_olms_sentences_has_its_cause() {
+        let told = |reason: &str, message: &str| {
+            let subscription: Subscription = serde_json::from_value(serde_json::json!({
+                "metadata": {"name": "s", "namespace": "shop"},
+                "spec": {"name": "cache", "source": "own", "sourceNamespace": "shop"},
+                "status": {"conditions": [{"type": "ResolutionFailed", "status": "True", "reason": reason, "message": message}]},
+            }))
+            .unwrap();
+            let found = of_subscription(&subscription, &Observation::default());
+            found.iter().map(|cause| cause.code).collect::<Vec<_>>()
+        };
+        let unsatisfiable = |message| told("ConstraintsNotSatisfiable", message);
+        assert_eq!(
+            unsatisfiable(
+                "constraints not satisfiable: bundle cache.v1 requires an operator providing an API with group: a.b, version: v1, kind: C"
+            ),
+            [Code::RequirementApiMissing]
+        );
+        assert_eq!(
+            unsatisfiable(
+                "constraints not satisfiable: no operators found in package cache in the catalog referenced by subscription s"
+            ),
+            [Code::PackageNotFound]
+        );
+        assert_eq!(
+            unsatisfiable(
+                "constraints not satisfiable: clusterserviceversion a.v1 exists and is not referenced by a subscription"
+            ),
+            [Code::CsvOrphan]
+        );
+        assert_eq!(
+            told(
+                "ErrorPreventedResolution",
+                "error using catalogsource shop/own: failed to list bundles"
+            ),
+            [Code::CatalogUnreachable]
+        );
+        assert_eq!(
+            told(
+                "ErrorPreventedResolution",
+                "error using catalogsource olm/other: failed to list bundles"
+            ),
+            [Code::CatalogBesideBroken]
         );
     }
 }

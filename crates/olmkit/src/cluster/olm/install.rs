@@ -106,9 +106,7 @@ async fn deployment_available(
     story.waiting(format!("{object}"));
     let mut lasting_since: Option<Instant> = None;
     loop {
-        let Some(deployment) = get_as::<Deployment>(cluster, object).await? else {
-            continue;
-        };
+        let deployment = get_as::<Deployment>(cluster, object).await?.unwrap_or_default();
         if health::available(&deployment) {
             story.done(format!("{object}: available"));
             return Ok(Ok(()));
