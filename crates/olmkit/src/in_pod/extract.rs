@@ -11,9 +11,8 @@ use flate2::{Compression, GzBuilder};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, PostParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
 
-use super::Error;
+use super::{Error, kubeconfig};
 use crate::yaml;
 
 /// The annotations that OLM reads back, in the order of the file.
@@ -81,21 +80,11 @@ pub async fn extract(extraction: &Extraction, kubeconfig: Option<&Path>) -> Resu
     }
 }
 
-async fn client(kubeconfig: Option<&Path>) -> Result<kube::Client, Error> {
-    let no_cluster = |error: &dyn std::fmt::Display| Error::NoCluster(error.to_string());
+async fn client(path: Option<&Path>) -> Result<kube::Client, Error> {
     // Several TLS providers may be linked in; ring is ours. An error means that one was chosen before.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let config = match kubeconfig {
-        Some(path) => {
-            let file = Kubeconfig::read_from(path).map_err(|error| no_cluster(&error))?;
-            let options = KubeConfigOptions::default();
-            kube::Config::from_custom_kubeconfig(file, &options)
-                .await
-                .map_err(|error| no_cluster(&error))?
-        }
-        None => kube::Config::infer().await.map_err(|error| no_cluster(&error))?,
-    };
-    kube::Client::try_from(config).map_err(|error| no_cluster(&error))
+    let config = kubeconfig::config(path).await?;
+    kube::Client::try_from(config).map_err(|error| Error::NoCluster(error.to_string()))
 }
 
 /// Fills a ConfigMap with a bundle; data and the annotations of earlier contents are replaced.

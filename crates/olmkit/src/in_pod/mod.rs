@@ -8,6 +8,7 @@
 
 mod copy;
 mod extract;
+mod kubeconfig;
 
 pub use copy::{copy_bundle, copy_content, copy_files};
 pub use extract::{Extraction, bundle_config_map, extract};
