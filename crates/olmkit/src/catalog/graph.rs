@@ -7,6 +7,10 @@ use super::model::ChannelEntry;
 /// The heads of a channel: entries that no other entry replaces or skips, sorted. `skipRange` does not count. A sound
 /// channel has exactly one.
 pub fn heads(entries: &[ChannelEntry]) -> Vec<&str> {
+    heads_of(&entries.iter().collect::<Vec<_>>())
+}
+
+fn heads_of<'e>(entries: &[&'e ChannelEntry]) -> Vec<&'e str> {
     let mut named: BTreeSet<&str> = BTreeSet::new();
     for entry in entries {
         if !entry.replaces.is_empty() {
@@ -25,13 +29,14 @@ pub fn heads(entries: &[ChannelEntry]) -> Vec<&str> {
 
 /// The entries on the chain of `replaces` from the channel's head down.
 pub fn chain<'e>(entries: &[&'e ChannelEntry]) -> BTreeSet<&'e str> {
-    let owned: Vec<ChannelEntry> = entries.iter().map(|entry| (*entry).clone()).collect();
+    let mut by_name: BTreeMap<&str, &ChannelEntry> = BTreeMap::new();
+    for entry in entries {
+        by_name.entry(&entry.name).or_insert(entry);
+    }
     let mut chain = BTreeSet::new();
-    let mut current = heads(&owned)
-        .first()
-        .and_then(|head| entries.iter().find(|entry| entry.name == *head));
+    let mut current = heads_of(entries).first().and_then(|head| by_name.get(head));
     while let Some(entry) = current.filter(|entry| chain.insert(entry.name.as_str())) {
-        current = entries.iter().find(|other| other.name == entry.replaces);
+        current = by_name.get(entry.replaces.as_str());
     }
     chain
 }

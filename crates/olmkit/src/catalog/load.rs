@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::blob;
 use super::model::{Blob, Catalog, Origin};
-use super::text::stream;
+use super::text::{Value, stream};
 use super::walk;
 use crate::yaml;
 
@@ -77,26 +77,26 @@ pub fn directory(root: &Path) -> Result<Catalog, Error> {
 /// See [`directory`].
 pub fn file(path: &Path) -> Result<Vec<Blob>, Error> {
     let mut blobs = Vec::new();
-    each_blob(path, &|blob| Ok(blob), &mut |blob| blobs.push(blob))?;
+    each_blob(path, &|blob, _| Ok(blob), &mut |blob| blobs.push(blob))?;
     Ok(blobs)
 }
 
-/// Reads the blobs of one file, turns each into something else on the thread that read it, and hands the results on in
-/// order, so that only some megabytes of a large file are in work at a time.
+/// Reads the blobs of one file, turns each, with the document it was read from, into something else on the thread that
+/// read it, and hands the results on in order, so that only some megabytes of a large file are in work at a time.
 ///
 /// # Errors
 /// See [`directory`]; `convert` may refuse a blob.
 pub fn each_blob<T: Send>(
     path: &Path,
-    convert: &(dyn Fn(Blob) -> Result<T, String> + Sync),
+    convert: &(dyn Fn(Blob, &Value<'_>) -> Result<T, String> + Sync),
     sink: &mut dyn FnMut(T),
 ) -> Result<(), Error> {
     let text = read_text(path)?;
     let name: Arc<Path> = Arc::from(path);
     let read = |document: stream::Document<'_>| {
         let line = document.line;
-        let blob = to_blob(document, Some(name.clone()))?;
-        convert(blob).map_err(|message| stream::Error {
+        let blob = to_blob(&document, Some(name.clone()))?;
+        convert(blob, &document.value).map_err(|message| stream::Error {
             message,
             line,
             column: 0,
@@ -113,27 +113,28 @@ pub fn each_blob<T: Send>(
 /// # Errors
 /// The first document that is no blob.
 pub fn text(text: &str) -> Result<Vec<Blob>, stream::Error> {
-    let (blobs, error) = stream::map(text, |document| to_blob(document, None));
+    let (blobs, error) = stream::map(text, |document| to_blob(&document, None));
     error.map_or(Ok(blobs), Err)
 }
 
 /// Turns a document into a checked blob.
-pub(super) fn to_blob(document: stream::Document<'_>, file: Option<Arc<Path>>) -> Result<Blob, stream::Error> {
+pub(super) fn to_blob(document: &stream::Document<'_>, file: Option<Arc<Path>>) -> Result<Blob, stream::Error> {
     let stream::Document { value, line, yaml } = document;
+    let line = *line;
     let fail = |message| stream::Error {
         message,
         line,
         column: 0,
     };
     // opm reads the common keys while it decodes the document, the rest later.
-    blob::meta(&value).map_err(|message| {
-        fail(if yaml {
+    blob::meta(value).map_err(|message| {
+        fail(if *yaml {
             format!("error unmarshaling JSON: while decoding JSON: {message}")
         } else {
             message
         })
     })?;
-    let blob = blob::read(&value, Origin { file, line }).map_err(fail)?;
+    let blob = blob::read(value, Origin { file, line }).map_err(fail)?;
     if let Blob::Bundle(bundle) = &blob {
         blob::check_objects(bundle).map_err(fail)?;
     }
@@ -151,7 +152,7 @@ fn document_error(path: &Path, error: stream::Error) -> Error {
 }
 
 /// Reads a file as text. Bytes that are no UTF-8 are an error in YAML and become U+FFFD in JSON, as in the Go readers.
-pub(super) fn read_text(path: &Path) -> Result<String, Error> {
+pub(crate) fn read_text(path: &Path) -> Result<String, Error> {
     let bytes = std::fs::read(path).map_err(|source| Error::Read {
         file: path.to_owned(),
         source,

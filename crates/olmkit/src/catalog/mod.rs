@@ -3,6 +3,7 @@
 //! [`model`] holds what a catalog says, blob by blob; [`load`] reads it, [`write`] and [`order`] write it as
 //! `opm render` does. [`render`] makes blobs from bundles.
 
+pub mod accumulate;
 pub mod blob;
 pub mod decode;
 pub mod difference;

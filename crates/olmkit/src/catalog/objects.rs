@@ -2,7 +2,7 @@
 
 use super::decode::{Mismatch, Place, base64, fields, names};
 use super::model::{Bundle, PROPERTY_BUNDLE_OBJECT, Property};
-use super::text::{Html, Numbers, Value, documents};
+use super::text::{Html, Numbers, Value, documents, stream};
 
 /// Why an inline object cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,14 +52,13 @@ fn data(property: &Property) -> Result<Vec<u8>, Error> {
     {
         return base64(encoded).map_err(Error::Property);
     }
-    let value: serde_json::Value = serde_json::from_str(text).map_err(|error| {
+    let value = stream::json(text).map_err(|error| {
         Error::Property(if error.is_eof() {
             "unexpected end of JSON input".into()
         } else {
             error.to_string()
         })
     })?;
-    let value = Value::from(value);
     let root = Place::root("property.bundleObject");
     let mut mismatch = Mismatch::default();
     let mut bytes = Vec::new();

@@ -6,7 +6,7 @@ use super::model::{
     PROPERTY_PACKAGE_REQUIRED, Property,
 };
 use super::render::csv_metadata;
-use super::text::Value;
+use super::text::{Value, stream};
 
 /// Value of an `olm.package` property.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,10 +23,9 @@ pub struct PackageProperty {
 ///
 /// # Errors
 /// Go's text for what is no JSON, or absent.
-pub fn value(property: &Property) -> Result<Value<'static>, String> {
+pub fn value(property: &Property) -> Result<Value<'_>, String> {
     let text = property.value.as_deref().unwrap_or_default();
-    let value: serde_json::Value = serde_json::from_str(text).map_err(|_| "unexpected end of JSON input".to_owned())?;
-    Ok(Value::from(value))
+    stream::json(text).map_err(|_| "unexpected end of JSON input".to_owned())
 }
 
 /// Reads a property's value as a struct of strings, in the order of `wanted`.

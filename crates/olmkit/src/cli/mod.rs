@@ -14,6 +14,7 @@ mod generate;
 pub mod health_probe;
 mod image;
 pub mod in_pod;
+pub mod index_add;
 mod olm;
 pub mod opm;
 pub mod program;

@@ -10,8 +10,8 @@ use olmkit::image::spec::Platform;
 use olmkit::image::{Location, fetch};
 
 use super::catalog::{look, render, serve, template, validate};
-use super::in_pod;
 use super::registry_flags::RegistryFlags;
+use super::{in_pod, index_add};
 
 /// Operator package manager: the catalog and bundle commands of olmkit in the spelling of opm.
 #[derive(Parser)]
@@ -36,6 +36,9 @@ enum Command {
     Serve(serve::Args),
     /// Write a catalog anew
     Migrate(look::MigrateArgs),
+    /// Add bundles to a catalog image
+    #[command(subcommand)]
+    Index(Index),
     /// Write files around a catalog
     #[command(subcommand)]
     Generate(Generate),
@@ -45,11 +48,17 @@ enum Command {
     #[command(subcommand)]
     Alpha(Alpha),
     /// Known only to say that it is not there
-    #[command(hide = true, alias = "registry")]
-    Index {
+    #[command(hide = true)]
+    Registry {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         _arguments: Vec<OsString>,
     },
+}
+
+#[derive(Subcommand)]
+enum Index {
+    /// Add bundles to a catalog image; what comes out is a file-based catalog
+    Add(Box<index_add::Args>),
 }
 
 #[derive(Subcommand)]
@@ -120,6 +129,7 @@ impl Opm {
             Command::Validate(args) => validate::run_as_opm(&args),
             Command::Serve(args) => serve::run(&args),
             Command::Migrate(args) => look::migrate(&args),
+            Command::Index(Index::Add(args)) => index_add::run(&args),
             Command::Generate(Generate::Dockerfile(args)) => look::dockerfile(&args),
             Command::Version => {
                 println!(
@@ -135,7 +145,7 @@ impl Opm {
             Command::Alpha(Alpha::ConvertTemplate(args)) => template::convert(&args),
             Command::Alpha(Alpha::Bundle(Bundle::Extract(args))) => in_pod::run_extract(&args),
             Command::Alpha(Alpha::Bundle(Bundle::Unpack(args))) => unpack(args),
-            Command::Index { .. } => anyhow::bail!(
+            Command::Registry { .. } => anyhow::bail!(
                 "SQLite catalogs are not supported; `opm migrate` of operator-registry turns one into a file-based \
                  catalog, which `opm render` and `olmkit catalog` read"
             ),

@@ -9,7 +9,7 @@ use crate::catalog::render::csv_types::{
     API_SERVICES, CRDS, Field, INSTALL_MODE, LINK, MAINTAINER, NATIVE_API, Shape, TypedWriter, optional, required,
 };
 use crate::catalog::render::definitions::field;
-use crate::catalog::text::{Html, Value};
+use crate::catalog::text::{Html, Value, stream};
 
 /// Name in the CSV's spec and the field of the metadata, in the CSV's order, up to the icon.
 const SPEC: &[(&str, Field)] = &[
@@ -44,8 +44,7 @@ pub fn synthesize(
     related: &[String],
     package: &PackageSection,
 ) -> Result<String, String> {
-    let metadata: serde_json::Value = serde_json::from_str(metadata).map_err(|error| error.to_string())?;
-    let metadata = Value::from(metadata);
+    let metadata = stream::json(metadata).map_err(|error| error.to_string())?;
     let root = Place::root("property.CSVMetadata");
     let mut writer = TypedWriter::new(Html::Escape);
     writer

@@ -1,15 +1,23 @@
 //! The registry gRPC API that the Operator Lifecycle Manager reads catalogs through.
 //!
 //! A catalog is turned once into an [`index`]: one file (or, for small catalogs served from a library, one piece of
-//! memory) that answers are read from by position. [`service`] answers the calls, [`server`] listens.
+//! memory) that answers are read from by position. [`service`] answers the calls, [`server`] listens; [`http`] is the API
+//! of the Operator Lifecycle Manager's version 1 over the same index.
 
 #[rustfmt::skip]
 #[allow(missing_docs, clippy::all, clippy::indexing_slicing, clippy::unwrap_used)]
 pub mod api;
+pub mod assemble;
+pub mod blobs;
+pub mod calls;
 pub mod csv_json;
+pub mod fingerprint;
 pub mod health;
+pub mod http;
 pub mod index;
+pub mod metrics;
 pub mod probe;
+mod providers;
 pub mod record;
 pub mod server;
 pub mod service;

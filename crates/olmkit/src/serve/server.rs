@@ -12,6 +12,8 @@ use tonic_health::pb::health_server::HealthServer;
 
 use super::api::experimental_registry_server::ExperimentalRegistryServer;
 use super::api::registry_server::RegistryServer;
+use super::calls::Counted;
+use super::metrics::Metrics;
 use super::{DESCRIPTORS, Index, health, service};
 
 /// Largest request in bytes; all requests are a few names.
@@ -93,6 +95,7 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     current: Current,
+    metrics: Metrics,
 }
 
 impl Server {
@@ -108,6 +111,7 @@ impl Server {
             listener,
             address,
             current: Current::default(),
+            metrics: Metrics::default(),
         })
     }
 
@@ -119,6 +123,11 @@ impl Server {
     /// The index it answers from; may be set at any time.
     pub fn current(&self) -> Current {
         self.current.clone()
+    }
+
+    /// What it counts.
+    pub fn metrics(&self) -> Metrics {
+        self.metrics.clone()
     }
 
     /// Serves until `stop` ends; then takes no new calls, lets open ones finish for a while, and returns. Whenever the
@@ -136,10 +145,15 @@ impl Server {
         loop {
             let (end, ended) = oneshot::channel::<()>();
             let incoming = TcpListenerStream::new(TcpListener::from_std(listener.try_clone()?)?);
-            generations.spawn(generation(incoming, self.current.clone(), async move {
-                // Dropping the sender ends a generation just as well.
-                let _ = ended.await;
-            }));
+            generations.spawn(generation(
+                incoming,
+                self.current.clone(),
+                self.metrics.clone(),
+                async move {
+                    // Dropping the sender ends a generation just as well.
+                    let _ = ended.await;
+                },
+            ));
             let stopped = loop {
                 tokio::select! {
                     () = &mut stop => break true,
@@ -175,6 +189,7 @@ impl Server {
 async fn generation(
     incoming: TcpListenerStream,
     current: Current,
+    metrics: Metrics,
     end: impl Future<Output = ()> + Send,
 ) -> Result<(), Error> {
     let service = service::Service::new(current.clone());
@@ -189,8 +204,14 @@ async fn generation(
         .http2_keepalive_interval(Some(KEEP_ALIVE))
         .http2_keepalive_timeout(Some(KEEP_ALIVE_TIMEOUT))
         .tcp_nodelay(true)
-        .add_service(RegistryServer::new(service.clone()).max_decoding_message_size(MAX_REQUEST))
-        .add_service(ExperimentalRegistryServer::new(service).max_decoding_message_size(MAX_REQUEST))
+        .add_service(Counted::new(
+            RegistryServer::new(service.clone()).max_decoding_message_size(MAX_REQUEST),
+            metrics.clone(),
+        ))
+        .add_service(Counted::new(
+            ExperimentalRegistryServer::new(service).max_decoding_message_size(MAX_REQUEST),
+            metrics,
+        ))
         .add_service(HealthServer::new(health::Service::new(current)))
         .add_service(reflection().build_v1()?)
         .add_service(reflection().build_v1alpha()?)

@@ -13,6 +13,7 @@ use super::api::experimental_registry_server::ExperimentalRegistry;
 use super::api::registry_server::Registry;
 use super::index::format::{ChannelSection, EntrySection, Extent, ManifestsPiece, PackageSection};
 use super::index::{Index, ReadError};
+use super::providers::{Wanted, channel_entry, providers};
 use super::record;
 use super::server::Current;
 use crate::object::quoted;
@@ -39,11 +40,11 @@ impl Service {
 type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 /// Failures that are no part of the API's contract: opm has them all as UNKNOWN, and so have we what clients may see.
-fn unknown(message: impl Into<String>) -> Status {
+pub(super) fn unknown(message: impl Into<String>) -> Status {
     Status::unknown(message)
 }
 
-fn damaged(error: &ReadError) -> Status {
+pub(super) fn damaged(error: &ReadError) -> Status {
     Status::data_loss(error.to_string())
 }
 
@@ -95,12 +96,12 @@ fn bundle(
     Ok(message)
 }
 
-fn decode(index: &Index, extent: Extent) -> Result<api::Bundle, Status> {
+pub(super) fn decode(index: &Index, extent: Extent) -> Result<api::Bundle, Status> {
     let bytes = index.piece(extent).map_err(|error| damaged(&error))?;
     api::Bundle::decode(bytes).map_err(|_| Status::data_loss("the index is damaged"))
 }
 
-fn name_of<'p>(package: &'p PackageSection, entry: &EntrySection) -> &'p str {
+pub(super) fn name_of<'p>(package: &'p PackageSection, entry: &EntrySection) -> &'p str {
     package
         .bundles
         .get(entry.bundle as usize)
@@ -321,78 +322,6 @@ fn list_block(index: &Index, block: usize) -> Vec<Result<api::Bundle, Status>> {
             Ok(message)
         })
         .collect()
-}
-
-/// An API that a client looks for.
-struct Wanted {
-    group: String,
-    version: String,
-    kind: String,
-}
-
-impl std::fmt::Display for Wanted {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut first = true;
-        for (name, value) in [("group", &self.group), ("version", &self.version), ("kind", &self.kind)] {
-            if !value.is_empty() {
-                let space = if first { "" } else { " " };
-                write!(formatter, "{space}{name}:{}", quoted(value))?;
-                first = false;
-            }
-        }
-        Ok(())
-    }
-}
-
-fn channel_entry(
-    package: &PackageSection,
-    channel: &ChannelSection,
-    entry: &EntrySection,
-    replaces: &str,
-) -> api::ChannelEntry {
-    api::ChannelEntry {
-        package_name: package.name.clone(),
-        channel_name: channel.name.clone(),
-        bundle_name: name_of(package, entry).to_owned(),
-        replaces: replaces.to_owned(),
-    }
-}
-
-/// Channel entries whose bundle provides an API: one for what it replaces, and one for each skip. `latest` looks at
-/// channel heads only, and at skips that are in the channel.
-fn providers(index: &Index, wanted: &Wanted, latest: bool) -> Result<Vec<api::ChannelEntry>, Status> {
-    let mut found = Vec::new();
-    for slot in index.packages() {
-        let package = index.section(slot).map_err(|error| damaged(&error))?;
-        let mut provides = Vec::with_capacity(package.bundles.len());
-        for bundle in &package.bundles {
-            let message = decode(index, bundle.common)?;
-            provides.push(
-                message
-                    .provided_apis
-                    .iter()
-                    .any(|api| api.group == wanted.group && api.version == wanted.version && api.kind == wanted.kind),
-            );
-        }
-        for channel in &package.channels {
-            for entry in &channel.entries {
-                let name = name_of(&package, entry);
-                if provides.get(entry.bundle as usize) != Some(&true) || (latest && name != channel.head) {
-                    continue;
-                }
-                found.push(channel_entry(&package, channel, entry, &entry.replaces));
-                for skip in &entry.skips {
-                    if !latest || channel.entries.iter().any(|other| name_of(&package, other) == skip) {
-                        found.push(channel_entry(&package, channel, entry, skip));
-                    }
-                }
-            }
-        }
-    }
-    if found.is_empty() {
-        return Err(unknown(format!("no channel entries found that provide {wanted}")));
-    }
-    Ok(found)
 }
 
 #[tonic::async_trait]

@@ -6,7 +6,7 @@ use super::csv_types::{
 };
 use super::definitions::field;
 use crate::catalog::decode::Place;
-use crate::catalog::text::{Html, Value};
+use crate::catalog::text::{Html, Value, stream};
 
 /// Name in the property, where the CSV has it, and the field there.
 const METADATA: &[(&str, &str, Field)] = &[
@@ -43,8 +43,8 @@ const METADATA: &[(&str, &str, Field)] = &[
 /// # Errors
 /// A field does not have the type that it has in OLM's API.
 pub fn from_csv(json: &str) -> Result<String, Error> {
-    let csv: serde_json::Value = serde_json::from_str(json).map_err(|error| Error::Bundle(error.to_string()))?;
-    from_value(&Value::from(csv))
+    let csv = stream::json(json).map_err(|error| Error::Bundle(error.to_string()))?;
+    from_value(&csv)
 }
 
 /// The property's value from a ClusterServiceVersion.
@@ -74,6 +74,12 @@ pub fn from_value(csv: &Value<'_>) -> Result<String, Error> {
 /// # Errors
 /// Go's text for the first field that does not fit.
 pub fn check(value: &Value<'_>) -> Result<(), String> {
+    let fits = |(name, _, wanted): &(&str, &str, Field)| {
+        field(value, name).is_none_or(|value| *value == Value::Null || wanted.shape.fits(value))
+    };
+    if matches!(value, Value::Mapping(_)) && METADATA.iter().all(fits) {
+        return Ok(());
+    }
     let mut writer = TypedWriter::new(Html::Plain);
     let root = Place::root("property.CSVMetadata");
     if !matches!(value, Value::Mapping(_) | Value::Null) {

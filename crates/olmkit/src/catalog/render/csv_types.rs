@@ -30,7 +30,8 @@ pub struct Structure {
 pub struct Field {
     /// Its JSON name.
     pub name: &'static str,
-    shape: Shape,
+    /// Its type.
+    pub shape: Shape,
     /// Left out when empty.
     omit: bool,
 }
@@ -270,6 +271,31 @@ impl TypedWriter {
 }
 
 impl Shape {
+    /// Whether a value fits, without writing it.
+    pub fn fits(&self, value: &Value<'_>) -> bool {
+        let structure_fits = |structure: &Structure, value: &Value<'_>| match value {
+            Value::Null => true,
+            Value::Mapping(_) => structure.fields.iter().all(|wanted| {
+                field(value, wanted.name).is_none_or(|value| *value == Value::Null || wanted.shape.fits(value))
+            }),
+            _ => false,
+        };
+        let text = |value: &Value<'_>| matches!(value, Value::String(_) | Value::Null);
+        match (self, value) {
+            (Shape::Raw, _) | (Shape::Text, Value::String(_)) | (Shape::Flag, Value::Bool(_)) | (_, Value::Null) => {
+                true
+            }
+            (Shape::Int32, Value::Integer(number)) => i32::try_from(*number).is_ok(),
+            (Shape::Texts, Value::Sequence(items)) => items.iter().all(text),
+            (Shape::TextMap, Value::Mapping(entries)) => entries.iter().all(|(_, value)| text(value)),
+            (Shape::Struct(structure), value) => structure_fits(structure, value),
+            (Shape::List(structure), Value::Sequence(items)) => {
+                items.iter().all(|item| structure_fits(structure, item))
+            }
+            _ => false,
+        }
+    }
+
     fn go_name(&self) -> String {
         match self {
             Shape::Text => "string".into(),

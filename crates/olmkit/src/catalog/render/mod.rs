@@ -4,6 +4,7 @@ pub mod bundle;
 pub mod csv_metadata;
 pub mod csv_types;
 pub mod definitions;
+mod fits;
 pub mod manifests;
 pub mod properties;
 pub mod reference;

@@ -120,6 +120,54 @@ fn read(reference: &str, options: &Options, images: &dyn Images) -> Result<Catal
     read_image(reference, images)
 }
 
+/// Where the files of a catalog are.
+pub enum Located {
+    /// In a directory.
+    Directory(PathBuf),
+    /// In an image that was unpacked; they go with this value. The path leads below the image's root.
+    Image(Directory, PathBuf),
+}
+
+impl Located {
+    /// The directory of the catalog's files.
+    pub fn path(&self) -> &Path {
+        match self {
+            Located::Directory(path) | Located::Image(_, path) => path,
+        }
+    }
+}
+
+/// Finds the files of a catalog that is given as a directory, layout or image.
+///
+/// # Errors
+/// The image cannot be had, or is no catalog image.
+pub fn locate(reference: &str, images: &dyn Images) -> Result<Located, Error> {
+    let path = Path::new(reference);
+    let layout = path.join("oci-layout").is_file();
+    // What looks like a path and is none was meant as one: asking a registry for it would only confuse.
+    if !layout && (path.exists() || reference.starts_with(['.', '/'])) {
+        return Ok(Located::Directory(path.to_owned()));
+    }
+    let reference = if layout {
+        format!("oci:{reference}")
+    } else {
+        reference.to_owned()
+    };
+    let image = images.unpack(&reference).map_err(Error::Bundle)?;
+    let Some(configs) = image.labels.get(CONFIGS_LABEL) else {
+        let problem = if image.labels.contains_key(BUNDLE_LABEL) {
+            "this is a bundle image".to_owned()
+        } else {
+            unknown_image(&reference, &image.labels)
+        };
+        return Err(Error::Bundle(format!(
+            "{problem}; a catalog image has the label {CONFIGS_LABEL}"
+        )));
+    };
+    let path = image.directory.path().join(configs.trim_start_matches('/'));
+    Ok(Located::Image(image.directory, path))
+}
+
 fn read_image(reference: &str, images: &dyn Images) -> Result<Catalog, Error> {
     let image = images.unpack(reference).map_err(Error::Bundle)?;
     let root = image.directory.path();

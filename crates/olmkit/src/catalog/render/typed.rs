@@ -5,10 +5,12 @@ use serde_json::Value as Json;
 
 use super::Error;
 use super::definitions::field;
+use super::fits;
 use super::manifests::Manifest;
 use crate::catalog::text::value::write_indented;
 use crate::catalog::text::{Html, Numbers, Value};
 use crate::types::decode::{DecodeError, decode};
+use crate::types::structs::structs;
 
 /// CRDs must fit their type.
 ///
@@ -24,8 +26,7 @@ pub fn check_crds(manifests: &[Manifest]) -> Result<(), Error> {
             Some("apiextensions.k8s.io/v1beta1") => ("v1beta1.CustomResourceDefinition", "v1beta1"),
             _ => continue,
         };
-        decode(&to_json(&manifest.value), key, false)
-            .map_err(|error| Error::Bundle(format!("error decoding {name} CRD: {error}")))?;
+        check(&manifest.value, key).map_err(|error| Error::Bundle(format!("error decoding {name} CRD: {error}")))?;
     }
     Ok(())
 }
@@ -38,8 +39,8 @@ pub fn check_metadata(csv: &Value<'_>) -> Result<(), Error> {
     let Some(metadata) = field(csv, "metadata") else {
         return Ok(());
     };
-    match decode(&to_json(metadata), "ObjectMeta", false) {
-        Ok(_) => Ok(()),
+    match check(metadata, "ObjectMeta") {
+        Ok(()) => Ok(()),
         Err(error) => {
             let offset = offset(csv, &format!("/metadata{}", error.pointer));
             let message = inside(&error, "metadata.");
@@ -68,10 +69,19 @@ pub fn check_deployments(spec: &Value<'_>) -> Result<(), Error> {
         let Some(spec) = field(deployment, "spec") else {
             continue;
         };
-        decode(&to_json(spec), "DeploymentSpec", false)
+        check(spec, "DeploymentSpec")
             .map_err(|error| Error::Bundle(inside(&error, "Install.spec.Deployments.Spec.")))?;
     }
     Ok(())
+}
+
+/// Whether a value fits the Go type that the table lists under `key`.
+fn check(value: &Value<'_>, key: &str) -> Result<(), DecodeError> {
+    let table = structs();
+    if table.get(key).is_some_and(|kind| fits::certainly(value, kind, table)) {
+        return Ok(());
+    }
+    decode(&to_json(value), key, false).map(|_| ())
 }
 
 /// The error as it reads when the struct is a field of others.

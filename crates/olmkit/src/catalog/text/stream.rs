@@ -269,6 +269,14 @@ fn piece(text: &str, line: usize, carriage: bool) -> Piece<'_> {
     Piece { text, line }
 }
 
+/// Reads a JSON text that is one value; strings without escapes are borrowed from it.
+///
+/// # Errors
+/// The text is no JSON.
+pub fn json(text: &str) -> Result<Value<'_>, serde_json::Error> {
+    serde_json::from_str::<JsonValue<'_>>(text).map(|value| value.0)
+}
+
 /// Builds a [`Value`] that borrows its strings from the JSON text.
 struct JsonValue<'a>(Value<'a>);
 
@@ -366,22 +374,27 @@ pub fn first(text: &str) -> Option<Value<'static>> {
 }
 
 /// The text of the document that begins at a line, as [`Document::line`] counts.
-pub fn at_line(text: &str, line: usize) -> Option<String> {
-    if is_json(text) {
-        // A JSON value ends where the next one begins; the YAML reader takes JSON and stops at what follows.
-        let start = text
-            .split_inclusive('\n')
-            .take(line.saturating_sub(1))
-            .map(str::len)
-            .sum::<usize>();
-        let rest = text.get(start..)?;
+pub fn at_line(text: &str, line: usize) -> Option<Cow<'_, str>> {
+    let start = text
+        .split_inclusive('\n')
+        .take(line.saturating_sub(1))
+        .map(str::len)
+        .sum::<usize>();
+    at_offset(text, start)
+}
+
+/// The text of the document that begins at an offset.
+pub fn at_offset(text: &str, start: usize) -> Option<Cow<'_, str>> {
+    let rest = text.get(start..)?;
+    if is_json(text) && rest.trim_start().starts_with('{') {
+        // A JSON value ends where the next one begins.
         let mut values = serde_json::Deserializer::from_str(rest).into_iter::<serde::de::IgnoredAny>();
-        values.next()?.ok()?;
-        return rest.get(..values.byte_offset()).map(str::to_owned);
+        if values.next()?.is_ok() {
+            return rest.get(..values.byte_offset()).map(Cow::Borrowed);
+        }
     }
-    let (pieces, _) = split(text, 0);
-    pieces
-        .into_iter()
-        .find(|piece| piece.line == line)
-        .map(|piece| piece.text.into_owned())
+    // A separator in the first line belongs to the document.
+    let own = if rest.starts_with("---") { 3 } else { 0 };
+    let end = memchr::memmem::find(rest.as_bytes().get(own..)?, b"\n---").map_or(rest.len(), |end| own + end + 1);
+    Some(piece(rest.get(..end)?, 0, rest.contains('\r')).text)
 }

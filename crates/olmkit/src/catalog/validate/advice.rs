@@ -15,9 +15,10 @@ pub fn give(model: &Model<'_>) -> Vec<Problem> {
     for package in model.packages.values() {
         bundles(package, &mut problems);
         for channel in package.channels.values() {
+            let upgrades = upgrades(package, channel);
             for entry in &channel.entries {
                 falling_version(package, channel, entry, &mut problems);
-                ignored_edge(package, channel, entry, &mut problems);
+                ignored_edge(package, channel, entry, &upgrades, &mut problems);
                 skip_range(package, channel, entry, &mut problems);
             }
         }
@@ -114,20 +115,25 @@ fn falling_version(
     }
 }
 
+/// Where OLM v0 upgrades each bundle of a channel to.
+fn upgrades<'c>(package: &PackageFacts<'c>, channel: &ChannelFacts<'c>) -> BTreeMap<&'c str, &'c str> {
+    let version = |name: &str| package.bundles.get(name).map(|bundle| &bundle.version);
+    let mut entries = channel.entries.clone();
+    entries.sort_by(|left, right| version(&right.name).cmp(&version(&left.name)));
+    graph::upgrades(&entries)
+}
+
 /// From each bundle OLM v0 follows the edge that ends nearest to the head: a `replaces` further down is never taken.
 fn ignored_edge(
     package: &PackageFacts<'_>,
     channel: &ChannelFacts<'_>,
     entry: &ChannelEntry,
+    upgrades: &BTreeMap<&str, &str>,
     problems: &mut Vec<Problem>,
 ) {
-    let version = |name: &str| package.bundles.get(name).map(|bundle| &bundle.version);
-    if entry.replaces.is_empty() || version(&entry.replaces).is_none() {
+    if entry.replaces.is_empty() || !package.bundles.contains_key(entry.replaces.as_str()) {
         return;
     }
-    let mut entries = channel.entries.clone();
-    entries.sort_by_key(|entry| std::cmp::Reverse(version(&entry.name).cloned()));
-    let upgrades = graph::upgrades(&entries);
     if let Some(nearer) = upgrades
         .get(entry.replaces.as_str())
         .filter(|nearer| **nearer != entry.name)

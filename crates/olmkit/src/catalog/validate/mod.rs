@@ -5,6 +5,8 @@
 //! becomes findings with a place, in a fixed order, and [`Verdict::opm_text`] is what opm would have said.
 
 mod advice;
+mod bundle;
+mod deprecation;
 mod model;
 mod package;
 mod place;
@@ -96,11 +98,15 @@ impl Verdict {
         self.opm_text.is_none()
     }
 
-    /// The findings with their places in the files, which are read again for it.
-    pub fn report(&self) -> Report {
+    /// The findings that are at least this bad, with their places in the files, which are read again for it.
+    pub fn report(&self, least: Severity) -> Report {
+        let problems: Vec<&Problem> = self
+            .problems
+            .iter()
+            .filter(|problem| problem.severity <= least)
+            .collect();
         let mut report = Report::new();
-        let mut places = place::Places::default();
-        for problem in &self.problems {
+        for (problem, position) in problems.iter().zip(place::find(&problems)) {
             let mut finding = Finding::new(problem.rule, problem.severity, &problem.message);
             if !problem.object.is_empty() {
                 finding = finding.object(&problem.object);
@@ -113,8 +119,8 @@ impl Verdict {
             }
             if let Some(file) = &problem.origin.file {
                 finding = finding.file(file.as_ref());
-                finding.position = places.find(file, problem.origin.line, &problem.pointer);
             }
+            finding.position = position;
             report.push(finding);
         }
         report.sort();
@@ -145,18 +151,28 @@ fn load_failure(error: &load::Error) -> Verdict {
     }
 }
 
-/// Checks a catalog.
-pub fn catalog_verdict(catalog: &Catalog) -> Verdict {
-    let built = model::build(catalog);
-    let mut verdict = Verdict::default();
-    let (tree, found) = package::check(&built);
-    verdict.opm_text = match built.problems.first() {
+/// What `opm validate` says about a catalog; none if it accepts it.
+pub fn opm_text(catalog: &Catalog) -> Option<String> {
+    opm_verdict(&model::build(catalog)).0
+}
+
+/// What opm says, and what it says it about.
+fn opm_verdict(built: &model::Model<'_>) -> (Option<String>, Vec<Problem>) {
+    let (tree, found) = package::check(built);
+    let text = match built.problems.first() {
         Some(first) => Some(first.message.clone()),
         None => tree.map(|tree| tree.to_string()),
     };
+    (text, found)
+}
+
+/// Checks a catalog.
+pub fn catalog_verdict(catalog: &Catalog) -> Verdict {
+    let built = model::build(catalog);
+    let (opm_text, found) = opm_verdict(&built);
     let advice = advice::give(&built);
-    verdict.problems = built.problems;
-    verdict.problems.extend(found);
-    verdict.problems.extend(advice);
-    verdict
+    let mut problems = built.problems;
+    problems.extend(found);
+    problems.extend(advice);
+    Verdict { opm_text, problems }
 }

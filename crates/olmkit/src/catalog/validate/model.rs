@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::{Problem, quoted};
-use crate::catalog::model::{self, Bundle, Catalog, Channel, ChannelEntry, Deprecation, Origin, Package};
-use crate::catalog::property::{self, PackageProperty};
-use crate::object::Reference;
-use crate::object::Version;
-use crate::object::dns1123_label_problems;
 use rayon::prelude::*;
+
+use super::bundle::bundle_facts;
+use super::deprecation::deprecations;
+use super::{Problem, quoted};
+use crate::catalog::model::{Bundle, Catalog, Channel, ChannelEntry, Origin, Package};
+use crate::object::{Version, dns1123_label_problems};
 
 /// What a bundle blob says, read by type.
 #[derive(Debug, Clone)]
@@ -254,131 +254,6 @@ fn bundles<'c>(model: &mut Model<'c>, bundles: &'c [Bundle], mut missing: Entrie
     missing
 }
 
-/// Reads a bundle blob by type, with all that is wrong with it alone.
-fn bundle_facts(bundle: &Bundle) -> (BundleFacts<'_>, Vec<Problem>) {
-    let mut facts = BundleFacts {
-        bundle,
-        version: Version::default(),
-        release: String::new(),
-        packages: None,
-        deprecation: None,
-    };
-    let mut problems = Vec::new();
-    let (package, name) = (quoted(&bundle.package), quoted(&bundle.name));
-    let report = |rule, message: String, pointer: String| {
-        Problem::error(rule, message, &bundle.origin)
-            .at(pointer)
-            .of(&bundle.name)
-    };
-    match property::parse(bundle) {
-        Err((index, error)) => {
-            let message = format!("parse properties for bundle {name}: {error}");
-            problems.push(report("catalog-property", message, format!("/properties/{index}")));
-        }
-        Ok(packages) => {
-            facts.packages = Some(packages.len());
-            if packages.len() != 1 {
-                let count = packages.len();
-                let message = format!(
-                    "package {package} bundle {name} must have exactly 1 \"olm.package\" property, found {count}"
-                );
-                problems.push(report("catalog-package-property", message, "/properties".into()));
-            }
-            if let [own] = packages.as_slice() {
-                if own.package != bundle.package {
-                    let message = format!(
-                        "package {package} does not match \"olm.package\" property {}",
-                        quoted(&own.package)
-                    );
-                    problems.push(report("catalog-package-property", message, "/package".into()));
-                }
-                images(bundle, &mut problems);
-                version(bundle, own, &mut facts, &mut problems);
-            }
-        }
-    }
-    (facts, problems)
-}
-
-fn images(bundle: &Bundle, problems: &mut Vec<Problem>) {
-    let related = bundle.related_images.iter().enumerate().map(|(index, image)| {
-        (
-            format!("relatedImages[{index}].image"),
-            format!("/relatedImages/{index}/image"),
-            &image.image,
-        )
-    });
-    let own = ("image".to_owned(), "/image".to_owned(), &bundle.image);
-    for (field, pointer, image) in std::iter::once(own).chain(related) {
-        if image.is_empty() {
-            continue;
-        }
-        if let Err(error) = Reference::parse(image) {
-            // The library behind opm does not repeat the name.
-            let error = match error.to_string() {
-                text if text.ends_with("must be lowercase") => {
-                    "invalid reference format: repository name must be lowercase".to_owned()
-                }
-                text => text,
-            };
-            let (package, name) = (quoted(&bundle.package), quoted(&bundle.name));
-            let message = format!(
-                "package {package} bundle {name} {field}: invalid image pull spec {}: {error}",
-                quoted(image)
-            );
-            problems.push(
-                Problem::error("catalog-image", message, &bundle.origin)
-                    .at(pointer)
-                    .of(&bundle.name),
-            );
-        }
-    }
-}
-
-fn version(bundle: &Bundle, own: &PackageProperty, facts: &mut BundleFacts<'_>, problems: &mut Vec<Problem>) {
-    let name = quoted(&bundle.name);
-    let mut report = |message: String| {
-        problems.push(
-            Problem::error("catalog-version", message, &bundle.origin)
-                .at("/properties")
-                .of(&bundle.name),
-        );
-    };
-    match Version::parse(&own.version) {
-        Ok(version) => facts.version = version,
-        Err(error) => report(format!(
-            "error parsing bundle {name} version {}: {error}",
-            quoted(&own.version)
-        )),
-    }
-    match release(&own.release) {
-        Ok(()) => facts.release.clone_from(&own.release),
-        Err(error) => report(format!(
-            "error parsing bundle {name} release version {release}: invalid release {release}: {error}",
-            release = quoted(&own.release)
-        )),
-    }
-}
-
-/// A release: at most 20 characters, pre-release identifiers with dots between.
-fn release(text: &str) -> Result<(), String> {
-    const LONGEST: usize = 20;
-    if text.is_empty() {
-        return Ok(());
-    }
-    if text.len() > LONGEST {
-        return Err(format!("exceeds maximum length of {LONGEST} characters"));
-    }
-    for (index, segment) in text.split('.').enumerate() {
-        // The rules for one identifier are those of a version's pre-release part.
-        if segment.is_empty() {
-            return Err(format!("segment {index}: Prerelease is empty"));
-        }
-        Version::parse(&format!("0.0.0-{segment}")).map_err(|error| format!("segment {index}: {error}"))?;
-    }
-    Ok(())
-}
-
 fn made_up_default_channels(model: &mut Model<'_>) {
     for package in model.packages.values_mut() {
         let default = package.blob.default_channel.as_str();
@@ -390,91 +265,6 @@ fn made_up_default_channels(model: &mut Model<'_>) {
                 deprecation: None,
             };
             package.channels.insert(default, facts);
-        }
-    }
-}
-
-fn deprecations<'c>(model: &mut Model<'c>, deprecations: &'c [Deprecation]) {
-    let mut seen = BTreeSet::new();
-    for (item, blob) in deprecations.iter().enumerate() {
-        let name = blob.package.as_str();
-        let report =
-            |rule, message: String, pointer: &str| Problem::error(rule, message, &blob.origin).at(pointer).of(name);
-        if name.is_empty() {
-            let message = format!("package name must be set for deprecation item {item}");
-            model.problems.push(report("catalog-deprecation", message, "/package"));
-            continue;
-        }
-        let Some(package) = model.packages.get_mut(name) else {
-            let message = format!("cannot apply deprecations to an unknown package {}", quoted(name));
-            model.problems.push(report("catalog-deprecation", message, "/package"));
-            continue;
-        };
-        if !seen.insert(name) {
-            let message = format!("expected a maximum of one deprecation per package: {}", quoted(name));
-            model.problems.push(report("catalog-deprecation", message, "/package"));
-            continue;
-        }
-        let mut found = Vec::new();
-        deprecation_entries(package, blob, &mut found);
-        model.problems.extend(found);
-    }
-}
-
-fn deprecation_entries<'c>(package: &mut PackageFacts<'c>, blob: &'c Deprecation, problems: &mut Vec<Problem>) {
-    let package_name = quoted(&blob.package);
-    let mut references = BTreeSet::new();
-    for (index, entry) in blob.entries.iter().flatten().enumerate() {
-        let mut report = |message: String| {
-            let pointer = format!("/entries/{index}/reference");
-            problems.push(
-                Problem::error("catalog-deprecation", message, &blob.origin)
-                    .at(pointer)
-                    .of(&blob.package),
-            );
-        };
-        let (schema, name) = (entry.schema.as_str(), entry.name.as_str());
-        let go_struct = format!(
-            "declcfg.PackageScopedReference{{Schema:{}, Name:{}}}",
-            quoted(schema),
-            quoted(name)
-        );
-        if schema.is_empty() {
-            report(format!(
-                "schema must be set for deprecation entry [{index}] for package {package_name}"
-            ));
-            continue;
-        }
-        if !references.insert((schema, name)) {
-            report(format!(
-                "duplicate deprecation entry {go_struct} for package {package_name}"
-            ));
-            continue;
-        }
-        let message = Some(entry.message.as_str());
-        match schema {
-            model::BUNDLE => match package.bundles.get_mut(name) {
-                Some(bundle) => bundle.deprecation = message,
-                None => report(format!(
-                    "cannot deprecate bundle {} for package {package_name}: bundle not found",
-                    quoted(name)
-                )),
-            },
-            model::CHANNEL => match package.channels.get_mut(name) {
-                Some(channel) => channel.deprecation = message,
-                None => report(format!(
-                    "cannot deprecate channel {} for package {package_name}: channel not found",
-                    quoted(name)
-                )),
-            },
-            model::PACKAGE if name.is_empty() => package.deprecation = message,
-            model::PACKAGE => report(format!(
-                "package name must be empty for deprecated package {package_name} (specified {})",
-                quoted(name)
-            )),
-            _ => report(format!(
-                "cannot deprecate object {go_struct} referenced by entry {index} for package {package_name}: object schema unknown"
-            )),
         }
     }
 }

@@ -3,29 +3,45 @@
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
+use olmkit::catalog::render::reference::{Located, locate};
+use olmkit::serve::assemble::Wanted;
+use olmkit::serve::metrics::{Metrics, Taken};
 use olmkit::serve::server::Current;
-use olmkit::serve::source::{self, Provenance};
-use olmkit::serve::{Index, Server};
+use olmkit::serve::source::{self, Options, Provenance};
+use olmkit::serve::{Index, Server, fingerprint, http};
+
+use super::images::RegistryImages;
+use crate::cli::registry_flags::RegistryFlags;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Catalog directory.
-    directory: PathBuf,
+    /// Catalog: a directory, a layout (oci:DIRECTORY) or an image.
+    catalog: String,
     /// Port to listen on, at all addresses.
     #[arg(short, long, default_value_t = 50051)]
     port: u16,
     /// Directory of the prepared index. One that is missing, stale or foreign is built anew.
     #[arg(long, value_name = "DIRECTORY")]
     cache_dir: Option<PathBuf>,
-    /// Prepare the index and end.
+    /// Prepare the index and end. The whole catalog must be right.
     #[arg(long)]
     cache_only: bool,
     /// End with an error if the prepared index does not fit, instead of building it anew.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
     cache_enforce_integrity: bool,
-    /// How often to look for changes of the catalog, in seconds; 0 never does.
+    /// Serve nothing if a package of the catalog is wrong, instead of the other packages.
+    #[arg(long)]
+    strict: bool,
+    /// Serve catalogd's HTTP API too (/api/v1/all, /api/v1/metas), at this address [without one: :8080].
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = true, default_missing_value = ":8080", value_parser = address)]
+    http: Option<SocketAddr>,
+    /// Serve metrics (/metrics) and what is broken (/healthz) at this address, such as :9090; may be that of --http.
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    metrics_addr: Option<SocketAddr>,
+    /// How often to look for changes of the catalog's directory, in seconds; 0 never does.
     #[arg(long, default_value_t = 5)]
     reload_interval: u64,
     /// File for the reason of a failure, which the kubelet shows.
@@ -40,6 +56,19 @@ pub struct Args {
     /// Accepted for opm's sake.
     #[arg(long, hide = true)]
     debug: bool,
+    #[command(flatten)]
+    registry: RegistryFlags,
+}
+
+/// Reads `ADDRESS:PORT`, `:PORT` or `PORT`; without an address it means all of them.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let port = text.strip_prefix(':').unwrap_or(text);
+    match port.parse() {
+        Ok(port) => Ok(SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))),
+        Err(_) => text
+            .parse()
+            .map_err(|_| format!("{text:?} is not ADDRESS:PORT, such as 127.0.0.1:8080, or :PORT")),
+    }
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -53,9 +82,69 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     result
 }
 
+/// Where the catalog is, and which index of it is wanted.
+#[derive(Clone)]
+struct Plan {
+    catalog: String,
+    registry: RegistryFlags,
+    cache: Option<PathBuf>,
+    enforce: bool,
+    wanted: Wanted,
+    metrics: Metrics,
+}
+
+impl Plan {
+    fn of(args: &Args, metrics: Metrics) -> Self {
+        Plan {
+            catalog: args.catalog.clone(),
+            registry: args.registry.clone(),
+            cache: args.cache_dir.clone(),
+            enforce: args.cache_enforce_integrity,
+            wanted: Wanted {
+                blobs: args.http.is_some(),
+                whole: args.strict || args.cache_only,
+            },
+            metrics,
+        }
+    }
+
+    /// Finds the catalog; an image is pulled and unpacked.
+    fn locate(&self) -> anyhow::Result<Located> {
+        locate(&self.catalog, &RegistryImages::new(&self.registry))
+            .with_context(|| format!("cannot serve {}", self.catalog))
+    }
+
+    /// Opens or builds the index, and says which.
+    fn open(&self, directory: &Path) -> anyhow::Result<Index> {
+        let begin = Instant::now();
+        let options = Options {
+            cache: self.cache.as_deref(),
+            enforce: self.enforce,
+            wanted: self.wanted,
+        };
+        let (index, provenance) =
+            source::index(directory, options).inspect_err(|_| self.metrics.taken(Taken::Failed))?;
+        let milliseconds = begin.elapsed().as_millis();
+        self.metrics.taken(match provenance {
+            Provenance::Prepared => Taken::Prepared,
+            Provenance::Built | Provenance::Temporary(_) => Taken::Built,
+        });
+        match provenance {
+            Provenance::Prepared => eprintln!("the prepared index fits ({milliseconds} ms)"),
+            Provenance::Built => eprintln!("built the index ({milliseconds} ms)"),
+            Provenance::Temporary(None) => eprintln!("built a temporary index ({milliseconds} ms)"),
+            Provenance::Temporary(Some(reason)) => {
+                eprintln!("built a temporary index ({milliseconds} ms); it cannot be kept: {reason}");
+            }
+        }
+        Ok(index)
+    }
+}
+
 fn prepare(args: &Args) -> anyhow::Result<ExitCode> {
-    let index = open(&args.directory, args.cache_dir.as_deref(), args.cache_enforce_integrity)?;
-    report(&index);
+    let plan = Plan::of(args, Metrics::default());
+    let located = plan.locate()?;
+    report(&plan.open(located.path())?);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -67,37 +156,45 @@ fn start(args: &Args) -> anyhow::Result<ExitCode> {
     runtime.block_on(serve(args))
 }
 
-/// Opens or builds the index, and says which.
-fn open(directory: &Path, cache: Option<&Path>, enforce: bool) -> Result<Index, source::Error> {
-    let begin = std::time::Instant::now();
-    let (index, provenance) = source::index(directory, cache, enforce)?;
-    let milliseconds = begin.elapsed().as_millis();
-    match provenance {
-        Provenance::Prepared => eprintln!("the prepared index fits ({milliseconds} ms)"),
-        Provenance::Built => eprintln!("built the index ({milliseconds} ms)"),
-        Provenance::Temporary(None) => eprintln!("built a temporary index ({milliseconds} ms)"),
-        Provenance::Temporary(Some(reason)) => {
-            eprintln!("built a temporary index ({milliseconds} ms); it cannot be kept: {reason}");
-        }
-    }
-    Ok(index)
-}
-
+/// Says what is served and what is not.
 fn report(index: &Index) {
     let (bundles, entries) = index.counts();
-    eprintln!(
-        "{} packages, {bundles} bundles, {entries} channel entries",
-        index.packages().len()
-    );
+    let packages = index.packages().len();
+    eprintln!("{packages} packages, {bundles} bundles, {entries} channel entries");
+    for broken in index.broken() {
+        let name = match broken.package.as_str() {
+            "" => "a file or blob of no known package",
+            name => name,
+        };
+        eprintln!("not served: {name}: {}", broken.message);
+    }
+}
+
+/// Puts an index in place.
+fn take_up(index: Index, current: &Current, metrics: &Metrics) {
+    report(&index);
+    metrics.serving(&index);
+    current.set(index);
 }
 
 async fn serve(args: &Args) -> anyhow::Result<ExitCode> {
     let server = Server::bind(SocketAddr::from((Ipv6Addr::UNSPECIFIED, args.port))).await?;
     eprintln!("listening on {}", server.address());
-    let current = server.current();
-    let (directory, cache) = (args.directory.clone(), args.cache_dir.clone());
-    let enforce = args.cache_enforce_integrity;
-    let first = tokio::task::spawn_blocking(move || open(&directory, cache.as_deref(), enforce));
+    let (current, metrics) = (server.current(), server.metrics());
+    for (address, routes) in routes(args, &current, &metrics) {
+        let server = http::Server::bind(address, routes).await?;
+        eprintln!("listening for HTTP on {}", server.address()?);
+        tokio::spawn(server.run());
+    }
+    let plan = Plan::of(args, metrics.clone());
+    let first = tokio::task::spawn_blocking({
+        let plan = plan.clone();
+        move || {
+            let located = plan.locate()?;
+            let index = plan.open(located.path())?;
+            anyhow::Ok((located, index))
+        }
+    });
     let serving = server.run(stop_signal());
     tokio::pin!(serving);
     tokio::select! {
@@ -105,50 +202,85 @@ async fn serve(args: &Args) -> anyhow::Result<ExitCode> {
             result?;
             return Ok(ExitCode::SUCCESS);
         }
-        index = first => {
-            let index = index??;
-            report(&index);
-            current.set(index);
+        first = first => {
+            let (located, index) = first??;
+            take_up(index, &current, &metrics);
+            // What an image's name stands for is OLM's business to look after (registryPoll).
+            if let (Located::Directory(directory), 1..) = (located, args.reload_interval) {
+                let interval = Duration::from_secs(args.reload_interval);
+                tokio::spawn(follow(plan, directory, interval, current));
+            }
         }
-    }
-    if args.reload_interval > 0 {
-        let interval = Duration::from_secs(args.reload_interval);
-        tokio::spawn(follow(
-            args.directory.clone(),
-            args.cache_dir.clone(),
-            interval,
-            current,
-        ));
     }
     serving.await?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Looks for changes of the catalog and serves what it has become. A change that cannot be served is reported, and the
-/// last good content stays.
-async fn follow(directory: PathBuf, cache: Option<PathBuf>, interval: Duration, current: Current) {
-    let mut known = source::stamp(&directory);
+/// What listens for HTTP; catalog API and metrics may share an address.
+fn routes(args: &Args, current: &Current, metrics: &Metrics) -> Vec<(SocketAddr, http::Routes)> {
+    let routes = |catalog: bool, with_metrics: bool| http::Routes {
+        catalog: catalog.then(|| current.clone()),
+        metrics: with_metrics.then(|| metrics.clone()),
+        health: current.clone(),
+    };
+    match (args.http, args.metrics_addr) {
+        (Some(http), Some(metrics)) if http == metrics => vec![(http, routes(true, true))],
+        (http, metrics) => {
+            let http = http.map(|address| (address, routes(true, false)));
+            let metrics = metrics.map(|address| (address, routes(false, true)));
+            http.into_iter().chain(metrics).collect()
+        }
+    }
+}
+
+/// Looks for changes of the catalog and serves what it has become. A change that cannot be served, or that breaks what
+/// was right, is reported, and the content before it stays.
+async fn follow(plan: Plan, directory: PathBuf, interval: Duration, current: Current) {
+    let plan = Plan { enforce: false, ..plan };
+    let mut known = fingerprint::stamp(&directory);
     let mut pending = known;
     loop {
         tokio::time::sleep(interval).await;
-        let stamp = source::stamp(&directory);
+        let stamp = fingerprint::stamp(&directory);
         // Taken up only once it has stood still, since a copy in progress changes all the time.
         if stamp == known || stamp != pending {
             pending = stamp;
             continue;
         }
         known = stamp;
-        let (directory, cache) = (directory.clone(), cache.clone());
-        match tokio::task::spawn_blocking(move || open(&directory, cache.as_deref(), false)).await {
-            Ok(Ok(index)) => {
-                eprintln!("the catalog has changed");
-                report(&index);
-                current.set(index);
+        let opening = tokio::task::spawn_blocking({
+            let (plan, directory) = (plan.clone(), directory.clone());
+            move || plan.open(&directory)
+        });
+        match opening.await {
+            Ok(Ok(index)) => match newly_broken(&index, &current) {
+                None => {
+                    eprintln!("the catalog has changed");
+                    take_up(index, &current, &plan.metrics);
+                }
+                Some((package, message)) => {
+                    plan.metrics.taken(Taken::Failed);
+                    eprintln!("the catalog has changed and breaks {package}; the old content stays: {message}");
+                }
+            },
+            Ok(Err(error)) => {
+                eprintln!("the catalog has changed and cannot be served; the old content stays: {error:#}");
             }
-            Ok(Err(error)) => eprintln!("the catalog has changed and cannot be served; the old content stays: {error}"),
             Err(error) => eprintln!("reading the changed catalog failed: {error}"),
         }
     }
+}
+
+/// The first package that is wrong in an index and was not in the one that is served.
+fn newly_broken(index: &Index, current: &Current) -> Option<(String, String)> {
+    let served = current.get();
+    let known = served.iter().flat_map(|served| served.broken());
+    let known: Vec<&str> = known.map(|broken| broken.package.as_str()).collect();
+    let new = index
+        .broken()
+        .iter()
+        .find(|broken| !known.contains(&broken.package.as_str()))?;
+    Some((new.package.clone(), new.message.clone()))
 }
 
 /// Ends with SIGTERM or SIGINT.

@@ -43,17 +43,18 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         args.directory.display()
     );
     let verdict = validate::directory(&args.directory);
-    let mut report = verdict.report();
+    let least = match args.output {
+        Output::Text if args.quiet => Severity::Warning,
+        Output::Text | Output::Findings => Severity::Info,
+        Output::Json | Output::Yaml if args.fail_on_warning => Severity::Warning,
+        Output::Json | Output::Yaml => Severity::Error,
+    };
+    let report = verdict.report(least);
     let failed =
         !verdict.passed() || report.has_errors() || args.fail_on_warning && report.count(Severity::Warning) > 0;
     let mut out = std::io::stdout().lock();
     match args.output {
-        Output::Text => {
-            if args.quiet {
-                report.findings.retain(|finding| finding.severity != Severity::Info);
-            }
-            write_text(&report, TextOptions::default(), &mut out)?;
-        }
+        Output::Text => write_text(&report, TextOptions::default(), &mut out)?,
         Output::Findings => writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?,
         Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&opm(&verdict))?)?,
         Output::Yaml => write!(out, "{}", olmkit::yaml::to_string(&opm(&verdict))?)?,

@@ -1,18 +1,18 @@
 //! Building an index.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
 use prost::Message as _;
 
 use super::format::{
-    BLOCK_LENGTH, BundleSlot, ChannelSection, CustomSlot, Directory, EntrySection, Extent, FORMAT, ListItem, MAGIC,
-    PackageSection, PackageSlot,
+    BLOCK_LENGTH, BlobSlot, Broken, BundleSlot, ChannelSection, CustomSlot, Directory, EntrySection, Extent, FORMAT,
+    ListItem, MAGIC, PackageSection, PackageSlot,
 };
 use super::{Index, Storage};
 use crate::catalog::graph;
-use crate::catalog::model::{Bundle, Catalog, Channel, Custom, Deprecation, Package};
-use crate::serve::record;
+use crate::catalog::model::{BUNDLE, Bundle, CHANNEL, Catalog, Channel, Custom, Deprecation, PACKAGE, Package};
+use crate::serve::{api, record};
 
 /// Why an index cannot be built.
 #[derive(Debug, thiserror::Error)]
@@ -36,8 +36,20 @@ pub struct Stored {
     /// Whether the list carries its manifests: it has no image.
     inline: bool,
     slot: BundleSlot,
-    deprecation: Option<String>,
-    common: crate::serve::api::Bundle,
+    common: api::Bundle,
+}
+
+/// What the index is to say, beside the bundles that were given to it one by one.
+#[derive(Debug, Default)]
+pub struct Content<'c> {
+    /// The catalog. Its bundles are not looked at.
+    pub catalog: Catalog,
+    /// Fingerprint of the files it was read from.
+    pub fingerprint: &'c [u8],
+    /// What was left out of it.
+    pub broken: Vec<Broken>,
+    /// Its blobs in order; none where their texts were not stored.
+    pub blobs: Option<Vec<BlobSlot>>,
 }
 
 /// Writes an index piece by piece: first every bundle, which is all that is large, then the rest at once.
@@ -92,41 +104,64 @@ impl<W: Write> Builder<W> {
                 common: Extent::default(),
                 manifests,
             },
-            deprecation: None,
             common: prepared.common,
         });
         Ok(())
     }
 
-    /// Writes everything else. Bundles of `catalog` are not looked at: they were given to [`Builder::bundle`].
+    /// Stores the text of a blob.
     ///
     /// # Errors
     /// See [`Error`].
-    pub fn finish(mut self, catalog: &Catalog, fingerprint: &[u8]) -> Result<W, Error> {
+    pub fn blob(&mut self, json: &str) -> Result<Extent, Error> {
+        Ok(self.write(json.as_bytes())?)
+    }
+
+    /// Writes everything else. Bundles of packages that are not in the catalog are forgotten.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn finish(mut self, content: Content<'_>) -> Result<W, Error> {
+        let Content {
+            mut catalog,
+            fingerprint,
+            broken,
+            blobs,
+        } = content;
         let mut directory = Directory {
             fingerprint: fingerprint.to_vec(),
+            broken,
+            with_blobs: blobs.is_some(),
             ..Directory::default()
         };
         directory.customs = self.customs(&catalog.customs)?;
         let mut stored = std::mem::take(&mut self.bundles);
         stored.sort_by(|left, right| (&left.package, &left.slot.name).cmp(&(&right.package, &right.slot.name)));
-        directory.bundles = stored.len() as u64;
-        let mut packages: Vec<&Package> = catalog.packages.iter().collect();
-        packages.sort_by(|left, right| left.name.cmp(&right.name));
+        catalog.packages.sort_by(|left, right| left.name.cmp(&right.name));
+        catalog
+            .channels
+            .sort_by(|left, right| (&left.package, &left.name).cmp(&(&right.package, &right.name)));
+        let deprecated = Deprecated::of(&catalog.deprecations);
         let mut list = Vec::new();
-        for package in packages {
+        for package in &catalog.packages {
             let start = stored.partition_point(|bundle| bundle.package < package.name);
             let end = stored.partition_point(|bundle| bundle.package <= package.name);
             let bundles = stored.get_mut(start..end).unwrap_or_default();
-            deprecate(bundles, &package.name, &catalog.deprecations);
             for bundle in bundles.iter_mut() {
-                bundle.common.deprecation = bundle
-                    .deprecation
-                    .take()
-                    .map(|message| crate::serve::api::Deprecation { message });
+                bundle.common.deprecation = deprecated
+                    .message(&package.name, BUNDLE, &bundle.slot.name)
+                    .map(|message| api::Deprecation { message });
                 bundle.slot.common = self.write(&bundle.common.encode_to_vec())?;
             }
-            let section = section(package, catalog, bundles);
+            directory.bundles += bundles.len() as u64;
+            let start = catalog
+                .channels
+                .partition_point(|channel| channel.package < package.name);
+            let end = catalog
+                .channels
+                .partition_point(|channel| channel.package <= package.name);
+            let channels = catalog.channels.get(start..end).unwrap_or_default();
+            let section = section(package, channels, bundles, &deprecated);
             list_items(&section, bundles, &mut list);
             let extent = self.write(&section.encode_to_vec())?;
             directory.packages.push(PackageSlot {
@@ -134,8 +169,12 @@ impl<W: Write> Builder<W> {
                 section: extent,
             });
         }
+        drop(stored);
         directory.entries = list.len() as u64;
-        directory.list = self.list(list)?;
+        list.sort_by(|left, right| left.key.cmp(&right.key));
+        directory.list = self.blocks(list.iter().map(|item| &item.item))?;
+        directory.blob_bytes = blobs.iter().flatten().map(|slot| u64::from(slot.json.length)).sum();
+        directory.blobs = self.blocks(blobs.iter().flatten())?;
         let bytes = directory.encode_to_vec();
         let extent = self.write(&bytes)?;
         let mut trailer = Vec::new();
@@ -170,12 +209,16 @@ impl<W: Write> Builder<W> {
             .collect()
     }
 
-    fn list(&mut self, mut list: Vec<Item>) -> Result<Vec<Extent>, Error> {
-        list.sort_by(|left, right| left.key.cmp(&right.key));
+    /// Writes messages one behind the other, in blocks.
+    fn blocks<'m, M: prost::Message + 'm>(
+        &mut self,
+        messages: impl Iterator<Item = &'m M>,
+    ) -> Result<Vec<Extent>, Error> {
         let mut blocks = Vec::new();
         let mut block = Vec::new();
-        for item in list {
-            block.extend(item.item.encode_length_delimited_to_vec());
+        for message in messages {
+            // Memory that grows cannot be full.
+            let _ = message.encode_length_delimited(&mut block);
             if block.len() >= BLOCK_LENGTH {
                 blocks.push(self.write(&block)?);
                 block.clear();
@@ -197,7 +240,13 @@ pub fn in_memory(catalog: &Catalog) -> Result<Index, Error> {
     for bundle in &catalog.bundles {
         builder.bundle(bundle)?;
     }
-    let bytes = builder.finish(catalog, &[])?;
+    let bytes = builder.finish(Content {
+        catalog: Catalog {
+            bundles: Vec::new(),
+            ..catalog.clone()
+        },
+        ..Content::default()
+    })?;
     Index::open(Storage::Memory(bytes)).map_err(|error| Error::Write(io::Error::other(error)))
 }
 
@@ -207,27 +256,43 @@ struct Item {
     item: ListItem,
 }
 
-fn section(package: &Package, catalog: &Catalog, bundles: &[Stored]) -> PackageSection {
-    let deprecated = |schema: &str, name: &str| deprecation(&catalog.deprecations, &package.name, schema, name);
-    let mut channels: Vec<&Channel> = catalog
-        .channels
-        .iter()
-        .filter(|channel| channel.package == package.name)
-        .collect();
-    channels.sort_by(|left, right| left.name.cmp(&right.name));
+/// What users are told, by package, schema and name.
+struct Deprecated<'c>(HashMap<(&'c str, &'c str, &'c str), &'c str>);
+
+impl<'c> Deprecated<'c> {
+    fn of(deprecations: &'c [Deprecation]) -> Self {
+        let mut messages = HashMap::new();
+        for deprecation in deprecations {
+            for entry in deprecation.entries.iter().flatten() {
+                messages
+                    .entry((deprecation.package.as_str(), entry.schema.as_str(), entry.name.as_str()))
+                    .or_insert(entry.message.as_str());
+            }
+        }
+        Deprecated(messages)
+    }
+
+    fn message(&self, package: &str, schema: &str, name: &str) -> Option<String> {
+        self.0
+            .get(&(package, schema, name))
+            .map(|message| (*message).to_owned())
+    }
+}
+
+fn section(package: &Package, channels: &[Channel], bundles: &[Stored], deprecated: &Deprecated<'_>) -> PackageSection {
     PackageSection {
         name: package.name.clone(),
         default_channel: package.default_channel.clone(),
-        deprecation: deprecated(crate::catalog::model::PACKAGE, ""),
+        deprecation: deprecated.message(&package.name, PACKAGE, ""),
         channels: channels
-            .into_iter()
+            .iter()
             .map(|channel| ChannelSection {
                 name: channel.name.clone(),
                 head: graph::heads(channel.entries())
                     .first()
                     .map(|head| (*head).to_owned())
                     .unwrap_or_default(),
-                deprecation: deprecated(crate::catalog::model::CHANNEL, &channel.name),
+                deprecation: deprecated.message(&package.name, CHANNEL, &channel.name),
                 entries: entries(channel, bundles),
             })
             .collect(),
@@ -262,21 +327,6 @@ fn entries(channel: &Channel, bundles: &[Stored]) -> Vec<EntrySection> {
     entries
 }
 
-fn deprecate(bundles: &mut [Stored], package: &str, deprecations: &[Deprecation]) {
-    for bundle in bundles {
-        bundle.deprecation = deprecation(deprecations, package, crate::catalog::model::BUNDLE, &bundle.slot.name);
-    }
-}
-
-fn deprecation(deprecations: &[Deprecation], package: &str, schema: &str, name: &str) -> Option<String> {
-    deprecations
-        .iter()
-        .filter(|deprecation| deprecation.package == package)
-        .flat_map(|deprecation| deprecation.entries.iter().flatten())
-        .find(|entry| entry.schema == schema && entry.name == name)
-        .map(|entry| entry.message.clone())
-}
-
 fn list_items(section: &PackageSection, bundles: &[Stored], list: &mut Vec<Item>) {
     for channel in &section.channels {
         for entry in &channel.entries {
@@ -298,7 +348,10 @@ fn list_items(section: &PackageSection, bundles: &[Stored], list: &mut Vec<Item>
 
 /// Schema and package of a custom blob may hold only what can stand in a file name: opm's rule, whose cache makes
 /// files of them.
-fn check_custom(custom: &Custom) -> Result<(), Error> {
+///
+/// # Errors
+/// opm's text.
+pub fn check_custom(custom: &Custom) -> Result<(), Error> {
     let fits = |text: &str| {
         text.starts_with(|first: char| first.is_ascii_alphanumeric())
             && text

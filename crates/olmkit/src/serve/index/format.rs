@@ -47,6 +47,46 @@ pub struct Directory {
     /// Number of channel entries.
     #[prost(uint64, tag = "6")]
     pub entries: u64,
+    /// Packages of the catalog that are not served, because they are wrong.
+    #[prost(message, repeated, tag = "7")]
+    pub broken: Vec<Broken>,
+    /// Blocks of the blobs, each a run of length-delimited [`BlobSlot`]s in the catalog's order.
+    #[prost(message, repeated, tag = "8")]
+    pub blobs: Vec<Extent>,
+    /// Whether the blobs are in the index.
+    #[prost(bool, tag = "9")]
+    pub with_blobs: bool,
+    /// Length of the blobs' texts in bytes.
+    #[prost(uint64, tag = "10")]
+    pub blob_bytes: u64,
+}
+
+/// A package that is not served.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct Broken {
+    /// Its name; empty where a file could not be read and names no package of the catalog.
+    #[prost(string, tag = "1")]
+    pub package: String,
+    /// What is wrong with it.
+    #[prost(string, tag = "2")]
+    pub message: String,
+}
+
+/// A blob as it stands in the catalog, and what it can be asked for by.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct BlobSlot {
+    /// Its schema.
+    #[prost(string, tag = "1")]
+    pub schema: String,
+    /// The package it says it belongs to; a package blob says nothing.
+    #[prost(string, tag = "2")]
+    pub package: String,
+    /// Its name; may be empty.
+    #[prost(string, tag = "3")]
+    pub name: String,
+    /// Its JSON text, one line.
+    #[prost(message, required, tag = "4")]
+    pub json: Extent,
 }
 
 /// A package and where its section is.

@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! bundles     for each bundle: the shared piece of its message, then its manifests
+//! blobs       beside each bundle, if asked for: the text of every blob, for the HTTP API
 //! customs     custom blobs, grouped by schema and package
 //! packages    for each package: channels, heads, edges, positions of its bundles
 //! list        all channel entries in the order of ListBundles, in blocks
@@ -19,6 +20,6 @@ pub mod format;
 mod read;
 mod storage;
 
-pub use build::{Builder, Error as BuildError, in_memory};
+pub use build::{Builder, Content, Error as BuildError, in_memory};
 pub use read::{Index, OpenError, ReadError};
 pub use storage::Storage;

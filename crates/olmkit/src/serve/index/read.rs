@@ -4,7 +4,9 @@ use prost::Message as _;
 use prost::bytes::{Buf as _, Bytes};
 
 use super::Storage;
-use super::format::{Directory, Extent, FORMAT, ListItem, MAGIC, PackageSection, PackageSlot, TRAILER_LENGTH};
+use super::format::{
+    BlobSlot, Broken, Directory, Extent, FORMAT, ListItem, MAGIC, PackageSection, PackageSlot, TRAILER_LENGTH,
+};
 
 /// Why an index cannot be used. It is built anew then.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +23,9 @@ pub enum OpenError {
     /// The index was made from other content.
     #[error("the index was made from another catalog")]
     Stale,
+    /// The index lacks the blobs, which the HTTP API needs.
+    #[error("the index was made without the blobs that the HTTP API serves")]
+    WithoutBlobs,
 }
 
 /// Why a piece of an index cannot be read.
@@ -39,6 +44,7 @@ pub enum ReadError {
 pub struct Index {
     storage: Storage,
     directory: Directory,
+    opened: jiff::Timestamp,
 }
 
 impl Index {
@@ -68,7 +74,12 @@ impl Index {
             return Err(OpenError::Damaged);
         }
         let directory = Directory::decode(bytes.as_slice()).map_err(|_| OpenError::Damaged)?;
-        Ok(Index { storage, directory })
+        let opened = jiff::Timestamp::now();
+        Ok(Index {
+            storage,
+            directory,
+            opened,
+        })
     }
 
     /// Opens an index and checks that it was made from the catalog with this fingerprint.
@@ -82,6 +93,45 @@ impl Index {
         } else {
             Err(OpenError::Stale)
         }
+    }
+
+    /// Fingerprint of the catalog that the index was made from.
+    pub fn fingerprint(&self) -> &[u8] {
+        &self.directory.fingerprint
+    }
+
+    /// Packages of the catalog that are wrong and left out.
+    pub fn broken(&self) -> &[Broken] {
+        &self.directory.broken
+    }
+
+    /// Whether the blobs' texts are in the index.
+    pub fn has_blobs(&self) -> bool {
+        self.directory.with_blobs
+    }
+
+    /// When the index was opened.
+    pub fn opened(&self) -> jiff::Timestamp {
+        self.opened
+    }
+
+    /// Length of all blobs' texts in bytes.
+    pub fn blob_bytes(&self) -> u64 {
+        self.directory.blob_bytes
+    }
+
+    /// Number of blocks of the blobs.
+    pub fn blob_blocks(&self) -> usize {
+        self.directory.blobs.len()
+    }
+
+    /// The blobs of a block, in the catalog's order.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub fn blobs(&self, block: usize) -> Result<Vec<BlobSlot>, ReadError> {
+        let found = self.directory.blobs.get(block);
+        found.map_or(Ok(Vec::new()), |extent| self.delimited(*extent))
     }
 
     /// Packages by name.

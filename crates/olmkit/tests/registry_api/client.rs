@@ -1,30 +1,11 @@
-//! Every call of the registry API against the recorded answers of `opm serve` 1.73.0. Without the recordings (see
-//! `catalog_corpus.rs`) the test says so and passes.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // a test fails by panicking
+//! The calls of the registry API by name, with requests and answers as JSON.
 
-use std::path::{Path, PathBuf};
-
-use olmkit::catalog::load;
 use olmkit::serve::api::experimental_registry_client::ExperimentalRegistryClient;
 use olmkit::serve::api::registry_client::RegistryClient;
 use olmkit::serve::api::{self};
-use olmkit::serve::index::in_memory;
-use olmkit::serve::{Server, probe, source};
 use serde_json::{Map, Value, json};
 use tonic::transport::Channel;
 use tonic::{Request, Status};
-
-fn corpus() -> Option<PathBuf> {
-    let root = match std::env::var_os("OLMKIT_CORPUS") {
-        Some(root) => PathBuf::from(root),
-        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
-    };
-    if root.is_dir() {
-        return Some(root);
-    }
-    println!("skipped: no corpus at {}", root.display());
-    None
-}
 
 /// Protobuf's JSON mapping: what is empty is left out.
 fn object(entries: Vec<(&str, Value)>) -> Value {
@@ -184,7 +165,8 @@ async fn streamed<T>(
     json!({ "stream": items })
 }
 
-async fn call(channel: Channel, rpc: &str, request: &Value) -> Option<Value> {
+/// Makes the call `rpc` with a request in protobuf's JSON form; none if there is no such call here.
+pub async fn call(channel: Channel, rpc: &str, request: &Value) -> Option<Value> {
     let text = |key: &str| request[key].as_str().unwrap_or_default().to_owned();
     let mut client = RegistryClient::new(channel.clone()).max_decoding_message_size(64 << 20);
     let api = || (text("group"), text("version"), text("kind"), text("plural"));
@@ -305,7 +287,7 @@ async fn call(channel: Channel, rpc: &str, request: &Value) -> Option<Value> {
 }
 
 /// Numbers read from JSON and from protobuf are compared as floats; Go's proto text varies in its blanks.
-fn normal(value: &Value) -> Value {
+pub fn normal(value: &Value) -> Value {
     match value {
         Value::Number(number) => json!(number.as_f64()),
         Value::String(text) => text.replace("  ", " ").into(),
@@ -316,133 +298,4 @@ fn normal(value: &Value) -> Value {
             .collect(),
         other => other.clone(),
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn answers_are_those_of_opm_serve() {
-    let Some(corpus) = corpus() else { return };
-    let (mut equal, mut wrong) = (0, Vec::new());
-    let mut files: Vec<PathBuf> = std::fs::read_dir(corpus.join("expected/serve"))
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    files.retain(|file| file.extension().is_some_and(|extension| extension == "jsonl"));
-    files.sort();
-    for file in files {
-        let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
-        let server = Server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
-        let address = server.address();
-        server.current().set(
-            source::index(&corpus.join("catalogs").join(&name), None, false)
-                .unwrap()
-                .0,
-        );
-        let running = tokio::spawn(server.run(std::future::pending()));
-        let channel = Channel::from_shared(format!("http://{address}"))
-            .unwrap()
-            .connect()
-            .await
-            .unwrap();
-        for line in std::fs::read_to_string(&file).unwrap().lines() {
-            let mut expected: Value = serde_json::from_str(line).unwrap();
-            let entries = expected.as_object_mut().unwrap();
-            let rpc = entries.remove("rpc").unwrap();
-            let request = entries.remove("request").unwrap();
-            let rpc = rpc.as_str().unwrap();
-            let Some(ours) = call(channel.clone(), rpc, &request).await else {
-                assert!(
-                    rpc.ends_with("Health/Check"),
-                    "a call that this test does not know: {rpc}"
-                );
-                let second = std::time::Duration::from_secs(1);
-                let service = request["service"].as_str().unwrap_or_default();
-                probe::check(&address.to_string(), service, second, second)
-                    .await
-                    .unwrap();
-                equal += 1;
-                continue;
-            };
-            // Of several entries that replace a bundle opm names any; both answers must be bundles of the channel.
-            let arbitrary = rpc == "GetBundleThatReplaces"
-                && ours["response"]["channelName"].is_string()
-                && ours["response"]["channelName"] == expected["response"]["channelName"];
-            if normal(&ours) == normal(&expected) || arbitrary {
-                equal += 1;
-            } else {
-                let show = |value: &Value| value.to_string().chars().take(600).collect::<String>();
-                wrong.push(format!(
-                    "{name} {rpc} {request}\n  ours   {}\n  theirs {}",
-                    show(&ours),
-                    show(&expected)
-                ));
-            }
-        }
-        running.abort();
-    }
-    println!("registry API: {equal} answers equal, {} different", wrong.len());
-    assert!(
-        wrong.is_empty(),
-        "{}",
-        wrong.into_iter().take(12).collect::<Vec<_>>().join("\n")
-    );
-}
-
-const CATALOG: &str = "---\nschema: olm.package\nname: p\ndefaultChannel: c\n---\nschema: olm.channel\nname: c\npackage: p\n\
-    entries:\n- name: p.v1\n---\nschema: olm.bundle\nname: p.v1\npackage: p\nimage: r.io/p:v1\nproperties:\n\
-    - type: olm.package\n  value:\n    packageName: p\n    version: 1.0.0\n";
-
-#[tokio::test(flavor = "multi_thread")]
-async fn probes_fail_until_the_catalog_is_there_and_clients_reconnect_when_it_changes() {
-    let catalog = load::text(CATALOG).unwrap().into_iter().collect();
-    let server = Server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
-    let (address, current) = (server.address(), server.current());
-    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let running = tokio::spawn(server.run(async move {
-        let _ = stopped.await;
-    }));
-    let second = std::time::Duration::from_secs(1);
-    let check = || async { probe::check(&address.to_string(), "", second, second).await };
-    assert_eq!(check().await.unwrap_err().exit_code(), 4);
-    current.set(in_memory(&catalog).unwrap());
-    check().await.unwrap();
-
-    let channel = Channel::from_shared(format!("http://{address}"))
-        .unwrap()
-        .connect()
-        .await
-        .unwrap();
-    let mut client = RegistryClient::new(channel);
-    let mut open = client
-        .list_bundles(api::ListBundlesRequest {})
-        .await
-        .unwrap()
-        .into_inner();
-    current.set(
-        in_memory(
-            &load::text(&CATALOG.replace("p.v1", "p.v2"))
-                .unwrap()
-                .into_iter()
-                .collect(),
-        )
-        .unwrap(),
-    );
-    // The open stream ends on the old content; the next call, on a new connection, sees the new one.
-    assert_eq!(open.message().await.unwrap().unwrap().csv_name, "p.v1");
-    assert!(open.message().await.unwrap().is_none());
-    let mut names = Vec::new();
-    for _ in 0..50 {
-        if let Ok(answer) = client.get_package(api::GetPackageRequest { name: "p".into() }).await {
-            names.push(answer.into_inner().channels[0].csv_name.clone());
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
-    assert_eq!(names, ["p.v2"]);
-    stop.send(()).unwrap();
-    tokio::time::timeout(second * 10, running)
-        .await
-        .unwrap()
-        .unwrap()
-        .unwrap();
-    assert_eq!(check().await.unwrap_err().exit_code(), 2);
 }

@@ -1,0 +1,131 @@
+//! What a bundle blob says by itself: its version, release, properties, image references.
+
+use super::model::BundleFacts;
+use super::{Problem, quoted};
+use crate::catalog::model::Bundle;
+use crate::catalog::property::{self, PackageProperty};
+use crate::object::{Reference, Version};
+
+/// Reads a bundle blob by type, with all that is wrong with it alone.
+pub fn bundle_facts(bundle: &Bundle) -> (BundleFacts<'_>, Vec<Problem>) {
+    let mut facts = BundleFacts {
+        bundle,
+        version: Version::default(),
+        release: String::new(),
+        packages: None,
+        deprecation: None,
+    };
+    let mut problems = Vec::new();
+    let (package, name) = (quoted(&bundle.package), quoted(&bundle.name));
+    let report = |rule, message: String, pointer: String| {
+        Problem::error(rule, message, &bundle.origin)
+            .at(pointer)
+            .of(&bundle.name)
+    };
+    match property::parse(bundle) {
+        Err((index, error)) => {
+            let message = format!("parse properties for bundle {name}: {error}");
+            problems.push(report("catalog-property", message, format!("/properties/{index}")));
+        }
+        Ok(packages) => {
+            facts.packages = Some(packages.len());
+            if packages.len() != 1 {
+                let count = packages.len();
+                let message = format!(
+                    "package {package} bundle {name} must have exactly 1 \"olm.package\" property, found {count}"
+                );
+                problems.push(report("catalog-package-property", message, "/properties".into()));
+            }
+            if let [own] = packages.as_slice() {
+                if own.package != bundle.package {
+                    let message = format!(
+                        "package {package} does not match \"olm.package\" property {}",
+                        quoted(&own.package)
+                    );
+                    problems.push(report("catalog-package-property", message, "/package".into()));
+                }
+                images(bundle, &mut problems);
+                version(bundle, own, &mut facts, &mut problems);
+            }
+        }
+    }
+    (facts, problems)
+}
+
+fn images(bundle: &Bundle, problems: &mut Vec<Problem>) {
+    let related = bundle.related_images.iter().enumerate();
+    let images =
+        std::iter::once((None, &bundle.image)).chain(related.map(|(index, image)| (Some(index), &image.image)));
+    for (index, image) in images.filter(|(_, image)| !image.is_empty()) {
+        if let Err(error) = Reference::parse(image) {
+            let (field, pointer) = match index {
+                None => ("image".to_owned(), "/image".to_owned()),
+                Some(index) => (
+                    format!("relatedImages[{index}].image"),
+                    format!("/relatedImages/{index}/image"),
+                ),
+            };
+            // The library behind opm does not repeat the name.
+            let error = match error.to_string() {
+                text if text.ends_with("must be lowercase") => {
+                    "invalid reference format: repository name must be lowercase".to_owned()
+                }
+                text => text,
+            };
+            let (package, name) = (quoted(&bundle.package), quoted(&bundle.name));
+            let message = format!(
+                "package {package} bundle {name} {field}: invalid image pull spec {}: {error}",
+                quoted(image)
+            );
+            problems.push(
+                Problem::error("catalog-image", message, &bundle.origin)
+                    .at(pointer)
+                    .of(&bundle.name),
+            );
+        }
+    }
+}
+
+fn version(bundle: &Bundle, own: &PackageProperty, facts: &mut BundleFacts<'_>, problems: &mut Vec<Problem>) {
+    let name = quoted(&bundle.name);
+    let mut report = |message: String| {
+        problems.push(
+            Problem::error("catalog-version", message, &bundle.origin)
+                .at("/properties")
+                .of(&bundle.name),
+        );
+    };
+    match Version::parse(&own.version) {
+        Ok(version) => facts.version = version,
+        Err(error) => report(format!(
+            "error parsing bundle {name} version {}: {error}",
+            quoted(&own.version)
+        )),
+    }
+    match release(&own.release) {
+        Ok(()) => facts.release.clone_from(&own.release),
+        Err(error) => report(format!(
+            "error parsing bundle {name} release version {release}: invalid release {release}: {error}",
+            release = quoted(&own.release)
+        )),
+    }
+}
+
+/// A release: at most 20 characters, pre-release identifiers with dots between.
+fn release(text: &str) -> Result<(), String> {
+    const LONGEST: usize = 20;
+    if text.is_empty() {
+        return Ok(());
+    }
+    if text.len() > LONGEST {
+        return Err(format!("exceeds maximum length of {LONGEST} characters"));
+    }
+    for (index, segment) in text.split('.').enumerate() {
+        // The rules for one identifier are those of a version's pre-release part.
+        if segment.is_empty() {
+            return Err(format!("segment {index}: Prerelease is empty"));
+        }
+        Version::parse(&format!("0.0.0-{segment}")).map_err(|error| format!("segment {index}: {error}"))?;
+    }
+    Ok(())
+}

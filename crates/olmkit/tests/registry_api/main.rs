@@ -1,0 +1,40 @@
+//! The registry API, as `olmkit catalog serve` answers it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // a test fails by panicking
+
+mod client;
+mod live;
+mod recorded;
+mod server;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use olmkit::serve::{Index, Server};
+use tokio::task::JoinHandle;
+use tonic::transport::Channel;
+
+fn corpus() -> Option<PathBuf> {
+    let root = match std::env::var_os("OLMKIT_CORPUS") {
+        Some(root) => PathBuf::from(root),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
+    };
+    if root.is_dir() {
+        return Some(root);
+    }
+    println!("skipped: no corpus at {}", root.display());
+    None
+}
+
+/// Serves an index until the handle is aborted.
+async fn serve(index: Index) -> (SocketAddr, JoinHandle<()>) {
+    let server = Server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let address = server.address();
+    server.current().set(index);
+    let running = tokio::spawn(async move { server.run(std::future::pending()).await.unwrap() });
+    (address, running)
+}
+
+async fn connect(address: SocketAddr) -> Channel {
+    let endpoint = Channel::from_shared(format!("http://{address}")).unwrap();
+    endpoint.connect().await.unwrap()
+}
