@@ -66,7 +66,7 @@ fn digest(random: &mut StdRng) -> String {
 fn package(random: &mut StdRng, name: &str) -> Result<(String, usize), olmkit::yaml::Error> {
     // Skewed as in reality: most have a few bundles, some have dozens.
     let skew: f64 = random.random();
-    let count = (2.0 + 78.0 * skew.powi(4)) as usize + random.random_range(0..8);
+    let count = (2.0 + 78.0 * skew.powi(8)) as usize + random.random_range(0..8);
     let mut blobs = Vec::new();
     let mut package = json!({"schema": "olm.package", "name": name, "defaultChannel": "stable"});
     if random.random_bool(0.85) {
