@@ -4,12 +4,15 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::graph;
-use super::model::Catalog;
+use super::model::{BUNDLE, CHANNEL, Catalog, PACKAGE};
 use crate::object::quoted;
+
+/// Colour of what is deprecated.
+const DEPRECATED: &str = "orange";
 
 /// Graphviz text of the channels of a catalog, or of one package.
 pub fn dot(catalog: &Catalog, package: Option<&str>) -> String {
-    let mut out = String::from("digraph catalog {\n  rankdir=LR;\n  node [shape=box];\n");
+    let mut out = String::from("digraph catalog {\n  rankdir=TB;\n  node [shape=box];\n");
     let mut channels: Vec<_> = catalog
         .channels
         .iter()
@@ -25,12 +28,28 @@ pub fn dot(catalog: &Catalog, package: Option<&str>) -> String {
             .flat_map(|entry| &entry.skips)
             .map(String::as_str)
             .collect();
+        let deprecated: BTreeSet<(&str, &str)> = catalog
+            .deprecations
+            .iter()
+            .filter(|deprecation| deprecation.package == channel.package)
+            .flat_map(|deprecation| deprecation.entries.iter().flatten())
+            .map(|entry| (entry.schema.as_str(), entry.name.as_str()))
+            .collect();
+        let gone = deprecated.contains(&(PACKAGE, "")) || deprecated.contains(&(CHANNEL, channel.name.as_str()));
+        let fill = if gone { DEPRECATED } else { "white" };
         // Writing to a String cannot fail.
         let label = quoted(&format!("{} {}", channel.package, channel.name));
-        let _ = writeln!(out, "  {} [shape=ellipse, label={label}];", id(""));
+        let _ = writeln!(
+            out,
+            "  {} [shape=ellipse, label={label}, style=filled, fillcolor={}];",
+            id(""),
+            quoted(fill)
+        );
         for entry in channel.entries() {
             let name = entry.name.as_str();
-            let color = if heads.contains(&name) {
+            let color = if deprecated.contains(&(BUNDLE, name)) {
+                DEPRECATED
+            } else if heads.contains(&name) {
                 "lightgreen"
             } else if skipped.contains(name) {
                 "lightgray"
@@ -64,7 +83,7 @@ pub fn dot(catalog: &Catalog, package: Option<&str>) -> String {
     out
 }
 
-/// The same as SVG, laid out from left to right.
+/// The same as SVG, laid out from the oldest bundle down to the head.
 ///
 /// # Errors
 /// The layout cannot read the graph; a text for the user.

@@ -50,6 +50,9 @@ pub struct Args {
     /// File for the Dockerfile of --generate.
     #[arg(short = 'd', long, default_value = "index.Dockerfile", value_name = "FILE")]
     out_dockerfile: PathBuf,
+    /// The static olmkit binary that serves the catalog [default: this one].
+    #[arg(long, value_name = "FILE")]
+    binary: Option<PathBuf>,
     /// Replace a bundle that is there already, if it is the head of its channels.
     #[arg(long, hide = true)]
     overwrite_latest: bool,
@@ -137,7 +140,10 @@ fn generate(args: &Args, catalog: Catalog) -> anyhow::Result<ExitCode> {
 /// Builds the image and puts it where `make catalog-push` looks for it.
 fn build(args: &Args, directory: &Path) -> anyhow::Result<()> {
     let time = source_date_epoch(std::env::var("SOURCE_DATE_EPOCH").ok().as_deref())?;
-    let program = std::env::current_exe().context("cannot find the running program")?;
+    let program = match &args.binary {
+        Some(binary) => binary.clone(),
+        None => std::env::current_exe().context("cannot find the running program; name a binary with --binary")?,
+    };
     let recipe = catalog_recipe(directory, &program, Platform::host(), time)?;
     let recipe = with_index(recipe, source::INDEX_FILE, source::bytes(directory)?)?;
     let store = Store::write(&Store::default_path()?)?;

@@ -53,7 +53,7 @@ fn end(result: anyhow::Result<ExitCode>) -> ExitCode {
 }
 
 /// An error and its causes on one line. Most messages hold the words of their cause already; those are not repeated.
-fn message(error: &anyhow::Error) -> String {
+pub(super) fn message(error: &anyhow::Error) -> String {
     let mut message = String::new();
     for cause in error.chain().map(ToString::to_string) {
         if message.is_empty() {

@@ -117,6 +117,9 @@ fn read(reference: &str, options: &Options, images: &dyn Images) -> Result<Catal
         }
         return Ok(crate::catalog::load::directory(path)?);
     }
+    if looks_like_a_path(reference) {
+        return Err(Error::Bundle(format!("there is no file or directory {reference}")));
+    }
     read_image(reference, images)
 }
 
@@ -144,8 +147,7 @@ impl Located {
 pub fn locate(reference: &str, images: &dyn Images) -> Result<Located, Error> {
     let path = Path::new(reference);
     let layout = path.join("oci-layout").is_file();
-    // What looks like a path and is none was meant as one: asking a registry for it would only confuse.
-    if !layout && (path.exists() || reference.starts_with(['.', '/'])) {
+    if !layout && (path.exists() || looks_like_a_path(reference)) {
         return Ok(Located::Directory(path.to_owned()));
     }
     let reference = if layout {
@@ -166,6 +168,11 @@ pub fn locate(reference: &str, images: &dyn Images) -> Result<Located, Error> {
     };
     let path = image.directory.path().join(configs.trim_start_matches('/'));
     Ok(Located::Image(image.directory, path))
+}
+
+/// Whether a reference can only mean a path: asking a registry for it would confuse.
+fn looks_like_a_path(reference: &str) -> bool {
+    reference.starts_with(['.', '/']) || !reference.contains(['/', ':'])
 }
 
 fn read_image(reference: &str, images: &dyn Images) -> Result<Catalog, Error> {
