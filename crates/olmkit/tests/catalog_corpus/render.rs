@@ -1,7 +1,9 @@
 //! Bundles and catalogs as `opm render` prints them.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
+use olmkit::catalog::render::MigrateLevel;
 use olmkit::catalog::render::reference::Options;
 use olmkit::catalog::write::Format;
 use olmkit::catalog::{order, write};
