@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::blob;
+use super::meta;
 use super::model::{Blob, Catalog, Origin};
 use super::text::{Value, stream};
 use super::walk;
@@ -127,7 +128,7 @@ pub(super) fn to_blob(document: &stream::Document<'_>, file: Option<Arc<Path>>) 
         column: 0,
     };
     // opm reads the common keys while it decodes the document, the rest later.
-    blob::meta(value).map_err(|message| {
+    meta::read(value).map_err(|message| {
         fail(if *yaml {
             format!("error unmarshaling JSON: while decoding JSON: {message}")
         } else {

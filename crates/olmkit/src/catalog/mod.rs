@@ -13,6 +13,7 @@ pub mod init;
 pub mod listing;
 pub mod load;
 pub mod mermaid;
+pub mod meta;
 pub mod mirror;
 pub mod model;
 pub mod objects;

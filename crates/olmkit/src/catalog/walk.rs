@@ -26,16 +26,6 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
-    /// An ignore file holds a pattern that is none.
-    #[error("{}:{line}: bad pattern: {message}", path.display())]
-    Pattern {
-        /// The file.
-        path: PathBuf,
-        /// Line of the pattern.
-        line: usize,
-        /// What is wrong.
-        message: String,
-    },
 }
 
 /// All files of the catalog under `root`: depth first, the entries of a directory in byte order of name, without what
@@ -80,18 +70,11 @@ fn patterns(directory: &Path, file: &Path) -> Result<Gitignore, Error> {
         source,
     })?;
     let mut builder = GitignoreBuilder::new(directory);
-    for (index, line) in text.lines().enumerate() {
-        builder.add_line(None, line.trim()).map_err(|error| Error::Pattern {
-            path: file.to_owned(),
-            line: index + 1,
-            message: error.to_string(),
-        })?;
+    for line in text.lines() {
+        // A pattern that is none ignores nothing, as in opm.
+        let _ = builder.add_line(None, line.trim());
     }
-    builder.build().map_err(|error| Error::Pattern {
-        path: file.to_owned(),
-        line: 1,
-        message: error.to_string(),
-    })
+    Ok(builder.build().unwrap_or_else(|_| Gitignore::empty()))
 }
 
 /// Later patterns win, whichever file they stand in.
@@ -134,6 +117,16 @@ mod tests {
     fn files_come_in_byte_order_and_depth_first() {
         let root = tree(&[("b.yaml", ""), ("a/z.yaml", ""), ("B.yaml", ""), ("a.yaml", "")]);
         assert_eq!(listed(root.path()), ["B.yaml", "a/z.yaml", "a.yaml", "b.yaml"]);
+    }
+
+    #[test]
+    fn patterns_that_are_none_ignore_nothing() {
+        let root = tree(&[
+            (".indexignore", "*.yaml\\ \n[a\nb.yaml\n"),
+            ("a.yaml", ""),
+            ("b.yaml", ""),
+        ]);
+        assert_eq!(listed(root.path()), ["a.yaml"]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::record::{self, Prepared};
 use super::source::Error;
 use crate::catalog::model::{Blob, Catalog, Custom, PROPERTY_BUNDLE_OBJECT, PROPERTY_CSV_METADATA};
 use crate::catalog::text::Value;
-use crate::catalog::{blob, load, property, validate, walk};
+use crate::catalog::{blob, load, meta, property, validate, walk};
 
 /// Files are read in runs of about this many bytes.
 const BATCH: u64 = 32 << 20;
@@ -106,7 +106,7 @@ impl Light {
             }
         }
         let text = with_text.then(|| {
-            let meta = blob::meta(value).unwrap_or_default();
+            let meta = meta::read(value).unwrap_or_default();
             let slot = BlobSlot {
                 schema: meta.schema,
                 package: meta.package,

@@ -4,6 +4,7 @@
 //! reader.
 
 pub mod block;
+mod json_error;
 pub mod stream;
 pub mod value;
 

@@ -9,6 +9,7 @@ use rayon::prelude::*;
 use serde::Deserialize;
 
 use super::block;
+use super::json_error;
 use super::value::Value;
 use crate::yaml;
 
@@ -121,7 +122,8 @@ fn each_json<T: Send>(
                 count += 1;
             }
             Some(Err(error)) if count > 1 => {
-                let message = go_syntax_error(&error);
+                // What Go takes and this reader does not is rare: depth, for one.
+                let message = json_error::syntax_error(rest).unwrap_or_else(|| format!("invalid JSON: {error}"));
                 return Some(Error {
                     message,
                     line: error.line(),
@@ -141,15 +143,6 @@ fn each_json<T: Send>(
                 return each_yaml(text.get(start..).unwrap_or_default(), lines, convert, sink);
             }
         }
-    }
-}
-
-/// Go's words for a JSON syntax error, as far as serde_json tells them apart.
-fn go_syntax_error(error: &serde_json::Error) -> String {
-    if error.is_eof() {
-        "unexpected EOF".into()
-    } else {
-        format!("invalid JSON: {error}")
     }
 }
 
