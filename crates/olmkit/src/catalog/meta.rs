@@ -1,7 +1,7 @@
 //! The keys that every blob may have, read before anything else of it, with opm's error texts.
 
 use super::decode::names;
-use super::text::value::write_float;
+use super::text::value::{write_float, write_indented};
 use super::text::{Html, Numbers, Value};
 
 /// The keys that every blob may have.
@@ -70,7 +70,7 @@ fn duplicate_keys<'k>(keys: impl Iterator<Item = &'k str>) -> Result<(), String>
 fn not_a_map(value: &Value<'_>) -> String {
     let text = value.to_json(Numbers::Keep, Html::Escape);
     let mut pretty = String::new();
-    super::text::value::write_indented(&mut pretty, &text, "    ");
+    write_indented(&mut pretty, &text, "    ");
     // The decoder stops behind the bracket of a list, behind the last byte of anything else.
     let offset = if matches!(value, Value::Sequence(_)) {
         1

@@ -1,7 +1,7 @@
 //! `catalog template convert`: from catalogs to templates.
 
 use super::{Error, Kind};
-use crate::catalog::blob;
+use crate::catalog::meta;
 use crate::catalog::model::BUNDLE;
 use crate::catalog::render::definitions::field;
 use crate::catalog::text::value::{write_indented, write_string};
@@ -20,7 +20,7 @@ pub fn convert(text: &str, kind: Kind, format: Format) -> Result<String, Error> 
     }
     let mut json = format!("{{\"schema\":\"{}\",\"entries\":[", kind.schema());
     for (index, document) in documents.iter().enumerate() {
-        let meta = blob::meta(&document.value).map_err(Error)?;
+        let meta = meta::read(&document.value).map_err(Error)?;
         if index > 0 {
             json.push(',');
         }
