@@ -19,10 +19,15 @@ pub fn directory(root: &Path, image: &str) -> Result<Bundle, Error> {
     Source::read(root)?.render(image)
 }
 
+fn csv_of(manifests: &[Manifest]) -> Option<&Value<'static>> {
+    let csv = manifests.iter().find(|manifest| manifest.is_csv());
+    csv.map(|manifest| &manifest.value)
+}
+
 /// What a bundle directory holds.
 pub struct Source {
+    /// One of them is a ClusterServiceVersion.
     manifests: Vec<Manifest>,
-    csv: Value<'static>,
     name: String,
     provided: BTreeSet<Api>,
     metadata: properties::Metadata,
@@ -38,31 +43,29 @@ impl Source {
         if manifests.is_empty() {
             return Err(Error::Bundle("no bundle objects found".into()));
         }
-        let csv = manifests
-            .iter()
-            .find(|manifest| manifest.is_csv())
-            .ok_or_else(|| Error::Bundle("no csv in bundle".into()))?
-            .value
-            .clone();
-        typed::check_metadata(&csv)?;
+        let csv = csv_of(&manifests).ok_or_else(|| Error::Bundle("no csv in bundle".into()))?;
+        typed::check_metadata(csv)?;
         typed::check_crds(&manifests)?;
-        let name = definitions::field(&csv, "metadata")
+        let name = definitions::field(csv, "metadata")
             .and_then(|metadata| definitions::field(metadata, "name"))
             .and_then(Value::as_str)
             .unwrap_or_default()
             .to_owned();
         let checked = |error| Error::Bundle(format!("error checking provided apis in bundle {name}: {error}"));
-        let provided = definitions::provided(&manifests, &csv).map_err(checked)?;
-        let (owned, _) = definitions::custom_resources(&csv).map_err(checked)?;
+        let provided = definitions::provided(&manifests, csv).map_err(checked)?;
+        let (owned, _) = definitions::custom_resources(csv).map_err(checked)?;
         definitions::check_owned(&owned, &provided).map_err(checked)?;
         let metadata = properties::metadata(&root.join("metadata"))?;
         Ok(Source {
             manifests,
-            csv,
             name,
             provided,
             metadata,
         })
+    }
+
+    fn csv(&self) -> &Value<'static> {
+        csv_of(&self.manifests).unwrap_or(&Value::Null)
     }
 
     /// Bundle name.
@@ -77,7 +80,7 @@ impl Source {
 
     /// The CSV's version, letter by letter.
     pub fn version(&self) -> &str {
-        definitions::field(&self.csv, "spec")
+        definitions::field(self.csv(), "spec")
             .and_then(|spec| spec.get("version"))
             .and_then(Value::as_str)
             .unwrap_or_default()
@@ -88,18 +91,18 @@ impl Source {
     /// # Errors
     /// See [`directory`].
     pub fn render(&self, image: &str) -> Result<Bundle, Error> {
-        let (_, mut required) = definitions::custom_resources(&self.csv)?;
-        required.extend(definitions::api_services(&self.csv)?.1);
+        let (_, mut required) = definitions::custom_resources(self.csv())?;
+        required.extend(definitions::api_services(self.csv())?.1);
         let required: BTreeSet<Api> = required.into_iter().collect();
         let sources = Sources {
             manifests: &self.manifests,
-            csv: &self.csv,
+            csv: self.csv(),
             metadata: &self.metadata,
             provided: &self.provided,
             required: &required,
         };
         let properties = properties::collect(&sources, &self.name)?;
-        let related_images = related_images::of(&self.csv, image)
+        let related_images = related_images::of(self.csv(), image)
             .map_err(|error| Error::Bundle(format!("get related images for bundle \"{}\": {error}", self.name)))?;
         Ok(Bundle {
             name: self.name.clone(),
