@@ -9,7 +9,7 @@ use crate::types::structs::{Custom, Structs, Type};
 /// Whether the value certainly fits the type. `false` says nothing: the value may fit all the same.
 pub fn certainly(value: &Value<'_>, kind: &Type, table: &Structs) -> bool {
     match (kind, value) {
-        (Type::Pointer(_) | Type::Custom(Custom::Any), Value::Null) => true,
+        (Type::Pointer(_) | Type::Custom(Custom::Any(_)), Value::Null) => true,
         (Type::Pointer(inner), value) => certainly(value, inner, table),
         (Type::Custom(custom), value) => custom_fits(value, *custom, table),
         (_, Value::Null)
@@ -34,7 +34,7 @@ pub fn certainly(value: &Value<'_>, kind: &Type, table: &Structs) -> bool {
 
 fn custom_fits(value: &Value<'_>, custom: Custom, table: &Structs) -> bool {
     match (custom, value) {
-        (Custom::Any, _)
+        (Custom::Any(_), _)
         | (Custom::IntOrString, Value::String(_))
         | (Custom::SchemaOrBool(_), Value::Bool(_))
         | (
