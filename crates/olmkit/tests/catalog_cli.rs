@@ -132,7 +132,7 @@ fn a_catalog_is_made_checked_and_looked_at() {
     assert!(
         desk.run(&["catalog", "list", "packages", "catalog"])
             .ok()
-            .contains("Memcached Operator")
+            .contains("memcached-operator")
     );
 
     let steps = desk.run(&["catalog", "path", "catalog", "--from", OLD]).ok();
@@ -201,7 +201,7 @@ fn two_catalogs_are_compared_and_deprecations_are_shown() {
     );
     let diff = desk.run(&["catalog", "diff", "before", "catalog"]);
     assert_eq!(diff.code, 1);
-    assert!(diff.out.contains("use v0.1: it is better"), "{}", diff.out);
+    assert!(diff.out.contains("deprecation of bundle"), "{}", diff.out);
     let json = desk.run(&["catalog", "diff", "before", "catalog", "-o", "json"]).out;
     assert!(json.trim_start().starts_with('['), "{json}");
     assert!(

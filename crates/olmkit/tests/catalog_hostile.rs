@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use olmkit::catalog::text::{Value, block};
+use olmkit::catalog::text::{Html, Numbers, Value, block};
 use olmkit::catalog::validate;
 use olmkit::serve::index::{Index, Storage};
 use olmkit::serve::source::{self, INDEX_FILE, Options};
@@ -115,7 +115,8 @@ fn written() -> impl Strategy<Value = String> {
             prop::collection::btree_map(text.clone(), inner, 0..5).prop_map(|entries| entries.into_iter().collect()),
         ]
     });
-    value.prop_map(|value| yaml::value_to_string(&value).unwrap())
+    // The Go library refuses to write some texts as keys, and so does the writer.
+    value.prop_filter_map("not written", |value| yaml::value_to_string(&value).ok())
 }
 
 /// Where the quick reader reads a text, the full reader reads the same.
@@ -125,12 +126,14 @@ fn readers_agree(text: &str) -> Result<bool, TestCaseError> {
     };
     let full = yaml::parse(text.as_bytes()).and_then(|node| node.to_json());
     let full = full.map_err(|error| TestCaseError::fail(format!("{text:?}: {quick:?}, but: {error}")))?;
-    prop_assert_eq!(quick, Value::from(full), "{:?}", text);
+    // The full reader makes integers of whole floats; both are the same in JSON.
+    let json = |value: Value<'_>| value.to_json(Numbers::Keep, Html::Plain);
+    prop_assert_eq!(json(quick), json(Value::from(full)), "{:?}", text);
     Ok(true)
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_quick_reader_agrees_with_the_full_one(text in texts()) {
@@ -146,7 +149,7 @@ proptest! {
 const CATALOG: &str = "---\nschema: olm.package\nname: p\ndefaultChannel: c\n---\nschema: olm.channel\nname: c\npackage: p\n\
     entries:\n- name: p.v1\n---\nschema: olm.bundle\nname: p.v1\npackage: p\nimage: r.io/p:v1\nproperties:\n\
     - type: olm.package\n  value:\n    packageName: p\n    version: 1.0.0\n- type: olm.csv.metadata\n  value:\n    \
-    displayName: P\n---\nschema: example.com.note\npackage: p\nname: n\nvalue: 1\n";
+    displayName: P\n---\nschema: example.com.note\npackage: p\nname: first\nvalue: 1\n";
 
 fn write_catalog(root: &Path, text: &[u8]) -> std::path::PathBuf {
     let configs = root.join("configs");
@@ -236,7 +239,7 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// What validation accepts is served whole, what it refuses is served in part or not at all, and nothing crashes.
     #[test]

@@ -289,7 +289,7 @@ mod tests {
             panic!("{:?}", built.broken())
         };
         assert_eq!(name, "q");
-        assert!(message.contains("q.v1"), "{message}");
+        assert!(message.contains("q.v2"), "{message}");
         assert_eq!(built.counts(), (2, 2));
         let (again, provenance) = index(&configs, in_cache(&cache, true)).unwrap();
         assert!(matches!(provenance, Provenance::Prepared));
@@ -302,7 +302,7 @@ mod tests {
             ..in_cache(&cache, false)
         };
         let error = index(&configs, whole).unwrap_err().to_string();
-        assert!(error.contains("q.v1"), "{error}");
+        assert!(error.contains("q.v2"), "{error}");
     }
 
     #[test]

@@ -132,7 +132,7 @@ impl Opm {
             .args(["--pprof-addr", "", "--cache-enforce-integrity=false", "--port"])
             .arg(address.port().to_string())
             .arg("--cache-dir")
-            .arg(cache.path())
+            .arg(cache.path().join("cache"))
             .arg("--termination-log")
             .arg(cache.path().join("termination-log"))
             .stdout(Stdio::null())
