@@ -20,15 +20,8 @@ pub struct Wanted {
 
 impl std::fmt::Display for Wanted {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut first = true;
-        for (name, value) in [("group", &self.group), ("version", &self.version), ("kind", &self.kind)] {
-            if !value.is_empty() {
-                let space = if first { "" } else { " " };
-                write!(formatter, "{space}{name}:{}", quoted(value))?;
-                first = false;
-            }
-        }
-        Ok(())
+        let [group, version, kind] = [&self.group, &self.version, &self.kind].map(|text| quoted(text));
+        write!(formatter, "group:{group} version:{version} kind:{kind}")
     }
 }
 

@@ -15,7 +15,7 @@ use crate::client::{call, normal};
 use crate::{connect, serve};
 
 /// Larger catalogs of the corpus are left to the recordings, in bytes.
-const LARGEST: u64 = 200_000;
+const LARGEST: u64 = 60_000;
 
 /// Two packages with what catalogs may hold: skips, ranges, deprecations, inline manifests, dependencies, custom blobs.
 const CATALOG: &str = r#"
