@@ -34,6 +34,7 @@ impl<'f> RegistryImages<'f> {
 
 impl Images for RegistryImages<'_> {
     fn unpack(&self, reference: &str) -> Result<Unpacked, String> {
-        self.read(reference).map_err(|error| crate::cli::program::message(&error))
+        self.read(reference)
+            .map_err(|error| crate::cli::program::message(&error))
     }
 }
