@@ -39,8 +39,11 @@ impl Desk {
         let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         copy(&repository.join("releases/0.0.1/bundle"), &desk.path("old"));
         copy(&repository.join("bundle"), &desk.path("new"));
-        // Stands in for the server in images that are not run.
-        std::fs::write(desk.path("server"), "server").unwrap();
+        // Stands in for the server in images that are not run: the head of a program of this machine, static and empty.
+        let mut server = std::fs::read(env!("CARGO_BIN_EXE_olmkit")).unwrap();
+        server.truncate(64);
+        server[56..58].fill(0);
+        std::fs::write(desk.path("server"), server).unwrap();
         desk
     }
 

@@ -1,6 +1,6 @@
 //! `olmkit image`
 
-mod build;
+pub(super) mod build;
 mod build_flags;
 mod inspect;
 mod output;

@@ -17,6 +17,7 @@ use olmkit::image::{Location, Reference, deliver};
 use olmkit::serve::source;
 
 use super::catalog::images::RegistryImages;
+use super::image::build::helper_binary;
 use super::registry_flags::RegistryFlags;
 
 const CHANNELS: &str = "operators.operatorframework.io.bundle.channels.v1";
@@ -50,7 +51,7 @@ pub struct Args {
     /// File for the Dockerfile of --generate.
     #[arg(short = 'd', long, default_value = "index.Dockerfile", value_name = "FILE")]
     out_dockerfile: PathBuf,
-    /// The static olmkit binary that serves the catalog [default: this one].
+    /// The static olmkit binary that serves the catalog [default: olmkit-helper beside this program, or this one].
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
     /// Replace a bundle that is there already, if it is the head of its channels.
@@ -140,10 +141,7 @@ fn generate(args: &Args, catalog: Catalog) -> anyhow::Result<ExitCode> {
 /// Builds the image and puts it where `make catalog-push` looks for it.
 fn build(args: &Args, directory: &Path) -> anyhow::Result<()> {
     let time = source_date_epoch(std::env::var("SOURCE_DATE_EPOCH").ok().as_deref())?;
-    let program = match &args.binary {
-        Some(binary) => binary.clone(),
-        None => std::env::current_exe().context("cannot find the running program; name a binary with --binary")?,
-    };
+    let program = helper_binary(args.binary.as_ref(), &Platform::host())?;
     let recipe = catalog_recipe(directory, &program, Platform::host(), time)?;
     let recipe = with_index(recipe, source::INDEX_FILE, source::bytes(directory)?)?;
     let store = Store::write(&Store::default_path()?)?;

@@ -259,7 +259,7 @@ fn added_files(add: &[String], platform: &Platform) -> anyhow::Result<LayerBuild
 
 /// The binary for the image: the one named, else the helper that is installed beside the running program, else the
 /// running program itself, which can do the same.
-fn helper_binary(named: Option<&PathBuf>, platform: &Platform) -> anyhow::Result<PathBuf> {
+pub fn helper_binary(named: Option<&PathBuf>, platform: &Platform) -> anyhow::Result<PathBuf> {
     match named {
         Some(path) => program(path, platform),
         None => {
