@@ -110,6 +110,8 @@ kinds! {
     cluster_role = "rbac.authorization.k8s.io" "v1" "ClusterRole" "clusterroles" false;
     /// Who has them.
     cluster_role_binding = "rbac.authorization.k8s.io" "v1" "ClusterRoleBinding" "clusterrolebindings" false;
+    /// How urgent pods are.
+    priority_class = "scheduling.k8s.io" "v1" "PriorityClass" "priorityclasses" false;
     /// A custom resource definition.
     custom_resource_definition = "apiextensions.k8s.io" "v1" "CustomResourceDefinition" "customresourcedefinitions" false;
     /// An aggregated API.

@@ -9,6 +9,7 @@ pub mod catalog_pod;
 pub mod cause;
 pub mod cleanup;
 pub mod client;
+mod cluster_objects;
 pub mod diagnose;
 mod error;
 pub mod explain;

@@ -45,10 +45,13 @@ pub fn subscription(csv: &str) -> String {
     format!("{}-sub", dashed(csv))
 }
 
+/// How the labels begin that OLM puts on what belongs to a package in a namespace.
+pub const COMPONENT: &str = "operators.coreos.com/";
+
 /// The label that OLM puts on what belongs to a package in a namespace. Label names end at 63 characters.
 pub fn component_label(package: &str, namespace: &str) -> String {
     let name: String = format!("{package}.{namespace}").chars().take(63).collect();
-    format!("operators.coreos.com/{}", name.trim_end_matches(['.', '-', '_']))
+    format!("{COMPONENT}{}", name.trim_end_matches(['.', '-', '_']))
 }
 
 fn dashed(text: &str) -> String {

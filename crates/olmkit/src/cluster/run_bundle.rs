@@ -17,7 +17,7 @@ use super::preflight::{self, Wishes};
 use super::progress::Awaited;
 use super::rerun::{Earlier, earlier};
 use super::serving::{Place, Serving};
-use super::{Error, intent, names, wait};
+use super::{Error, cluster_objects, intent, names, wait};
 
 /// What the flow is told besides the bundle.
 #[derive(Clone, Debug)]
@@ -223,6 +223,10 @@ async fn install(
         csv: bundle.csv_name(),
     };
     let ended = wait::for_success(cluster, &awaited, &bundle.package, options.timeout, seen, story).await?;
+    if ended.is_ok() {
+        cluster_objects::complete(cluster, bundle.csv_name(), seen).await?;
+    }
+    cluster_objects::label(cluster, &bundle.package, bundle.csv_name(), seen).await?;
     serving.end(cluster, bundle, story).await?;
     Ok(ended)
 }

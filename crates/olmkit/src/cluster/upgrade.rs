@@ -12,7 +12,7 @@ use super::progress::Awaited;
 use super::rerun::released_csv;
 use super::run_bundle::{Ending, Options, Outcome, create, outcome};
 use super::serving::Serving;
-use super::{Error, intent, kinds, names, wait};
+use super::{Error, cluster_objects, intent, kinds, names, wait};
 use crate::types::Subscription;
 
 /// What is to be upgraded.
@@ -228,6 +228,10 @@ pub async fn run(
         &mut story,
     )
     .await?;
+    if ended.is_ok() {
+        cluster_objects::complete(cluster, bundle.csv_name(), &mut seen).await?;
+    }
+    cluster_objects::label(cluster, &bundle.package, bundle.csv_name(), &seen).await?;
     serving.end(cluster, bundle, &mut story).await?;
     Ok(match ended {
         Ok(()) => {

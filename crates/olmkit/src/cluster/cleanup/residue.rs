@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::super::client::{Cluster, ObjectRef};
 use super::super::facts::text;
 use super::super::kinds::{self, Kind};
-use super::super::{Error, names};
+use super::super::{Error, cluster_objects, names};
 use super::{Kept, Options, Scope};
 
 /// Objects that nobody else removes.
@@ -51,6 +51,7 @@ pub async fn find(cluster: &Cluster, scope: &Scope, options: &Options) -> Result
             residue.of_csvs.push(reference(&kinds::role_binding(), &object));
         }
     }
+    of_bundles(cluster, scope, options, &mut residue.of_csvs).await?;
     let catalogs = served(scope, options);
     if !catalogs.is_empty() {
         let selector = format!(
@@ -84,6 +85,42 @@ pub async fn find(cluster: &Cluster, scope: &Scope, options: &Options) -> Result
         &format!("{}.{}", options.package, scope.namespace),
     ));
     Ok(residue)
+}
+
+/// What the package's bundles brought for the whole cluster, beside what names its owner.
+async fn of_bundles(
+    cluster: &Cluster,
+    scope: &Scope,
+    options: &Options,
+    residue: &mut Vec<ObjectRef>,
+) -> Result<(), Error> {
+    let label = names::component_label(&options.package, &scope.namespace);
+    for kind in cluster_objects::kinds() {
+        for object in cluster.list(kind.clone(), None, None).await? {
+            let reference = reference(&kind, &object);
+            if !residue.contains(&reference)
+                && brought(&object, &label, scope.cluster_objects.contains(&reference), scope)
+            {
+                residue.push(reference);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether an object came with a bundle of the package: by OLM's component label, or because a plan created it. What OLM made
+/// itself for a CSV says so by the kind of its owner.
+fn brought(object: &Value, label: &str, planned: bool, scope: &Scope) -> bool {
+    let Some(labels) = object.pointer("/metadata/labels").and_then(Value::as_object) else {
+        return false;
+    };
+    let by_olm = labels.contains_key("olm.managed");
+    let of_csv = labels.contains_key("olm.owner.kind");
+    let created = planned && !labels.contains_key("olm.owner");
+    let shared = labels
+        .keys()
+        .any(|key| key != label && scope.labels_elsewhere.contains(key) && key.starts_with(names::COMPONENT));
+    by_olm && !of_csv && !shared && (created || labels.contains_key(label))
 }
 
 /// The catalogs whose pods go: those that are removed, and the package's own even when its CatalogSource was never made
@@ -176,5 +213,22 @@ mod tests {
         scope.elsewhere.insert("cache.v2".to_owned());
         assert!(!owned(json!({"olm.owner": "cache.v2"}), &scope));
         assert!(owned(made("shop"), &scope));
+    }
+
+    #[test]
+    fn what_a_bundle_brought_goes_unless_another_installation_has_it_too() {
+        let label = "operators.coreos.com/cache.shop";
+        let mut scope = Scope::default();
+        let role = |labels: Value| json!({"metadata": {"name": "cache-viewer", "labels": labels}});
+        let labelled = role(json!({"olm.managed": "true", label: ""}));
+        assert!(brought(&labelled, label, false, &scope));
+        assert!(brought(&role(json!({"olm.managed": "true"})), label, true, &scope));
+        assert!(!brought(&role(json!({"olm.managed": "true"})), label, false, &scope));
+        assert!(!brought(&role(json!({label: ""})), label, false, &scope), "not OLM's");
+        let other = "operators.coreos.com/cache.market";
+        let shared = role(json!({"olm.managed": "true", label: "", other: ""}));
+        assert!(brought(&shared, label, false, &scope), "what was elsewhere is gone");
+        scope.labels_elsewhere.insert(other.to_owned());
+        assert!(!brought(&shared, label, false, &scope));
     }
 }

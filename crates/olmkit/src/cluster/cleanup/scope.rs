@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::super::client::ObjectRef;
 use super::super::observe::{CrdState, Observation};
-use super::super::{kinds, names};
+use super::super::{cluster_objects, kinds, names};
 use super::Options;
 use crate::types::{CatalogSource, DeployedCsv, InstallPlan};
 
@@ -40,8 +40,12 @@ pub struct Scope {
     pub csv_names: BTreeSet<String>,
     /// The versions that those replaced.
     pub replaced: BTreeSet<String>,
+    /// What OLM's plans created for the package in the whole cluster.
+    pub cluster_objects: Vec<ObjectRef>,
     /// CSVs of other namespaces, which may have the same names and then share what belongs to no namespace.
     pub elsewhere: BTreeSet<String>,
+    /// The labels of those CSVs, among them OLM's component labels.
+    pub labels_elsewhere: BTreeSet<String>,
     /// What is left on purpose.
     pub kept: Vec<Kept>,
 }
@@ -94,7 +98,12 @@ pub fn scope(options: &Options, seen: &Observation) -> Scope {
         .filter(|name| !name.is_empty())
         .collect();
     let others = seen.all_csvs.iter().filter(|csv| csv.namespace() != seen.namespace);
-    scope.elsewhere = others.map(|csv| csv.name().to_owned()).collect();
+    for other in others {
+        scope.elsewhere.insert(other.name().to_owned());
+        let labels = other.metadata.labels.iter().flat_map(BTreeMap::keys);
+        scope.labels_elsewhere.extend(labels.cloned());
+    }
+    scope.cluster_objects = cluster_objects::created(&seen.install_plans, |csv| names_of_csvs.contains(csv));
     scope.csv_names = names_of_csvs;
     scope
 }
