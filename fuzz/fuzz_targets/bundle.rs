@@ -31,10 +31,13 @@ fn files(data: &[u8]) -> Vec<(String, Vec<u8>)> {
     let mut files = vec![(String::from("manifests/csv.yaml"), Vec::new())];
     for line in data.split_inclusive(|byte| *byte == b'\n') {
         let path = line.strip_prefix(b"@ ").and_then(|path| std::str::from_utf8(path).ok());
-        match (path, files.last_mut()) {
-            (Some(path), _) if files.len() < MOST_FILES => files.push((path.trim().to_owned(), Vec::new())),
-            (_, Some((_, content))) => content.extend_from_slice(line),
-            _ => {}
+        match path {
+            Some(path) if files.len() < MOST_FILES => files.push((path.trim().to_owned(), Vec::new())),
+            _ => {
+                if let Some((_, content)) = files.last_mut() {
+                    content.extend_from_slice(line);
+                }
+            }
         }
     }
     files.retain(|(path, _)| !path.is_empty());
