@@ -106,12 +106,17 @@ log_tails=containerd wait_for 30 "containerd ready" "${ctr[@]}" version
 # The kubelet changes these for the whole machine; `cluster down` puts them back.
 [ -f "$state/sysctl.saved" ] || sysctl vm.overcommit_memory vm.panic_on_oom kernel.panic kernel.panic_on_oops kernel.keys.root_maxkeys kernel.keys.root_maxbytes \
   > "$state/sysctl.saved" 2>/dev/null || true
-start kubelet "$bin/kubelet" --config="$state/kubelet.yaml" --kubeconfig="$state/kubelet.kubeconfig" --root-dir="$state/kubelet" \
-  --node-ip="$node_ip" --hostname-override="$node"
+start_kubelet() {
+  start kubelet "$bin/kubelet" --config="$state/kubelet.yaml" --kubeconfig="$state/kubelet.kubeconfig" --root-dir="$state/kubelet" \
+    --node-ip="$node_ip" --hostname-override="$node"
+}
+start_kubelet
 start kube-proxy "$bin/kube-proxy" --kubeconfig="$state/kube-proxy.kubeconfig" --proxy-mode=iptables --hostname-override="$node" \
   --cluster-cidr=$pod_range --conntrack-max-per-core=0
 "${kubectl[@]}" apply -f "$here/coredns-rbac.yaml" > /dev/null
 start coredns "$bin/coredns" -conf "$state/Corefile"
-node_ready() { [ "$("${kubectl[@]}" get node "$node" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status}')" = True ]; }
+# containerd answers before its part for the kubelet does, and a kubelet that comes too early ends: it is started again, as
+# an init system would.
+node_ready() { start_kubelet; [ "$("${kubectl[@]}" get node "$node" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status}')" = True ]; }
 log_tails="kubelet containerd" wait_for 90 "node ready" node_ready
 log_tails=coredns wait_for 30 "DNS ready" "${inside[@]}" curl -fsS http://127.0.0.1:8054/ready
