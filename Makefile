@@ -139,8 +139,9 @@ uninstall: ## Delete the custom resource definition and every Memcached
 deploy: ## Run the operator image IMG in namespace memcached-operator-system
 	$(KUBECTL) kustomize config/default | sed 's#image: $(IMAGE_TAG_BASE):.*#image: $(IMG)#' | $(KUBECTL) apply --server-side -f -
 	$(KUBECTL) -n $(NAMESPACE) rollout status deployment/memcached-operator-controller-manager --timeout=180s
+# In the foreground: once the definition is gone, nobody can tell any more whose the dependents were, and they would stay.
 undeploy: ## Delete what deploy made, custom resources first: the operator finalizes them while it lives
-	$(KUBECTL) get crd memcacheds.cache.example.com --ignore-not-found -o name | xargs -r -I{} $(KUBECTL) delete memcacheds.cache.example.com --all -A --timeout=120s
+	$(KUBECTL) get crd memcacheds.cache.example.com --ignore-not-found -o name | xargs -r -I{} $(KUBECTL) delete memcacheds.cache.example.com --all -A --cascade=foreground --timeout=120s
 	$(KUBECTL) delete --ignore-not-found=$(ignore-not-found) --timeout=120s -k config/default
 
 ##@ Local cluster
