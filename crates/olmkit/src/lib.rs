@@ -8,6 +8,9 @@ pub mod bundle;
 pub mod catalog;
 mod cli;
 pub mod cluster;
+#[cfg(test)]
+#[path = "../tests/support/corpus.rs"]
+mod corpus;
 pub mod crd;
 pub mod diagnostics;
 pub mod image;

@@ -3,6 +3,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+#[path = "support/corpus.rs"]
+mod corpus;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
@@ -118,14 +121,13 @@ fn bundles() -> Vec<PathBuf> {
             .flatten()
             .map(|entry| entry.unwrap().path().join("bundle")),
     );
-    let corpus = std::env::var_os("OLMKIT_CORPUS").map_or_else(|| root.join("../shared/corpus"), PathBuf::from);
-    match fs::read_dir(corpus.join("bundles")) {
-        Err(_) => eprintln!("skipped: no corpus at {}", corpus.display()),
-        Ok(entries) => {
-            let mut more: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-            more.sort();
-            bundles.extend(more.into_iter().step_by(40).take(25));
-        }
+    if let Some(corpus) = corpus::corpus("bundles") {
+        let mut more: Vec<PathBuf> = fs::read_dir(corpus)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        more.sort();
+        bundles.extend(more.into_iter().step_by(40).take(25));
     }
     bundles.retain(|bundle| bundle.join("manifests").is_dir() && bundle.join("metadata/annotations.yaml").is_file());
     bundles

@@ -2,24 +2,17 @@
 //! the recordings is `OLMKIT_CORPUS`, else `../shared/corpus` beside the workspace.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // a test fails by panicking
 
+#[path = "support/corpus.rs"]
+mod corpus;
+
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use olmkit::bundle::load::{self, Limits, Tree};
 use olmkit::validate::{self, Options, Selector};
 use serde_json::Value;
 
-fn corpus() -> Option<PathBuf> {
-    let folder = std::env::var_os("OLMKIT_CORPUS").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
-        PathBuf::from,
-    );
-    if folder.is_dir() {
-        return folder.canonicalize().ok();
-    }
-    println!("skipped: no corpus at {}", folder.display());
-    None
-}
+use crate::corpus::corpus;
 
 /// Replaces what differs from run to run in the reference tool: addresses, the order of kinds, of format errors and of map keys.
 fn normalize(message: &str) -> String {
@@ -243,7 +236,9 @@ fn compare_folder(bundles: &Path, records: &Path, index: &BTreeMap<String, Value
 
 #[test]
 fn verdicts_and_messages_are_those_of_operator_sdk() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("").and_then(|folder| folder.canonicalize().ok()) else {
+        return;
+    };
     let micro_index = std::fs::read_to_string(corpus.join("micro/index.json")).expect("index");
     let micro_index: BTreeMap<String, Value> = serde_json::from_str(&micro_index).expect("index");
     let folders = [

@@ -3,6 +3,8 @@
 
 #[path = "generate/base.rs"]
 mod base;
+#[path = "support/corpus.rs"]
+mod corpus;
 #[path = "generate/pinned.rs"]
 mod pinned;
 #[path = "generate/recorded.rs"]

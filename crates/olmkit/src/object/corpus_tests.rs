@@ -1,22 +1,15 @@
 //! The recorded vectors of the Go libraries, see `OLMKIT_CORPUS`.
 
 use std::cmp::Ordering;
-use std::path::PathBuf;
 
 use serde_json::Value;
 
 use super::*;
+use crate::corpus::corpus;
 
 fn vectors(file: &str) -> Vec<Value> {
-    let root = std::env::var_os("OLMKIT_CORPUS").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
-        PathBuf::from,
-    );
-    let path = root.join(file);
-    let Ok(text) = std::fs::read_to_string(&path) else {
-        println!("skipped: no corpus at {}", path.display());
-        return Vec::new();
-    };
+    let Some(path) = corpus(file) else { return Vec::new() };
+    let text = std::fs::read_to_string(path).expect("vectors");
     text.lines()
         .map(|line| serde_json::from_str(line).expect("vector"))
         .collect()

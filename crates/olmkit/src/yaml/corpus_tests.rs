@@ -1,11 +1,10 @@
 //! The recorded vectors of the Go libraries. They are not part of the repository: see `OLMKIT_CORPUS`.
 
-use std::path::PathBuf;
-
 use base64::Engine as _;
 use serde_json::Value;
 
 use super::*;
+use crate::corpus::corpus;
 
 /// The vectors of a file as trees: our own JSON reader has no trouble with the deep ones.
 fn trees(file: &str) -> Option<Vec<Node>> {
@@ -28,16 +27,7 @@ fn vectors(file: &str) -> Option<Vec<Value>> {
 }
 
 fn text_of(file: &str) -> Option<String> {
-    let root = std::env::var_os("OLMKIT_CORPUS").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
-        PathBuf::from,
-    );
-    let path = root.join(file);
-    let Ok(text) = std::fs::read_to_string(&path) else {
-        println!("skipped: no corpus at {}", path.display());
-        return None;
-    };
-    Some(text)
+    Some(std::fs::read_to_string(corpus(file)?).expect("vectors"))
 }
 
 /// JSON values as Go compares them: by number, not by spelling.

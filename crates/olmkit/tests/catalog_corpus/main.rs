@@ -5,27 +5,19 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // a test fails by panicking
 
 mod answers;
+#[path = "../support/corpus.rs"]
+mod corpus;
 mod render;
 mod templates;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use olmkit::catalog::render::MigrateLevel;
 use olmkit::catalog::render::reference::{ImageTemplate, Images, Options, Unpacked, render};
 use olmkit::catalog::write::Format;
 use olmkit::catalog::{order, write};
 
-fn corpus() -> Option<PathBuf> {
-    let root = match std::env::var_os("OLMKIT_CORPUS") {
-        Some(root) => PathBuf::from(root),
-        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
-    };
-    if root.is_dir() {
-        return Some(root);
-    }
-    println!("skipped: no corpus at {}", root.display());
-    None
-}
+use crate::corpus::corpus;
 
 struct NoImages;
 

@@ -28,7 +28,7 @@ fn stable_images(text: &str) -> String {
 
 #[test]
 fn real_bundles_render_as_opm_renders_them() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("") else { return };
     let (bundles, expected) = (corpus.join("bundles"), corpus.join("expected/render"));
     let (mut plain, mut migrated_tally) = (Tally::default(), Tally::default());
     for name in names(&bundles) {
@@ -59,7 +59,7 @@ fn real_bundles_render_as_opm_renders_them() {
 
 #[test]
 fn catalogs_render_as_opm_renders_them() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("") else { return };
     let (catalogs, expected) = (corpus.join("catalogs"), corpus.join("expected/catalogs"));
     let mut tally = Tally::default();
     let migrate = Options {
@@ -95,7 +95,7 @@ fn catalogs_render_as_opm_renders_them() {
 
 #[test]
 fn broken_catalogs_render_or_fail_as_in_opm() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("") else { return };
     let (catalogs, expected) = (corpus.join("catalogs-broken"), corpus.join("expected/catalogs-broken"));
     let mut tally = Tally::default();
     for name in names(&catalogs) {
@@ -127,7 +127,7 @@ fn render_text(path: &Path) -> Result<String, String> {
 
 #[test]
 fn micro_bundles_render_or_fail_as_in_opm() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("") else { return };
     let micro = corpus.join("micro");
     let mut tally = Tally::default();
     for line in std::fs::read_to_string(micro.join("render.jsonl")).unwrap().lines() {

@@ -51,7 +51,7 @@ impl olmkit::catalog::template::Bundles for TemplateBundles {
 
 #[test]
 fn templates_render_as_opm_renders_them() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("") else { return };
     let templates = corpus.join("templates");
     let mut tally = Tally::default();
     let mut files: Vec<PathBuf> = std::fs::read_dir(&templates)

@@ -4,25 +4,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::corpus::corpus;
 use crate::support::files;
-
-/// The recordings, where they are on this machine.
-fn recordings() -> Option<PathBuf> {
-    let root = std::env::var_os("OLMKIT_CORPUS").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
-        PathBuf::from,
-    );
-    let cases = root.join("generate");
-    if cases.is_dir() {
-        return Some(cases);
-    }
-    println!("skipped: no corpus at {}", root.display());
-    None
-}
 
 #[test]
 fn recorded_cases_give_equal_bundles() {
-    let Some(root) = recordings() else { return };
+    let Some(root) = corpus("generate") else { return };
     // The recorded commands call operator-sdk; here the name leads to olmkit.
     let tools = tempfile::tempdir().unwrap();
     let tool = tools.path().join("operator-sdk");

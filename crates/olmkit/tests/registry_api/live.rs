@@ -259,7 +259,7 @@ async fn answers_equal_those_of_opm_serve_beside_us() {
     std::fs::write(made.path().join("catalog.yaml"), CATALOG).unwrap();
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../catalog");
     let mut catalogs: Vec<PathBuf> = vec![made.path().to_owned(), own];
-    if let Some(corpus) = crate::corpus() {
+    if let Some(corpus) = crate::corpus::corpus("") {
         let entries = std::fs::read_dir(corpus.join("catalogs")).unwrap();
         let mut more: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
         more.retain(|path| path.is_dir() && size(path) <= LARGEST);

@@ -2,28 +2,17 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // a test fails by panicking
 
 mod client;
+#[path = "../support/corpus.rs"]
+mod corpus;
 mod live;
 mod recorded;
 mod server;
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 
 use olmkit::serve::{Index, Server};
 use tokio::task::JoinHandle;
 use tonic::transport::Channel;
-
-fn corpus() -> Option<PathBuf> {
-    let root = match std::env::var_os("OLMKIT_CORPUS") {
-        Some(root) => PathBuf::from(root),
-        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
-    };
-    if root.is_dir() {
-        return Some(root);
-    }
-    println!("skipped: no corpus at {}", root.display());
-    None
-}
 
 /// Serves an index until the handle is aborted.
 async fn serve(index: Index) -> (SocketAddr, JoinHandle<()>) {

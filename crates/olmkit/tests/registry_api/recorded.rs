@@ -7,11 +7,12 @@ use olmkit::serve::{probe, source};
 use serde_json::Value;
 
 use crate::client::{call, normal};
-use crate::{connect, corpus, serve};
+use crate::corpus::corpus;
+use crate::{connect, serve};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_are_those_of_opm_serve() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("") else { return };
     let (mut equal, mut wrong) = (0, Vec::new());
     let mut files: Vec<PathBuf> = std::fs::read_dir(corpus.join("expected/serve"))
         .unwrap()

@@ -1,25 +1,14 @@
 //! CRD findings of operator-sdk over recorded bundles, see `OLMKIT_CORPUS`.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use regex::Regex;
 use serde_json::Value;
 
 use super::*;
+use crate::corpus::corpus;
 use crate::yaml;
-
-fn corpus() -> Option<PathBuf> {
-    let root = std::env::var_os("OLMKIT_CORPUS").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
-        PathBuf::from,
-    );
-    if !root.is_dir() {
-        println!("skipped: no corpus at {}", root.display());
-        return None;
-    }
-    Some(root)
-}
 
 /// What operator-sdk said about the CRDs of a bundle; `None` when it never came to check them.
 fn recorded(file: &Path) -> Option<Vec<String>> {
@@ -66,7 +55,7 @@ fn ours(manifests: &Path) -> Vec<String> {
 
 #[test]
 fn findings_agree_with_operator_sdk() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("") else { return };
     let address = Regex::new("0x[0-9a-f]+").expect("pattern");
     let sorted = |messages: Vec<String>| {
         let mut messages: Vec<String> = messages
@@ -110,7 +99,7 @@ fn findings_agree_with_operator_sdk() {
 /// take are named here with the reason.
 #[test]
 fn schemas_of_published_bundles_are_sound() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("") else { return };
     let (mut checked, mut unsound) = (0, Vec::new());
     for bundle in std::fs::read_dir(corpus.join("bundles"))
         .into_iter()
