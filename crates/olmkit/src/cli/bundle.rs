@@ -14,6 +14,7 @@ pub struct Args {
 }
 
 #[derive(clap::Subcommand)]
+#[command(defer = true)]
 enum Command {
     /// Turn a bundle into plain manifests that kubectl installs without OLM
     Unpack(Box<unpack::Args>),

@@ -19,6 +19,7 @@ pub struct Args {
 }
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 enum Command {
     /// Make a bundle of an operator's manifests.
     Bundle(Box<bundle::Args>),

@@ -24,6 +24,7 @@ pub struct Args {
 }
 
 #[derive(clap::Subcommand)]
+#[command(defer = true)]
 enum Command {
     /// Build an image; the same input gives the same digest everywhere
     ///

@@ -37,6 +37,7 @@ pub struct Cli {
 
 /// One variant for each command group; the variant's type lives in the group's file.
 #[derive(Subcommand)]
+#[command(defer = true)]
 enum Command {
     /// Check bundles.
     Bundle(bundle::Args),

@@ -17,6 +17,7 @@ pub struct Args {
 }
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 enum Command {
     /// Install OLM, or complete an installation that was interrupted
     Install(Box<InstallArgs>),

@@ -25,6 +25,7 @@ pub struct Opm {
 }
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 enum Command {
     /// Print a package blob
     Init(look::InitArgs),
@@ -56,18 +57,21 @@ enum Command {
 }
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 enum Index {
     /// Add bundles to a catalog image; what comes out is a file-based catalog
     Add(Box<index_add::Args>),
 }
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 enum Generate {
     /// Write a Dockerfile for a catalog image
     Dockerfile(look::DockerfileArgs),
 }
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 enum Alpha {
     /// Show packages, channels or bundles
     List(look::ListArgs),
@@ -83,6 +87,7 @@ enum Alpha {
 }
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 enum Bundle {
     /// Write the content of a bundle directory into a ConfigMap
     Extract(in_pod::ExtractArgs),

@@ -20,6 +20,7 @@ pub struct Args {
 }
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 enum Command {
     /// Install a bundle through OLM, from an image or a directory, and wait until it has succeeded
     Bundle(BundleArgs),

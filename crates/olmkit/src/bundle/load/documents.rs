@@ -119,7 +119,7 @@ impl<'a> LineReader<'a> {
             return None;
         }
         self.line += 1;
-        let length = rest.iter().position(|byte| *byte == b'\n');
+        let length = memchr::memchr(b'\n', rest);
         let end = self.consumed + length.map_or(rest.len(), |length| length + 1);
         // The reader moves what it holds to the front of its buffer and fills the rest; a line that fills the whole buffer is
         // taken out in pieces.

@@ -24,6 +24,7 @@ pub struct ListArgs {
 }
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 enum List {
     /// Packages and their default channels.
     #[command(visible_alias = "package")]

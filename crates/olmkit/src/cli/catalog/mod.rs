@@ -21,6 +21,7 @@ pub struct Args {
 }
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 enum Command {
     /// Print catalogs and bundles as blobs of a file-based catalog.
     Render(render::Args),

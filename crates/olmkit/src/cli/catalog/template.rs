@@ -20,6 +20,7 @@ pub struct Args {
 }
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 enum Command {
     /// Make a catalog of a template.
     Render(RenderArgs),

@@ -15,6 +15,7 @@ pub struct Args {
 }
 
 #[derive(Subcommand)]
+#[command(defer = true)]
 enum Command {
     /// Make or refresh the base CSV and the kustomization around it.
     Manifests(manifests::Args),

@@ -26,6 +26,7 @@ pub struct Args {
 }
 
 #[derive(clap::Subcommand)]
+#[command(defer = true)]
 enum Kind {
     /// A bundle image from a bundle directory; labels come from metadata/annotations.yaml
     Bundle {

@@ -17,7 +17,7 @@ pub(super) fn check(conversion: &Conversion, findings: &mut Findings) {
         other => findings.not_supported("spec.conversion.strategy", other, &["None", "Webhook"]),
     }
     if conversion.strategy == "Webhook" {
-        client_config(conversion.client_config.as_ref(), findings);
+        client_config(conversion.client_config, findings);
         review_versions(&conversion.review_versions, findings);
         return;
     }

@@ -24,11 +24,11 @@ pub(super) fn versions_value(spec: &Spec) -> BadValue {
 
 fn plain_version(version: &Version) -> String {
     let pointer = |set: bool| if set { POINTER } else { "<nil>" };
-    let columns: Vec<String> = version.own.columns.iter().flatten().map(plain_column).collect();
+    let columns: Vec<String> = version.own.columns.into_iter().flatten().map(plain_column).collect();
     let fields: Vec<String> = version
         .own
         .selectable_fields
-        .iter()
+        .into_iter()
         .flatten()
         .map(|field| format!("{{{}}}", text(field, "jsonPath")))
         .collect();
@@ -70,19 +70,15 @@ fn shown_version(version: &Version) -> String {
         pointer("apiextensions.CustomResourceSubresources", own.subresources.is_some()),
         list(
             "apiextensions.CustomResourceColumnDefinition",
-            own.columns.as_deref(),
+            own.columns,
             shown_column
         ),
-        list(
-            "apiextensions.SelectableField",
-            own.selectable_fields.as_deref(),
-            |field| {
-                format!(
-                    "apiextensions.SelectableField{{JSONPath:{}}}",
-                    quoted(&text(field, "jsonPath"))
-                )
-            }
-        ),
+        list("apiextensions.SelectableField", own.selectable_fields, |field| {
+            format!(
+                "apiextensions.SelectableField{{JSONPath:{}}}",
+                quoted(&text(field, "jsonPath"))
+            )
+        }),
     )
 }
 

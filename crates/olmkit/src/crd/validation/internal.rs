@@ -4,25 +4,25 @@ use serde_json::{Map, Value};
 
 use super::ApiVersion;
 
-/// A CRD as the API server's checks see it.
-pub(super) struct Crd {
-    pub(super) metadata: Value,
-    pub(super) spec: Spec,
-    pub(super) status: Value,
+/// A CRD as the API server's checks see it; what is large stays where it was decoded.
+pub(super) struct Crd<'a> {
+    pub(super) metadata: &'a Value,
+    pub(super) spec: Spec<'a>,
+    pub(super) status: &'a Value,
 }
 
 /// `spec`. What is identical in all versions of a v1 CRD stands here and no longer in the versions.
 #[derive(Default)]
-pub(super) struct Spec {
+pub(super) struct Spec<'a> {
     pub(super) group: String,
     pub(super) version: String,
     pub(super) names: Names,
     pub(super) scope: String,
-    pub(super) versions: Vec<Version>,
+    pub(super) versions: Vec<Version<'a>>,
     /// Whether the list is there at all; Go prints an absent one otherwise than an empty one.
     pub(super) lists_versions: bool,
-    pub(super) shared: Shared,
-    pub(super) conversion: Conversion,
+    pub(super) shared: Shared<'a>,
+    pub(super) conversion: Conversion<'a>,
     pub(super) preserve_unknown_fields: Option<bool>,
 }
 
@@ -38,35 +38,35 @@ pub(super) struct Names {
 }
 
 /// What may stand in a version or in the spec. `None` is Go's nil.
-#[derive(Default, Clone, PartialEq)]
-pub(super) struct Shared {
-    pub(super) validation: Option<Value>,
-    pub(super) subresources: Option<Value>,
-    pub(super) columns: Option<Vec<Value>>,
-    pub(super) selectable_fields: Option<Vec<Value>>,
+#[derive(Default, Clone, Copy, PartialEq)]
+pub(super) struct Shared<'a> {
+    pub(super) validation: Option<&'a Value>,
+    pub(super) subresources: Option<&'a Value>,
+    pub(super) columns: Option<&'a [Value]>,
+    pub(super) selectable_fields: Option<&'a [Value]>,
 }
 
 /// One of `spec.versions`.
-pub(super) struct Version {
+pub(super) struct Version<'a> {
     pub(super) name: String,
     pub(super) served: bool,
     pub(super) storage: bool,
     pub(super) deprecated: bool,
     pub(super) deprecation_warning: Option<String>,
-    pub(super) own: Shared,
+    pub(super) own: Shared<'a>,
 }
 
 /// `spec.conversion`.
 #[derive(Default)]
-pub(super) struct Conversion {
+pub(super) struct Conversion<'a> {
     pub(super) strategy: String,
-    pub(super) client_config: Option<Value>,
+    pub(super) client_config: Option<&'a Value>,
     pub(super) review_versions: Vec<String>,
 }
 
-impl Crd {
+impl<'a> Crd<'a> {
     /// Takes a decoded CRD (exact field names, no nulls).
-    pub(super) fn new(decoded: &Value, api: ApiVersion) -> Self {
+    pub(super) fn new(decoded: &'a Value, api: ApiVersion) -> Self {
         let raw = decoded.get("spec").unwrap_or(&Value::Null);
         let mut names = Names::of(raw.get("names"));
         if names.singular.is_empty() {
@@ -94,7 +94,7 @@ impl Crd {
             ApiVersion::V1 => spec.hoist(),
             ApiVersion::V1Beta1 => spec.default_v1beta1(raw),
         }
-        let part = |field: &str| decoded.get(field).cloned().unwrap_or_default();
+        let part = |field: &str| decoded.get(field).unwrap_or(&Value::Null);
         Self {
             metadata: part("metadata"),
             spec,
@@ -103,7 +103,7 @@ impl Crd {
     }
 }
 
-impl Spec {
+impl<'a> Spec<'a> {
     /// Moves what all versions share from the versions to the spec.
     fn hoist(&mut self) {
         // Only v1beta1 reads a version from the file, and only there is an absent flag something else than false.
@@ -111,13 +111,13 @@ impl Spec {
         self.version = String::new();
         let Some(first) = self.versions.first() else { return };
         self.version.clone_from(&first.name);
-        let shared = first.own.clone();
+        let shared = first.own;
         if self
             .versions
             .iter()
-            .all(|version| same(&version.own.validation, &shared.validation))
+            .all(|version| same(version.own.validation, shared.validation))
         {
-            self.shared.validation.clone_from(&shared.validation);
+            self.shared.validation = shared.validation;
             self.versions
                 .iter_mut()
                 .for_each(|version| version.own.validation = None);
@@ -127,7 +127,7 @@ impl Spec {
             .iter()
             .all(|version| version.own.subresources == shared.subresources)
         {
-            self.shared.subresources.clone_from(&shared.subresources);
+            self.shared.subresources = shared.subresources;
             self.versions
                 .iter_mut()
                 .for_each(|version| version.own.subresources = None);
@@ -135,15 +135,15 @@ impl Spec {
         if self
             .versions
             .iter()
-            .all(|version| same_items(&version.own.columns, &shared.columns))
+            .all(|version| same_items(version.own.columns, shared.columns))
         {
-            self.shared.columns.clone_from(&shared.columns);
+            self.shared.columns = shared.columns;
             self.versions.iter_mut().for_each(|version| version.own.columns = None);
         }
         if self
             .versions
             .iter()
-            .all(|version| same_items(&version.own.selectable_fields, &shared.selectable_fields))
+            .all(|version| same_items(version.own.selectable_fields, shared.selectable_fields))
         {
             self.shared.selectable_fields = shared.selectable_fields;
             self.versions
@@ -152,10 +152,10 @@ impl Spec {
         }
     }
 
-    fn default_v1beta1(&mut self, raw: &Value) {
+    fn default_v1beta1(&mut self, raw: &'a Value) {
         self.shared = Shared {
-            validation: raw.get("validation").cloned(),
-            subresources: raw.get("subresources").cloned(),
+            validation: raw.get("validation"),
+            subresources: raw.get("subresources"),
             columns: list(raw, "additionalPrinterColumns"),
             selectable_fields: list(raw, "selectableFields"),
         };
@@ -199,8 +199,8 @@ impl Names {
     }
 }
 
-impl Version {
-    fn of(raw: &Value) -> Self {
+impl<'a> Version<'a> {
+    fn of(raw: &'a Value) -> Self {
         let flag = |field: &str| raw.get(field).and_then(Value::as_bool).unwrap_or(false);
         Self {
             name: text(raw, "name"),
@@ -209,8 +209,8 @@ impl Version {
             deprecated: flag("deprecated"),
             deprecation_warning: raw.get("deprecationWarning").and_then(Value::as_str).map(str::to_owned),
             own: Shared {
-                validation: raw.get("schema").cloned(),
-                subresources: raw.get("subresources").cloned(),
+                validation: raw.get("schema"),
+                subresources: raw.get("subresources"),
                 columns: list(raw, "additionalPrinterColumns"),
                 selectable_fields: list(raw, "selectableFields"),
             },
@@ -218,8 +218,8 @@ impl Version {
     }
 }
 
-impl Conversion {
-    fn of(raw: Option<&Value>, api: ApiVersion) -> Self {
+impl<'a> Conversion<'a> {
+    fn of(raw: Option<&'a Value>, api: ApiVersion) -> Self {
         let Some(raw) = raw else {
             return Self {
                 strategy: "None".to_owned(),
@@ -229,15 +229,9 @@ impl Conversion {
         let (client_config, review_versions) = match api {
             ApiVersion::V1 => {
                 let webhook = raw.get("webhook").unwrap_or(&Value::Null);
-                (
-                    webhook.get("clientConfig").cloned(),
-                    texts(webhook, "conversionReviewVersions"),
-                )
+                (webhook.get("clientConfig"), texts(webhook, "conversionReviewVersions"))
             }
-            ApiVersion::V1Beta1 => (
-                raw.get("webhookClientConfig").cloned(),
-                texts(raw, "conversionReviewVersions"),
-            ),
+            ApiVersion::V1Beta1 => (raw.get("webhookClientConfig"), texts(raw, "conversionReviewVersions")),
         };
         Self {
             strategy: text(raw, "strategy"),
@@ -248,57 +242,61 @@ impl Conversion {
 }
 
 /// Go's semantic equality of two schemas: nil and empty lists, maps, strings and false are the same.
-pub(super) fn same(a: &Option<Value>, b: &Option<Value>) -> bool {
+pub(super) fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
     match (a, b) {
-        (Some(a), Some(b)) => a == b || without_zeros(a) == without_zeros(b),
+        (Some(a), Some(b)) => same_but_for_zeros(a, b),
         _ => a.is_none() && b.is_none(),
     }
 }
 
 /// Go's semantic equality of two lists.
-pub(super) fn same_items(a: &Option<Vec<Value>>, b: &Option<Vec<Value>>) -> bool {
-    let items = |list: &Option<Vec<Value>>| list.as_deref().unwrap_or_default().to_vec();
-    let (a, b) = (Value::Array(items(a)), Value::Array(items(b)));
-    a == b || without_zeros(&a) == without_zeros(&b)
+pub(super) fn same_items(a: Option<&[Value]>, b: Option<&[Value]>) -> bool {
+    let (a, b) = (a.unwrap_or_default(), b.unwrap_or_default());
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_but_for_zeros(a, b))
 }
 
-fn without_zeros(value: &Value) -> Value {
-    /// Fields of a schema that are pointers or free JSON: there a zero value differs from nothing.
-    const KEPT: [&str; 6] = [
-        "default",
-        "example",
-        "enum",
-        "$ref",
-        "x-kubernetes-preserve-unknown-fields",
-        "nullable",
-    ];
-    match value {
-        Value::Array(items) => Value::Array(items.iter().map(without_zeros).collect()),
-        Value::Object(fields) => {
-            let is_map = |name: &str| {
-                matches!(
-                    name,
-                    "properties" | "patternProperties" | "definitions" | "dependencies"
-                )
-            };
-            let kept = fields.iter().filter(|(name, value)| match value {
-                Value::Array(items) => !items.is_empty(),
-                Value::Object(inner) => !(inner.is_empty() && is_map(name)),
-                Value::String(text) => !text.is_empty() || KEPT.contains(&name.as_str()),
-                Value::Bool(flag) => *flag || KEPT.contains(&name.as_str()) || name.starts_with("additional"),
-                _ => true,
-            });
-            let cleaned = kept.map(|(name, value)| {
-                let value = if KEPT.contains(&name.as_str()) {
-                    value.clone()
-                } else {
-                    without_zeros(value)
-                };
-                (name.clone(), value)
-            });
-            Value::Object(cleaned.collect::<Map<_, _>>())
+/// Fields of a schema that are pointers or free JSON: there a zero value differs from nothing.
+const KEPT: [&str; 6] = [
+    "default",
+    "example",
+    "enum",
+    "$ref",
+    "x-kubernetes-preserve-unknown-fields",
+    "nullable",
+];
+
+fn same_but_for_zeros(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_but_for_zeros(a, b))
         }
-        other => other.clone(),
+        (Value::Object(a), Value::Object(b)) => {
+            let set = |fields: &Map<String, Value>| fields.iter().filter(|(name, value)| is_set(name, value)).count();
+            let found = |(name, value): (&String, &Value)| match b.get(name) {
+                Some(other) if KEPT.contains(&name.as_str()) => value == other,
+                Some(other) => is_set(name, other) && same_but_for_zeros(value, other),
+                None => false,
+            };
+            set(a) == set(b) && a.iter().filter(|(name, value)| is_set(name, value)).all(found)
+        }
+        _ => a == b,
+    }
+}
+
+/// False for a field that Go cannot tell from an absent one.
+fn is_set(name: &str, value: &Value) -> bool {
+    let is_map = || {
+        matches!(
+            name,
+            "properties" | "patternProperties" | "definitions" | "dependencies"
+        )
+    };
+    match value {
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(inner) => !(inner.is_empty() && is_map()),
+        Value::String(text) => !text.is_empty() || KEPT.contains(&name),
+        Value::Bool(flag) => *flag || KEPT.contains(&name) || name.starts_with("additional"),
+        _ => true,
     }
 }
 
@@ -317,6 +315,6 @@ pub(super) fn texts(value: &Value, field: &str) -> Vec<String> {
         .collect()
 }
 
-fn list(value: &Value, field: &str) -> Option<Vec<Value>> {
-    value.get(field).and_then(Value::as_array).cloned()
+fn list<'a>(value: &'a Value, field: &str) -> Option<&'a [Value]> {
+    value.get(field).and_then(Value::as_array).map(Vec::as_slice)
 }

@@ -66,7 +66,7 @@ pub fn validate_decoded(crd: &Value, version: ApiVersion) -> Vec<CrdFinding> {
     let crd = Crd::new(crd, version);
     let mut findings = Findings::default();
     let required_name = format!("{}.{}", crd.spec.names.plural, crd.spec.group);
-    metadata::check(&crd.metadata, &required_name, &mut findings);
+    metadata::check(crd.metadata, &required_name, &mut findings);
     spec::check(&crd, &mut findings);
     check_status(&crd, &mut findings);
     check_approval(&crd, &mut findings);
@@ -96,7 +96,7 @@ fn check_status(crd: &Crd, findings: &mut Findings) {
         "status.acceptedNames",
         findings,
     );
-    let mut stored = texts(&crd.status, "storedVersions");
+    let mut stored = texts(crd.status, "storedVersions");
     if stored.is_empty() {
         stored.extend(
             crd.spec

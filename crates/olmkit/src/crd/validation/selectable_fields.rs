@@ -10,7 +10,7 @@ const LIMIT: usize = 8;
 
 /// Checks those that all versions share.
 pub(super) fn check_shared(shared: &Shared, findings: &mut Findings) {
-    let fields = shared.selectable_fields.as_deref().unwrap_or_default();
+    let fields = shared.selectable_fields.unwrap_or_default();
     if fields.is_empty() {
         return;
     }
@@ -30,7 +30,7 @@ pub(super) fn check_shared(shared: &Shared, findings: &mut Findings) {
 
 /// Checks those of one version.
 pub(super) fn check_version(own: &Shared, path: &str, findings: &mut Findings) {
-    let fields = own.selectable_fields.as_deref().unwrap_or_default();
+    let fields = own.selectable_fields.unwrap_or_default();
     if fields.is_empty() {
         return;
     }

@@ -41,7 +41,7 @@ pub(super) fn check(crd: &Crd, findings: &mut Findings) {
     version_list(spec, findings);
     required_names(&spec.names, findings);
     names(&spec.names, "spec.names", findings);
-    subresources(spec.shared.subresources.as_ref(), "spec.subresources", findings);
+    subresources(spec.shared.subresources, "spec.subresources", findings);
     columns(&spec.shared, "spec", findings);
     selectable_fields::check_shared(&spec.shared, findings);
     if spec.conversion.strategy != "None" && spec.preserve_unknown_fields.unwrap_or(true) {
@@ -134,11 +134,7 @@ fn check_version(version: &Version, path: &str, findings: &mut Findings) {
         );
     }
     deprecation_warning(version, path, findings);
-    subresources(
-        version.own.subresources.as_ref(),
-        &format!("{path}.subresources"),
-        findings,
-    );
+    subresources(version.own.subresources, &format!("{path}.subresources"), findings);
     columns(&version.own, path, findings);
     selectable_fields::check_version(&version.own, path, findings);
 }
@@ -204,7 +200,7 @@ fn identical(spec: &Spec, findings: &mut Findings) {
     let all = |holds: &dyn Fn(&Shared) -> bool| spec.versions.iter().all(|version| holds(&version.own));
     let checks = [
         (
-            all(&|own| own.validation.is_some() && same(&own.validation, &first.validation)),
+            all(&|own| own.validation.is_some() && same(own.validation, first.validation)),
             "schemas",
             "validation",
         ),
@@ -214,7 +210,7 @@ fn identical(spec: &Spec, findings: &mut Findings) {
             "subresources",
         ),
         (
-            all(&|own| has_columns(own) && same_items(&own.columns, &first.columns)),
+            all(&|own| has_columns(own) && same_items(own.columns, first.columns)),
             "additionalPrinterColumns",
             "additionalPrinterColumns",
         ),
@@ -302,7 +298,7 @@ fn label(path: &str, name: &str, also_empty: bool, findings: &mut Findings) {
 }
 
 fn columns(shared: &Shared, path: &str, findings: &mut Findings) {
-    for (at, column) in shared.columns.iter().flatten().enumerate() {
+    for (at, column) in shared.columns.into_iter().flatten().enumerate() {
         let path = format!("{path}.additionalPrinterColumns[{at}]");
         let types = format!("must be one of {}", COLUMN_TYPES.join(","));
         if text(column, "name").is_empty() {

@@ -1,8 +1,10 @@
-//! Lists and maps in brackets, as long as they stay on one line and are simple: `["get", list]`, `{app: x}`, `{}`.
+//! Lists and maps in brackets, as people and JSON writers write them: `["get", list]`, `{app: x}`, `{"a":1}`, `{}`, over one
+//! line or many. Strings and words stay on their line.
 
 use std::borrow::Cow;
 
-use super::{Build, MAX_DEPTH, Reader, Scalar, Span, Style};
+use super::scalar::MAX_KEY;
+use super::{Build, MAX_DEPTH, Place, Reader, Scalar, Span, Style};
 
 impl<'a, B: Build<'a>> Reader<'a, B> {
     /// Reads the collection at the position and goes behind its closing bracket.
@@ -18,9 +20,10 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
         }
     }
 
-    fn flow_sequence(&mut self, depth: usize, start: super::Place) -> Option<B::Value> {
+    fn flow_sequence(&mut self, depth: usize, start: Place) -> Option<B::Value> {
         let first = self.items.len();
-        self.at = self.skip_spaces(self.at + 1);
+        self.at += 1;
+        self.flow_space()?;
         while self.byte(self.at) != b']' {
             let item = self.flow_value(depth)?;
             self.items.push(item);
@@ -33,16 +36,24 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
         Some(self.build.sequence(items, span, Style::Flow))
     }
 
-    fn flow_mapping(&mut self, depth: usize, start: super::Place) -> Option<B::Value> {
+    fn flow_mapping(&mut self, depth: usize, start: Place) -> Option<B::Value> {
         let first = self.entries.len();
-        self.at = self.skip_spaces(self.at + 1);
+        self.at += 1;
+        self.flow_space()?;
         while self.byte(self.at) != b'}' {
+            let key_start = self.at;
             let key = self.flow_scalar()?;
+            let is_plain = key.style == Style::Plain;
             let key = self.build.key(key)?;
-            if self.byte(self.at) != b':' || self.byte(self.at + 1) != b' ' {
+            if self.byte(self.at) != b':' || self.at - key_start > MAX_KEY {
                 return None;
             }
-            self.at = self.skip_spaces(self.at + 1);
+            self.at += 1;
+            // Behind a word the colon needs a blank, behind a quote it does not.
+            if is_plain && !matches!(self.byte(self.at), b' ' | b'\n') {
+                return None;
+            }
+            self.flow_space()?;
             let value = self.flow_value(depth)?;
             self.entries.push((key, value));
             self.flow_separator(b'}')?;
@@ -56,12 +67,27 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
 
     /// Goes to the next item, or to the closing bracket. A comma in front of the bracket is left to the full reader.
     fn flow_separator(&mut self, close: u8) -> Option<()> {
-        self.at = self.skip_spaces(self.at);
+        self.flow_space()?;
         if self.byte(self.at) == b',' {
-            self.at = self.skip_spaces(self.at + 1);
+            self.at += 1;
+            self.flow_space()?;
             return (self.byte(self.at) != close).then_some(());
         }
         (self.byte(self.at) == close).then_some(())
+    }
+
+    /// Goes to the next token, over line ends too; indentation means nothing between brackets.
+    fn flow_space(&mut self) -> Option<()> {
+        loop {
+            self.at = self.skip_spaces(self.at);
+            if self.byte(self.at) != b'\n' {
+                return Some(());
+            }
+            self.end_line(self.at);
+            if self.at_marker() {
+                return None;
+            }
+        }
     }
 
     fn flow_value(&mut self, depth: usize) -> Option<B::Value> {
@@ -81,11 +107,16 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
             return (end.line == start.line).then_some(Scalar { text, style, span });
         }
         let from = self.at;
-        while matches!(self.byte(self.at), b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'/' | b'_' | b'-') {
+        while matches!(self.byte(self.at), b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'/' | b'_' | b'-' | b'+') {
             self.at += 1;
         }
         let text = self.text.get(from..self.at)?;
-        if text.is_empty() || text.starts_with('-') || !matches!(self.byte(self.at), b' ' | b',' | b']' | b'}' | b':') {
+        let is_word = match text.as_bytes() {
+            [b'-', rest @ ..] => rest.first().is_some_and(u8::is_ascii_digit),
+            [] => false,
+            _ => true,
+        };
+        if !is_word || !matches!(self.byte(self.at), b' ' | b'\n' | b',' | b']' | b'}' | b':') {
             return None;
         }
         let end = self.place(self.at);

@@ -1,6 +1,6 @@
 //! Moving over the lines of a text.
 
-use memchr::{memchr, memchr3};
+use memchr::{memchr, memchr3_iter};
 
 use super::{Build, Line, Reader};
 
@@ -16,8 +16,11 @@ pub(super) fn only_known_characters(text: &str) -> bool {
     if bytes.is_ascii() {
         return true;
     }
-    memchr3(0xc2, 0xe2, 0xef, bytes).is_none()
-        || !text.chars().any(|character| {
+    let character_at = |at: usize| text.get(at..).and_then(|rest| rest.chars().next());
+    // The first bytes of those characters in UTF-8.
+    !memchr3_iter(0xc2, 0xe2, 0xef, bytes)
+        .filter_map(character_at)
+        .any(|character| {
             matches!(
                 character,
                 '\u{80}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}'

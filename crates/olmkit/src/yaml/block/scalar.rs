@@ -8,7 +8,7 @@ use super::line::fold;
 use super::{Build, FoundKey, Place, Reader, Scalar, Span, Style};
 
 /// The full reader takes 1024 characters for a key, and its line.
-const MAX_KEY: usize = 1000;
+pub(super) const MAX_KEY: usize = 1000;
 
 impl<'a, B: Build<'a>> Reader<'a, B> {
     /// The key at the position, if this line begins with one. `None` gives up, `Some(None)` means no key.

@@ -48,6 +48,9 @@ fn reads_what_tools_and_people_write() {
         "a: |\n\nb: |+\n\nc: >\nd: |-\n",
         "a: 'one\n  two\n\n  three'\nb: \"one \\\n  two\\n\n  three\"\n",
         "verbs: [\"get\", list, 'w', 1, [a, {}], {x: y, \"z\": [ ]}] # remark\nempty: {}\nalso: [ ]\n",
+        "a: [1,\n  2]\nb: {c: d,\ne: [\n]\n}\n",
+        "[\n  {\n    \"a\": \"b\",\n    \"c\": {\"d\":[1,-2.5e+3,true,null]}\n  }\n]\n",
+        "{\"a\":1,\"b\":{},\"c\": [],'d':\n2}\n",
         "ü: größe # ö\nb: \"ä\" # ö\nc: ö\n  ü\n",
         "1: a\ny: b\n1.5: c\n'1.0': d\n",
         "# head\na: # remark\n  # more\n  b: 1 # remark\n # odd\nc: d\n# tail\n",
@@ -78,7 +81,16 @@ fn leaves_what_it_does_not_know_to_the_full_reader() {
         "a:\n\tb: 1\n",
         "a: |\n    x\n   y\n",
         "a: |\n     \n  x\n",
-        "a: [1,\n  2]\n",
+        "a: [1,\n\t2]\n",
+        "a: [1, # remark\n  2]\n",
+        "a: [1,\n---\n2]\n",
+        "a: [1,\n  2,\n]\n",
+        "a: {b:1}\n",
+        "[a\n: b]\n",
+        "[\"a\"\n: b]\n",
+        "{\"a\nb\": 1}\n",
+        "[{a: 1}: 2]\n",
+        "{a: 1}: 2\n",
         "a: 'x\n---\ny'\n",
         "a: \"x\\\n--- y\"\n",
         "a: 1 # x\n  2\n",
@@ -88,7 +100,7 @@ fn leaves_what_it_does_not_know_to_the_full_reader() {
 }
 
 /// Pieces that make YAML when put together, and often nearly make it.
-const PIECES: [&str; 52] = [
+const PIECES: [&str; 58] = [
     "a",
     "b",
     "key",
@@ -141,6 +153,12 @@ const PIECES: [&str; 52] = [
     "?",
     "<<",
     "&",
+    "\"a\":",
+    "\n, ",
+    "[\n",
+    "{\n",
+    "\n}",
+    "-1",
 ];
 
 fn text_of_pieces() -> impl Strategy<Value = String> {
@@ -193,6 +211,31 @@ fn block_text() -> impl Strategy<Value = String> {
     tree.prop_map(|lines| lines.join("\n").replace('~', "") + "\n")
 }
 
+/// JSON as its writers write it, compact or over lines.
+fn json_text() -> impl Strategy<Value = String> {
+    let leaf = prop_oneof![
+        Just(serde_json::Value::Null),
+        any::<bool>().prop_map(serde_json::Value::from),
+        any::<i64>().prop_map(serde_json::Value::from),
+        any::<f64>().prop_map(serde_json::Value::from),
+        "[ -~ü\\n\\t]{0,12}".prop_map(serde_json::Value::from),
+    ];
+    let tree = leaf.prop_recursive(4, 40, 4, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..4).prop_map(serde_json::Value::from),
+            proptest::collection::vec(("[ -~]{1,8}", inner), 0..4)
+                .prop_map(|entries| serde_json::Value::Object(entries.into_iter().collect())),
+        ]
+    });
+    (tree, any::<bool>()).prop_map(|(value, pretty)| {
+        if pretty {
+            format!("{value:#}\n")
+        } else {
+            format!("{value}\n")
+        }
+    })
+}
+
 /// Puts a node behind a key or a dash: on its line if it is a scalar, else below.
 fn nested(head: &str, value: &[String]) -> Vec<String> {
     let deeper = |line: &str| {
@@ -217,6 +260,14 @@ proptest! {
     #[test]
     fn never_differs_on_pieces(text in text_of_pieces()) {
         check(&text).map_err(TestCaseError::fail)?;
+    }
+
+    #[test]
+    fn never_differs_on_json(text in json_text(), cut in 0usize..200) {
+        check(&text).map_err(TestCaseError::fail)?;
+        if let Some(head) = text.get(..cut) {
+            check(&format!("{head}\n")).map_err(TestCaseError::fail)?;
+        }
     }
 
     #[test]
