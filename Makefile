@@ -87,8 +87,12 @@ test: tools ## Unit, snapshot and pipeline tests, and the operator with OLM agai
 	cargo test --locked --workspace --features manifests
 
 .PHONY: e2e
-e2e: ## The demo as assertions on a real node, then deploy, undeploy, and upstream's operator-sdk with our bundles
+e2e: ## On a real node: the demo as assertions, deploy, olmkit's cluster flows, upstream's operator-sdk, OLM itself
 	dev/e2e.sh
+
+.PHONY: drills
+drills: ## What goes wrong on a real node: each cause is told, and what olmkit suggests repairs it (10 minutes)
+	dev/drills.sh
 
 .PHONY: verify
 verify: lint ## Fail if config/, bundle/ or catalog/ differ from what the code renders

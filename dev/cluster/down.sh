@@ -17,6 +17,8 @@ if alive containerd; then
 fi
 ask_to_stop containerd registry registry-tls kube-apiserver
 for name in coredns kube-proxy kube-scheduler kube-controller-manager registry registry-tls containerd kube-apiserver etcd; do stop $name 5; done
+# What drills started beside them and could not stop.
+for left in "$pids"/*; do [ ! -e "$left" ] || stop "${left##*/}" 5; done
 say "processes stopped"
 
 # Mounts below our folders, deepest first.

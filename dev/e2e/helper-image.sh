@@ -75,7 +75,10 @@ same_stored() {
   diff "$results/upstream-images.stored" "$results/helper-image.stored"
 }
 
-check_helper_image() {
+flow_images() {
+  local NAMESPACE
+  echo; echo "the images that OLM runs in pods"
+  publish_catalog both
   check "OLM unpacks our bundle and serves our catalog with upstream's images" unpack_with_olm upstream-images
   check "and with our helper image as util and opm image" with_helper_image
   check "the ConfigMaps are equal" same_stored

@@ -81,13 +81,13 @@ build() {
   say "built $program in $((SECONDS - start)) s"
 }
 
-# OLM's CustomResourceDefinitions travel in its module, so they are always those of the binaries.
+# OLM's chart travels in its module: its CustomResourceDefinitions are always those of the binaries.
 olm_crds() {
   local to=$cache/olm/crds from
-  [ "$(cat "$cache/olm/version" 2>/dev/null)" != "$olm_version" ] || return 0
+  [ "$(cat "$cache/olm/version" 2>/dev/null)" != "$olm_version" ] || [ ! -e "$cache/olm/Chart.yaml" ] || return 0
   from=$(cd "$here/olm" && export GOWORK=off GOFLAGS=-mod=readonly && go mod download "$olm_module" && go list -m -f '{{.Dir}}' "$olm_module")/deploy/chart/crds
   rm -rf "$to"; mkdir -p "$to"
-  cp "$from"/*.yaml "$to/"; chmod -R u+w "$to"
+  cp "$from"/*.yaml "$to/"; cp "$from/../Chart.yaml" "$cache/olm/"; chmod -R u+w "$cache/olm"
   echo "$olm_version" > "$cache/olm/version"
 }
 

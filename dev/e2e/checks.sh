@@ -1,0 +1,62 @@
+# Sourced by e2e.sh and drills.sh: checks that print one line each and are counted, and what they look at.
+results=$root/dev/.state/e2e; mkdir -p "$results"
+passed=0 failed=0
+
+# check DESCRIPTION FUNCTION…: runs it in a subshell with errexit; its output is shown only when it fails.
+check() {
+  local description=$1 log code start=$SECONDS; shift
+  log=$results/$(tr -c 'a-zA-Z0-9\n' '-' <<< "$description").log
+  set +e; (set -euo pipefail; "$@") > "$log" 2>&1; code=$?; set -e
+  if [ $code = 0 ]; then
+    passed=$((passed + 1)); printf '%sok%s      %s (%ss)\n' "$green" "$plain" "$description" $((SECONDS - start))
+  else
+    failed=$((failed + 1)); printf '%sFAILED%s  %s (%ss)\n' "$red" "$plain" "$description" $((SECONDS - start)); tail -n 60 "$log" | sed 's/^/        /'
+  fi
+  return 0
+}
+finish() {
+  local code=$?
+  [ -n "${KEEP:-}" ] || "$dev/cluster/cluster" down
+  printf '\n%s, %s s:\n%s passed, %s failed\n' "${title:-end-to-end test}" "$(since)" "$passed" "$failed"
+  [ "$failed" = 0 ] && exit $code; exit 1
+}
+
+# inventory: every object of the cluster but those that come and go by themselves
+inventory() {
+  k api-resources --verbs=list -o name | grep -vE '^(events|leases|endpoints|endpointslices|componentstatuses|packagemanifests|replicasets|pods|controllerrevisions|ipaddresses)(\.|$)' \
+    | paste -sd, - | xargs -I{} "$dev/cluster/cluster" run kubectl get {} -A --no-headers --ignore-not-found -o custom-columns=KIND:.kind,NAMESPACE:.metadata.namespace,NAME:.metadata.name \
+    | sed 's/  */ /g' | sort
+}
+kit() { in_cluster "$olmkit" "$@"; }
+# restricted_namespace: makes $NAMESPACE, which takes only pods of the restricted pod security standard
+restricted_namespace() { k create namespace "$NAMESPACE"; k label namespace "$NAMESPACE" pod-security.kubernetes.io/enforce=restricted; }
+# fails_with CODE COMMAND…: the command ends with exit code 1 and its JSON names the cause, which is kept in $results/cause
+fails_with() {
+  local wanted=$1 answer code=0; shift
+  answer=$("$@" -o json) || code=$?
+  echo "$answer"
+  [ $code = 1 ] || { echo "exit code $code"; return 1; }
+  jq -e --arg code "$wanted" 'first(.. | objects | select(.code? == $code and .severity? == "error"))' <<< "$answer" > "$results/cause"
+}
+# carry_out: runs the first kubectl command of the remedy in $results/cause, as a reader would copy it
+carry_out() {
+  local line; line=$(jq -r .remedy "$results/cause" | grep -o 'kubectl .*' | sed 's/; or .*//; s/;[^}]*$//; s/)$//')
+  echo "\$ $line"; in_cluster sh -c "$line"
+}
+sample_runs() { kn apply -f config/samples/cache_v1alpha1_memcached.yaml; eventually 120 is "Running with 2 ready" memcached_state; }
+published=
+publish_once() { [ -n "$published" ] || { publish_images; published=1; }; }
+# same_inventory BEFORE [PATTERN]: what is there now and was not before, but for lines that match the pattern
+same_inventory() {
+  local end=$((SECONDS + 60)) rest
+  while :; do
+    rest=$(comm -13 "$1" <(inventory) | grep -vE "${2:-^\$}" || true)
+    [ -n "$rest" ] || return 0
+    [ $SECONDS -lt $end ] || { echo "left behind:"; echo "$rest"; return 1; }
+    sleep 2
+  done
+}
+eventually() { local limit=$1 end; shift; end=$((SECONDS + limit)); until "$@" > /dev/null 2>&1; do [ $SECONDS -lt $end ] || { echo "not within $limit s: $*"; "$@"; return 1; }; sleep 0.5; done; }
+condition() { kn get memcached "$1" -o "jsonpath={.status.conditions[?(@.type==\"$2\")].$3}"; }
+is() { [ "$("${@:2}")" = "$1" ]; }
+contains() { [[ "$("${@:2}")" == *"$1"* ]]; }
