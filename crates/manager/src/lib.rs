@@ -15,6 +15,7 @@
 //! | [`explain`] | errors in one line for people |
 //! | [`access`] | asks the API server at start whether the operator may do what it needs to do |
 //! | [`probes`] | liveness, readiness and metrics over HTTP |
+//! | [`proxy`] | the API server is reached without the environment's proxy where `NO_PROXY` says so |
 //! | [`metrics`] | the metrics, under the names that dashboards for other operators know |
 //! | [`namespaces`] | which namespaces to watch |
 //! | [`shutdown`] | SIGTERM and SIGINT |
@@ -28,6 +29,7 @@ pub mod lease;
 pub mod metrics;
 pub mod namespaces;
 pub mod probes;
+pub mod proxy;
 mod quantity;
 pub mod queue;
 pub mod shutdown;

@@ -114,6 +114,7 @@ impl Cluster {
                 .await
                 .map_err(|error| Error::NoCluster(Box::new(error)))?,
         };
+        super::proxy::mind_exceptions(&mut config);
         config.connect_timeout = Some(Duration::from_secs(5));
         let namespace = namespace.map_or_else(|| config.default_namespace.clone(), str::to_owned);
         let server = config.cluster_url.to_string();

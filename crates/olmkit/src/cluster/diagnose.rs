@@ -102,6 +102,7 @@ fn reached(package: &str, seen: &Observation) -> Vec<String> {
         subscription: subscription.metadata.name.as_deref().unwrap_or_default(),
         catalog: (&subscription.spec.source_namespace, &subscription.spec.source),
         csv: &csv,
+        ..Awaited::default()
     };
     milestones(&awaited, seen)
         .into_iter()

@@ -27,6 +27,7 @@ pub mod observe;
 pub mod olm;
 pub mod preflight;
 pub mod progress;
+mod proxy;
 pub mod release;
 pub mod rerun;
 pub mod run_bundle;

@@ -259,10 +259,18 @@ pub(super) fn catalogs_beside(seen: &Observation, own: &str) -> Vec<Cause> {
                 remedy,
             )
             .on(ObjectRef::namespaced(kinds::catalog_source(), &namespace, &name));
-            // A connection that is being made may be about to succeed.
-            if catalog.connection() == "CONNECTING" { Cause { severity: super::cause::Severity::Warning, lasting: false, ..cause } } else { cause }
+            // A connection that is being made may be about to succeed, and a pod that has just been asked for takes a while.
+            if catalog.connection() == "CONNECTING" || catalog.connection() == "TRANSIENT_FAILURE" && is_new(catalog) { Cause { severity: super::cause::Severity::Warning, lasting: false, ..cause } } else { cause }
         })
         .collect()
+}
+
+/// Whether a catalog was made so recently that its pod may still be starting.
+fn is_new(catalog: &CatalogSource) -> bool {
+    const STARTING: jiff::SignedDuration = jiff::SignedDuration::from_secs(60);
+    let created = catalog.metadata.creation_timestamp.as_ref();
+    !catalog.spec.image.is_empty()
+        && created.is_some_and(|created| jiff::Timestamp::now().duration_since(created.0) < STARTING)
 }
 
 /// Subscriptions of other packages whose catalog is gone: OLM resolves a namespace as a whole or not at all.

@@ -22,6 +22,8 @@ pub struct Awaited<'a> {
     pub catalog: (&'a str, &'a str),
     /// The CSV's name.
     pub csv: &'a str,
+    /// The installed CSV that belongs to the Subscription although OLM did not install it for that one; empty for none.
+    pub adopted: &'a str,
 }
 
 /// Where an installation stands.

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::cause::{Cause, Severity, has_errors};
 use super::cleanup;
 use super::client::{Cluster, ObjectRef};
+use super::explain::unfinished;
 use super::facts::BundleFacts;
 use super::install_mode::InstallMode;
 use super::narrator::{Narrator, Step, Story};
@@ -203,6 +204,7 @@ async fn install(
         options.pull_secret.as_deref(),
     );
     create(cluster, &source, story).await?;
+    unpack_anew(cluster, bundle, seen, story).await?;
     if let Some(group) = intent::operator_group(bundle, options.install_mode.as_ref(), seen) {
         create(cluster, &group, story).await?;
     }
@@ -221,6 +223,7 @@ async fn install(
         subscription: &subscription,
         catalog: (&namespace, &catalog),
         csv: bundle.csv_name(),
+        ..Awaited::default()
     };
     let ended = wait::for_success(cluster, &awaited, &bundle.package, options.timeout, seen, story).await?;
     if ended.is_ok() {
@@ -229,6 +232,21 @@ async fn install(
     cluster_objects::label(cluster, &bundle.package, bundle.csv_name(), seen).await?;
     serving.end(cluster, bundle, story).await?;
     Ok(ended)
+}
+
+/// Removes what is left of earlier attempts to unpack the bundle image, so that OLM begins anew.
+pub(super) async fn unpack_anew(
+    cluster: &Cluster,
+    bundle: &BundleFacts,
+    seen: &Observation,
+    story: &mut Story<'_>,
+) -> Result<(), Error> {
+    for job in bundle.image.iter().flat_map(|image| unfinished(image, seen)) {
+        if cluster.delete(&job).await? {
+            story.done(format!("{job}: removed, an earlier attempt to unpack the bundle image"));
+        }
+    }
+    Ok(())
 }
 
 /// Applies a manifest and tells it.

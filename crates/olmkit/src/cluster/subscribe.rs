@@ -200,6 +200,7 @@ pub async fn run(
                     subscription: &options.package,
                     catalog: (&plan.catalog.0, &plan.catalog.1),
                     csv: &csv,
+                    ..Awaited::default()
                 };
                 wait::for_success(cluster, &awaited, &options.package, options.timeout, seen, &mut story).await?
             }

@@ -10,7 +10,7 @@ use super::observe::Observation;
 use super::preflight::{self, Wishes};
 use super::progress::Awaited;
 use super::rerun::released_csv;
-use super::run_bundle::{Ending, Options, Outcome, create, outcome};
+use super::run_bundle::{Ending, Options, Outcome, create, outcome, unpack_anew};
 use super::serving::Serving;
 use super::{Error, cluster_objects, intent, kinds, names, wait};
 use crate::types::Subscription;
@@ -211,6 +211,7 @@ pub async fn run(
         adopt(cluster, &old, bundle, &mut story).await?;
     }
     create(cluster, &source, &mut story).await?;
+    unpack_anew(cluster, bundle, &seen, &mut story).await?;
     follow(cluster, &old, bundle, &seen, &mut story).await?;
     let catalog = names::catalog_source(&bundle.package);
     let namespace = seen.namespace.clone();
@@ -218,6 +219,7 @@ pub async fn run(
         subscription: &old.subscription,
         catalog: (&namespace, &catalog),
         csv: bundle.csv_name(),
+        adopted: if old.adopt { &old.csv } else { "" },
     };
     let ended = wait::for_success(
         cluster,
@@ -287,13 +289,18 @@ async fn adopt(cluster: &Cluster, old: &Installed, bundle: &BundleFacts, story: 
         story,
     )
     .await?;
+    tell_installed(cluster, &object, &old.csv).await
+}
+
+/// Tells OLM that a Subscription has installed a CSV.
+pub(super) async fn tell_installed(cluster: &Cluster, subscription: &ObjectRef, csv: &str) -> Result<(), Error> {
     let status = json!({"status": {
-        "installedCSV": old.csv,
-        "currentCSV": old.csv,
+        "installedCSV": csv,
+        "currentCSV": csv,
         "state": "AtLatestKnown",
         "lastUpdated": jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
     }});
-    cluster.merge_status(&object, &status).await?;
+    cluster.merge_status(subscription, &status).await?;
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use super::explain::{Target, explain};
 use super::narrator::Story;
 use super::observe::Observation;
 use super::progress::{Awaited, Stand, milestones, stand};
-use super::{Error, kinds};
+use super::{Error, kinds, upgrade};
 
 /// A cause that waiting will not heal must be seen this long before it ends the wait: OLM's conditions go stale, and phases
 /// such as Failed can be passed through.
@@ -19,6 +19,10 @@ const CERTAINTY: Duration = Duration::from_secs(6);
 
 /// The same for what OLM says of a resolution: the next one may come only after a catalog has been read again.
 const RESOLUTION_CERTAINTY: Duration = Duration::from_secs(20);
+
+/// At the end of the time a cause counts that was there so recently: OLM tries again and again, and each time all looks well
+/// for a moment.
+const RECENT: Duration = Duration::from_secs(30);
 
 /// How often to look.
 const INTERVAL: Duration = Duration::from_millis(400);
@@ -46,8 +50,10 @@ pub async fn for_success(
     let mut told = BTreeSet::new();
     let mut certain: BTreeMap<(Code, Option<ObjectRef>), Instant> = BTreeMap::new();
     let mut succeeded_since: Option<Instant> = None;
+    let mut latest: Option<(Instant, Vec<Cause>)> = None;
     loop {
         seen.refresh(cluster).await?;
+        keep_adopted(cluster, awaited, seen).await?;
         for milestone in milestones(awaited, seen) {
             if told.insert(milestone.key) {
                 story.done(milestone.text);
@@ -84,11 +90,28 @@ pub async fn for_success(
                 return Ok(Err(with_logs(cluster, lasting).await));
             }
         }
+        if !causes.is_empty() {
+            latest = Some((Instant::now(), causes.clone()));
+        }
         if began.elapsed() > timeout {
+            let recent = latest.filter(|(since, _)| since.elapsed() < RECENT);
+            let causes = recent.map_or(causes, |(_, causes)| causes);
             return Ok(Err(with_logs(cluster, at_timeout(causes, awaited, seen, timeout)).await));
         }
         tokio::time::sleep(INTERVAL).await;
     }
+}
+
+/// Tells OLM again what it was told of the installed CSV, if it wrote a status that it had begun before.
+async fn keep_adopted(cluster: &Cluster, awaited: &Awaited<'_>, seen: &Observation) -> Result<(), Error> {
+    let forgotten = seen.subscriptions.iter().any(|found| {
+        found.metadata.name.as_deref() == Some(awaited.subscription) && found.status.installed_csv.is_empty()
+    });
+    if !awaited.adopted.is_empty() && forgotten && seen.csv(awaited.adopted).is_some() {
+        let object = ObjectRef::namespaced(kinds::subscription(), &seen.namespace, awaited.subscription);
+        upgrade::tell_installed(cluster, &object, awaited.adopted).await?;
+    }
+    Ok(())
 }
 
 /// How long a cause must be seen before it is believed, `None` for one that may pass.
@@ -96,6 +119,7 @@ fn certainty(cause: &Cause) -> Option<Duration> {
     let resolution = matches!(
         cause.code,
         Code::PackageNotFound
+            | Code::CsvOrphan
             | Code::ResolutionUnsatisfiable
             | Code::CatalogBesideBroken
             | Code::SubscriptionBesideBroken

@@ -83,6 +83,8 @@ impl Cluster {
             .args(arguments)
             .env("KUBECONFIG", self.plane.kubeconfig())
             .env_remove("OLMKIT_HELPER_IMAGE")
+            // As on many people's machines: a proxy, which is not for this cluster.
+            .env("HTTPS_PROXY", "http://127.0.0.1:1")
             .stdin(Stdio::null());
         command
     }

@@ -96,7 +96,7 @@ async fn of_bundles(
 ) -> Result<(), Error> {
     let label = names::component_label(&options.package, &scope.namespace);
     for kind in cluster_objects::kinds() {
-        for object in cluster.list(kind.clone(), None, None).await? {
+        for object in cluster.list(kind.clone(), None, Some("olm.managed")).await? {
             let reference = reference(&kind, &object);
             if !residue.contains(&reference)
                 && brought(&object, &label, scope.cluster_objects.contains(&reference), scope)

@@ -17,6 +17,7 @@ use crate::types::{DeployedCsv, Subscription};
 
 pub use catalog::of_catalog;
 pub use pods::{of_catalog_deployment, of_deployment};
+pub use unpack::unfinished;
 
 /// What the question is about.
 #[derive(Clone, Debug, Default)]

@@ -10,6 +10,9 @@ use super::pods::{Trouble, trouble, warnings};
 use super::reference;
 use crate::types::Subscription;
 
+/// The init container that runs in the bundle image; the others have OLM's own images.
+const PULL: &str = "pull";
+
 /// What keeps the bundle of a Subscription from being unpacked.
 pub fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<Cause> {
     let failed = subscription.condition("BundleUnpackFailed");
@@ -31,6 +34,23 @@ pub fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<C
         );
     }
     causes
+}
+
+/// The Jobs of the namespace that have not unpacked a bundle image. OLM leaves them as they are, also when the image could be
+/// pulled by now with a Secret that the CatalogSource has got since.
+pub fn unfinished(image: &str, seen: &Observation) -> Vec<ObjectRef> {
+    let pulls = |job: &Job| {
+        let pod = job.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
+        let mut containers = pod.into_iter().flat_map(|pod| pod.init_containers.iter().flatten());
+        containers.any(|container| container.name == PULL && container.image.as_deref() == Some(image))
+    };
+    let jobs = seen
+        .jobs
+        .iter()
+        .filter(|job| job.metadata.namespace.as_deref() == Some(&seen.namespace) && !succeeded(job) && pulls(job));
+    jobs.filter_map(|job| job.metadata.name.as_deref())
+        .map(|name| ObjectRef::namespaced(kinds::job(), &seen.namespace, name))
+        .collect()
 }
 
 fn succeeded(job: &Job) -> bool {
@@ -101,8 +121,7 @@ fn of_job(job: &Job, seen: &Observation) -> Option<Cause> {
 
 fn of_pod(found: super::pods::PodTrouble) -> Cause {
     let cause = match found.kind {
-        // The init container `pull` runs in the bundle image; the others are OLM's own images.
-        Trouble::ImagePull if found.container == "pull" => Cause::lasting(
+        Trouble::ImagePull if found.container == PULL => Cause::lasting(
             Code::BundleImagePull,
             format!(
                 "the node cannot pull the bundle image {}: {}",
