@@ -3,6 +3,7 @@ guarded=localhost:5001
 guard=$results/guarded-registry
 guarded_password=secret
 start_guarded_registry() (
+  stop_guarded_registry
   . "$dev/cluster/lib.sh"
   rm -rf "$guard"; mkdir -p "$guard/data" "$guard/client" "$state/registries/$guarded"
   # bcrypt of the password

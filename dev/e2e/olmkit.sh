@@ -56,6 +56,8 @@ kind: CatalogSource
 metadata: {name: offered}
 spec: {sourceType: grpc, image: "$base-catalog:latest", grpcPodConfig: {securityContextConfig: restricted}}
 YAML
+  offered_state() { kn get catalogsource offered -o 'jsonpath={.status.connectionState.lastObservedState}'; }
+  eventually 90 is READY offered_state
 }
 subscribed_manually() {
   offer_catalog
