@@ -9,7 +9,7 @@ use memcached_operator::{
     run,
     settings::Settings,
 };
-use olmkit_manager::shutdown;
+use olmkit_manager::{proxy, shutdown};
 use tracing_subscriber::{filter::Targets, layer::SubscriberExt as _, util::SubscriberInitExt as _};
 
 fn main() -> ExitCode {
@@ -35,6 +35,7 @@ fn start(options: Options) -> anyhow::Result<()> {
         let mut config = Config::infer()
             .await
             .context("no cluster: neither a kubeconfig nor a ServiceAccount found")?;
+        proxy::mind_exceptions(&mut config);
         // The queue tries again, with a back-off of its own that other objects need not wait for.
         config.default_retry = false;
         let server = config.cluster_url.to_string();

@@ -62,6 +62,10 @@ pub struct Options {
     )]
     pub operator_name: String,
 
+    /// Name of the OperatorCondition that OLM made for this version of the operator.
+    #[arg(long, env = "OPERATOR_CONDITION_NAME", value_name = "NAME", hide = true)]
+    pub operator_condition_name: Option<String>,
+
     /// Name of the operator's pod, by which replicas are told apart: by default the host's name.
     #[arg(long, env = "POD_NAME", value_name = "NAME", hide = true)]
     pub pod_name: Option<String>,

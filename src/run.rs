@@ -17,7 +17,10 @@ use olmkit_manager::{
 use tokio::{task::JoinSet, time::timeout};
 
 use crate::{
-    controller::{self, Caches, Context, Instruments, Queue, reconcile},
+    controller::{
+        self, Caches, Context, Instruments, Queue, reconcile,
+        upgradeable::{self, Rollouts},
+    },
     options::Options,
     permissions::{self, Scope},
     settings::Settings,
@@ -69,12 +72,15 @@ pub async fn run(client: Client, options: Options, settings: Settings, stop: Can
     let identity = identity(&options);
     let (events, publishing) = Publisher::new(client.clone(), options.operator_name.clone(), identity.clone());
     let publishing = tokio::spawn(publishing);
+    let rollouts = Rollouts::default();
     let context = Arc::new(Context {
         client: client.clone(),
         settings,
         caches,
         events,
+        rollouts: rollouts.clone(),
     });
+    let tell = tell_olm(client.clone(), &options, rollouts);
     let work = {
         let (readiness, stop, metrics) = (readiness.clone(), stop.clone(), metrics.clone());
         let concurrency = usize::from(options.max_concurrent_reconciles);
@@ -85,7 +91,10 @@ pub async fn run(client: Client, options: Options, settings: Settings, stop: Can
                 time: RECONCILE_LIMIT,
             };
             let reconcile = move |key| reconcile(Arc::clone(&context), key);
-            worker::run(queue, limits, metrics.workers(CONTROLLER), stop, reconcile).await;
+            tokio::select! {
+                () = worker::run(queue, limits, metrics.workers(CONTROLLER), stop, reconcile) => {}
+                () = tell => {}
+            }
         }
     };
     let result = tokio::select! {
@@ -114,10 +123,7 @@ async fn lead(
     if !options.leader_elect {
         return drain(work, stop).await;
     }
-    let namespace = options
-        .leader_election_namespace
-        .clone()
-        .unwrap_or_else(|| client.default_namespace().to_owned());
+    let namespace = own_namespace(&client, options);
     let config = lease::Config::new(namespace, options.leader_election_id.clone(), identity);
     let leading = metrics.leading(&config.name);
     let mut election = Election::new(config.clone(), ApiStore::new(client, &config));
@@ -193,12 +199,27 @@ async fn await_ready(readiness: &Readiness) {
     tracing::info!("all caches are filled");
 }
 
+/// Tells OLM when an upgrade of the operator would be unwelcome, where OLM wants to know. Never ends.
+fn tell_olm(client: Client, options: &Options, rollouts: Rollouts) -> impl Future<Output = ()> + use<> {
+    let name = options.operator_condition_name.clone().filter(|name| !name.is_empty());
+    let namespace = own_namespace(&client, options);
+    async move {
+        match name {
+            Some(name) => upgradeable::tell(client, &namespace, &name, &rollouts).await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// The namespace that the operator runs in.
+fn own_namespace(client: &Client, options: &Options) -> String {
+    let told = options.leader_election_namespace.clone();
+    told.unwrap_or_else(|| client.default_namespace().to_owned())
+}
+
 /// Logs what the operator will not be able to do.
 async fn check_permissions(client: Client, options: Options) {
-    let own = options
-        .leader_election_namespace
-        .clone()
-        .unwrap_or_else(|| client.default_namespace().to_owned());
+    let own = own_namespace(&client, &options);
     let mut reasons = Vec::new();
     for grant in permissions::grants() {
         let namespaces = match grant.scope {

@@ -9,6 +9,7 @@
 //! | [`finalize`] | the last words before a Memcached goes |
 //! | [`report`] | the status: a pure function of what was observed |
 //! | [`trouble`] | why servers do not start, in words for the status |
+//! | [`upgradeable`] | OLM is asked to wait with upgrades while servers are being replaced |
 pub mod ensure;
 mod error;
 pub mod finalize;
@@ -16,6 +17,7 @@ pub mod observed;
 pub mod reconcile;
 pub mod report;
 pub mod trouble;
+pub mod upgradeable;
 pub mod watches;
 
 pub use error::Error;
@@ -39,6 +41,8 @@ pub struct Context {
     pub caches: Caches,
     /// Publishes events.
     pub events: Publisher,
+    /// What holds upgrades of the operator back.
+    pub rollouts: upgradeable::Rollouts,
 }
 
 /// What the watches report to besides the caches.

@@ -43,6 +43,7 @@ use crate::{
 /// object's status by then.
 pub async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Done, Error> {
     let Some(memcached) = context.caches.memcacheds.get(&key) else {
+        context.rollouts.note(&key, false);
         return Ok(Done {
             writes: 0,
             outcome: "gone".to_owned(),
@@ -56,6 +57,7 @@ pub async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Done, Er
         writes: 0,
     };
     let result = if pass.memcached.metadata.deletion_timestamp.is_some() {
+        context.rollouts.note(&pass.key, false);
         finalize(&mut pass).await
     } else {
         pass.converge().await
@@ -255,6 +257,7 @@ impl Pass<'_> {
         };
         let status = report::status(&facts);
         let phase = status.phase.unwrap_or(Phase::Pending);
+        self.context.rollouts.note(&self.key, report::is_rolling(&status));
         if self
             .memcached
             .status

@@ -108,6 +108,15 @@ pub fn is_finalized(memcached: &Memcached) -> bool {
     find(memcached, DEGRADED).is_some_and(|known| known.status == "True" && known.reason == FINALIZING)
 }
 
+/// Whether servers are being made, removed or replaced, and nothing keeps that from coming to its end.
+pub fn is_rolling(status: &MemcachedStatus) -> bool {
+    let holds = |type_: &str| {
+        let mut conditions = status.conditions.iter();
+        conditions.any(|known| known.type_ == type_ && known.status == "True")
+    };
+    holds(PROGRESSING) && !holds(DEGRADED)
+}
+
 /// Whether two statuses say the same. Conditions of other types are other people's.
 pub fn same(left: &MemcachedStatus, right: &MemcachedStatus) -> bool {
     let ours = |status: &MemcachedStatus| {

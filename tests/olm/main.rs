@@ -1,15 +1,16 @@
 //! The operator as the Operator Lifecycle Manager installs it: from our bundles, served inline by our catalog server, in
-//! the install modes OwnNamespace and AllNamespaces, and through an upgrade.
+//! all four install modes, through an upgrade that waits for a rollout, and with the rights of a tenant only.
 //!
 //! No node runs here. OLM makes the Deployment, the ServiceAccount and the roles; the test starts the program with the
 //! arguments and variables of that Deployment, authenticated as that ServiceAccount and as nothing else.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
-#[path = "operator/lab.rs"]
+#[path = "../operator/lab.rs"]
 #[allow(dead_code)]
 mod lab;
-#[path = "operator/scenario.rs"]
+#[path = "../operator/scenario.rs"]
 mod scenario;
+mod tenants;
 
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
@@ -26,7 +27,7 @@ use olmkit::{
 use serde_json::{Value, json};
 
 use crate::{
-    lab::{Lab, Operator, create, eventually, image, within},
+    lab::{IMAGE, Lab, Operator, UNAVAILABLE, create, eventually, image, within},
     scenario::{asked, describe, live},
 };
 
@@ -89,6 +90,11 @@ fn versions(lab: &Lab) -> Api<DynamicObject> {
 
 /// Subscribes to the package in the catalog at `address`.
 async fn subscribe(lab: &Lab, address: &str) {
+    subscribe_with(lab, address, json!({})).await;
+}
+
+/// Subscribes with settings for the operator's pod.
+async fn subscribe_with(lab: &Lab, address: &str, config: Value) {
     let catalogs = olm(lab, "v1alpha1", "CatalogSource", "catalogsources");
     let source = json!({ "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
         "metadata": { "name": "ours" }, "spec": { "sourceType": "grpc", "address": address } });
@@ -97,7 +103,7 @@ async fn subscribe(lab: &Lab, address: &str) {
     let subscription = json!({ "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
         "metadata": { "name": PACKAGE }, "spec": {
             "channel": "alpha", "name": PACKAGE, "source": "ours", "sourceNamespace": lab.namespace,
-            "installPlanApproval": "Automatic",
+            "installPlanApproval": "Automatic", "config": config,
         } });
     create(&subscriptions, subscription).await;
 }
@@ -116,6 +122,11 @@ async fn succeeded(lab: &Lab, version: &str) {
 
 /// Starts the program as the Deployment that OLM made says.
 async fn start(lab: &Lab) -> Operator {
+    start_with(lab, &[]).await
+}
+
+/// As [`start`], where these variables must be among those of the Deployment.
+async fn start_with(lab: &Lab, expected: &[(&str, &str)]) -> Operator {
     let deployment = lab.api::<Deployment>().get(DEPLOYMENT).await.unwrap();
     let template = deployment.spec.unwrap().template;
     let annotations = template.metadata.unwrap().annotations.unwrap_or_default();
@@ -141,6 +152,10 @@ async fn start(lab: &Lab) -> Operator {
             (variable.name.clone(), value)
         })
         .collect();
+    for (name, value) in expected {
+        let variable = ((*name).to_owned(), (*value).to_owned());
+        assert!(variables.contains(&variable), "no {name}={value} in {variables:?}");
+    }
     // The port of the probes is the machine's here, not a pod's: any free one.
     let mut arguments = container.args.clone().unwrap();
     arguments.retain(|argument| !argument.starts_with("--health-probe-bind-address"));
@@ -199,6 +214,11 @@ async fn rights_match(lab: &Lab) {
         .map(asked)
         .collect();
     used.remove("create authorization.k8s.io/selfsubjectaccessreviews");
+    // On its own OperatorCondition, which OLM itself allows by name.
+    for granted in ["get", "patch"] {
+        let request = format!("{granted} operators.coreos.com/operatorconditions");
+        assert!(used.remove(&request), "not used: {request}");
+    }
     // Shown one by one by the operator's own tests: no request shows them by itself.
     for hidden in [
         "create /services",
@@ -211,6 +231,43 @@ async fn rights_match(lab: &Lab) {
         used.insert(hidden.to_owned());
     }
     assert_eq!(used, requested("bundle"), "left: used, right: in the bundle");
+}
+
+/// Waits until OLM has taken over what the operator of this version says about upgrades.
+async fn upgradeable(lab: &Lab, version: &str, expected: &str) {
+    let conditions = olm(lab, "v2", "OperatorCondition", "operatorconditions");
+    eventually(&format!("{version} is upgradeable: {expected}"), async || {
+        let found = conditions.get_opt(version).await.unwrap()?;
+        let known = found.data.pointer("/status/conditions")?.as_array()?;
+        let condition = known.iter().find(|condition| condition["type"] == "Upgradeable")?;
+        (condition["status"] == expected).then_some(())
+    })
+    .await;
+}
+
+/// Offers the catalog at `address` while a rollout is underway, which must hold OLM back until it is over.
+async fn upgrade_waits_for_rollout(lab: &Lab, address: &str, from: &str, to: &str) {
+    upgradeable(lab, from, "True").await;
+    lab.memcached("rolling", json!({ "size": 1, "image": UNAVAILABLE }))
+        .await;
+    upgradeable(lab, from, "False").await;
+    let address = Patch::Merge(json!({ "spec": { "address": address } }));
+    let catalogs = olm(lab, "v1alpha1", "CatalogSource", "catalogsources");
+    catalogs.patch("ours", &PatchParams::default(), &address).await.unwrap();
+    eventually(&format!("{to} waits"), async || {
+        let found = versions(lab).get_opt(to).await.unwrap()?;
+        let reason = found.data.pointer("/status/reason")?;
+        (reason == "OperatorConditionNotUpgradeable").then_some(())
+    })
+    .await;
+    let memcacheds = lab.api::<Memcached>();
+    let repaired = Patch::Merge(json!({ "spec": { "image": IMAGE } }));
+    memcacheds
+        .patch("rolling", &PatchParams::default(), &repaired)
+        .await
+        .unwrap();
+    succeeded(lab, to).await;
+    memcacheds.delete("rolling", &DeleteParams::default()).await.unwrap();
 }
 
 /// The image that the servers of the Memcached `name` run.
@@ -251,7 +308,7 @@ async fn uninstall(lab: &Lab, version: &str) {
 
 /// One test, because two installations of one API in a cluster are a conflict that OLM refuses.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn installed_upgraded_and_run_in_own_namespace_and_in_all_namespaces() {
+async fn installed_upgraded_and_run_in_all_install_modes() {
     let current = render::bundle::directory(&Path::new(env!("CARGO_MANIFEST_DIR")).join("bundle"), "")
         .unwrap()
         .name;
@@ -268,10 +325,7 @@ async fn installed_upgraded_and_run_in_own_namespace_and_in_all_namespaces() {
     runs(&own, "kept", "memcached:1.6.38").await;
 
     let both = serve(&["releases/0.0.1/bundle", "bundle"]).await;
-    let address = Patch::Merge(json!({ "spec": { "address": both } }));
-    let catalogs = olm(&own, "v1alpha1", "CatalogSource", "catalogsources");
-    catalogs.patch("ours", &PatchParams::default(), &address).await.unwrap();
-    succeeded(&own, &current).await;
+    upgrade_waits_for_rollout(&own, &both, "memcached-operator.v0.0.1", &current).await;
     let (status, log) = operator.terminate().await;
     assert!(status.success(), "{log}");
     let operator = start(&own).await;
@@ -301,14 +355,19 @@ async fn installed_upgraded_and_run_in_own_namespace_and_in_all_namespaces() {
     .await;
     drop(operator);
     uninstall(&own, &current).await;
+    drop((own, other));
+
+    tenants::one(&current, &both).await;
+    tenants::several(&current, &both).await;
 
     // AllNamespaces: OLM makes cluster-wide rights of the same permissions.
     let all = Lab::existing("operators").await;
     subscribe(&all, &both).await;
     succeeded(&all, &current).await;
     let operator = start(&all).await;
+    let other = Lab::existing("other").await;
     other.running("sample").await;
-    live(&own).await;
+    live(&Lab::existing("own-mode").await).await;
     rights_match(&all).await;
     let names: Vec<String> = other
         .api::<Deployment>()
