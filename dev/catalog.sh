@@ -11,7 +11,8 @@ last=${*: -1}
 package=$(annotation "$last" package)
 mkdir -p "$catalog/$package"
 {
-  printf -- '---\nschema: olm.package\nname: %s\ndefaultChannel: %s\n' "$package" "$(annotation "$last" channel.default)"
+  # OLM lists a package with the icon of the catalog; it does not look for that of the bundle.
+  "$olmkit" catalog init "$package" --default-channel "$(annotation "$last" channel.default)" --icon "$(dirname "${BASH_SOURCE[0]}")/../config/icon.svg" --output yaml
   for channel in $(annotation "$last" channels | tr ',' ' '); do
     printf -- '---\nschema: olm.channel\npackage: %s\nname: %s\nentries:\n' "$package" "$channel"
     for bundle in "$@"; do

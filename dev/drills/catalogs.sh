@@ -17,7 +17,7 @@ entries() { listed 'entries[*].name' | tr ' ' '\n' | sort -r | paste -sd ' ' -; 
 # changed_catalog SOURCE:TARGET TAG: the catalog image with one file more or another
 changed_catalog() {
   local image=$REGISTRY/drills/catalog:$2
-  "$olmkit" image build files --base "$(reach "$base-catalog:latest")" --add "$1" --tag "$image"
+  in_cluster "$olmkit" image build files --base "$(reach "$base-catalog:latest")" --add "$1" --tag "$image"
   in_cluster "$olmkit" image push "$image"
 }
 index_in() { (cd "$1" && find cache -type f | sort | head -n 1); }
@@ -50,25 +50,35 @@ kill_server() (
 )
 # OLM asks for all bundles when it connects and when it resolves: the server dies under it, again and again.
 server_is_killed() {
-  local subscribing container previous= kills=0
-  kit subscribe "$PACKAGE" --catalog "$NAMESPACE/offered" --install-mode OwnNamespace -n "$NAMESPACE" --timeout 4m > "$results/killed.log" 2>&1 & subscribing=$!
-  while [ $kills -lt 3 ] && kill -0 $subscribing 2> /dev/null; do
+  local container previous= kills=0
+  kn create -f - <<YAML
+apiVersion: operators.coreos.com/v1
+kind: OperatorGroup
+metadata: {name: own}
+spec: {targetNamespaces: [$NAMESPACE]}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: Subscription
+metadata: {name: $PACKAGE}
+spec: {name: $PACKAGE, channel: alpha, source: offered, sourceNamespace: $NAMESPACE}
+YAML
+  while [ $kills -lt 3 ]; do
     container=$(container_of_offered || true)
     if [ -n "$container" ] && [ "$container" != "$previous" ]; then kill_server "$container" && previous=$container && kills=$((kills + 1)); fi
-    sleep 0.3
+    sleep 0.2
   done
-  echo "killed $kills times"; [ $kills -gt 0 ]
-  wait $subscribing || { cat "$results/killed.log"; return 1; }
+  eventually 180 is Succeeded csv_phase "$PACKAGE.v$new_version"
   installed "$new_version"
   eventually 90 is READY state_of_offered
   lists_all
   cleaned_up
+  kn delete operatorgroup own --ignore-not-found
 }
 index_is_truncated() {
   local tree=$results/catalog-image index
   withdraw
   rm -rf "$tree"; mkdir -p "$tree"
-  "$olmkit" image copy "$(reach "$base-catalog:latest")" "oci:$tree/layout" 2> /dev/null || in_cluster "$olmkit" image copy "$(reach "$base-catalog:latest")" "oci:$tree/layout"
+  in_cluster "$olmkit" image copy "$(reach "$base-catalog:latest")" "oci:$tree/layout"
   for layer in "$tree"/layout/blobs/sha256/*; do tar -C "$tree" -xf "$layer" cache 2> /dev/null || true; done
   index=$(cd "$tree" && find cache -type f -size +1k | sort | head -n 1)
   [ -n "$index" ] || { echo "no index in the image"; find "$tree" | head -n 40; return 1; }

@@ -61,7 +61,8 @@ webhook_has_no_endpoint() {
   abandoned_webhook
   broken -e ''
   fails_with webhook-unavailable run_broken --timeout 40s
-  carry_out
+  carry_out | tee "$results/configurations"
+  k delete validatingwebhookconfiguration "$(awk '/deployments.abandoned.example.com/ { print $2 }' "$results/configurations")"
   run_broken
   cleaned_up
 }

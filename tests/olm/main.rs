@@ -12,7 +12,11 @@ mod lab;
 mod scenario;
 mod tenants;
 
-use std::{collections::BTreeSet, path::Path, time::Duration};
+use std::{
+    collections::BTreeSet,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::{
@@ -109,15 +113,21 @@ async fn subscribe_with(lab: &Lab, address: &str, config: Value) {
 }
 
 async fn succeeded(lab: &Lab, version: &str) {
-    within(
-        Duration::from_secs(180),
-        &format!("{version} is installed"),
-        async || {
-            let found = versions(lab).get_opt(version).await.unwrap()?;
-            (found.data.pointer("/status/phase")? == "Succeeded").then_some(())
-        },
-    )
-    .await;
+    let end = Instant::now() + Duration::from_secs(180);
+    loop {
+        let found = versions(lab).get_opt(version).await.unwrap();
+        let status = found.map(|found| found.data["status"].clone()).unwrap_or_default();
+        if status["phase"] == "Succeeded" {
+            return;
+        }
+        if Instant::now() > end {
+            let plans = olm(lab, "v1alpha1", "InstallPlan", "installplans");
+            let plans = plans.list(&Default::default()).await.unwrap();
+            let plans: Vec<_> = plans.iter().map(|plan| &plan.data["status"]["conditions"]).collect();
+            panic!("{version} is not installed: {status:#}, plans: {plans:#?}");
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
 }
 
 /// Starts the program as the Deployment that OLM made says.
@@ -306,12 +316,13 @@ async fn uninstall(lab: &Lab, version: &str) {
     .await;
 }
 
-/// One test, because two installations of one API in a cluster are a conflict that OLM refuses.
+/// One test at a time, because two installations of one API in a cluster are a conflict that OLM refuses.
+static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn installed_upgraded_and_run_in_all_install_modes() {
-    let current = render::bundle::directory(&Path::new(env!("CARGO_MANIFEST_DIR")).join("bundle"), "")
-        .unwrap()
-        .name;
+async fn installed_upgraded_and_run_in_its_own_namespace_and_in_all() {
+    let _turn = TURN.lock().await;
+    let current = current();
 
     // OwnNamespace, the first release; then the upgrade to the current one through the channel.
     let (own, other) = (Lab::bare("own-mode").await, Lab::bare("other").await);
@@ -357,9 +368,6 @@ async fn installed_upgraded_and_run_in_all_install_modes() {
     uninstall(&own, &current).await;
     drop((own, other));
 
-    tenants::one(&current, &both).await;
-    tenants::several(&current, &both).await;
-
     // AllNamespaces: OLM makes cluster-wide rights of the same permissions.
     let all = Lab::existing("operators").await;
     subscribe(&all, &both).await;
@@ -379,4 +387,18 @@ async fn installed_upgraded_and_run_in_all_install_modes() {
         .collect();
     assert_eq!(names, ["sample"]);
     drop(operator);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn installed_for_tenants() {
+    let _turn = TURN.lock().await;
+    let address = serve(&["bundle"]).await;
+    tenants::one(&current(), &address).await;
+    tenants::several(&current(), &address).await;
+}
+
+/// The version in `bundle/`.
+fn current() -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("bundle");
+    render::bundle::directory(&folder, "").unwrap().name
 }

@@ -229,7 +229,7 @@ fn of_install(csv: &DeployedCsv, seen: &Observation) -> Vec<Cause> {
             Cause::passing(
                 Code::WebhookUnavailable,
                 message,
-                "bring the webhook's server back, or remove its webhook configuration",
+                "bring the webhook's server back, or remove the webhook's configuration, which is found by: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o custom-columns=KIND:.kind,NAME:.metadata.name,WEBHOOKS:.webhooks[*].name",
             )
         } else if message.contains("forbidden") {
             Cause::lasting(

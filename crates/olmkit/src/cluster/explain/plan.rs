@@ -69,7 +69,7 @@ fn failed(reason: &str, lasting: bool) -> Cause {
     } else if reason.contains("failed calling webhook") {
         new(
             Code::WebhookUnavailable,
-            "bring the webhook's server back, or remove its webhook configuration; then approve a new plan",
+            "bring the webhook's server back, or remove the webhook's configuration, and approve a new plan; the configuration is found by: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o custom-columns=KIND:.kind,NAME:.metadata.name,WEBHOOKS:.webhooks[*].name",
         )
     } else {
         new(
