@@ -34,7 +34,8 @@ OLMKIT ?= $(BINARIES)/olmkit
 HELPER ?= $(dir $(OLMKIT))olmkit-helper
 OPERATOR ?= $(BINARIES)/memcached-operator
 PROGRAMS ?= memcached-operator olmkit
-STATIC = RUSTFLAGS="-C target-feature=+crt-static --remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(HOME)=~ --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=~/.cargo" cargo build --locked --release --target $(TARGET)
+# Not position-independent, as Go programs are not either: what would be relocated at the start stays unread until it is needed.
+STATIC = RUSTFLAGS="-C target-feature=+crt-static -C relocation-model=static --remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(HOME)=~ --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=~/.cargo" cargo build --locked --release --target $(TARGET)
 
 SHELL = /usr/bin/env bash -o pipefail
 .SHELLFLAGS = -ec
