@@ -1,12 +1,16 @@
 #!/bin/bash
 # Builds and runs one fuzz target for some time with the stable compiler; `cargo fuzz` is not needed.
-# Usage: fuzz/run.sh bundle|decode|definition|images|reader [SECONDS] [FOLDER-OF-BUNDLES]
-# Files of the folder (see OLMKIT_CORPUS) are the seeds. What breaks a target is left in fuzz/artifacts/TARGET.
+# Usage: fuzz/run.sh bundle|catalog|catalog_index|decode|definition|images|reader [SECONDS] [FOLDER]
+# Files of the folder, of bundles or of catalogs (see OLMKIT_CORPUS), are the seeds. What breaks a target is left in fuzz/artifacts/TARGET.
 set -euo pipefail
 cd "$(dirname "$0")"
-target=${1:?bundle, decode, definition, images or reader}
+target=${1:?bundle, catalog, catalog_index, decode, definition, images or reader}
 seconds=${2:-60}
-bundles=${3:-${OLMKIT_CORPUS:+$OLMKIT_CORPUS/bundles}}
+case $target in
+  catalog*) folder=catalogs ;;
+  *) folder=bundles ;;
+esac
+bundles=${3:-${OLMKIT_CORPUS:+$OLMKIT_CORPUS/$folder}}
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}
 # libFuzzer reads these counters to see which input reaches new code.
 RUSTC_BOOTSTRAP=1 RUSTFLAGS="--cfg fuzzing -Cdebug-assertions -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=3 \
@@ -20,6 +24,28 @@ if [ -n "$bundles" ] && [ -z "$(ls -A "corpus/$target")" ]; then
         seed=corpus/bundle/$(basename "$bundle")
         (cd "$bundle" && find manifests metadata -type f -size -64k | sort | while read -r file; do printf '@ %s\n' "$file"; cat "$file"; echo; done) > "$seed"
       done ;;
+    catalog)
+      # Whole files where they are small, else their first blobs; then each small catalog as one text.
+      find -L "$bundles" "$bundles"-broken -type f \( -name '*.yaml' -o -name '*.json' \) -size -64k | head -300 | while read -r file; do
+        cp "$file" "corpus/catalog/$(sha256sum "$file" | cut -c1-16)"
+      done
+      find -L "$bundles" -type f -name '*.yaml' -size +64k | head -50 | while read -r file; do
+        awk '/^---/ && length(text) > 20000 { exit } length(text) > 60000 { exit } { text = text $0 "\n" } END { printf "%s", text }' "$file" \
+          > "corpus/catalog/$(sha256sum "$file" | cut -c1-16)"
+      done ;;
+    catalog_index)
+      # Whole indexes, of which the fuzzer then changes bytes; their checksums are what it has to get past.
+      olmkit=${OLMKIT:-../target/debug/olmkit}
+      [ -x "$olmkit" ] || { echo "no seeds: build $olmkit first (cargo build -p olmkit), or name one in OLMKIT"; exit 1; }
+      for catalog in "$bundles"/*/ "$bundles"-broken/*/; do
+        [ "$(du -sk "$catalog" | cut -f1)" -lt 400 ] || continue
+        cache=$(mktemp -d)
+        if "$olmkit" catalog serve "$catalog" --cache-only --http --cache-dir "$cache" 2> "$cache/log"; then
+          mv "$cache"/*.index "corpus/catalog_index/$(basename "$catalog")"
+        fi
+        rm -r "$cache"
+      done
+      find corpus/catalog_index -size +64k -delete ;;
     images)
       # As layers, plain and compressed, and as archives; the first byte says which.
       for bundle in "$bundles"/*/; do

@@ -32,16 +32,17 @@ timed() {
   echo "$best ms ($cpu), $((memory / 1024)) MB"
 }
 # served COMMAND…: what examples/measure_server.rs prints, for a server at port 50061
-served() { "$examples/measure_server" 50061 "$span" "$@" 2> "$work/errors" || { tail -n 1 "$work/errors" >&2; echo "failed - - - - -"; }; }
+served() { "$examples/measure_server" 50061 "$span" "$@" 2> "$work/errors" || { tail -n 1 "$work/errors" >&2; echo "failed - - - - - -"; }; }
 row() { printf '| %s | %s | %s |\n' "$1" "$2" "${3:--}"; }
 peer() { [ -z "$opm" ] || "$@"; }
 # server_rows WHAT OURS THEIRS: one row for each number of `served`
 server_rows() {
-  local what=$1; local -a ours=($2) theirs=(${3:-- - - - - -})
+  local what=$1; local -a ours=($2) theirs=(${3:-- - - - - - -})
   row "serve, first answer$what" "${ours[0]} ms" "${theirs[0]} ms"
   row "settled memory$what" "${ours[1]} MB" "${theirs[1]} MB"
   row "ListBundles$what: bundles per second (of processor time)" "${ours[2]} (${ours[3]})" "${theirs[2]} (${theirs[3]})"
   row "GetPackage$what: calls per second (of processor time)" "${ours[4]} (${ours[5]})" "${theirs[4]} (${theirs[5]})"
+  row "memory after that load$what" "${ours[6]} MB" "${theirs[6]} MB"
 }
 
 for size in "${sizes[@]}"; do

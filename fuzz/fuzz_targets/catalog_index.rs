@@ -9,7 +9,9 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     for slot in index.packages() {
+        let _ = index.answer(&slot.name);
         let Ok(section) = index.section(slot) else { continue };
+        let _ = index.display(&section);
         for bundle in &section.bundles {
             let _ = index.piece(bundle.common);
             let _ = index.piece(bundle.manifests);

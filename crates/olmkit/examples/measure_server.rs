@@ -1,8 +1,8 @@
 //! Starts a catalog server and measures it, for benchmarks: `measure_server PORT SECONDS COMMAND ARGUMENT…`.
 //!
 //! Prints, separated by blanks: milliseconds from the start to the first answer of ListPackages, megabytes resident when
-//! settled, bundles that ListBundles gives per second of wall clock and per second of the server's processor time, and
-//! the same for calls of GetPackage.
+//! settled, bundles that ListBundles gives per second of wall clock and per second of the server's processor time, the
+//! same for calls of GetPackage, and megabytes resident after that. Several connections ask at a time.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // a test fails by panicking
 
 use std::process::{Child, Command, Stdio};
@@ -14,7 +14,9 @@ use tonic::transport::Channel;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Calls of GetPackage that are under way at a time.
+/// Connections that ask at a time.
+const CONNECTIONS: usize = 4;
+/// Calls of GetPackage that each of them has under way at a time.
 const AT_A_TIME: usize = 8;
 
 /// The server, ended when dropped.
@@ -76,16 +78,26 @@ async fn main() -> Result<(), Failure> {
     let first = begin.elapsed().as_millis();
     tokio::time::sleep(Duration::from_secs(2)).await;
     let resident = server.resident()?;
-    let (bundles, bundles_cpu) = rate(&server, span, || list_bundles(channel.clone())).await?;
-    let (packages, packages_cpu) = rate(&server, span, || get_packages(channel.clone(), &names)).await?;
-    println!("{first} {resident} {bundles:.0} {bundles_cpu:.0} {packages:.0} {packages_cpu:.0}");
+    let mut channels = vec![channel];
+    while channels.len() < CONNECTIONS {
+        channels.push(connect(port).await?);
+    }
+    let (bundles, bundles_cpu) = rate(&server, span, || together(&channels, list_bundles)).await?;
+    let ask = |channel| get_packages(channel, &names);
+    let (packages, packages_cpu) = rate(&server, span, || together(&channels, ask)).await?;
+    let busy = server.resident()?;
+    println!("{first} {resident} {bundles:.0} {bundles_cpu:.0} {packages:.0} {packages_cpu:.0} {busy}");
     Ok(())
 }
 
-async fn first_answer(port: &str) -> Result<(Channel, Vec<String>), Failure> {
-    let channel = Channel::from_shared(format!("http://127.0.0.1:{port}"))?
+async fn connect(port: &str) -> Result<Channel, Failure> {
+    Ok(Channel::from_shared(format!("http://127.0.0.1:{port}"))?
         .connect()
-        .await?;
+        .await?)
+}
+
+async fn first_answer(port: &str) -> Result<(Channel, Vec<String>), Failure> {
+    let channel = connect(port).await?;
     let mut client = RegistryClient::new(channel.clone());
     let mut stream = client.list_packages(api::ListPackageRequest {}).await?.into_inner();
     let mut names = Vec::new();
@@ -108,6 +120,15 @@ async fn rate<F: Future<Output = Result<usize, Failure>>>(
     }
     let used = (server.processor()? - processor).max(0.01);
     Ok((count as f64 / begin.elapsed().as_secs_f64(), count as f64 / used))
+}
+
+/// Does the same on all connections at a time; the sum of what it counts.
+async fn together<F: Future<Output = Result<usize, Failure>>>(
+    channels: &[Channel],
+    work: impl Fn(Channel) -> F,
+) -> Result<usize, Failure> {
+    let counts = futures::future::try_join_all(channels.iter().cloned().map(work)).await?;
+    Ok(counts.iter().sum())
 }
 
 async fn list_bundles(channel: Channel) -> Result<usize, Failure> {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::graph;
-use super::model::{Bundle, Catalog, ChannelEntry};
+use super::model::{Bundle, Catalog, ChannelEntry, PROPERTY_GVK, PROPERTY_GVK_REQUIRED, PROPERTY_PACKAGE_REQUIRED};
 use super::property;
 
 /// How something differs.
@@ -25,11 +25,11 @@ pub enum Kind {
 pub struct Change {
     /// The package it is in.
     pub package: String,
-    /// What differs: `package`, `channel p`, `edge a -> b in p`, `bundle b`, `deprecation of …`.
+    /// What differs: `package`, `channel p`, `edge a -> b in p`, `bundle b`, `olm.gvk … of b`, `deprecation of …`.
     pub what: String,
     /// How.
     pub kind: Kind,
-    /// From what to what, for changes.
+    /// From what to what, for changes of short texts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
@@ -49,8 +49,29 @@ impl std::fmt::Display for Change {
     }
 }
 
+/// What is said about a thing.
+#[derive(Debug, PartialEq, Eq)]
+enum Fact {
+    /// What can be shown.
+    Text(String),
+    /// The digest of what is too long to be shown.
+    Long(String),
+}
+
+impl Fact {
+    fn of(text: &str) -> Self {
+        /// Longer texts are not shown, in bytes.
+        const SHOWN: usize = 120;
+        if text.len() > SHOWN {
+            Fact::Long(crate::image::Digest::of(text.as_bytes()).to_string())
+        } else {
+            Fact::Text(text.to_owned())
+        }
+    }
+}
+
 /// Facts about a catalog: by package and thing, what is said about it.
-type Facts = BTreeMap<(String, String), String>;
+type Facts = BTreeMap<(String, String), Fact>;
 
 /// All differences, sorted.
 pub fn between(old: &Catalog, new: &Catalog) -> Vec<Change> {
@@ -63,7 +84,10 @@ pub fn between(old: &Catalog, new: &Catalog) -> Vec<Change> {
             let (kind, detail) = match (old.get(key), new.get(key)) {
                 (None, Some(_)) => (Kind::Added, None),
                 (Some(_), None) => (Kind::Removed, None),
-                (Some(before), Some(after)) if before != after => (Kind::Changed, Some(format!("{before} -> {after}"))),
+                (Some(Fact::Text(before)), Some(Fact::Text(after))) if before != after => {
+                    (Kind::Changed, Some(format!("{} -> {}", shown(before), shown(after))))
+                }
+                (Some(before), Some(after)) if before != after => (Kind::Changed, None),
                 _ => return None,
             };
             Some(Change {
@@ -78,55 +102,61 @@ pub fn between(old: &Catalog, new: &Catalog) -> Vec<Change> {
     changes
 }
 
+fn shown(text: &str) -> &str {
+    if text.is_empty() { "nothing" } else { text }
+}
+
 fn facts(catalog: &Catalog) -> Facts {
     let mut facts = Facts::new();
     for package in &catalog.packages {
-        let mut say = |what: &str, value: String| facts.insert((package.name.clone(), what.to_owned()), value);
-        say("package", String::new());
-        say("default channel", package.default_channel.clone());
-        say("description", fingerprint(&package.description));
-        say(
-            "icon",
-            package
-                .icon
-                .as_ref()
-                .and_then(|icon| icon.data.as_deref())
-                .map(fingerprint)
-                .unwrap_or_default(),
-        );
+        let mut say = |what: &str, value: &str| facts.insert((package.name.clone(), what.to_owned()), Fact::of(value));
+        say("package", "");
+        say("default channel", &package.default_channel);
+        say("description", &package.description);
+        let icon = package.icon.as_ref();
+        say("icon", icon.and_then(|icon| icon.data.as_deref()).unwrap_or_default());
     }
     for channel in &catalog.channels {
         let name = &channel.name;
-        let mut say = |what: String, value: String| facts.insert((channel.package.clone(), what), value);
-        say(format!("channel {name}"), String::new());
-        say(format!("head of {name}"), graph::heads(channel.entries()).join(", "));
+        let mut say = |what: String, value: &str| facts.insert((channel.package.clone(), what), Fact::of(value));
+        say(format!("channel {name}"), "");
+        say(format!("head of {name}"), &graph::heads(channel.entries()).join(", "));
         for entry in channel.entries() {
-            say(format!("entry {} in {name}", entry.name), String::new());
+            say(format!("entry {} in {name}", entry.name), "");
             for (from, edge) in edges(entry) {
-                say(format!("edge {from} -> {} in {name}", entry.name), edge.to_owned());
+                say(format!("edge {from} -> {} in {name}", entry.name), edge);
             }
         }
     }
     for bundle in &catalog.bundles {
-        let mut say = |what: &str, value: String| {
-            facts.insert((bundle.package.clone(), format!("{what} {}", bundle.name)), value);
+        let mut say = |what: &str, value: &str| {
+            facts.insert(
+                (bundle.package.clone(), format!("{what} {}", bundle.name)),
+                Fact::of(value),
+            );
         };
-        say("bundle", version(bundle));
-        say("image of", bundle.image.clone());
-        let properties: BTreeSet<_> = bundle
-            .properties
-            .iter()
-            .map(|property| (property.kind.as_str(), property.value.as_deref()))
-            .collect();
-        say("properties of", fingerprint(&format!("{properties:?}")));
-        let images: BTreeSet<&str> = bundle.related_images.iter().map(|image| image.image.as_str()).collect();
-        say("related images of", fingerprint(&format!("{images:?}")));
+        say("bundle", &version(bundle));
+        say("image of", &bundle.image);
+        for (kind, values) in properties(bundle) {
+            match (values.as_slice(), kind) {
+                // There may be many, and each says something by itself.
+                (values, PROPERTY_GVK | PROPERTY_GVK_REQUIRED | PROPERTY_PACKAGE_REQUIRED) => {
+                    for value in values {
+                        say(&format!("{kind} {value} of"), "");
+                    }
+                }
+                (values, kind) => say(&format!("{kind} of"), &values.join(" ")),
+            }
+        }
+        for image in &bundle.related_images {
+            say(&format!("related image {} of", image.image), "");
+        }
     }
     for blob in &catalog.deprecations {
         for entry in blob.entries.iter().flatten() {
             let kind = entry.schema.trim_start_matches("olm.");
             let what = format!("deprecation of {kind} {}", entry.name).trim_end().to_owned();
-            facts.insert((blob.package.clone(), what), entry.message.clone());
+            facts.insert((blob.package.clone(), what), Fact::of(&entry.message));
         }
     }
     facts
@@ -149,13 +179,17 @@ fn version(bundle: &Bundle) -> String {
     packages.first().map(|own| own.version.clone()).unwrap_or_default()
 }
 
-/// Long texts are compared by a short name.
-fn fingerprint(text: &str) -> String {
-    if text.is_empty() {
-        return String::new();
+/// Values of a bundle's properties by their type, sorted.
+fn properties(bundle: &Bundle) -> BTreeMap<&str, Vec<&str>> {
+    let mut properties: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for property in &bundle.properties {
+        let values = properties.entry(&property.kind).or_default();
+        values.push(property.value.as_deref().unwrap_or_default());
     }
-    let digest = crate::image::Digest::of(text.as_bytes());
-    digest.hex().get(..12).unwrap_or_default().to_owned()
+    for values in properties.values_mut() {
+        values.sort_unstable();
+    }
+    properties
 }
 
 #[cfg(test)]
@@ -186,5 +220,35 @@ mod tests {
             ]
         );
         assert_eq!(between(&read(OLD), &read(OLD)), []);
+    }
+
+    #[test]
+    fn bundles_differ_by_property_and_image() {
+        let bundle = |version: &str, kind: &str, image: &str, long: &str| -> Catalog {
+            let text = format!(
+                "{{\"schema\":\"olm.bundle\",\"package\":\"p\",\"name\":\"p.v1\",\"image\":\"r.io/p:v1\",\"properties\":[\
+                 {{\"type\":\"olm.package\",\"value\":{{\"packageName\":\"p\",\"version\":\"{version}\"}}}},\
+                 {{\"type\":\"olm.gvk\",\"value\":{{\"group\":\"g\",\"kind\":\"{kind}\",\"version\":\"v1\"}}}},\
+                 {{\"type\":\"olm.csv.metadata\",\"value\":{{\"description\":\"{long}\"}}}}],\
+                 \"relatedImages\":[{{\"name\":\"a\",\"image\":\"{image}\"}}]}}"
+            );
+            load::text(&text).unwrap().into_iter().collect()
+        };
+        let old = bundle("1.0.0", "A", "r.io/a:v1", &"x".repeat(200));
+        let new = bundle("1.0.1", "B", "r.io/a:v2", &"y".repeat(200));
+        let changes: Vec<String> = between(&old, &new).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            changes,
+            [
+                "~ p: bundle p.v1: 1.0.0 -> 1.0.1",
+                "~ p: olm.csv.metadata of p.v1",
+                "- p: olm.gvk {\"group\":\"g\",\"kind\":\"A\",\"version\":\"v1\"} of p.v1",
+                "+ p: olm.gvk {\"group\":\"g\",\"kind\":\"B\",\"version\":\"v1\"} of p.v1",
+                "~ p: olm.package of p.v1: {\"packageName\":\"p\",\"version\":\"1.0.0\"} -> \
+                 {\"packageName\":\"p\",\"version\":\"1.0.1\"}",
+                "- p: related image r.io/a:v1 of p.v1",
+                "+ p: related image r.io/a:v2 of p.v1",
+            ]
+        );
     }
 }

@@ -3,6 +3,7 @@
 use super::decode::names;
 use super::text::value::{write_float, write_indented};
 use super::text::{Html, Numbers, Value};
+use crate::object::quoted;
 
 /// The keys that every blob may have.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -38,8 +39,8 @@ pub fn read(value: &Value<'_>) -> Result<Meta, String> {
             Value::String(text) => *field = text.as_ref().to_owned(),
             other => {
                 return Err(format!(
-                    "expected value for key \"{}\" to be a string, got {}: {}",
-                    key.to_lowercase(),
+                    "expected value for key {} to be a string, got {}: {}",
+                    quoted(key),
                     go_format(other, true),
                     go_format(other, false)
                 ));

@@ -71,7 +71,8 @@ pub enum Error {
     },
 }
 
-/// The upgrades from `from`, a bundle or a version, to `to`, a bundle; to the head of the channel if not given.
+/// The upgrades from `from` to `to`, each a bundle's name or version; to the head of the channel if not given. A version
+/// of which the channel has no bundle may still be where one begins: a `skipRange` can lead on from it.
 ///
 /// # Errors
 /// See [`Error`].
@@ -87,14 +88,22 @@ pub fn find(catalog: &Catalog, package: &str, channel: &str, from: &str, to: Opt
         return Err(Error::Head(channel.name.clone(), what));
     };
     let version = |name: &str| version_of(catalog, package, name);
+    let named = |text: &str| {
+        let wanted = Version::parse(text.strip_prefix('v').unwrap_or(text)).ok();
+        let mut names = channel.entries().iter().map(|entry| entry.name.as_str());
+        let found = wanted.and_then(|wanted| names.find(|name| version(name).as_ref() == Some(&wanted)));
+        found.unwrap_or(text).to_owned()
+    };
+    let (from, to) = (named(from), to.map(named));
+    let from = from.as_str();
     let known = channel.entries().iter().any(|entry| entry.name == from) || version(from).is_some();
-    let mut at = version(from).or_else(|| Version::parse(from).ok());
+    let mut at = version(from).or_else(|| Version::parse(from.strip_prefix('v').unwrap_or(from)).ok());
     if !known && at.is_none() {
         return Err(Error::From(from.to_owned()));
     }
     let order = distance_from_head(channel.entries(), head);
     let (mut name, mut steps, mut seen) = (from.to_owned(), Vec::new(), BTreeSet::new());
-    let goal = to.unwrap_or(head);
+    let goal = to.as_deref().unwrap_or(head);
     while name != goal {
         let next = candidates(channel.entries(), &name, at.as_ref(), &order);
         let Some((first, others)) = next.split_first().filter(|_| seen.insert(name.clone())) else {
@@ -144,10 +153,10 @@ fn channel_of<'c>(catalog: &'c Catalog, package: &str, name: &str) -> Result<&'c
         .ok_or_else(|| Error::NoChannel {
             package: package.to_owned(),
             channel: name.to_owned(),
-            channels: of_package()
-                .map(|channel| channel.name.as_str())
-                .collect::<Vec<_>>()
-                .join(", "),
+            channels: match of_package().map(|channel| channel.name.as_str()).collect::<Vec<_>>() {
+                names if names.is_empty() => "none".to_owned(),
+                names => names.join(", "),
+            },
         })
 }
 
@@ -248,6 +257,13 @@ mod tests {
         assert_eq!(taken(&catalog, "p.v1"), ["p.v3 by skips", "p.v4 by replaces"]);
         assert_eq!(taken(&catalog, "p.v2"), ["p.v4 by skipRange"]);
         assert_eq!(taken(&catalog, "2.5.0"), ["p.v4 by skipRange"]);
+        let steps = find(&catalog, "p", "c", "v1.0.0", Some("3.0.0")).unwrap();
+        let [step] = steps.as_slice() else { panic!("{steps:?}") };
+        assert_eq!(
+            (step.from.as_str(), step.to.as_str()),
+            ("p.v1", "p.v3"),
+            "versions name bundles"
+        );
     }
 
     #[test]

@@ -60,9 +60,26 @@ pub fn dot(catalog: &Catalog, package: Option<&str>) -> String {
                 out,
                 "  {} [label={}, style=filled, fillcolor={}];",
                 id(name),
-                quoted(name),
+                // A range leads here from more than can be drawn.
+                match entry.skip_range.as_str() {
+                    "" => quoted(name),
+                    range => quoted(&format!("{name}\n{range}")),
+                },
                 quoted(color)
             );
+        }
+        let known: BTreeSet<&str> = channel.entries().iter().map(|entry| entry.name.as_str()).collect();
+        let sources = channel
+            .entries()
+            .iter()
+            .flat_map(|entry| entry.skips.iter().chain([&entry.replaces]));
+        let absent: BTreeSet<&str> = sources
+            .map(String::as_str)
+            .filter(|name| !name.is_empty() && !known.contains(name))
+            .collect();
+        for name in absent {
+            let label = quoted(&format!("{name}\n(not in the channel)"));
+            let _ = writeln!(out, "  {} [label={label}, style=dashed];", id(name));
         }
         for entry in channel.entries() {
             let mut edge = |from: &str, label: &str| {

@@ -44,7 +44,7 @@ pub fn build<W: Write>(root: &Path, out: W, fingerprint: &[u8], wanted: Wanted) 
         failure: None,
     };
     let lighten = |blob: Blob, value: &Value<'_>| Ok(Light::of(blob, value, wanted.blobs));
-    for batch in batches(walk::files(root)?) {
+    for batch in batches(walk::files(root).map_err(load::Error::from)?) {
         match batch.as_slice() {
             [file] => {
                 let end = load::each_blob(file, &lighten, &mut |light| parts.take(light));

@@ -3,7 +3,7 @@
 //! packageserver shows packages from the CSV of each channel head, so one is put together from what there is. Its
 //! install strategy is empty; the real one comes from the bundle image.
 
-use super::index::format::PackageSection;
+use super::index::format::PackageDisplay;
 use crate::catalog::decode::Place;
 use crate::catalog::render::csv_types::{
     API_SERVICES, CRDS, Field, INSTALL_MODE, LINK, MAINTAINER, NATIVE_API, Shape, TypedWriter, optional, required,
@@ -42,7 +42,7 @@ pub fn synthesize(
     version: &str,
     metadata: &str,
     related: &[String],
-    package: &PackageSection,
+    package: &PackageDisplay,
 ) -> Result<String, String> {
     let metadata = stream::json(metadata).map_err(|error| error.to_string())?;
     let root = Place::root("property.CSVMetadata");
@@ -87,7 +87,7 @@ pub fn synthesize(
 }
 
 /// The package's icon stands in for the CSV's, which the metadata does not carry.
-fn icon(writer: &mut TypedWriter, package: &PackageSection) {
+fn icon(writer: &mut TypedWriter, package: &PackageDisplay) {
     let [data, media_type] = package.icon.as_slice() else {
         return;
     };

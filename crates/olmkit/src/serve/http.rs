@@ -177,6 +177,11 @@ fn not_ready() -> Response<Body> {
     )
 }
 
+/// The index, if there is one and it holds the texts of the blobs.
+fn with_blobs(catalog: &Current) -> Option<Arc<Index>> {
+    catalog.get().filter(|index| index.has_blobs())
+}
+
 fn health(current: &Current) -> Response<Body> {
     let Some(index) = current.get() else {
         return not_ready();
@@ -191,7 +196,9 @@ fn health(current: &Current) -> Response<Body> {
 
 /// `/api/v1/all`: everything, or the range that is asked for.
 fn all(catalog: &Current, request: &HeaderMap) -> Response<Body> {
-    let Some(index) = catalog.get() else { return not_ready() };
+    let Some(index) = with_blobs(catalog) else {
+        return not_ready();
+    };
     if let Some(response) = condition(&index, request) {
         return response;
     }
@@ -236,7 +243,9 @@ fn metas(catalog: &Current, query: &str, request: &HeaderMap) -> Response<Body> 
         Ok(query) => query,
         Err(message) => return text(StatusCode::BAD_REQUEST, message),
     };
-    let Some(index) = catalog.get() else { return not_ready() };
+    let Some(index) = with_blobs(catalog) else {
+        return not_ready();
+    };
     if let Some(response) = condition(&index, request) {
         return response;
     }

@@ -7,7 +7,7 @@ use prost::Message as _;
 
 use super::api;
 use super::csv_json;
-use super::index::format::{EntrySection, ManifestsPiece, PackageSection};
+use super::index::format::{EntrySection, ManifestsPiece, PackageDisplay};
 use crate::catalog::model::{
     Bundle, PROPERTY_BUNDLE_OBJECT, PROPERTY_CSV_METADATA, PROPERTY_GVK, PROPERTY_GVK_REQUIRED, PROPERTY_PACKAGE,
     PROPERTY_PACKAGE_REQUIRED,
@@ -136,7 +136,7 @@ pub fn manifests(
     piece: ManifestsPiece,
     name: &str,
     version: &str,
-    package: &PackageSection,
+    package: &PackageDisplay,
 ) -> Result<api::Bundle, String> {
     let (csv_json, object) = match &piece.metadata {
         Some(metadata) => {

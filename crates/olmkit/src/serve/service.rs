@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use futures::Stream;
+use futures::{Stream, StreamExt as _};
 use prost::Message as _;
 use prost::bytes::BytesMut;
 use tonic::{Request, Response, Status};
@@ -11,7 +11,9 @@ use tonic::{Request, Response, Status};
 use super::api;
 use super::api::experimental_registry_server::ExperimentalRegistry;
 use super::api::registry_server::Registry;
-use super::index::format::{ChannelSection, EntrySection, Extent, ManifestsPiece, PackageSection};
+use super::index::format::{
+    ChannelSection, EntrySection, Extent, ListItem, ManifestsPiece, PackageDisplay, PackageSection,
+};
 use super::index::{Index, ReadError};
 use super::providers::{Wanted, channel_entry, providers};
 use super::record;
@@ -56,7 +58,37 @@ fn package(index: &Index, name: &str) -> Result<PackageSection, Status> {
     index
         .package(name)
         .map_err(|error| damaged(&error))?
-        .ok_or_else(|| unknown(format!("package {} not found", quoted(name))))
+        .ok_or_else(|| no_package(name))
+}
+
+fn no_package(name: &str) -> Status {
+    unknown(format!("package {} not found", quoted(name)))
+}
+
+/// Puts CSV and manifests into a bundle's message.
+fn add_manifests(
+    index: &Index,
+    message: &mut api::Bundle,
+    extent: Extent,
+    package: impl FnOnce() -> Result<PackageDisplay, Status>,
+) -> Result<(), Status> {
+    let piece = index.piece(extent).map_err(|error| damaged(&error))?;
+    let piece = ManifestsPiece::decode(piece).map_err(|_| Status::data_loss("the index is damaged"))?;
+    // Only a CSV that is put together shows what the package is.
+    let package = piece
+        .metadata
+        .as_ref()
+        .map(|_| package())
+        .transpose()?
+        .unwrap_or_default();
+    let manifests = record::manifests(piece, &message.csv_name, &message.version, &package).map_err(unknown)?;
+    message.csv_json = manifests.csv_json;
+    message.object = manifests.object;
+    Ok(())
+}
+
+fn display(index: &Index, package: &PackageSection) -> Result<PackageDisplay, Status> {
+    index.display(package).map_err(|error| damaged(&error))
 }
 
 fn channel<'p>(package: &'p PackageSection, name: &str) -> Result<&'p ChannelSection, Status> {
@@ -85,11 +117,7 @@ fn bundle(
         .get(entry.bundle as usize)
         .ok_or_else(|| Status::data_loss("the index is damaged"))?;
     let mut message = decode(index, slot.common)?;
-    let piece = index.piece(slot.manifests).map_err(|error| damaged(&error))?;
-    let piece = ManifestsPiece::decode(piece).map_err(|_| Status::data_loss("the index is damaged"))?;
-    let manifests = record::manifests(piece, &slot.name, &message.version, package).map_err(unknown)?;
-    message.csv_json = manifests.csv_json;
-    message.object = manifests.object;
+    add_manifests(index, &mut message, slot.manifests, || display(index, package))?;
     let entry = record::entry(&channel.name, entry, false);
     message.channel_name = entry.channel_name;
     message.skip_range = entry.skip_range;
@@ -135,22 +163,9 @@ impl Registry for Service {
 
     async fn get_package(&self, request: Request<api::GetPackageRequest>) -> Result<Response<api::Package>, Status> {
         let index = self.index()?;
-        let package = package(&index, &request.into_inner().name)?;
-        let told = |message: Option<String>| message.map(|message| api::Deprecation { message });
-        Ok(Response::new(api::Package {
-            channels: package
-                .channels
-                .into_iter()
-                .map(|channel| api::Channel {
-                    name: channel.name,
-                    csv_name: channel.head,
-                    deprecation: told(channel.deprecation),
-                })
-                .collect(),
-            default_channel_name: package.default_channel,
-            deprecation: told(package.deprecation),
-            name: package.name,
-        }))
+        let name = request.into_inner().name;
+        let answer = index.answer(&name).map_err(|error| damaged(&error))?;
+        Ok(Response::new(answer.ok_or_else(|| no_package(&name))?))
     }
 
     async fn get_bundle(&self, request: Request<api::GetBundleRequest>) -> Result<Response<api::Bundle>, Status> {
@@ -289,39 +304,33 @@ impl Registry for Service {
         _: Request<api::ListBundlesRequest>,
     ) -> Result<Response<Self::ListBundlesStream>, Status> {
         let index = self.index()?;
-        // One block is read at a time, when the client has taken the one before.
+        // One block is read at a time, and of it one bundle, when the client has taken what came before: one that takes
+        // nothing costs little.
         let blocks = futures::stream::iter(0..index.blocks());
-        let messages =
-            futures::StreamExt::flat_map(blocks, move |block| futures::stream::iter(list_block(&index, block)));
+        let messages = blocks.flat_map(move |block| list_block(index.clone(), block));
         Ok(Response::new(Box::pin(messages)))
     }
 }
 
 /// The messages of one block of the list.
-fn list_block(index: &Index, block: usize) -> Vec<Result<api::Bundle, Status>> {
-    let items = match index.block(block) {
-        Ok(items) => items,
-        Err(error) => return vec![Err(damaged(&error))],
-    };
-    items
-        .into_iter()
-        .map(|item| {
-            let mut bytes = BytesMut::from(item.entry.as_ref());
-            bytes.extend_from_slice(&index.piece(item.common).map_err(|error| damaged(&error))?);
-            let mut message =
-                api::Bundle::decode(bytes.freeze()).map_err(|_| Status::data_loss("the index is damaged"))?;
-            if let Some(extent) = item.manifests {
-                let piece = index.piece(extent).map_err(|error| damaged(&error))?;
-                let piece = ManifestsPiece::decode(piece).map_err(|_| Status::data_loss("the index is damaged"))?;
-                let package = package(index, &message.package_name)?;
-                let manifests =
-                    record::manifests(piece, &message.csv_name, &message.version, &package).map_err(unknown)?;
-                message.csv_json = manifests.csv_json;
-                message.object = manifests.object;
-            }
-            Ok(message)
-        })
-        .collect()
+fn list_block(index: Arc<Index>, block: usize) -> impl Stream<Item = Result<api::Bundle, Status>> {
+    match index.block(block) {
+        Ok(items) => futures::stream::iter(items)
+            .map(move |item| list_item(&index, item))
+            .left_stream(),
+        Err(error) => futures::stream::iter([Err(damaged(&error))]).right_stream(),
+    }
+}
+
+fn list_item(index: &Index, item: ListItem) -> Result<api::Bundle, Status> {
+    let mut bytes = BytesMut::from(item.entry.as_ref());
+    bytes.extend_from_slice(&index.piece(item.common).map_err(|error| damaged(&error))?);
+    let mut message = api::Bundle::decode(bytes.freeze()).map_err(|_| Status::data_loss("the index is damaged"))?;
+    if let Some(extent) = item.manifests {
+        let name = message.package_name.clone();
+        add_manifests(index, &mut message, extent, || display(index, &package(index, &name)?))?;
+    }
+    Ok(message)
 }
 
 #[tonic::async_trait]

@@ -7,11 +7,11 @@ use std::path::Path;
 use super::assemble::{Wanted, build};
 use super::fingerprint;
 use super::index::{self, Index, Storage};
-use crate::catalog::{load, walk};
+use crate::catalog::load;
 
 /// Name of the index file in a cache directory. The format is part of it, so that versions of this program can share a
 /// directory, and opm's own caches are left alone.
-pub const INDEX_FILE: &str = "olmkit-1.index";
+pub const INDEX_FILE: &str = "olmkit-2.index";
 
 /// Why there is no index.
 #[derive(Debug, thiserror::Error)]
@@ -19,9 +19,6 @@ pub enum Error {
     /// The catalog cannot be read.
     #[error(transparent)]
     Load(#[from] load::Error),
-    /// The catalog's directory cannot be walked.
-    #[error(transparent)]
-    Walk(#[from] walk::Error),
     /// The catalog is wrong; opm's text.
     #[error("{0}")]
     Invalid(String),
@@ -29,17 +26,9 @@ pub enum Error {
     #[error(transparent)]
     Build(#[from] index::BuildError),
     /// The prepared index was to be used and does not fit.
-    #[error("cache requires rebuild: {0}; build it with --cache-only, or leave out --cache-enforce-integrity")]
+    #[error("cache requires rebuild: {0}; build it with {preparing}, or leave out --cache-enforce-integrity",
+        preparing = if matches!(.0, index::OpenError::WithoutBlobs) { "--cache-only --http" } else { "--cache-only" })]
     Enforced(index::OpenError),
-}
-
-impl From<fingerprint::Error> for Error {
-    fn from(error: fingerprint::Error) -> Self {
-        match error {
-            fingerprint::Error::Load(error) => Error::Load(error),
-            fingerprint::Error::Walk(error) => Error::Walk(error),
-        }
-    }
 }
 
 /// Which index is wanted, and where it may be kept.
@@ -64,6 +53,23 @@ pub enum Provenance {
     Temporary(Option<String>),
 }
 
+/// The index in the cache directory, if it was made from exactly this catalog: what calls can be answered from at once
+/// while one that also holds the blobs is being built.
+///
+/// # Errors
+/// The catalog cannot be read.
+pub fn prepared_without_blobs(root: &Path, options: Options<'_>) -> Result<Option<Index>, Error> {
+    let Some(cache) = options.cache.filter(|_| options.wanted.blobs && !options.enforce) else {
+        return Ok(None);
+    };
+    let wanted = Wanted {
+        blobs: false,
+        ..options.wanted
+    };
+    let found = prepared(cache, &fingerprint::remembered(root, cache)?, wanted).ok();
+    Ok(found.filter(|index| !index.has_blobs()))
+}
+
 /// Opens the index in the cache directory if it was made from exactly this catalog and holds what is wanted, else builds
 /// one. A cache that is missing, stale, damaged, foreign or cannot be written is no failure unless it is enforced.
 ///
@@ -71,7 +77,11 @@ pub enum Provenance {
 /// The catalog cannot be read, or nothing in it is right, or something is wrong and all of it was wanted.
 pub fn index(root: &Path, options: Options<'_>) -> Result<(Index, Provenance), Error> {
     let Options { cache, enforce, wanted } = options;
-    let fingerprint = fingerprint::of(root)?;
+    let fingerprint = match cache {
+        // Who enforces integrity wants every byte looked at.
+        Some(cache) if !enforce => fingerprint::remembered(root, cache)?,
+        _ => fingerprint::of(root)?,
+    };
     if let Some(cache) = cache {
         match prepared(cache, &fingerprint, wanted) {
             Ok(index) => return Ok((index, Provenance::Prepared)),

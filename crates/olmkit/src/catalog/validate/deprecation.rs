@@ -6,6 +6,26 @@ use super::model::{Model, PackageFacts};
 use super::{Problem, quoted};
 use crate::catalog::model::{self, Deprecation};
 
+/// Which entry of a deprecations blob says that something is deprecated.
+#[derive(Debug, Clone, Copy)]
+pub struct Told<'c> {
+    blob: &'c Deprecation,
+    index: usize,
+}
+
+impl Told<'_> {
+    /// The problem that users are told nothing.
+    pub fn without_message(self, object: &str) -> Option<Problem> {
+        let entry = self.blob.entries.iter().flatten().nth(self.index)?;
+        let text = "invalid deprecation: message must be set";
+        entry.message.is_empty().then(|| {
+            Problem::error("catalog-deprecation-message", text, &self.blob.origin)
+                .at(format!("/entries/{}", self.index))
+                .of(object)
+        })
+    }
+}
+
 /// Brings deprecations to what they deprecate.
 pub fn deprecations<'c>(model: &mut Model<'c>, deprecations: &'c [Deprecation]) {
     let mut seen = BTreeSet::new();
@@ -64,23 +84,23 @@ fn deprecation_entries<'c>(package: &mut PackageFacts<'c>, blob: &'c Deprecation
             ));
             continue;
         }
-        let message = Some(entry.message.as_str());
+        let told = Some(Told { blob, index });
         match schema {
             model::BUNDLE => match package.bundles.get_mut(name) {
-                Some(bundle) => bundle.deprecation = message,
+                Some(bundle) => bundle.deprecation = told,
                 None => report(format!(
                     "cannot deprecate bundle {} for package {package_name}: bundle not found",
                     quoted(name)
                 )),
             },
             model::CHANNEL => match package.channels.get_mut(name) {
-                Some(channel) => channel.deprecation = message,
+                Some(channel) => channel.deprecation = told,
                 None => report(format!(
                     "cannot deprecate channel {} for package {package_name}: channel not found",
                     quoted(name)
                 )),
             },
-            model::PACKAGE if name.is_empty() => package.deprecation = message,
+            model::PACKAGE if name.is_empty() => package.deprecation = told,
             model::PACKAGE => report(format!(
                 "package name must be empty for deprecated package {package_name} (specified {})",
                 quoted(name)

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use rayon::prelude::*;
 
 use super::bundle::bundle_facts;
-use super::deprecation::deprecations;
+use super::deprecation::{Told, deprecations};
 use super::{Problem, quoted};
 use crate::catalog::model::{Bundle, Catalog, Channel, ChannelEntry, Origin, Package};
 use crate::object::{Version, dns1123_label_problems};
@@ -22,7 +22,7 @@ pub struct BundleFacts<'c> {
     /// Number of `olm.package` properties; none if the properties cannot be read.
     pub packages: Option<usize>,
     /// What users are told, if it is deprecated.
-    pub deprecation: Option<&'c str>,
+    pub deprecation: Option<Told<'c>>,
 }
 
 /// A channel with its entries.
@@ -35,7 +35,7 @@ pub struct ChannelFacts<'c> {
     /// The first entry of each name.
     pub entries: Vec<&'c ChannelEntry>,
     /// What users are told, if it is deprecated.
-    pub deprecation: Option<&'c str>,
+    pub deprecation: Option<Told<'c>>,
 }
 
 /// A package with everything that belongs to it.
@@ -48,7 +48,7 @@ pub struct PackageFacts<'c> {
     /// Bundles by name.
     pub bundles: BTreeMap<&'c str, BundleFacts<'c>>,
     /// What users are told, if it is deprecated.
-    pub deprecation: Option<&'c str>,
+    pub deprecation: Option<Told<'c>>,
 }
 
 /// A catalog whose parts have found each other.

@@ -61,8 +61,8 @@ fn check_package(package: &PackageFacts<'_>, problems: &mut Vec<Problem>) -> Opt
     if let Some(message) = duplicate_versions(package) {
         messages.add(report("catalog-version-duplicate", &message, ""));
     }
-    if package.deprecation == Some("") {
-        messages.add(report("catalog-deprecation-message", NO_MESSAGE, ""));
+    if let Some(problem) = package.deprecation.and_then(|told| told.without_message(name)) {
+        messages.add(problem);
     }
     let Messages { problems, mut leaves } = messages;
     for channel in package.channels.values() {
@@ -70,8 +70,6 @@ fn check_package(package: &PackageFacts<'_>, problems: &mut Vec<Problem>) -> Opt
     }
     Tree::over(format!("invalid package {}", quoted(name)), leaves)
 }
-
-const NO_MESSAGE: &str = "invalid deprecation: message must be set";
 
 /// Bundles of equal version; build metadata and release count.
 fn duplicate_versions(package: &PackageFacts<'_>) -> Option<String> {
@@ -130,8 +128,8 @@ fn check_channel(package: &PackageFacts<'_>, channel: &ChannelFacts<'_>, problem
     } else if let Err((rule, message, culprit)) = replaces_chain(&channel.entries) {
         messages.add(report(rule, &message, &entry_pointer(channel, culprit.as_deref())));
     }
-    if channel.deprecation == Some("") {
-        messages.add(report("catalog-deprecation-message", NO_MESSAGE, ""));
+    if let Some(problem) = channel.deprecation.and_then(|told| told.without_message(&object)) {
+        messages.add(problem);
     }
     let Messages { problems, mut leaves } = messages;
     for entry in &channel.entries {
@@ -284,7 +282,7 @@ fn check_bundle(
     if bundle.image.is_empty() && !inline {
         add("catalog-no-image", "bundle image must be set".into(), "/image");
     }
-    if facts.deprecation == Some("") {
-        add("catalog-deprecation-message", NO_MESSAGE.into(), "");
+    if let Some(problem) = facts.deprecation.and_then(|told| told.without_message(&bundle.name)) {
+        messages.add(problem);
     }
 }

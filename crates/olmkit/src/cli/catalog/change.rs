@@ -8,7 +8,8 @@ use anyhow::Context as _;
 use clap::ValueEnum;
 use olmkit::catalog::render::reference::{ImageTemplate, Options, render};
 use olmkit::catalog::write::Format;
-use olmkit::catalog::{Blob, Bundle, Catalog, difference, edit, load, mirror, path, write};
+use olmkit::catalog::{Blob, Bundle, Catalog, difference, edit, load, mirror, path, walk, write};
+use rayon::prelude::*;
 
 use super::MigrateLevel;
 use super::images::RegistryImages;
@@ -72,7 +73,7 @@ pub struct PathArgs {
     /// What is installed: a bundle name, or a version.
     #[arg(long)]
     from: String,
-    /// Where to go: a bundle name; the head of the channel unless given.
+    /// Where to go: a bundle name, or a version; the head of the channel unless given.
     #[arg(long)]
     to: Option<String>,
     /// Output format.
@@ -244,23 +245,36 @@ pub fn deprecate(args: &DeprecateArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The file of a package in a catalog's source.
+/// The file of a catalog's source that holds a package.
 fn source_file(path: &std::path::Path, package: &str) -> anyhow::Result<PathBuf> {
     if path.is_file() {
         return Ok(path.to_owned());
     }
-    let names = ["catalog.yaml", "catalog.yml", "index.yaml"];
-    let places = [path.join(package), path.to_owned()];
-    places
-        .iter()
-        .flat_map(|place| names.map(|name| place.join(name)))
-        .find(|file| file.is_file())
-        .with_context(|| {
-            format!(
-                "{} holds no {package}/catalog.yaml: begin with `olmkit catalog init {package} -o yaml`",
-                path.display()
+    anyhow::ensure!(
+        path.is_dir(),
+        "there is no catalog at {}: make one with `olmkit catalog init {package} -o yaml > {}`",
+        path.display(),
+        path.join(package).join("catalog.yaml").display()
+    );
+    // Files that break off are not this package's business; `catalog validate` tells of them.
+    let is_of_package =
+        |file: &PathBuf| load::file(file).is_ok_and(|blobs| blobs.iter().any(|blob| blob.package() == package));
+    let files: Vec<PathBuf> = walk::files(path)?.into_par_iter().filter(is_of_package).collect();
+    match files.as_slice() {
+        [file] => Ok(file.clone()),
+        [] => anyhow::bail!(
+            "{} holds no package {package}: begin with `olmkit catalog init {package} -o yaml`",
+            path.display()
+        ),
+        several => {
+            let names: Vec<String> = several.iter().map(|file| file.display().to_string()).collect();
+            anyhow::bail!(
+                "package {package} is spread over {}: only one that stands in one file can be changed in place; \
+                 `olmkit catalog migrate` writes it so",
+                names.join(", ")
             )
-        })
+        }
+    }
 }
 
 /// Replaces a file's content at once.

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use olmkit::catalog::render::reference::{Located, locate};
 use olmkit::serve::assemble::Wanted;
+use olmkit::serve::fingerprint::Stamp;
 use olmkit::serve::metrics::{Metrics, Taken};
 use olmkit::serve::server::Current;
 use olmkit::serve::source::{self, Options, Provenance};
-use olmkit::serve::{Index, Server, fingerprint, http};
+use olmkit::serve::{Index, Server, http};
 
 use super::images::RegistryImages;
 use crate::cli::registry_flags::RegistryFlags;
@@ -114,16 +115,28 @@ impl Plan {
             .with_context(|| format!("cannot serve {}", self.catalog))
     }
 
-    /// Opens or builds the index, and says which.
-    fn open(&self, directory: &Path) -> anyhow::Result<Index> {
-        let begin = Instant::now();
-        let options = Options {
+    fn options(&self) -> Options<'_> {
+        Options {
             cache: self.cache.as_deref(),
             enforce: self.enforce,
             wanted: self.wanted,
-        };
+        }
+    }
+
+    /// The prepared index if it fits but for the blobs that the HTTP API serves.
+    fn without_blobs(&self, directory: &Path) -> Option<Index> {
+        // What is wrong with the catalog is told by `open`.
+        let index = source::prepared_without_blobs(directory, self.options()).ok()??;
+        self.metrics.taken(Taken::Prepared);
+        eprintln!("the prepared index fits and answers gRPC; building one with what the HTTP API serves");
+        Some(index)
+    }
+
+    /// Opens or builds the index, and says which.
+    fn open(&self, directory: &Path) -> anyhow::Result<Index> {
+        let begin = Instant::now();
         let (index, provenance) =
-            source::index(directory, options).inspect_err(|_| self.metrics.taken(Taken::Failed))?;
+            source::index(directory, self.options()).inspect_err(|_| self.metrics.taken(Taken::Failed))?;
         let milliseconds = begin.elapsed().as_millis();
         self.metrics.taken(match provenance {
             Provenance::Prepared => Taken::Prepared,
@@ -188,10 +201,19 @@ async fn serve(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let plan = Plan::of(args, metrics.clone());
     let first = tokio::task::spawn_blocking({
-        let plan = plan.clone();
+        let (plan, current, metrics) = (plan.clone(), current.clone(), metrics.clone());
         move || {
             let located = plan.locate()?;
-            let index = plan.open(located.path())?;
+            let index = match plan.without_blobs(located.path()) {
+                None => Some(plan.open(located.path())?),
+                Some(index) => {
+                    take_up(index, &current, &metrics);
+                    let whole = plan.open(located.path());
+                    whole
+                        .inspect_err(|error| eprintln!("gRPC only; the HTTP API has nothing to serve: {error:#}"))
+                        .ok()
+                }
+            };
             anyhow::Ok((located, index))
         }
     });
@@ -204,7 +226,9 @@ async fn serve(args: &Args) -> anyhow::Result<ExitCode> {
         }
         first = first => {
             let (located, index) = first??;
-            take_up(index, &current, &metrics);
+            if let Some(index) = index {
+                take_up(index, &current, &metrics);
+            }
             // What an image's name stands for is OLM's business to look after (registryPoll).
             if let (Located::Directory(directory), 1..) = (located, args.reload_interval) {
                 let interval = Duration::from_secs(args.reload_interval);
@@ -237,11 +261,11 @@ fn routes(args: &Args, current: &Current, metrics: &Metrics) -> Vec<(SocketAddr,
 /// was right, is reported, and the content before it stays.
 async fn follow(plan: Plan, directory: PathBuf, interval: Duration, current: Current) {
     let plan = Plan { enforce: false, ..plan };
-    let mut known = fingerprint::stamp(&directory);
+    let mut known = Stamp::of(&directory);
     let mut pending = known;
     loop {
         tokio::time::sleep(interval).await;
-        let stamp = fingerprint::stamp(&directory);
+        let stamp = Stamp::of(&directory);
         // Taken up only once it has stood still, since a copy in progress changes all the time.
         if stamp == known || stamp != pending {
             pending = stamp;

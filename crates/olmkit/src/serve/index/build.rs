@@ -7,7 +7,7 @@ use prost::Message as _;
 
 use super::format::{
     BLOCK_LENGTH, BlobSlot, Broken, BundleSlot, ChannelSection, CustomSlot, Directory, EntrySection, Extent, FORMAT,
-    ListItem, MAGIC, PackageSection, PackageSlot,
+    ListItem, MAGIC, PackageDisplay, PackageSection, PackageSlot,
 };
 use super::{Index, Storage};
 use crate::catalog::graph;
@@ -161,12 +161,14 @@ impl<W: Write> Builder<W> {
                 .channels
                 .partition_point(|channel| channel.package <= package.name);
             let channels = catalog.channels.get(start..end).unwrap_or_default();
-            let section = section(package, channels, bundles, &deprecated);
+            let display = self.write(&display(package).encode_to_vec())?;
+            let section = section(package, channels, bundles, display);
             list_items(&section, bundles, &mut list);
-            let extent = self.write(&section.encode_to_vec())?;
+            let answer = answer(&section, &deprecated).encode_to_vec();
             directory.packages.push(PackageSlot {
                 name: package.name.clone(),
-                section: extent,
+                section: self.write(&section.encode_to_vec())?,
+                answer: self.write(&answer)?,
             });
         }
         drop(stored);
@@ -279,11 +281,10 @@ impl<'c> Deprecated<'c> {
     }
 }
 
-fn section(package: &Package, channels: &[Channel], bundles: &[Stored], deprecated: &Deprecated<'_>) -> PackageSection {
+fn section(package: &Package, channels: &[Channel], bundles: &[Stored], display: Extent) -> PackageSection {
     PackageSection {
         name: package.name.clone(),
         default_channel: package.default_channel.clone(),
-        deprecation: deprecated.message(&package.name, PACKAGE, ""),
         channels: channels
             .iter()
             .map(|channel| ChannelSection {
@@ -292,17 +293,41 @@ fn section(package: &Package, channels: &[Channel], bundles: &[Stored], deprecat
                     .first()
                     .map(|head| (*head).to_owned())
                     .unwrap_or_default(),
-                deprecation: deprecated.message(&package.name, CHANNEL, &channel.name),
                 entries: entries(channel, bundles),
             })
             .collect(),
         bundles: bundles.iter().map(|bundle| bundle.slot.clone()).collect(),
+        display,
+    }
+}
+
+fn display(package: &Package) -> PackageDisplay {
+    let icon = package.icon.as_ref();
+    PackageDisplay {
         description: package.description.clone(),
-        icon: package
-            .icon
-            .as_ref()
+        icon: icon
             .map(|icon| vec![icon.data.clone().unwrap_or_default(), icon.media_type.clone()])
             .unwrap_or_default(),
+    }
+}
+
+/// What `GetPackage` answers.
+fn answer(section: &PackageSection, deprecated: &Deprecated<'_>) -> api::Package {
+    let told = |schema, name: &str| {
+        deprecated
+            .message(&section.name, schema, name)
+            .map(|message| api::Deprecation { message })
+    };
+    let channels = section.channels.iter().map(|channel| api::Channel {
+        name: channel.name.clone(),
+        csv_name: channel.head.clone(),
+        deprecation: told(CHANNEL, &channel.name),
+    });
+    api::Package {
+        name: section.name.clone(),
+        channels: channels.collect(),
+        default_channel_name: section.default_channel.clone(),
+        deprecation: told(PACKAGE, ""),
     }
 }
 

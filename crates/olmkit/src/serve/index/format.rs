@@ -4,7 +4,7 @@
 pub const MAGIC: [u8; 8] = *b"olmkitix";
 
 /// Changes whenever what stands in the file does; files of another format are built anew.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// Length of the trailer in bytes: offset of the directory, its length, its CRC-32, format, magic.
 pub const TRAILER_LENGTH: usize = 32;
@@ -98,6 +98,9 @@ pub struct PackageSlot {
     /// Its [`PackageSection`].
     #[prost(message, required, tag = "2")]
     pub section: Extent,
+    /// The answer to `GetPackage`, which is most of what clients ask.
+    #[prost(message, required, tag = "3")]
+    pub answer: Extent,
 }
 
 /// Custom blobs of one schema and package.
@@ -123,20 +126,25 @@ pub struct PackageSection {
     /// Default channel.
     #[prost(string, tag = "2")]
     pub default_channel: String,
-    /// What users are told, if the package is deprecated.
-    #[prost(string, optional, tag = "3")]
-    pub deprecation: Option<String>,
     /// Channels by name.
-    #[prost(message, repeated, tag = "4")]
+    #[prost(message, repeated, tag = "3")]
     pub channels: Vec<ChannelSection>,
     /// Bundles by name; channel entries point here.
-    #[prost(message, repeated, tag = "5")]
+    #[prost(message, repeated, tag = "4")]
     pub bundles: Vec<BundleSlot>,
+    /// Its [`PackageDisplay`].
+    #[prost(message, required, tag = "5")]
+    pub display: Extent,
+}
+
+/// What is shown of a package: large, and needed for few answers.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct PackageDisplay {
     /// Description of the package.
-    #[prost(string, tag = "6")]
+    #[prost(string, tag = "1")]
     pub description: String,
     /// Base64 and media type of the icon.
-    #[prost(string, repeated, tag = "7")]
+    #[prost(string, repeated, tag = "2")]
     pub icon: Vec<String>,
 }
 
@@ -149,11 +157,8 @@ pub struct ChannelSection {
     /// Name of the head.
     #[prost(string, tag = "2")]
     pub head: String,
-    /// What users are told, if the channel is deprecated.
-    #[prost(string, optional, tag = "3")]
-    pub deprecation: Option<String>,
     /// Entries by name.
-    #[prost(message, repeated, tag = "4")]
+    #[prost(message, repeated, tag = "3")]
     pub entries: Vec<EntrySection>,
 }
 

@@ -6,7 +6,8 @@
 //! bundles     for each bundle: the shared piece of its message, then its manifests
 //! blobs       beside each bundle, if asked for: the text of every blob, for the HTTP API
 //! customs     custom blobs, grouped by schema and package
-//! packages    for each package: channels, heads, edges, positions of its bundles
+//! packages    for each package: icon and description; channels, heads, edges, positions of its bundles; the answer to
+//!             GetPackage
 //! list        all channel entries in the order of ListBundles, in blocks
 //! directory   positions and checksums of all of these, and the fingerprint of the catalog
 //! trailer     offset, length and checksum of the directory, format, magic

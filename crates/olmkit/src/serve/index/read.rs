@@ -5,8 +5,10 @@ use prost::bytes::{Buf as _, Bytes};
 
 use super::Storage;
 use super::format::{
-    BlobSlot, Broken, Directory, Extent, FORMAT, ListItem, MAGIC, PackageSection, PackageSlot, TRAILER_LENGTH,
+    BlobSlot, Broken, Directory, Extent, FORMAT, ListItem, MAGIC, PackageDisplay, PackageSection, PackageSlot,
+    TRAILER_LENGTH,
 };
+use crate::serve::api;
 
 /// Why an index cannot be used. It is built anew then.
 #[derive(Debug, thiserror::Error)]
@@ -149,11 +151,33 @@ impl Index {
     /// # Errors
     /// See [`ReadError`].
     pub fn package(&self, name: &str) -> Result<Option<PackageSection>, ReadError> {
+        self.slot(name).map(|slot| self.section(slot)).transpose()
+    }
+
+    fn slot(&self, name: &str) -> Option<&PackageSlot> {
         let slots = &self.directory.packages;
-        let Ok(at) = slots.binary_search_by(|slot| slot.name.as_str().cmp(name)) else {
-            return Ok(None);
-        };
-        slots.get(at).map(|slot| self.section(slot)).transpose()
+        let at = slots.binary_search_by(|slot| slot.name.as_str().cmp(name)).ok()?;
+        slots.get(at)
+    }
+
+    /// The answer to `GetPackage`, if there is such a package.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub fn answer(&self, name: &str) -> Result<Option<api::Package>, ReadError> {
+        self.slot(name).map(|slot| self.message(slot.answer)).transpose()
+    }
+
+    /// Description and icon of a package.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub fn display(&self, package: &PackageSection) -> Result<PackageDisplay, ReadError> {
+        self.message(package.display)
+    }
+
+    fn message<M: prost::Message + Default>(&self, extent: Extent) -> Result<M, ReadError> {
+        M::decode(self.piece(extent)?).map_err(|_| ReadError::Damaged(extent.offset))
     }
 
     /// The section of a package.
@@ -161,8 +185,7 @@ impl Index {
     /// # Errors
     /// See [`ReadError`].
     pub fn section(&self, slot: &PackageSlot) -> Result<PackageSection, ReadError> {
-        let bytes = self.piece(slot.section)?;
-        PackageSection::decode(bytes).map_err(|_| ReadError::Damaged(slot.section.offset))
+        self.message(slot.section)
     }
 
     /// The bytes of a piece, checked.
