@@ -1,9 +1,10 @@
 //! Writes a large file-based catalog with the variety of real ones, for benchmarks:
 //! `generate_catalog DIRECTORY PACKAGES SEED`.
 //!
-//! What varies, with the proportions of public catalogs: bundles per package (median 6, at most 80), channels, graph
-//! shapes (chains, skips, skip ranges), icons (none to 100 kB), descriptors, related images, and whether a package
-//! carries whole manifests or only `olm.csv.metadata`.
+//! What varies, with the proportions of public catalogs: bundles per package (median 6, at most 85), bytes per bundle (3 kB
+//! to 400 kB, median about 20 kB), channels (mostly a few, at most 14) that hold all versions or those up to one, graph
+//! shapes (chains, skips, skip ranges), icons (none to 100 kB), descriptors, related images, and whether a package carries
+//! whole manifests or only `olm.csv.metadata`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // a test fails by panicking
 
 use std::io::Write as _;
@@ -62,11 +63,28 @@ fn digest(random: &mut StdRng) -> String {
     (0..32).map(|_| format!("{:02x}", random.random::<u8>())).collect()
 }
 
+/// How much a package has to say in comparison with others: most differ by some factor, few by ten.
+#[derive(Clone, Copy)]
+struct Scale(f64);
+
+impl Scale {
+    fn any(random: &mut StdRng) -> Self {
+        let (least, most) = (0.1_f64.ln(), 4.0_f64.ln());
+        Scale((least + (most - least) * random.random::<f64>()).exp())
+    }
+
+    /// A number up to `most` for a package of middle size, at least 1.
+    fn up_to(self, random: &mut StdRng, most: usize) -> usize {
+        1 + (self.0 * random.random_range(0..most) as f64) as usize
+    }
+}
+
 /// One package as YAML, and its number of bundles.
 fn package(random: &mut StdRng, name: &str) -> Result<(String, usize), olmkit::yaml::Error> {
     // Skewed as in reality: most have a few bundles, some have dozens.
     let skew: f64 = random.random();
-    let count = (2.0 + 78.0 * skew.powi(8)) as usize + random.random_range(0..8);
+    let count = (1.0 + 78.0 * skew.powi(8)) as usize + random.random_range(0..7);
+    let scale = Scale::any(random);
     let mut blobs = Vec::new();
     let mut package = json!({"schema": "olm.package", "name": name, "defaultChannel": "stable"});
     if random.random_bool(0.85) {
@@ -86,10 +104,8 @@ fn package(random: &mut StdRng, name: &str) -> Result<(String, usize), olmkit::y
         .collect();
     let bundle_name = |version: &str| format!("{name}.v{version}");
     let shape = random.random_range(0..3);
-    let entries: Vec<Value> = versions
-        .iter()
-        .enumerate()
-        .map(|(index, version)| {
+    let entries = |versions: &[String]| -> Vec<Value> {
+        let entry = |(index, version): (usize, &String)| {
             let mut entry = json!({"name": bundle_name(version)});
             let last = index.checked_sub(1).and_then(|last| versions.get(last));
             if let Some(last) = last {
@@ -107,14 +123,23 @@ fn package(random: &mut StdRng, name: &str) -> Result<(String, usize), olmkit::y
                 set(&mut entry, "skips", skips.into());
             }
             entry
-        })
-        .collect();
-    for channel in ["stable", "candidate", "fast"].iter().take(random.random_range(1..4)) {
+        };
+        versions.iter().enumerate().map(entry).collect()
+    };
+    let channels = 1 + (14.0 * random.random::<f64>().powi(4)) as usize;
+    for number in 0..channels {
+        // The first holds everything; the others often end at an earlier version, as channels of minor versions do.
+        let (channel, held) = match number {
+            0 => ("stable".to_owned(), count),
+            1 => ("candidate".to_owned(), count),
+            number => (format!("v1.{number}"), random.random_range(1..=count)),
+        };
+        let entries = entries(&versions[..held]);
         blobs.push(json!({"schema": "olm.channel", "package": name, "name": channel, "entries": entries}));
     }
     let whole = random.random_bool(0.25);
     for version in &versions {
-        blobs.push(bundle(random, name, &bundle_name(version), version, whole));
+        blobs.push(bundle(random, scale, name, &bundle_name(version), version, whole));
     }
     let mut text = String::new();
     for blob in &blobs {
@@ -130,14 +155,14 @@ fn set(value: &mut Value, key: &str, inner: Value) {
     }
 }
 
-fn bundle(random: &mut StdRng, package: &str, name: &str, version: &str, whole: bool) -> Value {
+fn bundle(random: &mut StdRng, scale: Scale, package: &str, name: &str, version: &str, whole: bool) -> Value {
     let kinds = random.random_range(1..6);
     let gvk = |index: usize| json!({"group": format!("{package}.example.com"), "kind": format!("Kind{index}"), "version": "v1"});
     let mut properties: Vec<Value> = (0..kinds)
         .map(|index| json!({"type": "olm.gvk", "value": gvk(index)}))
         .collect();
     properties.push(json!({"type": "olm.package", "value": {"packageName": package, "version": version}}));
-    let metadata = metadata(random, package, kinds);
+    let metadata = metadata(random, scale, package, kinds);
     if whole {
         let csv = json!({
             "apiVersion": "operators.coreos.com/v1alpha1",
@@ -149,7 +174,7 @@ fn bundle(random: &mut StdRng, package: &str, name: &str, version: &str, whole: 
         });
         let mut objects = vec![csv];
         for index in 0..kinds {
-            let fields: serde_json::Map<String, Value> = (0..random.random_range(20..120))
+            let fields: serde_json::Map<String, Value> = (0..scale.up_to(random, 140))
                 .map(|field| {
                     (
                         format!("{}{field}", word(random)),
@@ -175,20 +200,20 @@ fn bundle(random: &mut StdRng, package: &str, name: &str, version: &str, whole: 
     }
     let image =
         |random: &mut StdRng, what: &str| format!("registry.example.com/{package}/{what}@sha256:{}", digest(random));
-    let related: Vec<Value> = (0..random.random_range(2..20))
+    let related: Vec<Value> = (0..scale.up_to(random, 20))
         .map(|index| json!({"name": format!("part-{index}"), "image": image(random, &format!("part-{index}"))}))
         .collect();
     json!({"schema": "olm.bundle", "package": package, "name": name, "image": image(random, "bundle"),
         "properties": properties, "relatedImages": related})
 }
 
-fn metadata(random: &mut StdRng, package: &str, kinds: usize) -> Value {
+fn metadata(random: &mut StdRng, scale: Scale, package: &str, kinds: usize) -> Value {
     let mut examples = Vec::new();
     let owned: Vec<Value> = (0..kinds)
         .map(|index| {
             examples.push(json!({"apiVersion": format!("{package}.example.com/v1"), "kind": format!("Kind{index}"),
                 "metadata": {"name": "example"}, "spec": {"size": index, "note": sentence(random, 20)}}));
-            let descriptors: Vec<Value> = (0..random.random_range(2..20))
+            let descriptors: Vec<Value> = (0..scale.up_to(random, 22))
                 .map(|field| json!({"path": format!("spec.{}{field}", word(random)), "displayName": sentence(random, 3),
                     "description": sentence(random, 15), "x-descriptors": ["urn:alm:descriptor:com.tectonic.ui:text"]}))
                 .collect();
@@ -196,7 +221,7 @@ fn metadata(random: &mut StdRng, package: &str, kinds: usize) -> Value {
                 "displayName": sentence(random, 2), "description": sentence(random, 10), "specDescriptors": descriptors})
         })
         .collect();
-    let description: Vec<String> = (0..random.random_range(5..40)).map(|_| sentence(random, 25)).collect();
+    let description: Vec<String> = (0..scale.up_to(random, 45)).map(|_| sentence(random, 25)).collect();
     json!({
         "annotations": {"alm-examples": serde_json::to_string_pretty(&examples).unwrap_or_default(), "capabilities": "Full Lifecycle",
             "categories": "Database", "createdAt": "2024-05-01T10:00:00Z", "support": "Example"},

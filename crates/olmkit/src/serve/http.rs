@@ -32,7 +32,7 @@ use tokio::sync::Semaphore;
 use super::Index;
 use super::blobs::{Gzip, Query, Texts};
 use super::metrics::Metrics;
-use super::server::{Current, Error};
+use super::server::{Current, Error, listen};
 
 /// Who does not send a request within this time is cut off.
 const HEADER_LIMIT: Duration = Duration::from_secs(10);
@@ -67,10 +67,10 @@ impl Server {
     /// # Errors
     /// The address cannot be listened on.
     pub async fn bind(address: SocketAddr, routes: Routes) -> Result<Self, Error> {
-        let listener = TcpListener::bind(address)
-            .await
-            .map_err(|source| Error::Listen { address, source })?;
-        Ok(Server { listener, routes })
+        Ok(Server {
+            listener: listen(address).await?,
+            routes,
+        })
     }
 
     /// Where it listens.

@@ -105,8 +105,9 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Counts a call.
+    /// Counts a call. Those that do not exist count together: clients may make up any number of names.
     pub fn call(&self, call: &str, code: tonic::Code, duration: Duration) {
+        let call = if code == tonic::Code::Unimplemented { "other" } else { call };
         let labels = CallLabels {
             call: call.to_owned(),
             code: format!("{code:?}"),
@@ -160,15 +161,19 @@ mod tests {
         metrics.call("GetPackage", tonic::Code::Ok, Duration::from_micros(20));
         metrics.call("GetPackage", tonic::Code::Ok, Duration::from_micros(20));
         metrics.call("GetPackage", tonic::Code::Unknown, Duration::from_micros(20));
+        metrics.call("MadeUp1", tonic::Code::Unimplemented, Duration::ZERO);
+        metrics.call("MadeUp2", tonic::Code::Unimplemented, Duration::ZERO);
         metrics.taken(Taken::Built);
         let text = metrics.text();
         for line in [
             "olmkit_catalog_calls_total{call=\"GetPackage\",code=\"Ok\"} 2",
             "olmkit_catalog_calls_total{call=\"GetPackage\",code=\"Unknown\"} 1",
-            "olmkit_catalog_call_duration_seconds_count 3",
+            "olmkit_catalog_calls_total{call=\"other\",code=\"Unimplemented\"} 2",
+            "olmkit_catalog_call_duration_seconds_count 5",
             "olmkit_catalog_indexes_total{result=\"built\"} 1",
         ] {
             assert!(text.lines().any(|other| other == line), "{line}\n{text}");
         }
+        assert!(!text.contains("MadeUp"), "{text}");
     }
 }

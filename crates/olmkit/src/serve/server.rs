@@ -1,6 +1,7 @@
 //! The gRPC server.
 
-use std::net::SocketAddr;
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -104,9 +105,10 @@ impl Server {
     /// # Errors
     /// The address cannot be listened on.
     pub async fn bind(address: SocketAddr) -> Result<Self, Error> {
-        let fail = |source| Error::Listen { address, source };
-        let listener = TcpListener::bind(address).await.map_err(fail)?;
-        let address = listener.local_addr().map_err(fail)?;
+        let listener = listen(address).await?;
+        let address = listener
+            .local_addr()
+            .map_err(|source| Error::Listen { address, source })?;
         Ok(Server {
             listener,
             address,
@@ -185,6 +187,22 @@ impl Server {
     }
 }
 
+/// Listens on an address. On a node without IPv6 all its addresses are those of IPv4.
+pub(super) async fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
+    let listener = match TcpListener::bind(address).await {
+        Err(error) if may_lack_ipv6(address, error.kind()) => {
+            TcpListener::bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port()))).await
+        }
+        bound => bound,
+    };
+    listener.map_err(|source| Error::Listen { address, source })
+}
+
+fn may_lack_ipv6(address: SocketAddr, error: ErrorKind) -> bool {
+    // A node without it says in different ways that it has no such family or address.
+    address.ip() == Ipv6Addr::UNSPECIFIED && !matches!(error, ErrorKind::AddrInUse | ErrorKind::PermissionDenied)
+}
+
 /// Serves connections until `end`, then tells them to go away and waits for their calls.
 async fn generation(
     incoming: TcpListenerStream,
@@ -218,4 +236,22 @@ async fn generation(
         .serve_with_incoming_shutdown(incoming, end)
         .await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_missing_address_family_leads_to_ipv4() {
+        let all = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 50051));
+        // What a node without IPv6 says (EAFNOSUPPORT) has no kind of its own.
+        let no_family = std::io::Error::from_raw_os_error(97).kind();
+        assert!(may_lack_ipv6(all, no_family));
+        assert!(may_lack_ipv6(all, ErrorKind::AddrNotAvailable));
+        assert!(!may_lack_ipv6(all, ErrorKind::AddrInUse));
+        assert!(!may_lack_ipv6(all, ErrorKind::PermissionDenied));
+        let one = SocketAddr::from((Ipv6Addr::LOCALHOST, 50051));
+        assert!(!may_lack_ipv6(one, ErrorKind::AddrNotAvailable));
+    }
 }

@@ -147,7 +147,8 @@ impl Plan {
             Provenance::Built => eprintln!("built the index ({milliseconds} ms)"),
             Provenance::Temporary(None) => eprintln!("built a temporary index ({milliseconds} ms)"),
             Provenance::Temporary(Some(reason)) => {
-                eprintln!("built a temporary index ({milliseconds} ms); it cannot be kept: {reason}");
+                let cache = self.cache.as_deref().unwrap_or(Path::new("")).display();
+                eprintln!("built a temporary index ({milliseconds} ms); it cannot be kept in {cache}: {reason}");
             }
         }
         Ok(index)
