@@ -107,7 +107,11 @@ impl Default for Metrics {
 impl Metrics {
     /// Counts a call. Those that do not exist count together: clients may make up any number of names.
     pub fn call(&self, call: &str, code: tonic::Code, duration: Duration) {
-        let call = if code == tonic::Code::Unimplemented { "other" } else { call };
+        let call = if code == tonic::Code::Unimplemented {
+            "other"
+        } else {
+            call
+        };
         let labels = CallLabels {
             call: call.to_owned(),
             code: format!("{code:?}"),

@@ -220,9 +220,9 @@ fn errors_stand_where_they_come_from() {
     std::fs::write(desk.path(SOURCE), format!("{source}{deprecation}")).unwrap();
     let findings = desk.run(&["catalog", "validate", "catalog"]);
     assert_eq!(findings.code, 1);
-    let place =
-        format!("error[catalog-deprecation-message]: invalid deprecation: message must be set\n  --> {SOURCE}:{line}:");
-    assert!(findings.out.contains(&place), "{}", findings.out);
+    let told: Vec<&str> = findings.out.split_whitespace().collect();
+    let place = format!("invalid deprecation: message must be set --> {SOURCE}:{line}:");
+    assert!(told.join(" ").contains(&place), "{}", findings.out);
     std::fs::write(desk.path(SOURCE), "Schema: 1.5\nname: p\n").unwrap();
     let wanted = "expected value for key \"Schema\" to be a string, got %!t(float64=1.5): 1.5";
     desk.run(&["opm", "validate", "catalog"]).refused(wanted);
