@@ -10,9 +10,9 @@ use memcached_operator::permissions::grants;
 use serde_json::{Value, json};
 
 use crate::{
-    DEPLOYMENT, PACKAGE,
-    lab::{Lab, create, eventually, rules, within},
-    olm, start, start_with, subscribe, subscribe_with, succeeded, uninstall, versions,
+    DEPLOYMENT,
+    lab::{Lab, create, eventually, rules},
+    olm, start, start_with, subscribe, subscribe_with, succeeded, uninstall,
 };
 
 /// Makes the OperatorGroup of `lab` with these targets.
@@ -65,7 +65,7 @@ pub async fn several(version: &str, address: &str) {
     )
     .await;
 
-    // Without rights OLM says whose are missing, and goes on once they are there.
+    // Without rights OLM says whose are missing, tries again, and goes on once they are there.
     let plans = olm(&platform, "v1alpha1", "InstallPlan", "installplans");
     eventually("the plan is refused", async || {
         let found = plans.list(&Default::default()).await.unwrap();
@@ -74,7 +74,6 @@ pub async fn several(version: &str, address: &str) {
     })
     .await;
     allow(&platform, &tenants).await;
-    again(&platform).await;
     succeeded(&platform, version).await;
 
     let deployment = platform.api::<Deployment>().get(DEPLOYMENT).await.unwrap();
@@ -136,23 +135,4 @@ async fn allow(platform: &Lab, tenants: &[Lab]) {
     let binding = json!({ "metadata": { "name": "installer" }, "subjects": subject,
         "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "installer" } });
     create::<ClusterRoleBinding>(&Api::all(platform.client.clone()), binding).await;
-}
-
-/// A plan that failed stays as it is: the Subscription is made anew.
-async fn again(platform: &Lab) {
-    let subscriptions = olm(platform, "v1alpha1", "Subscription", "subscriptions");
-    let subscription = subscriptions.get(PACKAGE).await.unwrap();
-    let now = kube::api::DeleteParams::default();
-    subscriptions.delete(PACKAGE, &now).await.unwrap();
-    for version in versions(platform).list(&Default::default()).await.unwrap() {
-        let name = version.metadata.name.unwrap();
-        let _ = versions(platform).delete(&name, &now).await;
-        within(std::time::Duration::from_secs(60), "the version is gone", async || {
-            versions(platform).get_opt(&name).await.unwrap().is_none().then_some(())
-        })
-        .await;
-    }
-    let fresh = json!({ "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
-        "metadata": { "name": PACKAGE }, "spec": subscription.data["spec"] });
-    create(&subscriptions, fresh).await;
 }
