@@ -1,5 +1,5 @@
 //! The operator as the Operator Lifecycle Manager installs it: from our bundles, served inline by our catalog server, in
-//! all four install modes, through an upgrade that waits for a rollout, and with the rights of a tenant only.
+//! all four install modes and through an upgrade that waits for a rollout.
 //!
 //! No node runs here. OLM makes the Deployment, the ServiceAccount and the roles; the test starts the program with the
 //! arguments and variables of that Deployment, authenticated as that ServiceAccount and as nothing else.

@@ -339,7 +339,7 @@ impl Lab {
 }
 
 /// The rules of a role with these grants.
-pub fn rules(grants: &[Grant]) -> Value {
+fn rules(grants: &[Grant]) -> Value {
     let rule = |grant: &Grant| {
         json!({ "apiGroups": [grant.group], "resources": [grant.resource_path()],
             "verbs": grant.verbs.iter().map(|verb| verb.as_str()).collect::<Vec<_>>() })
