@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     DEPLOYMENT,
-    lab::{Lab, create},
+    lab::{Lab, create, eventually},
     olm, start, start_with, subscribe, subscribe_with, succeeded, uninstall,
 };
 
@@ -55,9 +55,13 @@ pub async fn several(version: &str, address: &str) {
     .await;
     succeeded(&platform, version).await;
 
-    let deployment = platform.api::<Deployment>().get(DEPLOYMENT).await.unwrap();
-    let container = deployment.spec.unwrap().template.spec.unwrap().containers.remove(0);
-    assert_eq!(serde_json::to_value(container.resources).unwrap(), resources);
+    // OLM may have made the Deployment before it knew whose Subscription it belongs to.
+    eventually("the Subscription's resources are the operator's", async || {
+        let deployment = platform.api::<Deployment>().get(DEPLOYMENT).await.unwrap();
+        let container = deployment.spec?.template.spec?.containers.into_iter().next()?;
+        (serde_json::to_value(container.resources).unwrap() == resources).then_some(())
+    })
+    .await;
     let operator = start_with(&platform, &variables).await;
     for tenant in &tenants {
         tenant.memcached("served", json!({ "size": 1 })).await;
