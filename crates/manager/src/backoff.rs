@@ -27,7 +27,7 @@ impl Default for Backoff {
 impl Backoff {
     /// The delay after `failures` failures in a row (1 for the first).
     pub fn delay(&self, failures: u32) -> Duration {
-        self.delay_at(failures, rand::random())
+        self.delay_at(failures, fastrand::f64())
     }
 
     /// The delay with `random` between 0.0 (the whole) and 1.0 (shortened by the whole jitter).

@@ -198,7 +198,7 @@ impl<S: Store> Election<S> {
                 }
             }
             // Client-go's spread, so that candidates do not try in step.
-            sleep(self.config.retry_period.mul_f64(1.0 + 1.2 * rand::random::<f64>())).await;
+            sleep(self.config.retry_period.mul_f64(1.0 + 1.2 * fastrand::f64())).await;
         }
     }
 

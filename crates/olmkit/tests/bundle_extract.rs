@@ -208,3 +208,67 @@ async fn bundles_are_unpacked_as_upstream_does() {
     }
     eprintln!("{} bundles compared", all.len());
 }
+
+/// The ways to say who one is: certificates of a plugin, and the token of an account that may do only what OLM grants.
+#[tokio::test]
+async fn credentials_come_from_plugins_and_tokens() {
+    let control_plane = ControlPlane::start(Options::default()).await.unwrap();
+    let config_maps: Api<ConfigMap> = Api::namespaced(control_plane.client().await.unwrap(), "default");
+    let folder = tempfile::tempdir().unwrap();
+    let text = fs::read_to_string(control_plane.kubeconfig()).unwrap();
+    let mut kubeconfig: serde_json::Value = serde_yaml::from_str(&text).unwrap();
+    let pem = |key: &str| fs::read_to_string(kubeconfig["users"][0]["user"][key].as_str().unwrap()).unwrap();
+    let credential = serde_json::json!({
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "kind": "ExecCredential",
+        "status": {"clientCertificateData": pem("client-certificate"), "clientKeyData": pem("client-key")},
+    });
+    fs::write(folder.path().join("credential.json"), credential.to_string()).unwrap();
+    kubeconfig["users"][0]["user"] = serde_json::json!({"exec": {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": "sh",
+        "args": ["-c", "case $KUBERNETES_EXEC_INFO in *ExecCredential*) cat \"$FILE\" ;; esac"],
+        "env": [{"name": "FILE", "value": folder.path().join("credential.json")}],
+        "interactiveMode": "Never",
+    }});
+    let path = folder.path().join("kubeconfig");
+    fs::write(&path, kubeconfig.to_string()).unwrap();
+
+    let mut empty = ConfigMap::default();
+    empty.metadata.name = Some("bundle".into());
+    config_maps.create(&PostParams::default(), &empty).await.unwrap();
+    let bundle = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/demo-bundle");
+    let extract = |kubeconfig: &Path, name: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_olmkit-helper"))
+            .args([
+                "opm", "alpha", "bundle", "extract", "-n", "default", "-z", "-c", name, "-m",
+            ])
+            .arg(&bundle)
+            .arg("--kubeconfig")
+            .arg(kubeconfig)
+            .env_remove("KUBECONFIG")
+            .output()
+            .unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, said) = extract(&path, "bundle");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        !meaning(config_maps.get("bundle").await.unwrap()).files.is_empty(),
+        "the bundle is there"
+    );
+    let (code, said) = extract(&path, "absent");
+    assert_eq!(code, Some(1));
+    assert!(
+        said.contains(r#"get ConfigMap default/absent: configmaps "absent" not found"#),
+        "{said}"
+    );
+
+    let account = control_plane
+        .service_account_kubeconfig("default", "default")
+        .await
+        .unwrap();
+    let (code, said) = extract(&account, "bundle");
+    assert_eq!(code, Some(1));
+    assert!(said.contains("cannot get resource"), "{said}");
+}

@@ -5,6 +5,9 @@ use std::process::{Command, ExitCode};
 use anyhow::Context as _;
 use clap::Parser;
 use controlplane::{ControlPlane, Options};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// A real Kubernetes control plane on this machine, without a node: etcd, kube-apiserver, kube-controller-manager.
 #[derive(Debug, Parser)]
@@ -26,11 +29,11 @@ struct Arguments {
 
 fn main() -> anyhow::Result<ExitCode> {
     // kube's client reports each refused connection while the server starts.
-    let filter = tracing_subscriber::EnvFilter::new("info,kube_client=off");
-    tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_env_filter(filter)
-        .init();
+    let filter = Targets::new()
+        .with_default(LevelFilter::INFO)
+        .with_target("kube_client", LevelFilter::OFF);
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    tracing_subscriber::registry().with(lines).with(filter).init();
     let arguments = Arguments::parse();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

@@ -10,8 +10,8 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::{Compression, GzBuilder};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, PostParams};
 
+use super::api_server::{ApiServer, Refusal};
 use super::{Error, kubeconfig};
 use crate::yaml;
 
@@ -54,37 +54,26 @@ pub struct Extraction {
 pub async fn extract(extraction: &Extraction, kubeconfig: Option<&Path>) -> Result<(), Error> {
     // What is wrong with the bundle is said before the cluster is asked.
     bundle_config_map(extraction, ConfigMap::default())?;
-    let client = client(kubeconfig).await?;
-    let config_maps: Api<ConfigMap> = Api::namespaced(client, &extraction.namespace);
+    let server = ApiServer::new(&kubeconfig::config(kubeconfig).await?).await?;
+    let (namespace, name) = (&extraction.namespace, &extraction.config_map);
     let failed = |action: &'static str| {
-        let (namespace, name) = (extraction.namespace.clone(), extraction.config_map.clone());
-        move |source: kube::Error| Error::Cluster {
+        move |refusal: Refusal| Error::Cluster {
             action,
-            namespace,
-            name,
-            source: Box::new(source),
+            namespace: namespace.clone(),
+            name: name.clone(),
+            reason: refusal.reason,
         }
     };
     let mut conflicts = 0;
     loop {
-        let current = config_maps.get(&extraction.config_map).await.map_err(failed("get"))?;
+        let current = server.get(namespace, name).await.map_err(failed("get"))?;
         let filled = bundle_config_map(extraction, current)?;
-        match config_maps
-            .replace(&extraction.config_map, &PostParams::default(), &filled)
-            .await
-        {
+        match server.replace(namespace, name, &filled).await {
             Ok(_) => return Ok(()),
-            Err(kube::Error::Api(status)) if status.code == 409 && conflicts < CONFLICTS => conflicts += 1,
-            Err(error) => return Err(failed("update")(error)),
+            Err(refusal) if refusal.status == 409 && conflicts < CONFLICTS => conflicts += 1,
+            Err(refusal) => return Err(failed("update")(refusal)),
         }
     }
-}
-
-async fn client(path: Option<&Path>) -> Result<kube::Client, Error> {
-    // Several TLS providers may be linked in; ring is ours. An error means that one was chosen before.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let config = kubeconfig::config(path).await?;
-    kube::Client::try_from(config).map_err(|error| Error::NoCluster(error.to_string()))
 }
 
 /// Fills a ConfigMap with a bundle; data and the annotations of earlier contents are replaced.

@@ -6,6 +6,7 @@
 //! `extractContent` are put together alike, with `copy-content`. All these programs are this one binary under other
 //! names, so one small image serves as util image, opm image and catalog base.
 
+mod api_server;
 mod copy;
 mod extract;
 mod kubeconfig;
@@ -49,7 +50,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// The cluster refused or did not answer.
-    #[error("{action} ConfigMap {namespace}/{name}: {source}")]
+    #[error("{action} ConfigMap {namespace}/{name}: {reason}")]
     Cluster {
         /// What was attempted.
         action: &'static str,
@@ -57,8 +58,8 @@ pub enum Error {
         namespace: String,
         /// Name of the ConfigMap.
         name: String,
-        /// What the client said.
-        source: Box<kube::Error>,
+        /// What the server said, or why there was no answer.
+        reason: String,
     },
     /// There is no way to the cluster.
     #[error("no cluster to write to: {0}")]

@@ -22,6 +22,7 @@ mod transport;
 
 pub use cache::Cache;
 pub use credentials::{Credential, Credentials, Secret};
+pub(crate) use endpoint::is_loopback;
 pub use error::Error;
 pub use progress::{NoProgress, Progress, Transfer};
 pub use pull::{Platforms, Pulled};

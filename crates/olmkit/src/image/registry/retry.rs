@@ -3,7 +3,6 @@
 use std::time::{Duration, SystemTime};
 
 use jiff::fmt::rfc2822;
-use rand::Rng;
 
 /// Attempts unless the options say otherwise.
 pub(super) const ATTEMPTS: u32 = 6;
@@ -24,7 +23,7 @@ pub(super) fn wait(failed: u32, retry_after: Option<&str>, now: SystemTime) -> D
     }
     let doubled = FIRST_WAIT.saturating_mul(1 << failed.saturating_sub(1).min(16));
     // Half of the wait is random, so that many clients that failed together do not come back together.
-    doubled.min(LONGEST_WAIT).mul_f64(rand::rng().random_range(0.5..1.0))
+    doubled.min(LONGEST_WAIT).mul_f64(0.5 + fastrand::f64() / 2.0)
 }
 
 /// Seconds, or a date (RFC 9110, 10.2.3).
