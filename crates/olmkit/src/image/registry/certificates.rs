@@ -98,6 +98,12 @@ pub(super) fn is_certificate_problem(error: &reqwest::Error) -> bool {
         .any(|sign| text.contains(sign))
 }
 
+/// Whether what came back was no TLS at all.
+pub(super) fn is_plain_answer(error: &reqwest::Error) -> bool {
+    let text = describe(error).to_lowercase();
+    text.contains("corrupt message") || text.contains("invalidcontenttype")
+}
+
 /// The registry ended the TLS handshake itself: it did not like what it saw of us.
 fn wants_client_certificate(cause: &str) -> bool {
     cause.contains("fatal alert") && cause.contains("certificate")
@@ -123,7 +129,7 @@ pub(super) fn explain(error: &reqwest::Error, host: &str) -> (String, String) {
                  or pass --skip-tls-verify"
             ),
         )
-    } else if lower.contains("corrupt message") || lower.contains("invalidcontenttype") {
+    } else if is_plain_answer(error) {
         (
             "does not speak TLS".to_owned(),
             "; pass --use-http if it is meant to speak plain HTTP".to_owned(),
@@ -145,6 +151,12 @@ pub(super) fn explain(error: &reqwest::Error, host: &str) -> (String, String) {
                 "; check that it is running and that host and port are right{}",
                 proxy_in_between(host)
             ),
+        )
+    } else if lower.contains("connection reset") {
+        // Its alert is lost when the server hangs up while the request is still under way.
+        (
+            format!("breaks connections off ({cause})"),
+            "; if it wants a client certificate, put one into /etc/containers/certs.d".to_owned(),
         )
     } else {
         (format!("cannot be spoken to ({cause})"), String::new())

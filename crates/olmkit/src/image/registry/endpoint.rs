@@ -59,11 +59,24 @@ impl Client {
         Ok(endpoint)
     }
 
-    /// Whether plain HTTP can be ruled out: HTTPS gave an answer, or failed for a reason that has to do with trust.
+    /// Whether plain HTTP can be ruled out: HTTPS gave an answer or failed for a reason that has to do with trust, or plain
+    /// HTTP is refused. A server that hangs up on us for want of a certificate may be seen as a broken connection only.
     async fn speaks_tls(&self, endpoint: &Endpoint) -> bool {
         match endpoint.http.get(endpoint.url("")).send().await {
             Ok(_) => true,
-            Err(error) => certificates::is_certificate_problem(&error),
+            Err(error) if certificates::is_certificate_problem(&error) => true,
+            Err(error) if certificates::is_plain_answer(&error) => false,
+            Err(_) => {
+                let plain = Endpoint {
+                    scheme: "http",
+                    ..endpoint.clone()
+                };
+                match plain.http.get(plain.url("")).send().await {
+                    // What Go's servers and nginx answer to plain HTTP where they expect TLS.
+                    Ok(answer) => answer.status().as_u16() == 400,
+                    Err(_) => true,
+                }
+            }
         }
     }
 }
@@ -90,7 +103,7 @@ fn http_client(host: &str, options: &Options, skip_verify: bool) -> Result<reqwe
 }
 
 /// Whether a host (with or without port) is this machine itself.
-pub(super) fn is_loopback(host: &str) -> bool {
+pub(crate) fn is_loopback(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
         None => host.split(':').next().unwrap_or_default(),
