@@ -173,3 +173,46 @@ fn operator_images_are_equal() {
     };
     compare("Dockerfile", recipe, &[SEARCH_PATH, &signature()]);
 }
+
+/// The Makefile of operator-sdk pushes the catalog with the container tool, so the tool must have it.
+#[test]
+fn index_add_hands_the_catalog_to_buildah() {
+    let desk = tempfile::tempdir().unwrap();
+    let path = |name: &str| desk.path().join(name);
+    let (root, run) = (path("root"), path("run"));
+    let storage = format!("[storage]\ndriver = \"vfs\"\ngraphroot = {root:?}\nrunroot = {run:?}\n");
+    fs::write(path("storage.conf"), storage).unwrap();
+    let buildah = |arguments: &[&str]| {
+        let mut command = Command::new("buildah");
+        command
+            .args(arguments)
+            .env("CONTAINERS_STORAGE_CONF", path("storage.conf"));
+        command.env_remove("STORAGE_DRIVER").output()
+    };
+    if buildah(&["version"]).map_or(true, |output| !output.status.success()) {
+        eprintln!("skipped: buildah does not run here");
+        return;
+    }
+    // The head of a program without sections: to olmkit a static one.
+    let mut server = fs::read(assert_cmd::cargo::cargo_bin("olmkit")).unwrap();
+    server.truncate(64);
+    server[56..58].fill(0);
+    fs::write(path("server"), server).unwrap();
+    let output = Command::new(assert_cmd::cargo::cargo_bin("olmkit"))
+        .args(["index", "add", "--container-tool", "buildah", "--mode", "semver"])
+        .args(["--tag", "registry.test/team/catalog:v1", "--bundles"])
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/demo-bundle"))
+        .arg("--binary")
+        .arg(path("server"))
+        .env("CONTAINERS_STORAGE_CONF", path("storage.conf"))
+        .env_remove("STORAGE_DRIVER")
+        .env("OLMKIT_IMAGE_STORE", path("store"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let images = buildah(&["images", "--noheading", "--format", "{{.Name}}:{{.Tag}}"]).unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&images.stdout).trim(),
+        "registry.test/team/catalog:v1"
+    );
+}

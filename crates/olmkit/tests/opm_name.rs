@@ -98,3 +98,21 @@ fn what_is_gone_is_said() {
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(error.contains("SQLite catalogs are not supported"), "{error}");
 }
+
+/// As a Makefile of operator-sdk calls it with `OPM=olmkit`.
+#[test]
+fn index_add_needs_no_other_name() {
+    let said = |arguments: &[&str]| {
+        let output = assert_cmd::Command::cargo_bin("olmkit")
+            .unwrap()
+            .args(arguments)
+            .output()
+            .unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, help) = said(&["index", "add", "--help"]);
+    assert_eq!(code, Some(0));
+    for flag in ["--bundles", "--tag", "--mode", "--from-index", "--container-tool"] {
+        assert!(help.contains(flag), "{flag}: {help}");
+    }
+}

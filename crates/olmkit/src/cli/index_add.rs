@@ -1,6 +1,7 @@
 //! `opm index add`: the command of operator-sdk's Makefile, which built SQLite catalogs. What it builds here is a
 //! file-based catalog, and it says so.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -39,7 +40,7 @@ pub struct Args {
         value_name = "REFERENCE"
     )]
     tag: Reference,
-    /// docker or podman: the image is given to it. none: it stays in olmkit's image store.
+    /// docker, podman or buildah: the image is given to it. none: it stays in olmkit's image store.
     #[arg(short, long, default_value = "none", value_name = "TOOL")]
     container_tool: String,
     /// How upgrade edges come about: replaces, semver or semver-skippatch.
@@ -158,9 +159,14 @@ fn build(args: &Args, directory: &Path) -> anyhow::Result<()> {
     let client = args.registry.client()?;
     super::block_on(deliver(&client, store.layout(), &image, &place, &name, &[]))??;
     store.layout().prune()?;
-    let status = Command::new(&args.container_tool)
-        .args(["load", "--input"])
-        .arg(&archive)
+    let mut load = Command::new(&args.container_tool);
+    // buildah has no `load`, but pulls from archives.
+    if Path::new(&args.container_tool).file_name() == Some(OsStr::new("buildah")) {
+        load.arg("pull").arg(format!("docker-archive:{}", archive.display()));
+    } else {
+        load.args(["load", "--input"]).arg(&archive);
+    }
+    let status = load
         .status()
         .with_context(|| {
             format!(
@@ -168,6 +174,6 @@ fn build(args: &Args, directory: &Path) -> anyhow::Result<()> {
                 args.container_tool
             )
         })?;
-    anyhow::ensure!(status.success(), "{} load failed: {status}", args.container_tool);
+    anyhow::ensure!(status.success(), "{load:?} failed: {status}");
     Ok(())
 }

@@ -35,6 +35,10 @@ fn run_in_pod(arguments: &[OsString]) -> Option<anyhow::Result<ExitCode>> {
         if name == "opm" {
             return Some(opm::Opm::from_arguments(rest()).run());
         }
+        // The Makefiles of operator-sdk say `$(OPM) index add`; there OPM may be olmkit under its own name.
+        if skipped == 1 && name == "index" {
+            return Some(opm::Opm::from_arguments(arguments.to_vec()).run());
+        }
         if name == "grpc_health_probe" {
             return Some(health_probe::run(rest()));
         }
