@@ -173,7 +173,11 @@ fn errors_name_the_way_out() {
         ("image push absent:v1", "build it first"),
         ("image load Cargo.lock", "is not a tar archive"),
         ("image load absent.tar", "absent.tar: No such file"),
-        ("image inspect oci:absent", "absent"),
+        ("image inspect oci:absent", "absent is no image layout"),
+        (
+            "image build files --add Cargo.lock:/a -t a:v1 --platform linux/amd64,linux/arm64 -o docker-archive:a.tar",
+            "holds the image of one platform",
+        ),
     ];
     fs::write(desk.path("Cargo.lock"), "version = 4\n".repeat(100)).unwrap();
     for (line, expected) in cases {
@@ -182,6 +186,16 @@ fn errors_name_the_way_out() {
         assert_eq!(error.lines().count(), 1, "{line}: {error}");
         assert_eq!(error.matches("No such file").count() / 2, 0, "{line}: {error}");
     }
+    assert!(!desk.path("a.tar").exists());
+    // Docker's manifests have no annotations; they would be lost without a word.
+    let output = desk.run("image build files --add Cargo.lock:/a -t a:v1 --docker --source https://example.com");
+    assert_eq!(output.status.code(), Some(2));
+    desk.succeed("image build files --add Cargo.lock:/a -t a:v1");
+    let error = desk.fail("image copy store:a:v1 oci-archive:absent/a.tar");
+    assert!(
+        error.contains("create absent/a.tar: No such file") && !error.contains(".tmp"),
+        "{error}"
+    );
     // A script in place of a program, and a program that needs more than itself.
     fs::write(desk.path("script"), "#!/bin/sh\n").unwrap();
     let error = desk.fail("image build operator script -t a:v1");

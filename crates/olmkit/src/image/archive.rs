@@ -159,6 +159,8 @@ fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<(), Error>)
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty())
         .unwrap_or(Path::new("."));
+    // Said before a temporary file's error, which names that file.
+    fs::metadata(folder).map_err(Error::file("create", path))?;
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(Error::file("create", path))?;
     let mut output = BufWriter::new(file.as_file_mut());
     write(&mut output)?;

@@ -54,6 +54,12 @@ impl Layout {
     /// Opens an existing layout.
     pub fn open(root: &Path) -> Result<Self, Error> {
         let marker = root.join("oci-layout");
+        if !marker.exists() {
+            return Err(Error::Input(format!(
+                "{} is no image layout: it has no file named oci-layout",
+                root.display()
+            )));
+        }
         let text = read_limited(&marker, DOCUMENT_LIMIT)?;
         let document: serde_json::Value = serde_json::from_slice(&text).map_err(Error::document(display(&marker)))?;
         match document.get("imageLayoutVersion").and_then(serde_json::Value::as_str) {

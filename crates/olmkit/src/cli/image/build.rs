@@ -128,6 +128,7 @@ impl Settings {
 
 pub fn run(args: &Args, registry: &RegistryFlags) -> anyhow::Result<ExitCode> {
     let flags = args.kind.flags();
+    one_platform_in_docker_archives(flags)?;
     let epoch = std::env::var("SOURCE_DATE_EPOCH").ok();
     let time = source_date_epoch(epoch.as_deref())?;
     let client = registry.client()?;
@@ -162,6 +163,16 @@ pub fn run(args: &Args, registry: &RegistryFlags) -> anyhow::Result<ExitCode> {
     put(&client, &store, layout, &image, flags)?;
     println!("{}", flags.tag.pinned(digest));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Docker's archives know no index, so of several platforms all but one would be lost.
+fn one_platform_in_docker_archives(flags: &BuildFlags) -> anyhow::Result<()> {
+    let docker = |output: &Output| matches!(output, Output::Place(Location::DockerArchive(..)));
+    anyhow::ensure!(
+        flags.platforms().len() < 2 || !flags.output.iter().any(docker),
+        "a Docker archive holds the image of one platform; write oci-archive:FILE, or build one --platform at a time"
+    );
+    Ok(())
 }
 
 /// Brings the image to every place that `--output` names.

@@ -37,8 +37,8 @@ pub struct BuildFlags {
     /// Put a bill of materials (SPDX) of this Cargo.lock's package into the image, below /usr/share/sbom
     #[arg(long, value_name = "CARGO-LOCK:PACKAGE")]
     sbom: Option<String>,
-    /// Use Docker's media types instead of OCI's
-    #[arg(long)]
+    /// Use Docker's media types instead of OCI's; they know no annotations
+    #[arg(long, conflicts_with_all = ["annotation", "source", "revision"])]
     docker: bool,
 }
 
