@@ -5,6 +5,7 @@
 
 pub mod api;
 
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceConversion;
 use olmkit::project::{Api, Error, Manager, Package, Project};
@@ -49,6 +50,7 @@ pub fn project() -> Result<Project, Error> {
         Grant::of::<Backup>(Scope::Watched, READ, "what to do"),
         Grant::of::<Backup>(Scope::Watched, ["patch"], "what was done").on("status"),
         Grant::of::<Secret>(Scope::Own, ["get"], "the key of the bucket"),
+        Grant::of::<Lease>(Scope::Own, ["get", "create", "update"], "--leader-elect"),
         Grant::of::<BackupClass>(Scope::Cluster, READ, "classes have no namespace"),
     ])
     .manager(

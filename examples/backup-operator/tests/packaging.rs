@@ -37,6 +37,7 @@ fn both_versions_and_the_cluster_scoped_kind_are_owned() {
         .collect();
     assert_eq!(names, [("BackupClass", "v1"), ("Backup", "v1"), ("Backup", "v1alpha1")]);
     assert_eq!(owned[1]["specDescriptors"][0]["displayName"], "Cron line");
+    assert_eq!(owned[1]["description"], "A volume that is saved at set times.");
     let samples: Value =
         serde_json::from_str(csv["metadata"]["annotations"]["alm-examples"].as_str().unwrap()).unwrap();
     assert_eq!(samples.as_array().unwrap().len(), 2);
@@ -54,7 +55,7 @@ fn only_what_has_no_namespace_is_asked_for_in_the_cluster() {
         .iter()
         .map(|rule| rule["resources"][0].as_str().unwrap())
         .collect();
-    assert_eq!(resources, ["secrets", "backups", "backups/status"]);
+    assert_eq!(resources, ["secrets", "backups", "backups/status", "leases"]);
 }
 
 #[test]
@@ -86,4 +87,22 @@ fn enums_with_data_have_a_structural_schema() {
         json!([{"required": ["bucket"]}, {"required": ["volume"]}])
     );
     assert_eq!(target["properties"]["bucket"]["properties"]["url"]["type"], "string");
+}
+
+/// What the page shows after its own small crate stands in this one, but for white space.
+#[test]
+fn the_page_quotes_this_crate() {
+    let dense = |text: &str| -> String { text.split_whitespace().collect() };
+    let sources = dense(concat!(include_str!("../src/api.rs"), include_str!("../src/lib.rs")));
+    let page = include_str!("../../../docs/rust-operators.md");
+    let (_, sections) = page.split_once("\n## 7. ").unwrap();
+    let quotes: Vec<&str> = sections
+        .split("```rust\n")
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap())
+        .collect();
+    assert!(quotes.len() >= 6);
+    for quote in quotes {
+        assert!(sources.contains(&dense(quote)), "{quote}");
+    }
 }

@@ -53,6 +53,7 @@ fn owned(api: &Api) -> Vec<Value> {
                 "description": presentation
                     .description
                     .clone()
+                    .or_else(|| documented(api, &presentation.version))
                     .unwrap_or_else(|| format!("{} is the Schema for the {} API", names.kind, names.plural)),
             });
             let mut resources = presentation.resources.clone();
@@ -69,6 +70,14 @@ fn owned(api: &Api) -> Vec<Value> {
             entry
         })
         .collect()
+}
+
+/// What `#[kube(doc = "…")]` says of a version of a kind; without it kube-derive writes a sentence that tells nobody anything.
+fn documented(api: &Api, version: &str) -> Option<String> {
+    let version = api.crd.spec.versions.iter().find(|served| served.name == version)?;
+    let schema = version.schema.as_ref()?.open_api_v3_schema.as_ref()?;
+    let description = schema.description.clone()?;
+    (!description.is_empty() && !description.starts_with("Auto-generated derived type")).then_some(description)
 }
 
 /// A base CSV from settings alone, without kinds: name `<name>.v0.0.0`, as operator-sdk leaves it. `generate bundle

@@ -10,6 +10,7 @@
 //! ```
 //! use olmkit::project::{Api, Manager, Package, Project};
 //! use olmkit::rbac::{Grant, Scope};
+//! use k8s_openapi::api::coordination::v1::Lease;
 //! use kube::CustomResource;
 //! use schemars::JsonSchema;
 //! use serde::{Deserialize, Serialize};
@@ -26,7 +27,10 @@
 //! let package = Package::parse("displayName: Greeter\ndescription: Greets.\n")?;
 //! let files = Project::new("greeter", "0.0.1", "example.com/greeter:v0.0.1", package)
 //!     .api(Api::of::<Greeting>()?.sample(&Greeting::new("world", GreetingSpec { name: "world".into() }))?)
-//!     .grants([Grant::of::<Greeting>(Scope::Watched, ["get", "list", "watch"], "it is what the operator acts on")])
+//!     .grants([
+//!         Grant::of::<Greeting>(Scope::Watched, ["get", "list", "watch"], "it is what the operator acts on"),
+//!         Grant::of::<Lease>(Scope::Own, ["get", "create", "update"], "--leader-elect"),
+//!     ])
 //!     .manager(Manager::default().arg("--leader-elect"))
 //!     .render()?;
 //! assert!(files.text("crd/bases/example.com_greetings.yaml").is_some());

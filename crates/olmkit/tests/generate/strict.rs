@@ -54,6 +54,18 @@ fn bad_input_names_file_and_object_and_leaves_the_old_bundle() {
     assert!(said(&output).contains("v1"), "{}", said(&output));
 }
 
+/// They say how manifests are put together and are none themselves.
+#[test]
+fn kustomizations_beside_manifests_are_no_loss() {
+    let folder = Folder::new();
+    folder.write("config/operator.yaml", OPERATOR);
+    let text = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [operator.yaml]\n";
+    folder.write("config/kustomization.yaml", text);
+    let output = folder.generate(&["--strict", "--input-dir", "config"], "");
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(!said(&output).contains("ustomiz"), "{}", said(&output));
+}
+
 #[test]
 fn a_wrong_file_in_a_directory_is_named() {
     let folder = Folder::new();

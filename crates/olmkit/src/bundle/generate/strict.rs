@@ -276,11 +276,14 @@ pub(super) fn report(
     }
 }
 
-/// Objects of kinds that a bundle has no place for.
+/// Objects of kinds that a bundle has no place for. What kustomize reads is no object of the cluster: nobody misses it.
 fn others(found: &Collection, told: &BTreeSet<&Origin>, options: &Options, notices: &mut Vec<Notice>) {
     let samples: BTreeSet<&Origin> = found.custom_resources.iter().map(|sample| &sample.origin).collect();
     for other in &found.others {
         if supported(other.kind()) || samples.contains(&other.origin) || told.contains(&other.origin) {
+            continue;
+        }
+        if other.group_version().0 == "kustomize.config.k8s.io" {
             continue;
         }
         let (weight, message, hint) = fate(other.kind(), other.group_version().0);
@@ -306,7 +309,6 @@ fn fate(kind: &str, group: &str) -> (Weight, &'static str, &'static str) {
             "is left out: OLM installs into a namespace that the user chooses",
             "",
         ),
-        ("kustomize.config.k8s.io", _) => (Weight::Note, "is kustomize's, not the cluster's", ""),
         ("cert-manager.io", _) => (
             Weight::Note,
             "is left out: OLM makes the certificates of webhooks itself",
