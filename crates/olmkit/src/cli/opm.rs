@@ -4,12 +4,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 use olmkit::image::registry::Platforms;
 use olmkit::image::spec::Platform;
 use olmkit::image::{Location, fetch};
 
-use super::catalog::{look, render, serve, template, validate};
+use super::catalog::{Output, look, render, serve, template, validate};
 use super::registry_flags::RegistryFlags;
 use super::{in_pod, index_add};
 
@@ -24,8 +24,9 @@ pub struct Opm {
     _registry: RegistryFlags,
 }
 
+// Nothing here is built late (`defer`): clap then gives subcommands the flags that may stand before them, and finds those of
+// the same name there already when it builds them.
 #[derive(Subcommand)]
-#[command(defer = true)]
 enum Command {
     /// Print a package blob
     Init(look::InitArgs),
@@ -57,21 +58,18 @@ enum Command {
 }
 
 #[derive(Subcommand)]
-#[command(defer = true)]
 enum Index {
     /// Add bundles to a catalog image; what comes out is a file-based catalog
     Add(Box<index_add::Args>),
 }
 
 #[derive(Subcommand)]
-#[command(defer = true)]
 enum Generate {
     /// Write a Dockerfile for a catalog image
     Dockerfile(look::DockerfileArgs),
 }
 
 #[derive(Subcommand)]
-#[command(defer = true)]
 enum Alpha {
     /// Show packages, channels or bundles
     List(look::ListArgs),
@@ -87,7 +85,6 @@ enum Alpha {
 }
 
 #[derive(Subcommand)]
-#[command(defer = true)]
 enum Bundle {
     /// Write the content of a bundle directory into a ConfigMap
     Extract(in_pod::ExtractArgs),
@@ -118,12 +115,7 @@ struct UnpackArgs {
 impl Opm {
     /// Reads a command line, the program's name first; ends the process if it makes no sense.
     pub fn from_arguments(arguments: Vec<OsString>) -> Self {
-        // Our own default is YAML.
-        let command = Self::command().mut_subcommand("migrate", |migrate| {
-            migrate.mut_arg("output", |output| output.default_value("json"))
-        });
-        let matches = command.get_matches_from(arguments);
-        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+        Self::parse_from(arguments)
     }
 
     /// Runs the chosen command.
@@ -133,7 +125,7 @@ impl Opm {
             Command::Render(args) => render::run(&args),
             Command::Validate(args) => validate::run_as_opm(&args),
             Command::Serve(args) => serve::run(&args),
-            Command::Migrate(args) => look::migrate(&args),
+            Command::Migrate(args) => look::migrate(&args, Output::Json),
             Command::Index(Index::Add(args)) => index_add::run(&args),
             Command::Generate(Generate::Dockerfile(args)) => look::dockerfile(&args),
             Command::Version => {

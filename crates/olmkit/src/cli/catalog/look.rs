@@ -24,7 +24,6 @@ pub struct ListArgs {
 }
 
 #[derive(Subcommand)]
-#[command(defer = true)]
 enum List {
     /// Packages and their default channels.
     #[command(visible_alias = "package")]
@@ -224,9 +223,9 @@ pub struct MigrateArgs {
     catalog: String,
     /// Directory to write to; must be empty or absent.
     output_directory: PathBuf,
-    /// Output format.
-    #[arg(short, long, value_enum, default_value_t = Output::Yaml)]
-    output: Output,
+    /// Output format [default: yaml; as opm json]
+    #[arg(short, long, value_enum)]
+    output: Option<Output>,
     /// How far to bring bundles up to date.
     #[arg(long, value_enum, value_name = "LEVEL")]
     migrate_level: Option<MigrateLevel>,
@@ -234,7 +233,8 @@ pub struct MigrateArgs {
     registry: RegistryFlags,
 }
 
-pub fn migrate(args: &MigrateArgs) -> anyhow::Result<ExitCode> {
+/// `default` is the format unless a flag names one.
+pub fn migrate(args: &MigrateArgs, default: Output) -> anyhow::Result<ExitCode> {
     let options = Options {
         migrate: args.migrate_level.map(Into::into).unwrap_or_default(),
         image_template: None,
@@ -244,7 +244,8 @@ pub fn migrate(args: &MigrateArgs) -> anyhow::Result<ExitCode> {
         &options,
         &RegistryImages::new(&args.registry),
     )?;
-    write::directory(order::blobs(catalog), Format::from(args.output), &args.output_directory)?;
+    let format = Format::from(args.output.unwrap_or(default));
+    write::directory(order::blobs(catalog), format, &args.output_directory)?;
     eprintln!("wrote {}", args.output_directory.display());
     Ok(ExitCode::SUCCESS)
 }

@@ -61,7 +61,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Command::Graph(args) => look::graph(args),
         Command::Init(args) => look::init(args),
         Command::Dockerfile(args) => look::dockerfile(args),
-        Command::Migrate(args) => look::migrate(args),
+        Command::Migrate(args) => look::migrate(args, Output::Yaml),
         Command::Template(args) => template::run(args),
         Command::Diff(args) => change::diff(args),
         Command::Path(args) => change::path(args),
