@@ -7,6 +7,7 @@
 //! What a form for humans needs beside the schema (display names, input widgets) is said on the same fields with the
 //! schema extension [`DESCRIPTOR_EXTENSION`], read by [`descriptors`] and absent from the normalised CRD.
 
+pub mod compatibility;
 pub mod instance;
 pub mod validation;
 

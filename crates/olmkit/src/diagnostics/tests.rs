@@ -79,3 +79,36 @@ fn a_place_outside_the_file_does_no_harm() {
     });
     assert!(text.contains("bundle/csv.yaml:900:900"), "{text}");
 }
+
+#[test]
+fn source_lines_fit_the_terminal() {
+    let folder = tempfile::tempdir().expect("folder");
+    let file = folder.path().join("long.yaml");
+    let text = format!("examples: '{}'\n", "{\"kind\": \"Widget\"}, ".repeat(40));
+    std::fs::write(&file, &text).expect("file");
+    let node = parse(text.as_bytes()).expect("YAML");
+    let value = node.get("examples").expect("value");
+    let report: Report = [Finding::new("demo", Severity::Error, "too long")
+        .file(&file)
+        .at_node(value)]
+    .into_iter()
+    .collect();
+    for width in [80, 120] {
+        let options = TextOptions {
+            width: Some(width),
+            ..TextOptions::default()
+        };
+        let mut out = Vec::new();
+        write_text(&report, options, &mut out).expect("write");
+        let out = String::from_utf8(out).expect("UTF-8");
+        let longest = out
+            .lines()
+            .filter(|line| line.contains(" | "))
+            .map(|line| line.chars().count())
+            .max();
+        assert!(
+            longest.is_some_and(|longest| longest <= width && longest > width - 20),
+            "{width}: {longest:?}\n{out}"
+        );
+    }
+}

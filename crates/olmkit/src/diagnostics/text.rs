@@ -9,8 +9,10 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use super::{Finding, Report, Severity};
 use crate::yaml::Position;
 
-/// Longest source line that is shown whole. Embedded JSON makes lines of many kilobytes.
+/// Longest source line that is shown whole where nothing is known of the reader's screen. Embedded JSON makes lines of many kilobytes.
 const LONGEST_LINE: usize = 160;
+/// Columns that stand before a source line: its number and the margin.
+const MARGIN: usize = 9;
 
 /// How findings are shown to people.
 #[derive(Debug, Clone, Copy, Default)]
@@ -19,6 +21,8 @@ pub struct TextOptions {
     pub short: bool,
     /// Whether colours are used. [`anstream::stdout`] takes them away where the output is no terminal.
     pub color: bool,
+    /// Columns of the terminal, if there is one: source lines are cut to fit.
+    pub width: Option<usize>,
 }
 
 /// Where source lines come from, by the path in [`Finding::file`].
@@ -36,6 +40,9 @@ pub fn write_text(report: &Report, options: TextOptions, out: &mut dyn Write) ->
     } else {
         Renderer::plain()
     };
+    let longest = options.width.map_or(LONGEST_LINE, |width| {
+        width.saturating_sub(MARGIN).clamp(40, LONGEST_LINE)
+    });
     let mut sources = Sources::new();
     for finding in &report.findings {
         let source = finding
@@ -43,7 +50,7 @@ pub fn write_text(report: &Report, options: TextOptions, out: &mut dyn Write) ->
             .as_deref()
             .filter(|_| !options.short)
             .and_then(|file| read(file, &mut sources));
-        writeln!(out, "{}", render(finding, source, &renderer))?;
+        writeln!(out, "{}", render(finding, source, longest, &renderer))?;
         if !options.short {
             writeln!(out)?;
         }
@@ -62,7 +69,7 @@ fn read<'s>(file: &Path, sources: &'s mut Sources) -> Option<&'s str> {
         .as_deref()
 }
 
-fn render(finding: &Finding, source: Option<&str>, renderer: &Renderer) -> String {
+fn render(finding: &Finding, source: Option<&str>, longest: usize, renderer: &Renderer) -> String {
     let level = match finding.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
@@ -73,7 +80,7 @@ fn render(finding: &Finding, source: Option<&str>, renderer: &Renderer) -> Strin
     let path = finding.file.as_ref().map(|file| file.display().to_string());
     let excerpt = source
         .zip(finding.position)
-        .and_then(|(text, at)| Excerpt::of(text, at, finding.end));
+        .and_then(|(text, at)| Excerpt::of(text, at, finding.end, longest));
     let place = place(finding);
     let hint = finding.hint.as_deref().map(printable);
     let mut group = Group::with_title(title);
@@ -130,7 +137,7 @@ struct Excerpt {
 }
 
 impl Excerpt {
-    fn of(text: &str, start: Position, end: Option<Position>) -> Option<Self> {
+    fn of(text: &str, start: Position, end: Option<Position>, longest: usize) -> Option<Self> {
         let number = usize::try_from(start.line).ok()?;
         let line: Vec<char> = text.lines().nth(number.checked_sub(1)?)?.chars().collect();
         let first = usize::try_from(start.column).ok()?.checked_sub(1)?.min(line.len());
@@ -140,17 +147,17 @@ impl Excerpt {
             None => first + 1,
         };
         let last = last.clamp(first, line.len().max(first));
-        Some(Self::cut(&line, number, first, last))
+        Some(Self::cut(&line, number, first, last, longest))
     }
 
     /// Cuts a long line down to the surroundings of the marked part.
-    fn cut(line: &[char], number: usize, first: usize, last: usize) -> Self {
-        let from = if line.len() > LONGEST_LINE {
-            first.saturating_sub(LONGEST_LINE / 4)
+    fn cut(line: &[char], number: usize, first: usize, last: usize, longest: usize) -> Self {
+        let from = if line.len() > longest {
+            first.saturating_sub(longest / 4)
         } else {
             0
         };
-        let to = line.len().min(from + LONGEST_LINE);
+        let to = line.len().min(from + longest);
         let part = |from: usize, to: usize| -> String {
             let shown = line.get(from..to.max(from)).unwrap_or_default().iter();
             shown.map(|c| if c.is_control() { ' ' } else { *c }).collect()

@@ -387,7 +387,7 @@ fn named_mismatch<'t>(
 }
 
 /// The field that a key means: the exact name first, then any other case.
-fn lookup<'s>(entry: &'s Struct, key: &str) -> Option<(&'static str, &'s [usize])> {
+pub(super) fn lookup<'s>(entry: &'s Struct, key: &str) -> Option<(&'static str, &'s [usize])> {
     if let Some((name, path)) = entry.by_name.get_key_value(key) {
         return Some((name, path));
     }

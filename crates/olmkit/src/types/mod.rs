@@ -14,6 +14,7 @@ mod operator_group;
 pub mod structs;
 mod subscription;
 pub mod time;
+pub mod unknown;
 pub mod zero;
 
 pub use catalog_source::{CatalogSource, CatalogSourceSpec, CatalogSourceStatus, ConnectionState};

@@ -81,9 +81,13 @@ fn owned_crds(bundle: &Bundle, csv: &Csv<'_>) -> Vec<Checked> {
     for version in ["v1", "v1beta1"] {
         for crd in bundle.crds().filter(|crd| crd.version() == version) {
             for (key, pointer) in crd_keys(crd) {
-                if keys.iter().any(|(known, _, _)| *known == key) {
+                if let Some((_, first, _)) = keys.iter().find(|(known, _, _)| *known == key) {
                     let detail = format!("duplicate CRD {} in bundle {}", quote(&show(&key)), quote(&bundle.name));
-                    let hint = "keep one CustomResourceDefinition for each API, with each version in it once";
+                    let hint = if first.path == crd.path {
+                        "list each version once".to_string()
+                    } else {
+                        format!("{} defines it too: remove one of the two files", first.path)
+                    };
                     findings.push(error(detail, &key, "BND-1").at(crd, &pointer).hint(hint));
                 } else {
                     keys.push((key, crd, pointer));

@@ -45,7 +45,12 @@ fn names_of(csv: &Csv<'_>) -> Vec<Checked> {
         if !reasons.is_empty() {
             let detail = format!("{field} {} is invalid: {}", quote(name), reasons.join(","));
             let hint = "use at most 63 lower-case letters, digits, `-` and `.`, as in `my-operator.v1.2.3`";
-            findings.push(csv.error(rule, pointer, detail).hint(hint));
+            let mut checked = csv.error(rule, pointer, detail).hint(hint);
+            checked.finding.message = match name {
+                "" => format!("{field} is missing"),
+                _ => format!("{field} {name:?} is no DNS subdomain of at most 63 characters"),
+            };
+            findings.push(checked);
         }
     };
     check("CSV-1", "/metadata/name", "metadata.name", csv.name());
@@ -149,7 +154,12 @@ fn required_fields(csv: &Csv<'_>) -> Vec<Checked> {
         let mut checked =
             Checked::shared("CSV-18", Severity::Error, &subject, "required field missing").at(csv.object, pointer);
         checked.finding.message = format!("required field {} is missing", super::checked::json_path(pointer));
-        checked
+        let name = pointer.rsplit('/').next().unwrap_or_default();
+        checked.hint(match name {
+            "displayName" => "add `displayName: …`, the operator's name for people, under `spec`".to_string(),
+            "strategy" => "add `strategy: deployment` under `spec.install`".to_string(),
+            _ => format!("add `{name}`; `olmkit generate bundle` fills it in from the operator's manifests"),
+        })
     };
     missing.into_iter().map(finding).collect()
 }

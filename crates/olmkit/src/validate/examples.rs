@@ -49,7 +49,14 @@ pub fn check(csv: &Csv<'_>) -> Vec<Checked> {
         Err((rule, value, detail, hint)) => {
             let mut checked =
                 Checked::shared(rule, Severity::Error, &Subject::Value(value.clone()), detail).at(csv.object, &pointer);
-            checked.finding.message = format!("{detail}: {value}");
+            checked.finding.message = match serde_json::from_str::<Value>(text) {
+                // The offset that Go tells means little in a text of many lines.
+                Err(error) if rule == "CSV-6" => {
+                    place_in_annotation(&mut checked, csv, &pointer, &error);
+                    format!("{key} is no valid JSON: {error}")
+                }
+                _ => format!("{detail}: {value}"),
+            };
             findings.push(checked.hint(hint));
             return findings;
         }
@@ -108,6 +115,21 @@ pub fn check(csv: &Csv<'_>) -> Vec<Checked> {
         );
     }
     findings
+}
+
+/// Points at the fault where the annotation's text stands in the file line for line.
+fn place_in_annotation(checked: &mut Checked, csv: &Csv<'_>, pointer: &str, error: &serde_json::Error) {
+    let (annotation, found) = csv.object.nearest(pointer);
+    if !found || annotation.style != yaml::Style::Literal {
+        return;
+    }
+    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    // A literal text is indented below its key; how deep is not kept, and the line says enough.
+    checked.finding.position = Some(yaml::Position {
+        line: annotation.start.line.saturating_add(count(error.line())),
+        column: 1,
+    });
+    checked.finding.end = None;
 }
 
 type Refusal = (&'static str, String, &'static str, &'static str);

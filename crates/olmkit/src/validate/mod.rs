@@ -3,6 +3,7 @@
 //! One file holds one family of rules. A rule looks at a loaded [`Bundle`] and yields [`Checked`] findings; which of them
 //! operator-sdk has, and what it prints for them, goes with each finding.
 
+pub mod against;
 mod bundle;
 mod cel;
 pub mod checked;
@@ -31,14 +32,16 @@ mod standard;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+pub use against::Against;
 pub use checked::Checked;
 use context::Context;
 pub use selector::Selector;
 pub use standard::CATEGORIES_FILE;
 
 use crate::bundle::MediaType;
-use crate::bundle::load::{Problem, Reading};
+use crate::bundle::load::{self, Problem, Reading};
 use crate::diagnostics::{Finding, Severity};
 
 /// Which release of the reference tools is followed.
@@ -70,6 +73,8 @@ pub struct Options {
     pub directory: PathBuf,
     /// The labels of the image, if the bundle comes from one.
     pub image_labels: Option<BTreeMap<String, String>>,
+    /// What users upgrade from.
+    pub against: Option<Arc<against::Against>>,
 }
 
 /// What validating one bundle gave.
@@ -121,7 +126,10 @@ impl Outcome {
 pub fn validate(reading: &Reading, options: &Options) -> Outcome {
     let mut outcome = Outcome {
         fatal: reading.fatal.clone(),
-        checked: reading.problems.iter().map(problem).collect(),
+        checked: match no_bundle(reading) {
+            Some(checked) => vec![checked],
+            None => reading.problems.iter().map(problem).collect(),
+        },
     };
     let context = Context {
         bundle: &reading.bundle,
@@ -145,7 +153,43 @@ fn problem(problem: &Problem) -> Checked {
     checked.finding.position = problem.position;
     checked.finding.path = problem.pointer.as_deref().map(checked::json_path);
     checked.finding.hint.clone_from(&problem.hint);
+    // Go names the types of its program; the field and what it takes are what an author needs to read first.
+    if let (Some(path), Some(hint)) = (checked.finding.path.clone(), problem.hint.as_deref())
+        && let Some(rest) = hint.strip_prefix(load::FIELD_TAKES)
+    {
+        checked.finding.message = format!("{path} takes{rest}");
+        checked.finding.hint = Some(format!("operator-sdk says: {}", problem.message));
+    }
     checked
+}
+
+/// What to say of a directory that has nothing of a bundle, in place of everything that is missing from it.
+fn no_bundle(reading: &Reading) -> Option<Checked> {
+    let bundle = &reading.bundle;
+    let is_bundle = |tree: &load::Tree| tree.is_directory("manifests") || tree.is_directory("metadata");
+    let found_nothing = |problem: &Problem| matches!(problem.rule, "LOC-3" | "LOC-6");
+    if is_bundle(&bundle.tree) || !reading.problems.iter().any(found_nothing) {
+        return None;
+    }
+    let message = format!(
+        "{} is no bundle: it has neither `manifests/` nor `metadata/`",
+        bundle.root
+    );
+    let below = bundle
+        .tree
+        .walk("")
+        .find_map(|(path, _)| path.strip_suffix("/manifests").map(str::to_string));
+    let holds_csv = bundle.tree.children("").any(|(_, entry)| {
+        matches!(entry, load::Entry::File(bytes) if memchr::memmem::find(bytes, b"kind: ClusterServiceVersion").is_some())
+    });
+    let hint = match below {
+        Some(path) => format!("a bundle lies in {path}: name that directory, or use --recursive"),
+        None if holds_csv => {
+            "these are the manifests of a bundle: name the directory above, which holds `metadata` too".to_string()
+        }
+        None => "name the directory that holds both; `olmkit generate bundle` makes one".to_string(),
+    };
+    Some(Checked::own("LOC-3", Severity::Error, message).hint(hint))
 }
 
 fn reference_rules(context: &Context<'_>, options: &Options, outcome: &mut Outcome) {
@@ -198,6 +242,11 @@ fn reference_rules(context: &Context<'_>, options: &Options, outcome: &mut Outco
         match external::run(program, &options.directory) {
             Ok(findings) => outcome.checked.extend(findings),
             Err(reason) => {
+                let message = format!("{} gave no result: {reason}", program.display());
+                outcome.checked.push(
+                    Checked::own("EXT-1", Severity::Error, message)
+                        .hint("an external validator ends with 0 and prints one JSON object, whatever it finds"),
+                );
                 outcome.fatal = Some(reason);
                 return;
             }

@@ -84,6 +84,10 @@ fn inspect(tool: &str, image: &str, keep_unknown: bool) -> Result<Vec<Platform>,
             output.status.code().unwrap_or(-1)
         ))
     };
+    // The bundle is not to be trusted: no image name may become a flag of the container tool.
+    if image.starts_with('-') {
+        return Err(format!("{} is no image name", quote(image)));
+    }
     run(&["pull", image])?;
     let manifest: Value =
         serde_json::from_slice(&run(&["manifest", "inspect", image])?).map_err(|error| error.to_string())?;

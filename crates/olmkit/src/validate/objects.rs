@@ -50,7 +50,7 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
             let subject = Subject::Value(object.gvk());
             let detail = format!("unsupported media type {} for bundle object", MediaType::RegistryV1);
             let hint = if kind.is_empty() {
-                "the first YAML document of this file holds no object; remove the file or the comment before the first `---`".to_string()
+                "only the first YAML document of a file counts: remove a comment before the first `---`; move files that are no manifests out of the directory".to_string()
             } else {
                 format!(
                     "OLM does not install objects of kind {kind}: let the operator create it, or deliver it outside the bundle"
@@ -59,7 +59,11 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
             let mut checked = Checked::shared("OBJ-1", Severity::Error, &subject, detail)
                 .at(object, "/kind")
                 .hint(hint);
-            if !kind.is_empty() {
+            if kind.is_empty() {
+                checked.finding.message = "this file holds no Kubernetes object".to_string();
+                checked.finding.object = None;
+                checked.finding.path = None;
+            } else {
                 checked.finding.message = format!("objects of kind {kind} are not supported in a registry+v1 bundle");
             }
             findings.push(checked);

@@ -502,9 +502,15 @@ fn syntax_error(error: &libyaml_safer::Error, lines_before: u32) -> Error {
     } else {
         problem_line
     };
+    // A text that is never closed goes wrong where it begins, not where the file ends.
+    let never_closed = error.problem().contains("unexpected end of stream");
+    let mark = error
+        .context_mark()
+        .filter(|_| never_closed)
+        .or_else(|| error.problem_mark());
     Error::Yaml {
         problem: error.problem().to_owned(),
         line: (line != 0).then_some(line),
-        position: error.problem_mark().map(|mark| position(mark, lines_before)),
+        position: mark.map(|mark| position(mark, lines_before)),
     }
 }

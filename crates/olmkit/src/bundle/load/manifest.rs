@@ -122,8 +122,10 @@ fn syntax_hint(error: &yaml::Error) -> Option<String> {
         "this line is indented otherwise than the lines before it that it belongs to"
     } else if has("could not find expected ':'") {
         "a key without `:`, or a text of several lines that is not indented under its key"
-    } else if has("unexpected end of stream") || has("unknown escape character") {
-        "look for a quote that is not closed, or for a backslash in a text with double quotes"
+    } else if has("unexpected end of stream") {
+        "close the text that begins here with the same quote"
+    } else if has("unknown escape character") {
+        "in a text with double quotes a backslash must be doubled; single quotes take it as it is"
     } else if has("UTF-8") || has("control characters") {
         "save the file as UTF-8 text"
     } else if has("unknown anchor") {

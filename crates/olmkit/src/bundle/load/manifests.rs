@@ -273,10 +273,10 @@ impl Directory<'_> {
             ("CustomResourceDefinition", "apiextensions.k8s.io/v1") => ("CRD", "v1.CustomResourceDefinition"),
             ("CustomResourceDefinition", "apiextensions.k8s.io/v1beta1") => ("CRD", "v1beta1.CustomResourceDefinition"),
             ("CustomResourceDefinition", version) => {
-                return Err(
-                    Problem::new("LOAD-8", format!("unsupported CRD version {version} for {name}"))
-                        .hint("use `apiVersion: apiextensions.k8s.io/v1`"),
-                );
+                let mut problem = Problem::new("LOAD-8", format!("unsupported CRD version {version} for {name}"))
+                    .hint("use `apiVersion: apiextensions.k8s.io/v1`");
+                problem.position = Some(object.position("/apiVersion"));
+                return Err(problem);
             }
             _ => return Ok(()),
         };
@@ -322,13 +322,16 @@ fn type_hint(problem: &Problem) -> String {
         .split_once("cannot unmarshal ")
         .and_then(|(_, rest)| Some((rest.split(' ').next()?, rest.rsplit_once(" of type ")?.1)));
     match (misfit, problem.pointer.as_deref()) {
-        (Some((found, wanted)), _) => format!("the field takes {}, here is {}", of(wanted), of(found)),
+        (Some((found, wanted)), _) => format!("{FIELD_TAKES} {}, here is {}", of(wanted), of(found)),
         (None, Some("/spec/version")) => {
             "write a version of three numbers, such as `1.2.3` or `1.2.3-rc.1`".to_string()
         }
         (None, _) => "write a value that the field takes".to_string(),
     }
 }
+
+/// How the hint begins that tells what a field takes and what is there.
+pub(crate) const FIELD_TAKES: &str = "the field takes";
 
 const SUB_DIRECTORY_HINT: &str = "OLM reads the files of this directory only: move the files up, or out of the bundle";
 const HIDDEN_HINT: &str = "remove the file, or keep it out of the bundle with .gitignore or .dockerignore";

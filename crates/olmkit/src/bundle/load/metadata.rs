@@ -99,11 +99,14 @@ pub(super) fn find(tree: &Tree, root: &str) -> Result<Metadata, Box<Problem>> {
             _ => {}
         }
     }
+    let hint = if tree.file(USUAL_FILE).is_some() {
+        "the file needs a map `annotations` with texts in it; `olmkit generate bundle` writes it"
+    } else {
+        "a bundle needs metadata/annotations.yaml with an `annotations:` map; `olmkit generate bundle` writes it"
+    };
     Err(Problem::new("LOC-3", format!("metadata not found in {root}"))
         .at_file(USUAL_FILE)
-        .hint(
-            "a bundle needs metadata/annotations.yaml with an `annotations:` map; `olmkit generate bundle` writes it",
-        ))
+        .hint(hint))
 }
 
 fn annotations_of(bytes: &[u8]) -> Result<BTreeMap<String, String>, Box<Problem>> {

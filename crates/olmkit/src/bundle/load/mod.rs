@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 pub use manifest::Manifest;
+pub(crate) use manifests::FIELD_TAKES;
 pub use media_type::MediaType;
 pub use metadata::{CHANNELS, DEFAULT_CHANNEL, MANIFESTS, MEDIA_TYPE, METADATA, Metadata, PACKAGE, PREFIX};
 pub use tree::{Entry, Limits, Tree, TreeError};

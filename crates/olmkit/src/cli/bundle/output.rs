@@ -146,7 +146,12 @@ fn text(validated: &Validated, short: bool, out: &mut dyn Write) -> anyhow::Resu
     let report = Report {
         findings: findings(validated),
     };
-    write_text(&report, TextOptions { short, color: true }, out)?;
+    let options = TextOptions {
+        short,
+        color: true,
+        width: terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0.into()),
+    };
+    write_text(&report, options, out)?;
     // Findings tell the same with the place.
     if let Some(message) = validated
         .outcome

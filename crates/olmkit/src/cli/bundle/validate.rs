@@ -4,21 +4,25 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use olmkit::bundle::load::Reading;
+use olmkit::catalog::render::reference::{Options as RenderOptions, is_bundle, render_one};
 use olmkit::diagnostics::Severity;
 use olmkit::image::registry::Platforms;
 use olmkit::image::source::{Location, fetch};
 use olmkit::image::spec::Platform;
+use olmkit::validate::against::{Against, Earlier};
 use olmkit::validate::optional::{self, VALIDATORS};
 use olmkit::validate::source::{Source, find_bundles};
 use olmkit::validate::{CATEGORIES_FILE, Options, Outcome, Profile, Selector, validate};
 use rayon::prelude::*;
 
 use super::output;
+use crate::cli::catalog::images::RegistryImages;
 use crate::cli::registry_flags::RegistryFlags;
 
 /// Flags of `bundle validate`; names and meaning as in operator-sdk where it has them.
@@ -56,6 +60,9 @@ pub struct Args {
     /// Which release of the reference tools to follow
     #[arg(long, value_enum, default_value_t = ProfileName::OperatorSdk142)]
     profile: ProfileName,
+    /// Compare with what users upgrade from: a bundle, or a catalog that holds it (directories or images)
+    #[arg(long, value_name = "BUNDLE|CATALOG")]
+    against: Option<String>,
     /// Fail on warnings too, also on those of olmkit's own rules
     #[arg(long)]
     strict: bool,
@@ -148,6 +155,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         extra: !args.no_extra && (args.output != Format::JsonAlpha1 || args.strict),
         directory: PathBuf::new(),
         image_labels: None,
+        against: None,
     };
     for pair in &args.optional_values {
         let Some((key, value)) = pair.split_once('=') else {
@@ -159,6 +167,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         eprintln!(
             "warning: the validator `community` is deprecated by operator-sdk; the external ocp-olm-catalog-validator has its checks"
         );
+    }
+    if let Some(reference) = &args.against {
+        if !options.extra {
+            return Ok(wrong_usage(
+                "--against adds findings of olmkit's own: leave out --no-extra, and use --strict with json-alpha1",
+            ));
+        }
+        options.against = Some(Arc::new(against(reference, args)?));
     }
     let (sources, _unpacked) = sources(args)?;
     let validated = validate_all(&sources, &options)?;
@@ -177,6 +193,26 @@ fn wrong_usage(message: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
+/// Reads what is compared with: a bundle directory, or whatever a catalog can be rendered from.
+fn against(reference: &str, args: &Args) -> anyhow::Result<Against> {
+    let path = Path::new(reference);
+    let attempt = || format!("cannot compare with {reference}");
+    if is_bundle(path) {
+        let reading = Source::directory(path).read().with_context(attempt)?;
+        return Ok(Against::Bundle(Earlier::of_reading(reference, &reading)?));
+    }
+    let catalog = render_one(
+        reference,
+        &RenderOptions::default(),
+        &RegistryImages::new(&args.registry),
+    )
+    .with_context(attempt)?;
+    if catalog.bundles.is_empty() {
+        anyhow::bail!("cannot compare with {reference}: there is no bundle in it");
+    }
+    Against::catalog(reference, catalog).with_context(attempt)
+}
+
 /// The bundle directories to look at. Images are unpacked into temporary directories, which live as long as the second value.
 fn sources(args: &Args) -> anyhow::Result<(Vec<Source>, Vec<tempfile::TempDir>)> {
     let (mut sources, mut unpacked) = (Vec::new(), Vec::new());
@@ -190,6 +226,8 @@ fn sources(args: &Args) -> anyhow::Result<(Vec<Source>, Vec<tempfile::TempDir>)>
             sources.extend(found.iter().map(|path| Source::directory(path)));
         } else if path.exists() {
             sources.push(Source::directory(path));
+        } else if bundle.starts_with(['.', '/']) {
+            anyhow::bail!("there is no directory {bundle}");
         } else {
             let (directory, labels) = unpack(bundle, args).with_context(|| {
                 format!("{bundle} is no directory, and as an image it could not be had; a path must exist, an image name its registry")

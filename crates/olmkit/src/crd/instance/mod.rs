@@ -99,12 +99,12 @@ fn dotted(pointer: &str) -> String {
 }
 
 /// The pointer of a member.
-fn member(pointer: &str, name: &str) -> String {
+pub(super) fn member(pointer: &str, name: &str) -> String {
     format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
 /// A flag of a schema.
-fn flag(schema: &Value, name: &str) -> bool {
+pub(super) fn flag(schema: &Value, name: &str) -> bool {
     schema.get(name).and_then(Value::as_bool).unwrap_or(false)
 }
 

@@ -6,6 +6,7 @@ use super::super::checked::Checked;
 use super::super::context::Context;
 use super::warning;
 use crate::bundle::Object;
+use crate::diagnostics::Severity;
 use crate::object::Version;
 
 /// Keywords of CRD schemas, the minor release of Kubernetes 1 that first knows them without a feature gate, and what older ones
@@ -31,7 +32,41 @@ const KEYWORDS: [(&str, u64, &str); 3] = [
 /// Objects that older releases do not serve.
 const KINDS: [(&str, &str, u64); 1] = [("policy/v1", "PodDisruptionBudget", 21)];
 
+/// Kinds of bundles whose APIs Kubernetes does not bring, and who brings them.
+const FOREIGN_KINDS: [(&str, &str); 8] = [
+    ("ConsoleCLIDownload", "OpenShift"),
+    ("ConsoleLink", "OpenShift"),
+    ("ConsolePlugin", "OpenShift"),
+    ("ConsoleQuickStart", "OpenShift"),
+    ("ConsoleYAMLSample", "OpenShift"),
+    ("PrometheusRule", "the Prometheus operator"),
+    ("ServiceMonitor", "the Prometheus operator"),
+    ("VerticalPodAutoscaler", "the vertical pod autoscaler"),
+];
+
 pub fn check(context: &Context<'_>) -> Vec<Checked> {
+    let mut found = foreign_kinds(context);
+    found.extend(too_new(context));
+    found
+}
+
+/// Objects that can only be installed where somebody else's API is.
+fn foreign_kinds(context: &Context<'_>) -> Vec<Checked> {
+    let mut found = Vec::new();
+    for object in &context.bundle.objects {
+        if let Some((kind, owner)) = FOREIGN_KINDS.iter().find(|(kind, _)| *kind == object.kind()) {
+            let message = format!("{kind} is an API of {owner}: where that is missing the bundle cannot be installed");
+            found.push(
+                Checked::own("KUBE-2", Severity::Info, message)
+                    .at(object, "/kind")
+                    .hint("let the operator create the object where the API is there"),
+            );
+        }
+    }
+    found
+}
+
+fn too_new(context: &Context<'_>) -> Vec<Checked> {
     let Some(csv) = context.csv() else { return Vec::new() };
     // A version that cannot be read is a finding of CSV-17, a missing one of CSV-16.
     let Ok(oldest) = Version::parse(csv.text("/spec/minKubeVersion")) else {

@@ -14,6 +14,8 @@ use crate::yaml::{self, Position};
 
 /// Bytes of one request that the API server's store takes.
 const MOST_REQUEST_BYTES: usize = 1_500_000;
+/// So many keys that stand twice are shown for one file.
+const SHOWN: usize = 10;
 /// Bytes of all annotations of one object.
 const MOST_ANNOTATION_BYTES: usize = 256 << 10;
 
@@ -39,7 +41,9 @@ fn object(object: &Object) -> Vec<Checked> {
         checked.finding.end = None;
         findings.push(checked);
     }
-    for duplicate in object.duplicates.iter().filter(|duplicate| !duplicate.merged) {
+    let duplicates = object.duplicates.iter().filter(|duplicate| !duplicate.merged);
+    let more = duplicates.clone().count().saturating_sub(SHOWN);
+    for duplicate in duplicates.take(SHOWN) {
         let message = format!(
             "key {:?} stands here again (first in line {}); the last one wins",
             duplicate.key, duplicate.first.line
@@ -48,6 +52,9 @@ fn object(object: &Object) -> Vec<Checked> {
         checked.finding.position = Some(duplicate.second);
         checked.finding.end = None;
         findings.push(checked);
+    }
+    if more > 0 {
+        findings.push(warning("FILE-2", format!("{more} more keys stand twice in a map")).at(object, ""));
     }
     let annotations = object.value.pointer("/metadata/annotations").and_then(Value::as_object);
     let bytes: usize = annotations

@@ -27,13 +27,14 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
             findings.extend(invalid(&csv, image, &format!("/spec/relatedImages/{at}/image")));
         }
     }
-    if !related.is_empty() {
-        for (image, pointer) in used.iter().filter(|(image, _)| !related.contains(*image)) {
-            let message = format!("{image} is used but not listed in `relatedImages`: mirrors will miss it");
+    // Whoever renders a catalog adds the images of containers to this list, but does not look into variables.
+    for (image, pointer) in used.iter().filter(|(_, pointer)| pointer.ends_with("/value")) {
+        if !related.contains(*image) && Reference::parse(image).is_ok() {
+            let message = format!("{image} is not listed in `relatedImages`: mirrors will miss it");
             findings.push(
                 warning("IMG-4", message)
                     .at(csv.object, pointer)
-                    .hint("add it to spec.relatedImages"),
+                    .hint("add it to spec.relatedImages; `generate bundle` does it"),
             );
         }
     }
@@ -97,7 +98,8 @@ fn one(csv: &Csv<'_>, image: &str, pointer: &str) -> Option<Checked> {
             )
         }
         Some(_) => {
-            let message = format!("{image} is named by a tag, which can be moved and cannot be mirrored by OpenShift");
+            let message =
+                format!("{image} is named by a tag, which can be moved, and which mirror rules for digests pass by");
             Some(
                 warning("IMG-1", message)
                     .at(csv.object, pointer)

@@ -42,8 +42,9 @@ const CLUSTER: &str = "/spec/install/spec/clusterPermissions";
 pub fn check(context: &Context<'_>) -> Vec<Checked> {
     let mut findings = bindings(context);
     if let Some(csv) = context.csv() {
-        findings.extend(service_accounts(&csv));
+        findings.extend(service_accounts(context, &csv));
         findings.extend(owned_apis(context, &csv));
+        findings.extend(status(context, &csv));
         findings.extend(leader_election(&csv));
         findings.extend(scope(context, &csv));
         findings.extend(too_much(&csv));
@@ -65,7 +66,21 @@ fn rules<'v>(csv: &Csv<'v>) -> Vec<(String, &'v str, &'v Value)> {
     all
 }
 
-fn service_accounts(csv: &Csv<'_>) -> Vec<Checked> {
+/// Service accounts to which objects of the bundle bind a role.
+fn bound_accounts<'c>(context: &Context<'c>) -> BTreeSet<&'c str> {
+    let bindings = context
+        .bundle
+        .objects
+        .iter()
+        .filter(|object| matches!(object.kind(), "RoleBinding" | "ClusterRoleBinding"));
+    bindings
+        .flat_map(|binding| items(&binding.value, "subjects"))
+        .filter(|subject| field(subject, "kind") == "ServiceAccount")
+        .map(|subject| field(subject, "name"))
+        .collect()
+}
+
+fn service_accounts(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
     let account = |deployment: &Value| {
         let name = deployment
             .pointer("/spec/template/spec/serviceAccountName")
@@ -96,9 +111,13 @@ fn service_accounts(csv: &Csv<'_>) -> Vec<Checked> {
             }
         }
     }
+    let bound = bound_accounts(context);
+    let nobody_may_anything = used.is_disjoint(&granted);
     for (at, deployment) in csv.deployments().iter().enumerate() {
         let name = account(deployment);
-        if !granted.contains(&name) {
+        // What names no account beside the operator, a plugin of the console for example, needs no permissions.
+        let needs_none = name == "default" && !nobody_may_anything;
+        if !granted.contains(&name) && !bound.contains(name.as_str()) && !needs_none {
             let message = format!(
                 "deployment {:?} runs as service account {name:?}, which has no permissions here",
                 field(deployment, "name")
@@ -120,12 +139,29 @@ fn allows(rule: &Value, group: &str, resource: &str, verb: &str) -> bool {
         && has("verbs", verb)
 }
 
+/// True when a rule names a resource or one of its sub-resources, so that the operator visibly works with it.
+fn names(rule: &Value, group: &str, plural: &str) -> bool {
+    let of_group = strings(rule, "apiGroups").any(|name| name == group);
+    of_group && strings(rule, "resources").any(|resource| resource.split('/').next() == Some(plural))
+}
+
 fn owned_apis(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
     let rules = rules(csv);
     let mut findings = Vec::new();
     if rules.is_empty() {
         return findings;
     }
+    let owned: Vec<(&str, &str)> = csv
+        .list("/spec/customresourcedefinitions/owned")
+        .iter()
+        .filter_map(|owned| field(owned, "name").split_once('.'))
+        .collect();
+    let watched = |verb: &str| {
+        owned
+            .iter()
+            .any(|(plural, group)| rules.iter().any(|(_, _, rule)| allows(rule, group, plural, verb)))
+    };
+    let watches_none = !watched("list") && !watched("watch");
     let mut seen = BTreeSet::new();
     for (at, owned) in csv.list("/spec/customresourcedefinitions/owned").iter().enumerate() {
         let name = field(owned, "name");
@@ -133,21 +169,70 @@ fn owned_apis(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
             continue;
         };
         let in_bundle = context.bundle.crds().any(|crd| crd.name() == name);
-        if !in_bundle || !seen.insert(name) {
+        // An API that no rule names may be the business of what the operator installs.
+        let visible = watches_none || rules.iter().any(|(_, _, rule)| names(rule, group, plural));
+        if !in_bundle || !visible || !seen.insert(name) {
             continue;
         }
-        let missing: Vec<&str> = ["get", "list", "watch"]
+        let missing: Vec<&str> = ["list", "watch"]
             .into_iter()
             .filter(|verb| !rules.iter().any(|(_, _, rule)| allows(rule, group, plural, verb)))
             .collect();
         if !missing.is_empty() {
-            let message = format!("the operator owns {name} but may not {} it", missing.join(", "));
-            let hint = format!("add a rule: apiGroups [{group}], resources [{plural}], verbs [get, list, watch, …]");
+            let message = format!(
+                "the operator owns {name} but may not {} its objects",
+                missing.join(" and ")
+            );
+            let hint = format!("add a rule: apiGroups [{group}], resources [{plural}], verbs [list, watch, …]");
             findings.push(
                 warning("RBAC-3", message)
                     .at(csv.object, &format!("/spec/customresourcedefinitions/owned/{at}"))
                     .hint(hint),
             );
+        }
+    }
+    findings
+}
+
+/// A status that nobody may write stays empty.
+fn status(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
+    let rules = rules(csv);
+    let mut findings = Vec::new();
+    if rules.is_empty() {
+        return findings;
+    }
+    for crd in context.bundle.crds() {
+        let Some(typed) = &crd.typed else { continue };
+        let text = |pointer: &str| typed.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let (group, plural) = (text("/spec/group"), text("/spec/names/plural"));
+        let versions = typed.pointer("/spec/versions").and_then(Value::as_array);
+        let has_status = |version: &Value| version.pointer("/subresources/status").is_some();
+        let Some(at) = versions.and_then(|versions| versions.iter().position(has_status)) else {
+            continue;
+        };
+        let subresource = format!("{plural}/status");
+        let any = "*/status";
+        let may_write = ["update", "patch"].iter().any(|verb| {
+            [subresource.as_str(), any]
+                .iter()
+                .any(|resource| rules.iter().any(|(_, _, rule)| allows(rule, group, resource, verb)))
+        });
+        // Whoever does not write the object itself may leave its status to others.
+        let writes = ["update", "patch"].iter().any(|verb| {
+            rules
+                .iter()
+                .any(|(_, _, rule)| names(rule, group, plural) && allows(rule, group, plural, verb))
+        });
+        if writes && !may_write {
+            let message = format!(
+                "{} has a status, but the operator may not write {subresource}",
+                crd.name()
+            );
+            let hint = format!(
+                "add a rule: apiGroups [{group}], resources [{subresource}], verbs [update, patch]; or leave the sub-resource out"
+            );
+            let pointer = format!("/spec/versions/{at}/subresources/status");
+            findings.push(warning("RBAC-9", message).at(crd, &pointer).hint(hint));
         }
     }
     findings

@@ -61,6 +61,7 @@ fn definitions(csv: &Csv<'_>) -> Vec<Checked> {
             );
         }
         findings.extend(forbidden_rules(csv, webhook, &pointer));
+        findings.extend(blocks_itself(csv, webhook, &pointer));
         let versions: Vec<&str> = strings(webhook, "admissionReviewVersions").collect();
         if !versions.contains(&"v1") {
             let message = format!(
@@ -105,6 +106,32 @@ fn forbidden_rules(csv: &Csv<'_>, webhook: &Value, pointer: &str) -> Option<Chec
         }
     }
     None
+}
+
+/// A webhook that must answer before its own pods can be made does not come back once they are gone.
+fn blocks_itself(csv: &Csv<'_>, webhook: &Value, pointer: &str) -> Option<Checked> {
+    let selects = |key: &str| {
+        webhook
+            .get(key)
+            .is_some_and(|selector| selector != &Value::Object(Default::default()))
+    };
+    let is_conversion = field(webhook, "type") == "ConversionWebhook";
+    if field(webhook, "failurePolicy") == "Ignore" || is_conversion || selects("objectSelector") {
+        return None;
+    }
+    let (at, _) = items(webhook, "rules").iter().enumerate().find(|(_, rule)| {
+        let has = |key: &str, wanted: &[&str]| strings(rule, key).any(|value| wanted.contains(&value));
+        let pods = has("apiGroups", &[""]) && has("resources", &["*", "*/*", "pods"]);
+        let owners = has("apiGroups", &["apps"]) && has("resources", &["*", "*/*", "deployments", "replicasets"]);
+        (pods || owners) && has("operations", &["*", "CREATE", "UPDATE"])
+    })?;
+    let message = "the webhook must answer before its own pods can be made: once they are gone they do not come back";
+    let hint = "set `failurePolicy: Ignore`, or an `objectSelector` that leaves out the pods of the operator";
+    Some(
+        warning("HOOK-8", message)
+            .at(csv.object, &format!("{pointer}/rules/{at}"))
+            .hint(hint),
+    )
 }
 
 fn conversions(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {

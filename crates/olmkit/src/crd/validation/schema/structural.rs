@@ -88,13 +88,22 @@ fn collections(schema: &Value, level: Level, path: &str, findings: &mut Findings
 
 fn pattern(schema: &Value, path: &str, findings: &mut Findings) {
     let pattern = text(schema, "pattern");
-    // What Go's syntax lacks: looking around and back references. What Rust's lacks as well is told by its error.
-    let unsupported = ["(?=", "(?!", "(?<=", "(?<!", "\\1", "\\2"]
+    let Err(error) = Regex::new(pattern) else { return };
+    // Go's syntax lacks looking around and back references, as Rust's does, and both want what is opened to be closed. Where the two
+    // differ otherwise nothing is said.
+    let looks_around = ["(?=", "(?!", "(?<=", "(?<!", "\\1", "\\2"]
         .iter()
         .any(|part| pattern.contains(part));
-    if !pattern.is_empty() && unsupported && Regex::new(pattern).is_err() {
-        let problem =
-            "must be a valid regular expression, but isn't: look-around and back references are not supported";
+    let told = error.to_string();
+    let is_broken = ["unclosed", "unopened", "repetition operator missing"]
+        .iter()
+        .any(|words| told.contains(words));
+    let problem = if looks_around {
+        "must be a valid regular expression, but isn't: look-around and back references are not supported"
+    } else {
+        "must be a valid regular expression, but isn't: a bracket or a repetition is incomplete"
+    };
+    if looks_around || is_broken {
         findings.invalid(&format!("{path}.pattern"), BadValue::text(pattern), problem);
     }
 }

@@ -1,5 +1,4 @@
 //! What `olmkit bundle validate` prints and how it exits, over the committed bundle and broken copies of it.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // a test fails by panicking
 
 use std::fs;
 use std::path::Path;
@@ -8,17 +7,17 @@ use assert_cmd::Command;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-const CSV: &str = "manifests/demo.clusterserviceversion.yaml";
-const ANNOTATIONS: &str = "metadata/annotations.yaml";
+pub const CSV: &str = "manifests/demo.clusterserviceversion.yaml";
+pub const ANNOTATIONS: &str = "metadata/annotations.yaml";
 
 /// A folder with a copy of the bundle in `demo`, changed file by file: (file, text, replacement).
-fn folder(changes: &[(&str, &str, &str)]) -> TempDir {
+pub fn folder(changes: &[(&str, &str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().expect("folder");
     copy(folder.path(), "demo", changes);
     folder
 }
 
-fn copy(folder: &Path, name: &str, changes: &[(&str, &str, &str)]) {
+pub fn copy(folder: &Path, name: &str, changes: &[(&str, &str, &str)]) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/demo-bundle");
     for directory in ["manifests", "metadata"] {
         let target = folder.join(name).join(directory);
@@ -36,13 +35,13 @@ fn copy(folder: &Path, name: &str, changes: &[(&str, &str, &str)]) {
     }
 }
 
-struct Run {
-    code: i32,
-    out: String,
-    err: String,
+pub struct Run {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
 }
 
-fn run(folder: &Path, arguments: &[&str]) -> Run {
+pub fn run(folder: &Path, arguments: &[&str]) -> Run {
     let mut command = Command::cargo_bin("olmkit").expect("program");
     let output = command
         .current_dir(folder)
@@ -58,7 +57,7 @@ fn run(folder: &Path, arguments: &[&str]) -> Run {
     }
 }
 
-fn validate(folder: &Path, arguments: &[&str]) -> Run {
+pub fn validate(folder: &Path, arguments: &[&str]) -> Run {
     run(folder, &[&["bundle", "validate"], arguments].concat())
 }
 

@@ -1,0 +1,346 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+fn definition(versions: Value) -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": versions,
+        },
+    })
+}
+
+fn version(name: &str, storage: bool, spec: &Value) -> Value {
+    json!({
+        "name": name,
+        "served": true,
+        "storage": storage,
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
+    })
+}
+
+fn one(spec: &Value) -> Value {
+    definition(json!([version("v1", true, spec)]))
+}
+
+fn messages(old: &Value, new: &Value) -> Vec<(Loss, String)> {
+    compare(old, new)
+        .into_iter()
+        .map(|change| (change.loss, change.message))
+        .collect()
+}
+
+#[test]
+fn each_narrowing_of_a_field_is_told() {
+    // The field before, the field after, what is told of it.
+    let rows = [
+        (
+            json!({"type": "string"}),
+            json!({"type": "integer"}),
+            Loss::Value,
+            "was string and must now be integer",
+        ),
+        (
+            json!({"x-kubernetes-int-or-string": true}),
+            json!({"type": "string"}),
+            Loss::Value,
+            "was integer or string and must now be string",
+        ),
+        (
+            json!({"type": "string", "enum": ["a", "b"]}),
+            json!({"type": "string", "enum": ["b", "c"]}),
+            Loss::Value,
+            "no longer takes \"a\"",
+        ),
+        (
+            json!({"type": "string"}),
+            json!({"type": "string", "enum": ["b"]}),
+            Loss::Value,
+            "takes only those of a list",
+        ),
+        (
+            json!({"type": "integer", "maximum": 9}),
+            json!({"type": "integer", "maximum": 5}),
+            Loss::Value,
+            "has maximum 5, was 9",
+        ),
+        (
+            json!({"type": "integer"}),
+            json!({"type": "integer", "minimum": 0}),
+            Loss::Value,
+            "has minimum 0, was without",
+        ),
+        (
+            json!({"type": "integer", "maximum": 5}),
+            json!({"type": "integer", "maximum": 5, "exclusiveMaximum": true}),
+            Loss::Value,
+            "has maximum 5 exclusively, was 5",
+        ),
+        (
+            json!({"type": "string", "minLength": 1}),
+            json!({"type": "string", "minLength": 2}),
+            Loss::Value,
+            "has minLength 2, was 1",
+        ),
+        (
+            json!({"type": "array", "items": {"type": "string"}}),
+            json!({"type": "array", "items": {"type": "string"}, "maxItems": 3}),
+            Loss::Value,
+            "has maxItems 3, was without",
+        ),
+        (
+            json!({"type": "integer", "multipleOf": 2}),
+            json!({"type": "integer", "multipleOf": 4}),
+            Loss::Value,
+            "must be a multiple of 4",
+        ),
+        (
+            json!({"type": "string"}),
+            json!({"type": "string", "pattern": "^a"}),
+            Loss::Value,
+            "must fit the pattern \"^a\"",
+        ),
+        (
+            json!({"type": "string", "format": "date"}),
+            json!({"type": "string", "format": "date-time"}),
+            Loss::Value,
+            "has the format \"date-time\", was \"date\"",
+        ),
+        (
+            json!({"type": "string", "nullable": true}),
+            json!({"type": "string"}),
+            Loss::Value,
+            "could be null",
+        ),
+        (
+            json!({"type": "array", "items": {"type": "string"}}),
+            json!({"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"}),
+            Loss::Value,
+            "may no longer hold an item twice",
+        ),
+        (
+            json!({"type": "integer"}),
+            json!({"type": "integer", "x-kubernetes-validations": [{"rule": "self  > 1"}]}),
+            Loss::Value,
+            "must fulfil a new rule: self > 1",
+        ),
+        (
+            json!({"type": "object"}),
+            json!({"type": "object", "oneOf": [{"required": ["a"]}]}),
+            Loss::Value,
+            "must fulfil a new condition (oneOf)",
+        ),
+        (
+            json!({"type": "object", "properties": {"a": {"type": "string"}}}),
+            json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}}}),
+            Loss::Value,
+            "spec.field.a is required now and has no default",
+        ),
+        (
+            json!({"type": "object", "properties": {"a": {"type": "string"}}}),
+            json!({"type": "object", "properties": {"b": {"type": "string"}}}),
+            Loss::Field,
+            "spec.field.a is gone from the schema",
+        ),
+        (
+            json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
+            json!({"type": "object"}),
+            Loss::Field,
+            "kept fields that the schema does not name",
+        ),
+        (
+            json!({"type": "object", "additionalProperties": {"type": "string"}}),
+            json!({"type": "object"}),
+            Loss::Field,
+            "had fields of any name",
+        ),
+        (
+            json!({"type": "object", "additionalProperties": {"type": "string"}}),
+            json!({"type": "object", "additionalProperties": {"type": "integer"}}),
+            Loss::Value,
+            "spec.field.* was string and must now be integer",
+        ),
+        (
+            json!({"type": "array", "items": {"type": "string"}}),
+            json!({"type": "array", "items": {"type": "string", "maxLength": 3}}),
+            Loss::Value,
+            "spec.field[] has maxLength 3",
+        ),
+    ];
+    for (before, after, loss, words) in rows {
+        let spec = |field: &Value| one(&json!({"type": "object", "properties": {"field": field}}));
+        let told = messages(&spec(&before), &spec(&after));
+        assert_eq!(told.len(), 1, "{before} -> {after}: {told:?}");
+        assert_eq!(told[0].0, loss, "{before} -> {after}");
+        assert!(
+            told[0].1.contains(words) && told[0].1.starts_with("spec.field"),
+            "{before} -> {after}: {told:?}"
+        );
+        assert_eq!(messages(&spec(&before), &spec(&before)), [], "{before}");
+    }
+}
+
+#[test]
+fn what_allows_more_is_no_loss() {
+    let rows = [
+        (json!({"type": "integer"}), json!({"type": "number"})),
+        (
+            json!({"type": "integer"}),
+            json!({"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]}),
+        ),
+        (
+            json!({"type": "string", "enum": ["a"]}),
+            json!({"type": "string", "enum": ["a", "b"]}),
+        ),
+        (json!({"type": "string", "enum": ["a"]}), json!({"type": "string"})),
+        (
+            json!({"type": "integer", "minimum": 2, "maximum": 3}),
+            json!({"type": "integer", "minimum": 1}),
+        ),
+        (
+            json!({"type": "string", "pattern": "a", "maxLength": 3}),
+            json!({"type": "string"}),
+        ),
+        (json!({"type": "string"}), json!({"type": "string", "minLength": 0})),
+        (json!({"type": "string"}), json!({"type": "string", "nullable": true})),
+        (
+            json!({"type": "string", "nullable": true}),
+            json!({"type": "string", "default": "a"}),
+        ),
+        (
+            json!({"type": "object", "properties": {"a": {"type": "string"}}}),
+            json!({"type": "object", "properties": {
+                "a": {"type": "string"},
+                "b": {"type": "object", "required": ["c"], "properties": {"c": {"type": "string"}}},
+            }}),
+        ),
+        (
+            json!({"type": "object", "properties": {"a": {"type": "string"}}}),
+            json!({"type": "object", "required": ["b"], "properties": {
+                "a": {"type": "string"},
+                "b": {"type": "string", "default": "x"},
+            }}),
+        ),
+        (
+            json!({"type": "object", "properties": {"a": {"type": "string"}}}),
+            json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
+        ),
+        (
+            json!({"type": "integer"}),
+            json!({"type": "integer", "x-kubernetes-validations": [{"rule": "self >= oldSelf"}]}),
+        ),
+    ];
+    for (before, after) in rows {
+        let spec = |field: &Value| one(&json!({"type": "object", "properties": {"field": field}}));
+        assert_eq!(messages(&spec(&before), &spec(&after)), [], "{before} -> {after}");
+    }
+}
+
+#[test]
+fn versions_that_are_used_stay() {
+    let spec = json!({"type": "object"});
+    let old = definition(json!([version("v1alpha1", false, &spec), version("v1", true, &spec)]));
+    let gone = definition(json!([version("v2", true, &spec)]));
+    let told = messages(&old, &gone);
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].1.contains("v1alpha1 is gone, which was served"), "{told:?}");
+    assert!(
+        told[1].1.contains("v1 is gone, in which objects are stored"),
+        "{told:?}"
+    );
+
+    let mut unserved = old.clone();
+    unserved["spec"]["versions"][0]["served"] = json!(false);
+    let told = compare(&old, &unserved);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0].pointer, "/spec/versions/0/served");
+    // Nobody can use a version that was not served.
+    assert_eq!(
+        messages(&unserved, &definition(json!([version("v1", true, &spec)]))),
+        []
+    );
+}
+
+#[test]
+fn versions_that_differ_need_their_conversion() {
+    let (a, b) = (
+        json!({"type": "object", "properties": {"a": {"type": "string"}}}),
+        json!({"type": "object", "properties": {"b": {"type": "string"}}}),
+    );
+    let old = definition(json!([version("v1", true, &a), version("v2", false, &b)]));
+    let new = definition(json!([version("v1", false, &a), version("v2", true, &b)]));
+    let told = messages(&old, &new);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0].0, Loss::Conversion);
+    assert!(
+        told[0].1.contains("stored as v1") && told[0].1.contains("spec.a is gone"),
+        "{told:?}"
+    );
+
+    let with_webhook = |definition: &Value| {
+        let mut definition = definition.clone();
+        definition["spec"]["conversion"] = json!({"strategy": "Webhook"});
+        definition
+    };
+    assert_eq!(messages(&with_webhook(&old), &with_webhook(&new)), []);
+    let told = messages(&with_webhook(&old), &old);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].1.contains("were converted by a webhook"), "{told:?}");
+}
+
+#[test]
+fn scope_and_kind_never_change() {
+    let old = one(&json!({"type": "object"}));
+    let mut new = old.clone();
+    new["spec"]["scope"] = json!("Cluster");
+    new["spec"]["names"]["kind"] = json!("Gadget");
+    let told = compare(&old, &new);
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told.iter().all(|change| change.loss == Loss::Identity), "{told:?}");
+    assert_eq!(told[0].pointer, "/spec/scope");
+}
+
+#[test]
+fn what_several_versions_lose_alike_is_told_once() {
+    let spec =
+        |maximum: u32| json!({"type": "object", "properties": {"size": {"type": "integer", "maximum": maximum}}});
+    let both = |maximum| {
+        definition(json!([
+            version("v1", true, &spec(maximum)),
+            version("v2", false, &spec(maximum))
+        ]))
+    };
+    let told = compare(&both(5), &both(3));
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0].message, "spec.size has maximum 3, was 5 (v1, v2)");
+    assert_eq!(
+        told[0].pointer,
+        "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/size/maximum"
+    );
+}
+
+#[test]
+fn a_definition_of_v1beta1_is_compared_too() {
+    let schema = |maximum: u32| {
+        json!({"type": "object", "properties": {
+            "spec": {"type": "object", "properties": {"size": {"type": "integer", "maximum": maximum}}},
+        }})
+    };
+    let old = json!({"spec": {"version": "v1", "validation": {"openAPIV3Schema": schema(5)}}});
+    let new = json!({"spec": {
+        "versions": [{"name": "v1", "served": true, "storage": true}],
+        "validation": {"openAPIV3Schema": schema(3)},
+    }});
+    let told = compare(&old, &new);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(
+        told[0].pointer,
+        "/spec/validation/openAPIV3Schema/properties/spec/properties/size/maximum"
+    );
+}

@@ -1,0 +1,156 @@
+//! Fields of a manifest that the Go types do not have: every tool passes over them without a word.
+
+use serde_json::Value;
+
+use super::decode::lookup;
+use super::structs::{Custom, Struct, Structs, Type, structs};
+
+/// How alike two names must be for one to be taken for a misspelling of the other (1 is the same).
+const ALIKE: f64 = 0.75;
+
+/// A field that its type does not have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownField {
+    /// JSON pointer to its value.
+    pub pointer: String,
+    /// The key.
+    pub name: String,
+    /// The type that does not have it, as Go names it: `v1.Container`.
+    pub of: &'static str,
+    /// The field that was probably meant.
+    pub meant: Option<&'static str>,
+}
+
+/// The unknown fields of `value` as the struct that the table of [`super::structs`] lists under `key`. Nothing is said about values
+/// that are not of their field's type.
+pub fn unknown_fields(value: &Value, key: &str) -> Vec<UnknownField> {
+    let mut search = Search {
+        table: structs(),
+        found: Vec::new(),
+        pointer: String::new(),
+    };
+    if let Some(kind) = search.table.get(key) {
+        search.value(value, kind);
+    }
+    search.found
+}
+
+struct Search {
+    table: &'static Structs,
+    found: Vec<UnknownField>,
+    pointer: String,
+}
+
+impl Search {
+    fn value(&mut self, value: &Value, kind: &Type) {
+        match (kind, value) {
+            (Type::Pointer(inner), _) => self.value(value, inner),
+            (Type::List(inner), Value::Array(items)) => {
+                for (at, item) in items.iter().enumerate() {
+                    self.below(&at.to_string(), item, inner);
+                }
+            }
+            (Type::Map(inner), Value::Object(entries)) => {
+                for (key, item) in entries {
+                    self.below(key, item, inner);
+                }
+            }
+            (
+                Type::Struct(at)
+                | Type::Custom(Custom::SchemaOrBool(at) | Custom::SchemaOrList(at) | Custom::SchemaOrNames(at)),
+                Value::Object(entries),
+            ) => {
+                let table = self.table;
+                let Some(entry) = table.at(*at) else { return };
+                for (key, item) in entries {
+                    match lookup(entry, key).and_then(|(name, _)| table.field(entry, name)) {
+                        Some(kind) => self.below(key, item, kind),
+                        None => self.found.push(UnknownField {
+                            pointer: format!("{}/{}", self.pointer, escape(key)),
+                            name: key.clone(),
+                            of: entry.go_name,
+                            meant: meant(entry, key),
+                        }),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn below(&mut self, key: &str, value: &Value, kind: &Type) {
+        // Scalars have no fields.
+        if !value.is_object() && !value.is_array() {
+            return;
+        }
+        let length = self.pointer.len();
+        self.pointer.push('/');
+        self.pointer.push_str(&escape(key));
+        self.value(value, kind);
+        self.pointer.truncate(length);
+    }
+}
+
+fn meant(entry: &Struct, key: &str) -> Option<&'static str> {
+    let alike = |name: &&'static str| strsim::jaro_winkler(&name.to_lowercase(), &key.to_lowercase());
+    let mut names: Vec<&'static str> = entry.by_name.keys().copied().collect();
+    names.sort_unstable();
+    names
+        .into_iter()
+        .filter(|name| alike(name) >= ALIKE)
+        .max_by(|a, b| alike(a).total_cmp(&alike(b)))
+}
+
+fn escape(part: &str) -> String {
+    part.replace('~', "~0").replace('/', "~1")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn unknown(value: &Value, key: &str) -> Vec<(String, Option<&'static str>)> {
+        unknown_fields(value, key)
+            .into_iter()
+            .map(|field| (field.pointer, field.meant))
+            .collect()
+    }
+
+    #[test]
+    fn fields_are_looked_for_at_every_depth() {
+        let container =
+            json!({"name": "a", "imagePullpolicy": "Always", "ressources": {}, "env": [{"name": "A", "image": "b"}]});
+        let csv = json!({
+            "apiVersion": "operators.coreos.com/v1alpha1",
+            "metadata": {"annotations": {"any": "thing"}},
+            "spec": {"install": {"spec": {"deployments": [{"spec": {"template": {"spec": {"containers": [container]}}}}]}}},
+        });
+        let at = "/spec/install/spec/deployments/0/spec/template/spec/containers/0";
+        assert_eq!(
+            unknown(&csv, "ClusterServiceVersion"),
+            [
+                (format!("{at}/ressources"), Some("resources")),
+                (format!("{at}/env/0/image"), None),
+            ]
+        );
+    }
+
+    #[test]
+    fn names_of_properties_are_free_and_keywords_are_not() {
+        let crd = json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": {
+            "properties": {"whatever": {"type": "string", "maxlen": 3}},
+            "additionalProperties": {"typ": "string"},
+            "default": {"a": {"b": "c"}},
+        }}}]}});
+        let schema = "/spec/versions/0/schema/openAPIV3Schema";
+        assert_eq!(
+            unknown(&crd, "v1.CustomResourceDefinition"),
+            [
+                (format!("{schema}/properties/whatever/maxlen"), Some("maxLength")),
+                (format!("{schema}/additionalProperties/typ"), Some("type")),
+            ]
+        );
+    }
+}

@@ -1,0 +1,185 @@
+//! The bundles from which users upgrade to the bundle at hand: one that is named, or those of a catalog.
+
+use serde_json::Value;
+
+use super::context::{Csv, field, strings};
+use crate::bundle::load::Reading;
+use crate::catalog::{Bundle, Catalog, objects};
+use crate::object::{Version, VersionRange};
+
+/// What a bundle is compared with.
+#[derive(Debug)]
+pub enum Against {
+    /// One earlier bundle.
+    Bundle(Earlier),
+    /// A catalog; the bundles that the one at hand replaces are looked up in it.
+    Catalog {
+        /// Its name in texts.
+        name: String,
+        /// What it holds.
+        catalog: Catalog,
+    },
+}
+
+/// As much of an earlier bundle as an upgrade depends on.
+#[derive(Debug)]
+pub struct Earlier {
+    /// Name of the ClusterServiceVersion.
+    pub name: String,
+    /// Its `spec.version`.
+    pub version: Option<Version>,
+    /// Its CustomResourceDefinitions.
+    pub definitions: Vec<Value>,
+    /// Its examples: objects as users have them.
+    pub examples: Vec<Value>,
+}
+
+/// Why there is nothing to compare with.
+#[derive(Debug, thiserror::Error)]
+pub enum AgainstError {
+    /// The bundle does not load.
+    #[error("{name} cannot be compared with, because it is no sound bundle: {reason}")]
+    Unsound {
+        /// The directory.
+        name: String,
+        /// operator-sdk's text.
+        reason: String,
+    },
+    /// A catalog holds the bundle without its manifests.
+    #[error(
+        "the catalog holds {bundle} without its definitions (it was rendered with --migrate-level); name the bundle itself: --against {}",
+        if image.is_empty() { "DIRECTORY" } else { image }
+    )]
+    NoManifests {
+        /// Its name.
+        bundle: String,
+        /// Its image.
+        image: String,
+    },
+}
+
+impl Against {
+    /// A catalog, or the only bundle of one that was made of a bundle image.
+    ///
+    /// # Errors
+    /// That bundle has no manifests.
+    pub fn catalog(name: &str, catalog: Catalog) -> Result<Self, AgainstError> {
+        if let ([], [], [bundle]) = (
+            catalog.packages.as_slice(),
+            catalog.channels.as_slice(),
+            catalog.bundles.as_slice(),
+        ) {
+            return Ok(Against::Bundle(Earlier::of_blob(bundle)?));
+        }
+        Ok(Against::Catalog {
+            name: name.to_string(),
+            catalog,
+        })
+    }
+}
+
+impl Earlier {
+    /// A bundle that was read from a directory.
+    ///
+    /// # Errors
+    /// It does not load.
+    pub fn of_reading(name: &str, reading: &Reading) -> Result<Self, AgainstError> {
+        if let Some(reason) = &reading.fatal {
+            return Err(AgainstError::Unsound {
+                name: name.to_string(),
+                reason: reason.clone(),
+            });
+        }
+        let mut objects: Vec<&Value> = reading.bundle.crds().filter_map(|crd| crd.typed.as_ref()).collect();
+        objects.extend(reading.bundle.csv().and_then(|csv| csv.typed.as_ref()));
+        Ok(Self::of_objects(&reading.bundle.name, objects.into_iter().cloned()))
+    }
+
+    /// A bundle of a catalog.
+    ///
+    /// # Errors
+    /// The catalog holds it without its manifests.
+    pub fn of_blob(bundle: &Bundle) -> Result<Self, AgainstError> {
+        let texts = objects::of(bundle);
+        if texts.is_empty() {
+            return Err(AgainstError::NoManifests {
+                bundle: bundle.name.clone(),
+                image: bundle.image.clone(),
+            });
+        }
+        let objects = texts.iter().filter_map(|text| serde_json::from_str(text).ok());
+        Ok(Self::of_objects(&bundle.name, objects))
+    }
+
+    fn of_objects(name: &str, objects: impl Iterator<Item = Value>) -> Self {
+        let mut earlier = Self {
+            name: name.to_string(),
+            version: None,
+            definitions: Vec::new(),
+            examples: Vec::new(),
+        };
+        for object in objects {
+            match field(&object, "kind") {
+                "CustomResourceDefinition" => earlier.definitions.push(object),
+                "ClusterServiceVersion" => {
+                    earlier.version = version(&object);
+                    let examples = object
+                        .pointer("/metadata/annotations/alm-examples")
+                        .and_then(Value::as_str)
+                        .and_then(|text| serde_json::from_str(text).ok());
+                    earlier.examples = examples.unwrap_or_default();
+                }
+                _ => {}
+            }
+        }
+        earlier
+    }
+}
+
+fn version(csv: &Value) -> Option<Version> {
+    let text = csv.pointer("/spec/version").and_then(Value::as_str)?;
+    Version::parse_tolerant(text).ok()
+}
+
+/// The bundles of a catalog's package from which users upgrade to a bundle: those that it names, or that its entries in the
+/// catalog's channels name.
+pub fn replaced<'c>(catalog: &'c Catalog, package: &str, csv: &Csv<'_>) -> Vec<&'c Bundle> {
+    let name = csv.name();
+    let mut names: Vec<&str> = vec![csv.text("/spec/replaces")];
+    names.extend(strings(csv.get("/spec"), "skips"));
+    let mut ranges: Vec<&str> = csv.annotation("olm.skipRange").into_iter().collect();
+    let entries = catalog
+        .channels
+        .iter()
+        .filter(|channel| channel.package == package)
+        .flat_map(|channel| channel.entries())
+        .filter(|entry| entry.name == name);
+    for entry in entries {
+        names.push(&entry.replaces);
+        names.extend(entry.skips.iter().map(String::as_str));
+        ranges.push(&entry.skip_range);
+    }
+    let ranges: Vec<VersionRange> = ranges
+        .into_iter()
+        .filter_map(|range| VersionRange::parse(range).ok())
+        .collect();
+    catalog
+        .bundles
+        .iter()
+        .filter(|bundle| bundle.package == package && bundle.name != name)
+        .filter(|bundle| {
+            names.contains(&bundle.name.as_str())
+                || version_of(bundle).is_some_and(|version| ranges.iter().any(|range| range.contains(&version)))
+        })
+        .collect()
+}
+
+/// The version in a bundle's property `olm.package`.
+fn version_of(bundle: &Bundle) -> Option<Version> {
+    let property = bundle
+        .properties
+        .iter()
+        .find(|property| property.kind == crate::catalog::model::PROPERTY_PACKAGE)?;
+    let value: Value = serde_json::from_str(property.value.as_deref()?).ok()?;
+    Version::parse(field(&value, "version")).ok()
+}
