@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn every_rule_that_code_names_is_explained_and_the_other_way_round() {
-        let pattern = regex::Regex::new(r#""((?:LOC|LOAD|FMT|DEP|OBJ|BND|CSV|CRD|HUB|CAP|CAT|API|COM|GP|MA|EXT|RBAC|HOOK|CERT|IMG|SIZE|FILE|CHAN|NAME|UPG|V1|SEC|POD|META|EX|DESC|KUBE)-[0-9A-Z-]+)""#)
+        let pattern = regex::Regex::new(r#""((?:LOC|LOAD|FMT|DEP|OBJ|BND|CSV|CRD|HUB|CAP|CAT|API|COM|GP|MA|EXT|RBAC|HOOK|ICON|CERT|IMG|SIZE|FILE|CHAN|NAME|UPG|V1|SEC|POD|META|EX|DESC|KUBE)-[0-9A-Z-]+)""#)
             .expect("pattern");
         let mut named = BTreeSet::new();
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
