@@ -131,8 +131,8 @@ mod tests {
         assert_eq!(
             unknown(&csv, "ClusterServiceVersion"),
             [
-                (format!("{at}/ressources"), Some("resources")),
                 (format!("{at}/env/0/image"), None),
+                (format!("{at}/ressources"), Some("resources")),
             ]
         );
     }
@@ -148,8 +148,8 @@ mod tests {
         assert_eq!(
             unknown(&crd, "v1.CustomResourceDefinition"),
             [
-                (format!("{schema}/properties/whatever/maxlen"), Some("maxLength")),
                 (format!("{schema}/additionalProperties/typ"), Some("type")),
+                (format!("{schema}/properties/whatever/maxlen"), Some("maxLength")),
             ]
         );
     }
