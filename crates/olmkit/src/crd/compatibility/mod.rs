@@ -139,10 +139,17 @@ fn versions(old: &Value, new: &Value) -> Vec<Change> {
     changes
 }
 
+/// Where a loss is told, what to do about it, and the versions that share it.
+struct Told<'v> {
+    pointer: String,
+    hint: &'static str,
+    versions: BTreeSet<&'v str>,
+}
+
 /// Compares the schemas of every version that both have. What several versions lose alike is told once.
 fn schemas(old: &Value, new: &Value) -> Vec<Change> {
     let now = list(new);
-    let mut told: BTreeMap<(Loss, String, String), (String, &'static str, BTreeSet<&str>)> = BTreeMap::new();
+    let mut told: BTreeMap<(Loss, String, String), Told<'_>> = BTreeMap::new();
     for before in list(old) {
         let Some(version) = now.iter().find(|version| version.name == before.name) else {
             continue;
@@ -159,24 +166,24 @@ fn schemas(old: &Value, new: &Value) -> Vec<Change> {
         };
         for change in schema::compare(old_schema, new_schema) {
             let key = (change.loss, change.path.clone(), change.message);
-            let entry = told
-                .entry(key)
-                .or_insert_with(|| (format!("{root}{}", change.pointer), change.hint, BTreeSet::new()));
-            entry.2.insert(before.name);
+            let known = told.entry(key).or_insert_with(|| Told {
+                pointer: format!("{root}{}", change.pointer),
+                hint: change.hint,
+                versions: BTreeSet::new(),
+            });
+            known.versions.insert(before.name);
         }
     }
-    let changes = told
-        .into_iter()
-        .map(|((loss, path, message), (pointer, hint, versions))| {
-            let versions: Vec<&str> = versions.into_iter().collect();
-            let path = if path.is_empty() { "the object" } else { &path };
-            Change {
-                loss,
-                pointer,
-                message: format!("{path} {message} ({})", versions.join(", ")),
-                hint,
-            }
-        });
+    let changes = told.into_iter().map(|((loss, path, message), told)| {
+        let versions: Vec<&str> = told.versions.into_iter().collect();
+        let path = if path.is_empty() { "the object" } else { &path };
+        Change {
+            loss,
+            pointer: told.pointer,
+            message: format!("{path} {message} ({})", versions.join(", ")),
+            hint: told.hint,
+        }
+    });
     changes.collect()
 }
 
