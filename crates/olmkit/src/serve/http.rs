@@ -98,6 +98,9 @@ impl Server {
                     continue;
                 }
             };
+            if let Err(error) = stream.set_nodelay(true) {
+                tracing::debug!(%error, "answers on this connection may wait for more to send");
+            }
             let routes = routes.clone();
             tokio::spawn(async move {
                 let service = service_fn(move |request| {

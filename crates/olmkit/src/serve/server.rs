@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
-use tokio_stream::wrappers::TcpListenerStream;
+use tonic::transport::server::TcpIncoming;
 use tonic_health::pb::health_server::HealthServer;
 
 use super::api::experimental_registry_server::ExperimentalRegistryServer;
@@ -146,7 +146,8 @@ impl Server {
         tokio::pin!(stop);
         loop {
             let (end, ended) = oneshot::channel::<()>();
-            let incoming = TcpListenerStream::new(TcpListener::from_std(listener.try_clone()?)?);
+            // Without a wait for more to send: the builder's option holds only for listeners that it makes itself.
+            let incoming = TcpIncoming::from(TcpListener::from_std(listener.try_clone()?)?).with_nodelay(Some(true));
             generations.spawn(generation(
                 incoming,
                 self.current.clone(),
@@ -205,7 +206,7 @@ fn may_lack_ipv6(address: SocketAddr, error: ErrorKind) -> bool {
 
 /// Serves connections until `end`, then tells them to go away and waits for their calls.
 async fn generation(
-    incoming: TcpListenerStream,
+    incoming: TcpIncoming,
     current: Current,
     metrics: Metrics,
     end: impl Future<Output = ()> + Send,
@@ -221,7 +222,6 @@ async fn generation(
         .concurrency_limit_per_connection(MAX_REQUESTS)
         .http2_keepalive_interval(Some(KEEP_ALIVE))
         .http2_keepalive_timeout(Some(KEEP_ALIVE_TIMEOUT))
-        .tcp_nodelay(true)
         .add_service(Counted::new(
             RegistryServer::new(service.clone()).max_decoding_message_size(MAX_REQUEST),
             metrics.clone(),
