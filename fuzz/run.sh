@@ -26,10 +26,10 @@ if [ -n "$bundles" ] && [ -z "$(ls -A "corpus/$target")" ]; then
       done ;;
     catalog)
       # Whole files where they are small, else their first blobs; then each small catalog as one text.
-      find -L "$bundles" "$bundles"-broken -type f \( -name '*.yaml' -o -name '*.json' \) -size -64k | head -300 | while read -r file; do
+      find -L "$bundles" "$bundles"-broken -type f \( -name '*.yaml' -o -name '*.json' \) -size -64k | awk 'NR <= 300' | while read -r file; do
         cp "$file" "corpus/catalog/$(sha256sum "$file" | cut -c1-16)"
       done
-      find -L "$bundles" -type f -name '*.yaml' -size +64k | head -50 | while read -r file; do
+      find -L "$bundles" -type f -name '*.yaml' -size +64k | awk 'NR <= 50' | while read -r file; do
         awk '/^---/ && length(text) > 20000 { exit } length(text) > 60000 { exit } { text = text $0 "\n" } END { printf "%s", text }' "$file" \
           > "corpus/catalog/$(sha256sum "$file" | cut -c1-16)"
       done ;;
@@ -56,7 +56,7 @@ if [ -n "$bundles" ] && [ -z "$(ls -A "corpus/$target")" ]; then
       done
       find corpus/images -size +64k -delete ;;
     *)
-      find "$bundles" -path '*/manifests/*' -type f -size -64k | head -300 | while read -r file; do
+      find "$bundles" -path '*/manifests/*' -type f -size -64k | awk 'NR <= 300' | while read -r file; do
         cp "$file" "corpus/$target/$(sha256sum "$file" | cut -c1-16)"
       done ;;
   esac
