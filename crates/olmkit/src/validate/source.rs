@@ -12,7 +12,9 @@ pub struct Source {
     pub directory: PathBuf,
     /// Its name in operator-sdk's texts: the path relative to the working directory.
     pub shown: String,
-    /// The labels of the image that the directory was unpacked from.
+    /// The image that the directory was unpacked from, as the user named it.
+    pub image: Option<String>,
+    /// The labels of that image.
     pub image_labels: Option<BTreeMap<String, String>>,
 }
 
@@ -22,13 +24,15 @@ impl Source {
         Self {
             directory: path.to_path_buf(),
             shown: paths::relative_to_working_directory(path),
+            image: None,
             image_labels: None,
         }
     }
 
     /// The directory that an image with these labels was unpacked to.
-    pub fn image(path: &Path, labels: BTreeMap<String, String>) -> Self {
+    pub fn image(image: &str, path: &Path, labels: BTreeMap<String, String>) -> Self {
         Self {
+            image: Some(image.to_string()),
             image_labels: Some(labels),
             ..Self::directory(path)
         }

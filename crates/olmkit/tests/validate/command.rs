@@ -58,6 +58,16 @@ fn an_image_is_pulled_from_a_registry() {
         printed.out
     );
 
+    // The temporary folder is nothing that a user knows.
+    let place = format!("{image}/metadata/annotations.yaml:6:");
+    assert!(
+        printed.out.contains(&place) && !printed.out.contains("/bundle-"),
+        "{}",
+        printed.out
+    );
+    let json = validate(broken.path(), &[&image, "--use-http", "-o", "json"]);
+    assert!(json.out.contains("\"metadata/annotations.yaml\""), "{}", json.out);
+
     let missing = format!("{}/example/none:v1", registry.host());
     let printed = validate(good.path(), &[&missing, "--use-http"]);
     assert_eq!(printed.code, 1);

@@ -1,7 +1,6 @@
 //! What `olmkit bundle validate` prints.
 
 use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
 
 use comfy_table::{Cell, Table, presets};
@@ -72,7 +71,7 @@ pub fn print(all: &[Validated], format: Format, short: bool, strict: bool) -> an
             }
         }
         Format::Json | Format::Sarif | Format::Github => {
-            let report: Report = all.iter().flat_map(findings).collect();
+            let report: Report = all.iter().flat_map(findings_for_machines).collect();
             machine(&report, format, out)?;
         }
     }
@@ -88,6 +87,21 @@ fn findings(validated: &Validated) -> Vec<Finding> {
     }
     report.sort();
     report.findings
+}
+
+/// As [`findings`]; files of an image have the names that they have in it, because the folder it was unpacked to is gone afterwards.
+fn findings_for_machines(validated: &Validated) -> Vec<Finding> {
+    let mut findings = findings(validated);
+    for finding in findings.iter_mut().filter(|_| validated.is_image) {
+        let inside = finding
+            .file
+            .as_deref()
+            .map(|file| file.strip_prefix(&validated.directory));
+        if let Some(Ok(inside)) = inside {
+            finding.file = Some(inside.to_path_buf());
+        }
+    }
+    findings
 }
 
 fn machine(report: &Report, format: Format, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -151,7 +165,13 @@ fn text(validated: &Validated, short: bool, out: &mut dyn Write) -> anyhow::Resu
         color: true,
         width: terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0.into()),
     };
-    write_text(&report, options, out)?;
+    let mut text = Vec::new();
+    write_text(&report, options, &mut text)?;
+    let mut text = String::from_utf8_lossy(&text).into_owned();
+    if validated.is_image {
+        text = text.replace(&*validated.directory.to_string_lossy(), &validated.name);
+    }
+    out.write_all(text.as_bytes())?;
     // Findings tell the same with the place.
     if let Some(message) = validated
         .outcome
@@ -171,7 +191,7 @@ fn text(validated: &Validated, short: bool, out: &mut dyn Write) -> anyhow::Resu
             number(errors, "error"),
             number(warnings, "warning")
         )?;
-    } else if Path::new(&validated.name).exists() {
+    } else if validated.outcome.passed() {
         eprintln!("{}: all validation tests have completed successfully", validated.name);
     }
     Ok(())

@@ -113,6 +113,8 @@ enum FailOn {
 pub struct Validated {
     /// The argument, or the directory found below it.
     pub name: String,
+    /// Whether the directory is a temporary one that an image was unpacked to.
+    pub is_image: bool,
     /// The directory in front of file names.
     pub directory: PathBuf,
     /// What was found.
@@ -232,7 +234,7 @@ fn sources(args: &Args) -> anyhow::Result<(Vec<Source>, Vec<tempfile::TempDir>)>
             let (directory, labels) = unpack(bundle, args).with_context(|| {
                 format!("{bundle} is no directory, and as an image it could not be had; a path must exist, an image name its registry")
             })?;
-            sources.push(Source::image(directory.path(), labels));
+            sources.push(Source::image(bundle, directory.path(), labels));
             unpacked.push(directory);
         }
     }
@@ -260,7 +262,11 @@ fn validate_all(sources: &[Source], options: &Options) -> anyhow::Result<Vec<Val
             ..options.clone()
         };
         let validated = Validated {
-            name: source.directory.display().to_string(),
+            name: source
+                .image
+                .clone()
+                .unwrap_or_else(|| source.directory.display().to_string()),
+            is_image: source.image.is_some(),
             directory: source.directory.clone(),
             outcome: validate(&reading, &options),
         };
