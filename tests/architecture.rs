@@ -34,6 +34,7 @@ const MANAGER: &[&[&str]] = &[
         "explain",
         "metrics",
         "namespaces",
+        "proxy",
         "quantity",
         "shutdown",
         "access",

@@ -1,4 +1,5 @@
 //! Proxies of the environment, and the servers that are reached without them.
+
 use hyper::Uri;
 use hyper_util::client::proxy::matcher::Matcher;
 use kube::Config;
