@@ -4,7 +4,7 @@
 # OLM removed and installed again. Each check prints one line; the last line counts them. Every flow ends with the
 # cluster as it found it.
 #
-#   e2e.sh [operator|images|deploy|olmkit|upstream|olm …]    only these flows; KEEP=1 leaves the cluster up
+#   e2e.sh [operator|images|deploy|olmkit|upstream|olm|olmv1 …]    only these flows; KEEP=1 leaves the cluster up
 #
 # OLMKIT and OPERATOR, when set, are static programs to test instead of those that `make build` builds.
 set -euo pipefail
@@ -12,13 +12,13 @@ given=${OLMKIT:-}
 . "$(dirname "${BASH_SOURCE[0]}")/story.sh"
 [ "$CLUSTER" = local ] || { echo "error: the end-to-end test makes and removes its own cluster; it does not run on another" >&2; exit 2; }
 . "$dev/e2e/checks.sh"
-flows="operator images deploy olmkit upstream olm"
-for flow in operator helper-image olmkit upstream olm; do . "$dev/e2e/$flow.sh"; done
+flows="operator images deploy olmkit upstream olm olmv1"
+for flow in operator helper-image olmkit upstream olm olmv1; do . "$dev/e2e/$flow.sh"; done
 for flow in "$@"; do [[ " $flows " == *" $flow "* ]] || { echo "error: no flow '$flow'; there are: $flows" >&2; exit 2; }; done
 trap finish EXIT
 
 [ -n "$given" ] || make -s build
-dev/tools/build.sh node upstream
+dev/tools/build.sh node upstream catalogd
 "$dev/cluster/cluster" up
 stage
 inventory > "$results/before"

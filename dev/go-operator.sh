@@ -1,11 +1,15 @@
 #!/usr/bin/env bash
-# go-operator.sh: what the author of a Go operator does, with olmkit in the place of operator-sdk and opm. Scaffolds an
+# go-operator.sh [--node]: what the author of a Go operator does, with olmkit in the place of operator-sdk and opm. Scaffolds an
 # operator with a webhook (operator-sdk init, create api, create webhook), runs the scaffolded Makefile unmodified (bundle,
 # bundle-build, bundle-push, catalog-build, catalog-push), compares the bundle with operator-sdk's own, lets both validate
-# it, and lets a real OLM install it (control plane level: the pods are marked ready, not run). Needs Go and its module
-# proxy, buildah, docker-registry, the programs of `dev/tools/build.sh control-plane upstream`, and `make build`.
+# it, and lets a real OLM install it: at control plane level (the pods are marked ready, not run), or with --node on the
+# local node, where the operator runs and its webhook answers. Needs Go and its module proxy, buildah, docker-registry, the
+# programs of `dev/tools/build.sh control-plane upstream`, and `make build`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+mode=${1:-}
+case $mode in "" | --node) ;; *) echo "error: $0 takes --node or nothing" >&2; exit 2 ;; esac
+cluster=$PWD/dev/cluster/cluster
 olmkit=$(realpath "${OLMKIT:-$(make -s --no-print-directory print-olmkit)}")
 [ -x "$olmkit" ] || { echo "error: no $olmkit; run make build, or name a static olmkit in OLMKIT" >&2; exit 1; }
 bin=${OLMKIT_DEV_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/olmkit}/bin
@@ -15,8 +19,9 @@ done
 cargo build --locked --quiet -p controlplane
 controlplane=${CARGO_TARGET_DIR:-$PWD/target}/debug/controlplane
 work=$(mktemp -d); registry=
-trap '[ -z "$registry" ] || kill "$registry"; chmod -R u+w "$work"; rm -rf "$work"' EXIT
+trap '[ "$mode" != --node ] || "$cluster" down; [ -z "$registry" ] || kill "$registry"; chmod -R u+w "$work"; rm -rf "$work"' EXIT
 unset MAKEFLAGS MAKELEVEL
+if [ "$mode" = --node ]; then dev/tools/build.sh node; "$cluster" up; fi
 
 port=$(shuf -i 20000-30000 -n 1) host=localhost:$port
 printf 'version: 0.1\nlog: {level: error}\nstorage: {filesystem: {rootdirectory: %s/registry}}\nhttp: {addr: "127.0.0.1:%s"}\n' "$work" "$port" > "$work/registry.yaml"
@@ -54,9 +59,32 @@ make catalog-push "${names[@]}" > "$work/log" 2>&1 || { tail -n 30 "$work/log" >
 
 echo "== install"
 export olmkit
-"$controlplane" --olm bash -c '"$olmkit" run bundle bundle --namespace default --timeout 4m
-  phase=$(kubectl -n default get csv gadget-operator.v0.0.1 -o "jsonpath={.status.phase}")
-  hooks=$(kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o name | grep -c gadget)
-  echo "$phase, $hooks webhook configurations"
-  [ "$phase $hooks" = "Succeeded 2" ]' 2> "$work/log" || { tail -n 40 "$work/log" >&2; exit 1; }
+if [ "$mode" != --node ]; then
+  "$controlplane" --olm bash -c '"$olmkit" run bundle bundle --namespace default --timeout 4m
+    phase=$(kubectl -n default get csv gadget-operator.v0.0.1 -o "jsonpath={.status.phase}")
+    hooks=$(kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o name | grep -c gadget)
+    echo "$phase, $hooks webhook configurations"
+    [ "$phase $hooks" = "Succeeded 2" ]' 2> "$work/log" || { tail -n 40 "$work/log" >&2; exit 1; }
+else
+  mkdir "$work/tree"
+  CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$work/tree/manager" ./cmd
+  # Whatever registry an image names, the node takes it from its own.
+  for kind in directory bundle; do
+    from=$work/tree name=gadget-operator options=(--user 65532:65532 --entrypoint /manager)
+    [ $kind = directory ] || { from=bundle name=gadget-operator-bundle options=(); }
+    "$olmkit" image build $kind "$from" --tag "localhost:5000/$name:v0.0.1" "${options[@]}" > /dev/null
+    "$cluster" run "$olmkit" image push "localhost:5000/$name:v0.0.1" 2> /dev/null
+  done
+  "$cluster" run bash -ec '
+    kubectl create namespace gadgets
+    "$olmkit" run bundle localhost:5000/gadget-operator-bundle:v0.0.1 --namespace gadgets --timeout 4m
+    kubectl -n gadgets get csv,pods
+    [ "$(kubectl -n gadgets get csv gadget-operator.v0.0.1 -o "jsonpath={.status.phase}")" = Succeeded ]
+    # Both webhooks are called, and fail when they are not reached.
+    kubectl -n gadgets apply -f config/samples/tools_v1alpha1_gadget.yaml
+    kubectl -n gadgets logs deployment/gadget-operator-controller-manager | grep -E "(Defaulting|Validation) for Gadget"
+    kubectl -n gadgets delete gadgets.tools.example.com --all
+    "$olmkit" cleanup gadget-operator --namespace gadgets
+    kubectl delete namespace gadgets'
+fi
 echo "all as it should be"

@@ -78,6 +78,23 @@ subscribed_automatically() {
 # A catalog that was not made for the package alone is the user's.
 catalog_is_kept() { kn get catalogsource offered; kn delete catalogsource offered; }
 
+# --- with an account of limited rights -----------------------------------------------------------------------------
+installer_rights() { sed -n '/^## With an account of limited rights/,/^## When/p' docs/cluster.md | sed -n '/^```yaml/,/^```/p' | grep -v '^```' | sed "s/\bshop\b/$NAMESPACE/g"; }
+run_restricted() { kit run bundle "$work/new-bundle" -n "$NAMESPACE" --serve-from-host --install-mode OwnNamespace "$@"; }
+rights_are_missing() {
+  restricted_namespace
+  kn create serviceaccount installer
+  kn create -f - <<< "{\"apiVersion\": \"operators.coreos.com/v1\", \"kind\": \"OperatorGroup\", \"metadata\": {\"name\": \"restricted\"}, \"spec\": {\"targetNamespaces\": [\"$NAMESPACE\"], \"serviceAccountName\": \"installer\"}}"
+  fails_with forbidden run_restricted
+  # With the first right the plan comes further, and leaves a version that nobody completes.
+  kn create role first --verb=get,create,update --resource=clusterserviceversions.operators.coreos.com
+  kn create rolebinding first --role=first --serviceaccount="$NAMESPACE:installer"
+  fails_with forbidden run_restricted
+  jq -e '.message | contains("clusterroles") or contains("serviceaccounts")' "$results/cause"
+}
+rights_are_granted() { installer_rights | k apply -f -; run_restricted; installed "$new_version"; }
+rights_are_taken_back() { installer_rights | k delete -f -; namespace_is_removed; }
+
 cleaned_up() { kit cleanup "$PACKAGE" -n "$NAMESPACE"; contains "nothing of package $PACKAGE is there" kit cleanup "$PACKAGE" -n "$NAMESPACE"; }
 namespace_is_removed() { k delete namespace "$NAMESPACE" --timeout=120s; same_inventory "$results/before"; }
 
@@ -104,6 +121,12 @@ flow_olmkit() {
   check "Ctrl-C ends run bundle" interrupted
   check "cleanup removes what it left" cleaned_up
   check "nothing is left of it" namespace_is_removed
+  echo; echo "olmkit: an OperatorGroup with an account of limited rights"
+  check "missing rights are told" rights_are_missing
+  check "with the rights that the docs list it is installed" rights_are_granted
+  check "a Memcached runs" sample_runs
+  check "cleanup" cleaned_up
+  check "nothing is left of it" rights_are_taken_back
   echo; echo "olmkit: a catalog image"
   check "subscribe with manual approval" subscribed_manually
   check "an upgrade waits until it is approved" upgrade_waits_for_approval

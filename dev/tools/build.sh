@@ -5,6 +5,7 @@
 #   build.sh control-plane    etcd, kube-apiserver, kube-controller-manager, kubectl, OLM's two operators
 #   build.sh node             the above, and what a node needs: kubelet, kube-proxy, scheduler, CoreDNS, OLM's images
 #   build.sh upstream         operator-sdk and opm, which the end-to-end test and the comparisons run
+#   build.sh catalogd         the catalog server of OLM v1, and its definition
 #   build.sh all              everything
 #   build.sh kubelet opm …    single programs
 #
@@ -43,6 +44,7 @@ recipe() {
       module=operator-sdk main=github.com/operator-framework/operator-sdk package=$main/cmd/operator-sdk tags=$image_tags
       local v=$main/internal/version
       variables="-X $v.Version=$sdk_version -X $v.GitVersion=$sdk_version -X $v.ImageVersion=$sdk_version" ;;
+    catalogd) module=catalogd main=github.com/operator-framework/operator-controller package=$main/cmd/catalogd tags=$image_tags ;;
     coredns) module=coredns main=github.com/coredns/coredns package=. ;;
     grpc_health_probe) module=grpc_health_probe main=github.com/grpc-ecosystem/grpc-health-probe package=$main ;;
     etcd) module=etcd main=go.etcd.io/etcd/server/v3 package=$main ;;
@@ -91,6 +93,14 @@ olm_crds() {
   echo "$olm_version" > "$cache/olm/version"
 }
 
+# So does the definition of ClusterCatalog in the module of catalogd.
+catalogd_crd() {
+  local module=github.com/operator-framework/operator-controller from
+  [ "$cache/catalogd-crd.yaml" -ot "$bin/catalogd" ] || return 0
+  from=$(cd "$here/catalogd" && export GOWORK=off GOFLAGS=-mod=readonly && go mod download "$module" && go list -m -f '{{.Dir}}' "$module")
+  install -m 644 "$from/helm/olmv1/base/catalogd/crd/standard/olm.operatorframework.io_clustercatalogs.yaml" "$cache/catalogd-crd.yaml"
+}
+
 control_plane="etcd kube-apiserver kube-controller-manager kubectl olm catalog"
 node="kube-scheduler kubelet kube-proxy coredns package-server copy-content cpb opm grpc_health_probe"
 upstream="operator-sdk opm"
@@ -100,7 +110,7 @@ for argument in "${@:-all}"; do
     control-plane) wanted+=" $control_plane" ;;
     node) wanted+=" $control_plane $node" ;;
     upstream) wanted+=" $upstream" ;;
-    all) wanted+=" $control_plane $node $upstream" ;;
+    all) wanted+=" $control_plane $node $upstream catalogd" ;;
     *) wanted+=" $argument" ;;
   esac
 done
@@ -115,3 +125,4 @@ programs=$(tr ' ' '\n' <<< "$wanted" | sed '/^$/d' | awk '!seen[$0]++')
 total=$(wc -w <<< "$programs"); done_count=0
 for program in $programs; do done_count=$((done_count + 1)); build "$program"; done
 case " $wanted " in *" olm "*) olm_crds ;; esac
+case " $wanted " in *" catalogd "*) catalogd_crd ;; esac

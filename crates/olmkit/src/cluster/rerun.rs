@@ -94,6 +94,11 @@ fn released(bundle: &BundleFacts, seen: &Observation) -> Earlier {
             remove: vec![object],
             why: "the earlier attempt failed".into(),
         },
+        // Its plan went with the Subscription; nobody else brings what it waits for.
+        (true, "" | "Pending") => Earlier::StartOver {
+            remove: vec![object],
+            why: "the earlier attempt ended before all of the bundle was there".into(),
+        },
         (true, _) => Earlier::OnlyCsv,
         (false, _) => Earlier::StartOver {
             remove: vec![object],
@@ -128,12 +133,14 @@ fn same_version(bundle: &BundleFacts, subscription: &Subscription, object: Objec
         .as_ref()
         .and_then(|reference| seen.install_plan(&reference.name));
     let plan_failed = plan.is_some_and(|plan| plan.status.phase == "Failed");
+    let plan_waits = plan.is_some_and(|plan| plan.is_retried());
     let lost = plan.is_some_and(|plan| plan.status.phase == "Complete") && csv.is_none();
     let why = match (unchanged, phase) {
         (true, "Succeeded") => return Earlier::Installed,
         (false, _) => "the bundle changed since it was installed",
         (true, "Failed") => "the earlier attempt failed",
         (true, _) if plan_failed => "the plan of the earlier attempt failed",
+        (true, _) if plan_waits => "the plan of the earlier attempt could not be carried out",
         (true, _) if lost => "the ClusterServiceVersion of the earlier attempt was deleted",
         (true, _) => return Earlier::UnderWay,
     };
@@ -237,7 +244,11 @@ mod tests {
         let (bundle, digest) = (bundle(), "d".repeat(64));
         let left = |phase, digest: &str| seen(vec![], vec![csv("cache.v2.0.0", phase, released_labels(digest), "")]);
         assert_eq!(earlier(&bundle, &left("Succeeded", &digest)), Earlier::Installed);
-        assert_eq!(earlier(&bundle, &left("Pending", &digest)), Earlier::OnlyCsv);
+        assert_eq!(earlier(&bundle, &left("Installing", &digest)), Earlier::OnlyCsv);
+        assert_eq!(
+            removed(earlier(&bundle, &left("Pending", &digest))),
+            ["ClusterServiceVersion"]
+        );
         assert_eq!(
             removed(earlier(&bundle, &left("Succeeded", "other"))),
             ["ClusterServiceVersion"]

@@ -88,6 +88,12 @@ impl InstallPlan {
         }
     }
 
+    /// Whether a step failed and OLM tries it again, each time later. It does so for five minutes, and forever when it lacks
+    /// rights.
+    pub fn is_retried(&self) -> bool {
+        self.status.phase == "Installing" && self.status.message.contains("retrying execution due to error")
+    }
+
     /// Steps that are done, and all steps.
     pub fn steps_done(&self) -> (usize, usize) {
         let done = self

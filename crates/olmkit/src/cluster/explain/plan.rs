@@ -30,7 +30,8 @@ pub fn of_plan(plan: &InstallPlan, subscription: &Subscription, seen: &Observati
             )
         }
         "Failed" => Some(failed(&reason, true).on(object)),
-        _ if reason.contains("retrying execution due to error") => Some(failed(&reason, false).on(object)),
+        // OLM tries forever, and each time later, until somebody grants the rights.
+        _ if plan.is_retried() => Some(failed(&reason, reason.contains("forbidden")).on(object)),
         _ if reason.contains("no operator group found") || reason.contains("attenuated service account") => Some(
             Cause::passing(
                 Code::OperatorGroupNotReady,
@@ -59,7 +60,7 @@ fn failed(reason: &str, lasting: bool) -> Cause {
     } else if reason.contains("forbidden") {
         new(
             Code::Forbidden,
-            "give the OperatorGroup's service account what the bundle asks for, or use an OperatorGroup without one",
+            "give the OperatorGroup's service account the rights to install what the bundle holds (docs/cluster.md lists them) and run the same command again, or use an OperatorGroup without one",
         )
     } else if reason.contains("no matches for kind") || reason.contains("could not find the requested resource") {
         new(

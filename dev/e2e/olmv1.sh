@@ -1,0 +1,95 @@
+# Sourced by e2e.sh: catalogd, the catalog server of OLM v1, takes our catalog image and serves it; what it answers is what
+# `olmkit catalog serve --http` answers for the same image. (OLM v1's other half, which installs, cannot be built from the
+# module proxy: a module that it needs is not there.)
+catalogd_port=18443
+catalogd_runs() {
+  local image=$REGISTRY/operator-framework/catalogd:e2e
+  "$olmkit" image build operator "$cache/bin/catalogd" --tag "$image"
+  in_cluster "$olmkit" image push "$image"
+  k create -f "$cache/catalogd-crd.yaml"
+  k create namespace "$NAMESPACE"
+  kn create serviceaccount catalogd
+  k create clusterrolebinding catalogd --clusterrole=cluster-admin --serviceaccount="$NAMESPACE:catalogd"
+  (. "$dev/cluster/lib.sh"
+   "${kubectl[@]}" -n "$NAMESPACE" create secret tls catalogd --cert="$pki/server.crt" --key="$pki/server.key"
+   "${kubectl[@]}" -n "$NAMESPACE" create configmap registry-ca --from-file=ca.crt="$pki/ca.crt")
+  # It pulls images itself, so it needs the node's network to reach the node's registry.
+  kn apply -f - <<YAML
+apiVersion: v1
+kind: Pod
+metadata: {name: catalogd}
+spec:
+  serviceAccountName: catalogd
+  hostNetwork: true
+  containers:
+  - name: catalogd
+    image: $image
+    args:
+    - --system-namespace=$NAMESPACE
+    - --external-address=localhost:$catalogd_port
+    - --catalogs-server-addr=:$catalogd_port
+    - --metrics-bind-address=:17443
+    - --webhook-server-port=19443
+    - --health-probe-bind-address=:18081
+    - --cache-dir=/cache
+    - --tls-cert=/certificates/tls.crt
+    - --tls-key=/certificates/tls.key
+    - --pull-cas-dir=/registry
+    - --feature-gates=APIV1MetasHandler=true
+    readinessProbe: {httpGet: {path: /readyz, port: 18081, host: 127.0.0.1}, periodSeconds: 1}
+    volumeMounts:
+    - {name: cache, mountPath: /cache}
+    - {name: cache, mountPath: /tmp}
+    - {name: certificates, mountPath: /certificates}
+    - {name: certificates, mountPath: /tmp/k8s-webhook-server/serving-certs}
+    - {name: registry, mountPath: /registry}
+  securityContext: {fsGroup: 1001}
+  volumes:
+  - {name: cache, emptyDir: {}}
+  - {name: certificates, secret: {secretName: catalogd}}
+  - {name: registry, configMap: {name: registry-ca}}
+YAML
+  kn wait --for=condition=Ready pod/catalogd --timeout=60s || { kn describe pod catalogd; kn logs catalogd --tail=30; return 1; }
+}
+catalog_is_served() {
+  publish_catalog both
+  # The label is what catalogd's webhook would set.
+  k apply -f - <<YAML
+apiVersion: olm.operatorframework.io/v1
+kind: ClusterCatalog
+metadata:
+  name: $PACKAGE
+  labels: {olm.operatorframework.io/metadata.name: $PACKAGE}
+spec: {source: {type: Image, image: {ref: "$registry_tls/${base#*/}-catalog:latest"}}}
+YAML
+  k wait --for=condition=Serving "clustercatalog/$PACKAGE" --timeout=60s || { k get "clustercatalog/$PACKAGE" -o yaml; kn logs catalogd --tail=30; return 1; }
+}
+# The query strings that both are asked; everything, by schema, by package, by name, both, and what nobody has.
+metas="all metas metas?schema=olm.package metas?schema=olm.bundle&package=$PACKAGE metas?package=$PACKAGE metas?schema=olm.channel&name=alpha metas?name=nobody"
+answers() { local query; for query in $metas; do echo "== $query"; in_cluster curl -fsSk "$1/catalogs/$PACKAGE/api/v1/$query"; done; }
+same_answers() {
+  local server port=18080
+  in_cluster "$olmkit" catalog serve "$(reach "$base-catalog:latest")" --port 18051 --http="127.0.0.1:$port" > "$results/http.log" 2>&1 & server=$!
+  eventually 20 in_cluster curl -fsS "http://127.0.0.1:$port/api/v1/all" || { cat "$results/http.log"; kill $server; return 1; }
+  answers "http://127.0.0.1:$port" > "$results/ours.jsonl"
+  kill $server
+  answers "https://localhost:$catalogd_port" > "$results/catalogd.jsonl"
+  [ "$(grep -c '"olm.bundle"' "$results/catalogd.jsonl")" -ge 4 ]
+  cmp "$results/ours.jsonl" "$results/catalogd.jsonl"
+}
+catalogd_is_gone() {
+  k delete clustercatalog "$PACKAGE" --timeout=60s
+  k delete namespace "$NAMESPACE" --timeout=120s
+  k delete clusterrolebinding catalogd
+  k delete -f "$cache/catalogd-crd.yaml" --timeout=60s
+  same_inventory "$results/before"
+}
+
+flow_olmv1() {
+  local NAMESPACE=olmv1-system registry_tls=localhost:5443
+  echo; echo "OLM v1's catalogd with our catalog image"
+  check "catalogd runs" catalogd_runs
+  check "it serves our catalog image" catalog_is_served
+  check "its answers are those of olmkit catalog serve --http" same_answers
+  check "nothing is left of it" catalogd_is_gone
+}
