@@ -84,10 +84,13 @@ fn a_place_outside_the_file_does_no_harm() {
 fn source_lines_fit_the_terminal() {
     let folder = tempfile::tempdir().expect("folder");
     let file = folder.path().join("long.yaml");
-    let text = format!("examples: '{}'\n", "{\"kind\": \"Widget\"}, ".repeat(40));
+    let text = format!(
+        "examples: {{widgets-of-many-kinds-and-sizes: {{}}, and-one-more: '{}'}}\n",
+        "{\"kind\": \"Widget\"}, ".repeat(40)
+    );
     std::fs::write(&file, &text).expect("file");
     let node = parse(text.as_bytes()).expect("YAML");
-    let value = node.get("examples").expect("value");
+    let value = node.pointer("/examples/and-one-more").expect("value");
     let report: Report = [Finding::new("demo", Severity::Error, "too long")
         .file(&file)
         .at_node(value)]
@@ -101,6 +104,7 @@ fn source_lines_fit_the_terminal() {
         let mut out = Vec::new();
         write_text(&report, options, &mut out).expect("write");
         let out = String::from_utf8(out).expect("UTF-8");
+        assert!(out.contains("long.yaml:1:63\n"), "{out}");
         let longest = out
             .lines()
             .filter(|line| line.contains(" | "))

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Group, Level, Message, Renderer, Snippet};
 
 use super::{Finding, Report, Severity};
 use crate::yaml::Position;
@@ -80,7 +80,7 @@ fn render(finding: &Finding, source: Option<&str>, longest: usize, renderer: &Re
     let path = finding.file.as_ref().map(|file| file.display().to_string());
     let excerpt = source
         .zip(finding.position)
-        .and_then(|(text, at)| Excerpt::of(text, at, finding.end, longest));
+        .and_then(|(text, position)| Excerpt::of(text, position, finding.end, longest));
     let place = place(finding);
     let hint = finding.hint.as_deref().map(printable);
     let mut group = Group::with_title(title);
@@ -90,20 +90,25 @@ fn render(finding: &Finding, source: Option<&str>, longest: usize, renderer: &Re
         let mut snippet = Snippet::source(excerpt.line.as_str())
             .line_start(excerpt.number)
             .annotation(mark);
-        if let Some(path) = &path {
-            snippet = snippet.path(path.as_str());
+        // The renderer counts columns in what it is given; in the middle of a line they would be wrong.
+        match &path {
+            Some(path) if excerpt.is_cut => notes.push(at(path, finding.position)),
+            Some(path) => snippet = snippet.path(path.as_str()),
+            None => {}
         }
         group = group.element(snippet);
     } else if let Some(path) = &path {
-        let at = finding
-            .position
-            .map(|position| format!(":{position}"))
-            .unwrap_or_default();
-        notes.push(Level::NOTE.with_name("at").message(format!("{path}{at}")));
+        notes.push(at(path, finding.position));
     }
     notes.extend(place.map(|place| Level::NOTE.with_name("in").message(place)));
     notes.extend(hint.map(|hint| Level::HELP.message(hint)));
     renderer.render(&[group.elements(notes)])
+}
+
+/// Names a place that no source line is shown for, or only a part of one.
+fn at(path: &str, position: Option<Position>) -> Message<'static> {
+    let position = position.map(|position| format!(":{position}")).unwrap_or_default();
+    Level::NOTE.with_name("at").message(format!("{path}{position}"))
 }
 
 fn place(finding: &Finding) -> Option<String> {
@@ -134,6 +139,8 @@ struct Excerpt {
     /// Byte offsets within the line.
     start: usize,
     end: usize,
+    /// Whether the beginning of the line is left out.
+    is_cut: bool,
 }
 
 impl Excerpt {
@@ -170,6 +177,7 @@ impl Excerpt {
             number,
             start,
             end,
+            is_cut: from > 0,
         }
     }
 }
