@@ -5,6 +5,7 @@ mod client;
 #[path = "../support/corpus.rs"]
 mod corpus;
 mod live;
+mod process;
 mod recorded;
 mod server;
 
