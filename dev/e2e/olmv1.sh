@@ -39,13 +39,14 @@ spec:
     readinessProbe: {httpGet: {path: /readyz, port: 18081, host: 127.0.0.1}, periodSeconds: 1}
     volumeMounts:
     - {name: cache, mountPath: /cache}
-    - {name: cache, mountPath: /tmp}
+    - {name: temporary, mountPath: /tmp}
     - {name: certificates, mountPath: /certificates}
     - {name: certificates, mountPath: /tmp/k8s-webhook-server/serving-certs}
     - {name: registry, mountPath: /registry}
   securityContext: {fsGroup: 1001}
   volumes:
   - {name: cache, emptyDir: {}}
+  - {name: temporary, emptyDir: {}}
   - {name: certificates, secret: {secretName: catalogd}}
   - {name: registry, configMap: {name: registry-ca}}
 YAML
@@ -69,9 +70,10 @@ metas="all metas metas?schema=olm.package metas?schema=olm.bundle&package=$PACKA
 answers() { local query; for query in $metas; do echo "== $query"; in_cluster curl -fsSk "$1/catalogs/$PACKAGE/api/v1/$query"; done; }
 same_answers() {
   local server port=18080
-  in_cluster "$olmkit" catalog serve "$(reach "$base-catalog:latest")" --port 18051 --http="127.0.0.1:$port" > "$results/http.log" 2>&1 & server=$!
+  # Not through in_cluster: a function's process would be killed in place of the program's.
+  "$dev/cluster/cluster" run "$olmkit" catalog serve "$(reach "$base-catalog:latest")" --port 18051 --http="127.0.0.1:$port" > "$results/http.log" 2>&1 & server=$!
   eventually 20 in_cluster curl -fsS "http://127.0.0.1:$port/api/v1/all" || { cat "$results/http.log"; kill $server; return 1; }
-  answers "http://127.0.0.1:$port" > "$results/ours.jsonl"
+  answers "http://127.0.0.1:$port" > "$results/ours.jsonl" || { kill $server; return 1; }
   kill $server
   answers "https://localhost:$catalogd_port" > "$results/catalogd.jsonl"
   [ "$(grep -c '"olm.bundle"' "$results/catalogd.jsonl")" -ge 4 ]
