@@ -11,7 +11,7 @@ use super::client::{Cluster, ObjectRef};
 use super::facts::{BundleFacts, text};
 use super::narrator::Story;
 use super::{Error, kinds, names};
-use crate::types::Subscription;
+use crate::types::{InstallPlan, Subscription};
 
 /// Releases what refers to the catalog of this bundle, if it was served from a host or was not made yet.
 ///
@@ -44,6 +44,7 @@ pub async fn release(cluster: &Cluster, bundle: &BundleFacts, story: &mut Story<
                 story.done(format!("{object}: follows its catalog again"));
             }
             None => {
+                drop_stuck_plan(cluster, subscription).await?;
                 mark(cluster, bundle).await?;
                 cluster.delete(&object).await?;
                 removed.push("Subscription");
@@ -56,6 +57,25 @@ pub async fn release(cluster: &Cluster, bundle: &BundleFacts, story: &mut Story<
             "{} removed: this host stops serving the catalog, the operator does not need it",
             removed.join(" and ")
         ));
+    }
+    Ok(())
+}
+
+/// Removes a plan that OLM fails to carry out: without its Subscription it would still bring a CSV at a later try, which
+/// then belonged to nobody. One that goes on is left, since OLM finishes it. One for other operators too is theirs.
+async fn drop_stuck_plan(cluster: &Cluster, subscription: &Subscription) -> Result<(), Error> {
+    let Some(reference) = &subscription.status.install_plan_ref else {
+        return Ok(());
+    };
+    let object = ObjectRef::namespaced(kinds::install_plan(), &cluster.namespace, &reference.name);
+    let plans: Vec<InstallPlan> = cluster
+        .list_as(kinds::install_plan(), Some(&cluster.namespace), None)
+        .await?;
+    let plan = plans
+        .iter()
+        .find(|plan| plan.metadata.name.as_deref() == Some(&reference.name));
+    if plan.is_some_and(|plan| plan.is_retried() && plan.spec.cluster_service_version_names.len() == 1) {
+        cluster.delete(&object).await?;
     }
     Ok(())
 }
