@@ -60,7 +60,7 @@ YAML
 webhook_has_no_endpoint() {
   abandoned_webhook
   broken -e ''
-  fails_with webhook-unavailable run_broken --timeout 40s
+  fails_with webhook-unavailable run_broken
   carry_out | tee "$results/configurations"
   k delete validatingwebhookconfiguration "$(awk '/deployments.abandoned.example.com/ { print $2 }' "$results/configurations")"
   run_broken

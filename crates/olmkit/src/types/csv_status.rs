@@ -108,8 +108,22 @@ pub struct DeployedCsvStatus {
     pub reason: String,
     /// A sentence on the phase.
     pub message: String,
+    /// The phases it went through, the newest last. OLM keeps twenty.
+    pub conditions: Vec<PassedPhase>,
     /// Each thing that must exist first.
     pub requirement_status: Vec<RequirementStatus>,
+}
+
+/// A phase that a CSV was or is in.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PassedPhase {
+    /// As in [`DeployedCsvStatus::phase`].
+    pub phase: String,
+    /// One word on it.
+    pub reason: String,
+    /// A sentence on it.
+    pub message: String,
 }
 
 /// One thing that must exist before a CSV is installed.

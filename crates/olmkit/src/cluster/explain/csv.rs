@@ -34,6 +34,7 @@ pub fn of_csv(csv: &DeployedCsv, seen: &Observation) -> Vec<Cause> {
             vec![conflict(csv).on(object())]
         }
         (_, "OwnerConflict") => vec![conflict(csv).on(object())],
+        ("Pending", "NeedsReinstall") | ("InstallReady", _) => between_attempts(csv).into_iter().collect(),
         ("Pending", _) => of_requirements(csv, seen),
         ("", _) => Vec::new(),
         _ => of_install(csv, seen),
@@ -225,12 +226,8 @@ fn of_install(csv: &DeployedCsv, seen: &Observation) -> Vec<Cause> {
     if causes.is_empty() && (failed || csv.status.reason == "InstallComponentFailed") {
         let message = format!("{}: {}", csv.status.reason, csv.status.message);
         let object = ObjectRef::namespaced(kinds::cluster_service_version(), csv.namespace(), csv.name());
-        let cause = if message.contains("failed calling webhook") {
-            Cause::passing(
-                Code::WebhookUnavailable,
-                message,
-                "bring the webhook's server back, or remove the webhook's configuration, which is found by: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o custom-columns=KIND:.kind,NAME:.metadata.name,WEBHOOKS:.webhooks[*].name",
-            )
+        let cause = if let Some(cause) = webhook(&message) {
+            cause
         } else if message.contains("forbidden") {
             Cause::lasting(
                 Code::Forbidden,
@@ -249,4 +246,60 @@ fn of_install(csv: &DeployedCsv, seen: &Observation) -> Vec<Cause> {
         causes.push(cause.on(object));
     }
     causes
+}
+
+/// While OLM goes from one attempt to install to the next: what the last one failed at, where the next will too.
+fn between_attempts(csv: &DeployedCsv) -> Option<Cause> {
+    let attempts = csv.status.conditions.iter().rev();
+    let failed = attempts
+        .take_while(|passed| !matches!(passed.phase.as_str(), "Installing" | "Succeeded"))
+        .find(|passed| passed.reason == "InstallComponentFailed")?;
+    let object = ObjectRef::namespaced(kinds::cluster_service_version(), csv.namespace(), csv.name());
+    Some(webhook(&format!("{}: {}", failed.reason, failed.message))?.on(object))
+}
+
+/// A webhook that was called for one of the objects and did not answer. Without its Service it will not.
+fn webhook(message: &str) -> Option<Cause> {
+    let remedy = "bring the webhook's server back, or remove the webhook's configuration, which is found by: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o custom-columns=KIND:.kind,NAME:.metadata.name,WEBHOOKS:.webhooks[*].name";
+    let without_service = message.contains(": service \"") && message.contains("\" not found");
+    message
+        .contains("failed calling webhook")
+        .then(|| match without_service {
+            true => Cause::lasting(Code::WebhookUnavailable, message, remedy),
+            false => Cause::passing(Code::WebhookUnavailable, message, remedy),
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_webhook_without_service_is_told_in_each_phase_that_olm_flaps_through() {
+        let message = "install strategy failed: Internal error occurred: failed calling webhook \"w.example.com\": failed to call webhook: Post \"https://nobody.shop.svc:443/?timeout=10s\": service \"nobody\" not found";
+        let failed = json!({"phase": "Failed", "reason": "InstallComponentFailed", "message": message});
+        let ready =
+            json!({"phase": "InstallReady", "reason": "AllRequirementsMet", "message": "all requirements found"});
+        let reinstall = json!({"phase": "Pending", "reason": "NeedsReinstall", "message": "deployment missing"});
+        let causes = |now: &Value, before: &[&Value]| {
+            let mut status = now.clone();
+            status["conditions"] = before.iter().copied().chain([now]).cloned().collect();
+            let csv = json!({"metadata": {"name": "a.v1", "namespace": "shop"}, "status": status});
+            of_csv(&serde_json::from_value(csv).unwrap(), &Observation::default())
+        };
+        let told = [
+            causes(&failed, &[]),
+            causes(&ready, &[&failed]),
+            causes(&reinstall, &[&ready, &failed]),
+        ];
+        for causes in told {
+            assert_eq!(causes.len(), 1);
+            assert_eq!((causes[0].code, causes[0].lasting), (Code::WebhookUnavailable, true));
+        }
+        let installing = json!({"phase": "Installing", "reason": "InstallSucceeded"});
+        assert!(causes(&ready, &[&failed, &installing]).is_empty(), "an old story");
+        assert!(causes(&ready, &[]).is_empty());
+    }
 }
