@@ -96,7 +96,10 @@ pub fn stand(awaited: &Awaited<'_>, seen: &Observation) -> Stand {
     }
     let (namespace, name) = awaited.catalog;
     let Some(subscription) = subscription(awaited, seen) else {
-        return Stand::Waiting(format!("Subscription {}", awaited.subscription));
+        return Stand::Waiting(match awaited.subscription {
+            "" => format!("ClusterServiceVersion {}", awaited.csv),
+            name => format!("Subscription {name}"),
+        });
     };
     let Some(plan) = plan(awaited, subscription, seen) else {
         if !seen
