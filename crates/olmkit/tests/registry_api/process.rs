@@ -147,6 +147,26 @@ async fn a_server_that_is_asked_to_stop_lets_open_streams_finish_and_takes_no_ne
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_killed_amid_a_stream_serves_the_same_again_from_its_cache() {
+    let (catalog, cache) = (large_catalog(), tempfile::tempdir().unwrap());
+    let mut server = Server::start(catalog.path(), cache.path()).await;
+    let mut open = bundles(server.address).await;
+    assert!(open.message().await.unwrap().is_some());
+    server.child.kill().unwrap();
+    server.child.wait().unwrap();
+    let broken = loop {
+        match open.message().await {
+            Ok(Some(_)) => {}
+            Ok(None) => panic!("the stream ended as if it were whole"),
+            Err(status) => break status,
+        }
+    };
+    assert_ne!(broken.code(), tonic::Code::Ok);
+    let server = Server::start(catalog.path(), cache.path()).await;
+    assert_eq!(rest(bundles(server.address).await).await, BUNDLES);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn clients_that_do_not_read_hold_up_nobody_and_cost_no_memory() {
     let (catalog, cache) = (large_catalog(), tempfile::tempdir().unwrap());
     let mut server = Server::start(catalog.path(), cache.path()).await;
