@@ -3,6 +3,7 @@
 //! Decisions are pure functions from what was observed ([`Observation`]) to what is wrong ([`Cause`]), what to create
 //! ([`intent`]) and what to delete; requests are made at the edge only ([`client`]).
 
+mod adopt;
 mod bundle_image;
 pub mod bundle_source;
 pub mod catalog_pod;

@@ -12,7 +12,7 @@ use super::progress::Awaited;
 use super::rerun::released_csv;
 use super::run_bundle::{Ending, Options, Outcome, create, outcome, unpack_anew};
 use super::serving::Serving;
-use super::{Error, cluster_objects, intent, kinds, names, wait};
+use super::{Error, adopt, cluster_objects, intent, kinds, names, wait};
 use crate::types::Subscription;
 
 /// What is to be upgraded.
@@ -208,7 +208,7 @@ pub async fn run(
     );
     if old.adopt {
         // Before the catalog, or OLM resolves before it knows that the CSV belongs to the Subscription, and says that it does not.
-        adopt(cluster, &old, bundle, &mut story).await?;
+        subscribe_installed(cluster, &old, bundle, &mut story).await?;
     }
     create(cluster, &source, &mut story).await?;
     unpack_anew(cluster, bundle, &seen, &mut story).await?;
@@ -282,26 +282,19 @@ fn changed_content(bundle: &BundleFacts, old: &Installed, seen: &Observation) ->
 }
 
 /// Makes a Subscription for a CSV that has none, and tells OLM that they belong together.
-async fn adopt(cluster: &Cluster, old: &Installed, bundle: &BundleFacts, story: &mut Story<'_>) -> Result<(), Error> {
+async fn subscribe_installed(
+    cluster: &Cluster,
+    old: &Installed,
+    bundle: &BundleFacts,
+    story: &mut Story<'_>,
+) -> Result<(), Error> {
     let object = create(
         cluster,
         &intent::subscription(bundle, &old.subscription, &cluster.namespace),
         story,
     )
     .await?;
-    tell_installed(cluster, &object, &old.csv).await
-}
-
-/// Tells OLM that a Subscription has installed a CSV.
-pub(super) async fn tell_installed(cluster: &Cluster, subscription: &ObjectRef, csv: &str) -> Result<(), Error> {
-    let status = json!({"status": {
-        "installedCSV": csv,
-        "currentCSV": csv,
-        "state": "AtLatestKnown",
-        "lastUpdated": jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-    }});
-    cluster.merge_status(subscription, &status).await?;
-    Ok(())
+    adopt::tell_installed(cluster, &object, &old.csv).await
 }
 
 /// Points the Subscription to the catalog with the new bundle, remembering what it followed. A user's own catalog is never

@@ -11,7 +11,7 @@ use super::explain::{Target, explain};
 use super::narrator::Story;
 use super::observe::Observation;
 use super::progress::{Awaited, Stand, milestones, stand};
-use super::{Error, kinds, upgrade};
+use super::{Error, adopt, kinds};
 
 /// A cause that waiting will not heal must be seen this long before it ends the wait: OLM's conditions go stale, and phases
 /// such as Failed can be passed through.
@@ -109,7 +109,7 @@ async fn keep_adopted(cluster: &Cluster, awaited: &Awaited<'_>, seen: &Observati
     });
     if !awaited.adopted.is_empty() && forgotten && seen.csv(awaited.adopted).is_some() {
         let object = ObjectRef::namespaced(kinds::subscription(), &seen.namespace, awaited.subscription);
-        upgrade::tell_installed(cluster, &object, awaited.adopted).await?;
+        adopt::tell_installed(cluster, &object, awaited.adopted).await?;
     }
     Ok(())
 }
