@@ -62,19 +62,20 @@ pub async fn release(cluster: &Cluster, bundle: &BundleFacts, story: &mut Story<
 }
 
 /// Removes a plan that OLM fails to carry out: without its Subscription it would still bring a CSV at a later try, which
-/// then belonged to nobody. One that goes on is left, since OLM finishes it. One for other operators too is theirs.
+/// then belonged to nobody. One that goes on is left for OLM to finish. One for other operators too is theirs.
 async fn drop_stuck_plan(cluster: &Cluster, subscription: &Subscription) -> Result<(), Error> {
     let Some(reference) = &subscription.status.install_plan_ref else {
         return Ok(());
     };
-    let object = ObjectRef::namespaced(kinds::install_plan(), &cluster.namespace, &reference.name);
-    let plans: Vec<InstallPlan> = cluster
-        .list_as(kinds::install_plan(), Some(&cluster.namespace), None)
-        .await?;
-    let plan = plans
-        .iter()
-        .find(|plan| plan.metadata.name.as_deref() == Some(&reference.name));
-    if plan.is_some_and(|plan| plan.is_retried() && plan.spec.cluster_service_version_names.len() == 1) {
+    let namespace = cluster.namespace.as_str();
+    let plans: Vec<InstallPlan> = cluster.list_as(kinds::install_plan(), Some(namespace), None).await?;
+    let is_stuck = |plan: &InstallPlan| {
+        plan.metadata.name.as_ref() == Some(&reference.name)
+            && plan.is_retried()
+            && plan.spec.cluster_service_version_names.len() == 1
+    };
+    if plans.iter().any(is_stuck) {
+        let object = ObjectRef::namespaced(kinds::install_plan(), namespace, &reference.name);
         cluster.delete(&object).await?;
     }
     Ok(())

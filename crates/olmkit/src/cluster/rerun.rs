@@ -94,7 +94,7 @@ fn released(bundle: &BundleFacts, seen: &Observation) -> Earlier {
             remove: vec![object],
             why: "the earlier attempt failed".into(),
         },
-        // Its plan went with the Subscription; nobody else brings what it waits for.
+        // Its plan may be gone with the Subscription, and then nobody brings what it waits for.
         (true, "" | "Pending") => Earlier::StartOver {
             remove: vec![object],
             why: "the earlier attempt ended before all of the bundle was there".into(),

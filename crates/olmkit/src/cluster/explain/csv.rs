@@ -8,11 +8,12 @@ use super::super::facts::text;
 use super::super::observe::Observation;
 use super::super::{install_mode, kinds};
 use super::pods::of_deployment;
+use super::{FIND_WEBHOOKS, is_of_webhook};
 use crate::types::{DeployedCsv, RequirementStatus};
 
 /// What keeps a CSV from `Succeeded`.
 pub fn of_csv(csv: &DeployedCsv, seen: &Observation) -> Vec<Cause> {
-    let object = || ObjectRef::namespaced(kinds::cluster_service_version(), csv.namespace(), csv.name());
+    let object = || object_of(csv);
     if csv.metadata.deletion_timestamp.is_some() {
         let finalizers = csv.metadata.finalizers.clone().unwrap_or_default().join(", ");
         return vec![
@@ -34,11 +35,14 @@ pub fn of_csv(csv: &DeployedCsv, seen: &Observation) -> Vec<Cause> {
             vec![conflict(csv).on(object())]
         }
         (_, "OwnerConflict") => vec![conflict(csv).on(object())],
-        ("Pending", "NeedsReinstall") | ("InstallReady", _) => between_attempts(csv).into_iter().collect(),
         ("Pending", _) => of_requirements(csv, seen),
         ("", _) => Vec::new(),
         _ => of_install(csv, seen),
     }
+}
+
+fn object_of(csv: &DeployedCsv) -> ObjectRef {
+    ObjectRef::namespaced(kinds::cluster_service_version(), csv.namespace(), csv.name())
 }
 
 /// An upgrade that an operator holds back through its OperatorCondition.
@@ -56,7 +60,7 @@ fn held(csv: &DeployedCsv, seen: &Observation) -> Option<Cause> {
             format!("{old} says that it must not be upgraded now: {message}"),
             format!("wait until it says otherwise, or override it: set Upgradeable to True in spec.overrides of OperatorCondition {old}"),
         )
-        .on(ObjectRef::namespaced(kinds::cluster_service_version(), csv.namespace(), csv.name()))
+        .on(object_of(csv))
     })
 }
 
@@ -135,11 +139,7 @@ fn of_requirements(csv: &DeployedCsv, seen: &Observation) -> Vec<Cause> {
                 format!("{}: {}", csv.status.reason, csv.status.message),
                 "the sentence names what is missing",
             )
-            .on(ObjectRef::namespaced(
-                kinds::cluster_service_version(),
-                csv.namespace(),
-                csv.name(),
-            )),
+            .on(object_of(csv)),
         );
     }
     if csv.status.reason == "NeedsReinstall" {
@@ -192,11 +192,7 @@ fn unmet(csv: &DeployedCsv, requirement: &RequirementStatus, seen: &Observation)
             ),
             "the sentence names what is missing",
         )
-        .on(ObjectRef::namespaced(
-            kinds::cluster_service_version(),
-            csv.namespace(),
-            csv.name(),
-        )),
+        .on(object_of(csv)),
     }
 }
 
@@ -222,52 +218,57 @@ fn of_install(csv: &DeployedCsv, seen: &Observation) -> Vec<Cause> {
         })
         .flat_map(|deployment| of_deployment(deployment, seen))
         .collect();
-    let failed = csv.status.phase == "Failed";
-    if causes.is_empty() && (failed || csv.status.reason == "InstallComponentFailed") {
-        let message = format!("{}: {}", csv.status.reason, csv.status.message);
-        let object = ObjectRef::namespaced(kinds::cluster_service_version(), csv.namespace(), csv.name());
-        let cause = if let Some(cause) = webhook(&message) {
-            cause
-        } else if message.contains("forbidden") {
-            Cause::lasting(
-                Code::Forbidden,
-                message,
-                "give the OperatorGroup's service account what the operator needs",
-            )
-        } else if failed {
-            Cause::lasting(
-                Code::CsvFailed,
-                message,
-                "correct the bundle and run it again; the sentence names the component",
-            )
-        } else {
-            Cause::passing(Code::CsvFailed, message, "the sentence names the component")
-        };
-        causes.push(cause.on(object));
+    if causes.is_empty() {
+        causes.extend(of_attempt(csv).map(|cause| cause.on(object_of(csv))));
     }
     causes
 }
 
-/// While OLM goes from one attempt to install to the next: what the last one failed at, where the next will too.
-fn between_attempts(csv: &DeployedCsv) -> Option<Cause> {
-    let attempts = csv.status.conditions.iter().rev();
-    let failed = attempts
+/// What OLM says of its attempt to install, or between two attempts of the one before.
+fn of_attempt(csv: &DeployedCsv) -> Option<Cause> {
+    let failed = csv.status.phase == "Failed";
+    if !failed && csv.status.reason != "InstallComponentFailed" {
+        return webhook(&last_failure(csv)?);
+    }
+    let message = format!("{}: {}", csv.status.reason, csv.status.message);
+    Some(if let Some(cause) = webhook(&message) {
+        cause
+    } else if message.contains("forbidden") {
+        Cause::lasting(
+            Code::Forbidden,
+            message,
+            "give the OperatorGroup's service account what the operator needs",
+        )
+    } else if failed {
+        Cause::lasting(
+            Code::CsvFailed,
+            message,
+            "correct the bundle and run it again; the sentence names the component",
+        )
+    } else {
+        Cause::passing(Code::CsvFailed, message, "the sentence names the component")
+    })
+}
+
+/// What the last attempt failed at, as long as no other has come further.
+fn last_failure(csv: &DeployedCsv) -> Option<String> {
+    let phases = csv.status.conditions.iter().rev();
+    phases
         .take_while(|passed| !matches!(passed.phase.as_str(), "Installing" | "Succeeded"))
-        .find(|passed| passed.reason == "InstallComponentFailed")?;
-    let object = ObjectRef::namespaced(kinds::cluster_service_version(), csv.namespace(), csv.name());
-    Some(webhook(&format!("{}: {}", failed.reason, failed.message))?.on(object))
+        .find(|passed| passed.reason == "InstallComponentFailed")
+        .map(|failed| format!("{}: {}", failed.reason, failed.message))
 }
 
 /// A webhook that was called for one of the objects and did not answer. Without its Service it will not.
 fn webhook(message: &str) -> Option<Cause> {
-    let remedy = "bring the webhook's server back, or remove the webhook's configuration, which is found by: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o custom-columns=KIND:.kind,NAME:.metadata.name,WEBHOOKS:.webhooks[*].name";
+    let remedy = format!(
+        "bring the webhook's server back, or remove the webhook's configuration, which is found by: {FIND_WEBHOOKS}"
+    );
     let without_service = message.contains(": service \"") && message.contains("\" not found");
-    message
-        .contains("failed calling webhook")
-        .then(|| match without_service {
-            true => Cause::lasting(Code::WebhookUnavailable, message, remedy),
-            false => Cause::passing(Code::WebhookUnavailable, message, remedy),
-        })
+    is_of_webhook(message).then(|| match without_service {
+        true => Cause::lasting(Code::WebhookUnavailable, message, remedy),
+        false => Cause::passing(Code::WebhookUnavailable, message, remedy),
+    })
 }
 
 #[cfg(test)]
@@ -301,5 +302,35 @@ mod tests {
         let installing = json!({"phase": "Installing", "reason": "InstallSucceeded"});
         assert!(causes(&ready, &[&failed, &installing]).is_empty(), "an old story");
         assert!(causes(&ready, &[]).is_empty());
+    }
+    #[test]
+    fn a_deployment_that_fails_is_told_between_attempts_too() {
+        let deployment = json!({
+            "metadata": {"name": "manager", "namespace": "shop"},
+            "status": {"conditions": [
+                {"type": "Available", "status": "False"},
+                {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "violates PodSecurity"},
+            ]},
+        });
+        let seen = Observation {
+            deployments: vec![serde_json::from_value(deployment).unwrap()],
+            ..Observation::default()
+        };
+        for (phase, reason) in [
+            ("Pending", "NeedsReinstall"),
+            ("InstallReady", "AllRequirementsMet"),
+            ("Failed", "InstallCheckFailed"),
+        ] {
+            let csv = json!({
+                "metadata": {"name": "a.v1", "namespace": "shop"},
+                "spec": {"install": {"spec": {"deployments": [{"name": "manager"}]}}},
+                "status": {"phase": phase, "reason": reason},
+            });
+            let codes: Vec<Code> = of_csv(&serde_json::from_value(csv).unwrap(), &seen)
+                .iter()
+                .map(|cause| cause.code)
+                .collect();
+            assert_eq!(codes, [Code::PodRefused], "{phase}");
+        }
     }
 }

@@ -19,6 +19,14 @@ pub use catalog::of_catalog;
 pub use pods::{of_catalog_deployment, of_deployment};
 pub use unpack::unfinished;
 
+/// The command that finds a webhook's configuration by the webhook's name.
+const FIND_WEBHOOKS: &str = "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o custom-columns=KIND:.kind,NAME:.metadata.name,WEBHOOKS:.webhooks[*].name";
+
+/// Whether the API server's sentence says that a webhook did not answer.
+fn is_of_webhook(message: &str) -> bool {
+    message.contains("failed calling webhook")
+}
+
 /// What the question is about.
 #[derive(Clone, Debug, Default)]
 pub struct Target {

@@ -4,6 +4,7 @@ use super::super::cause::{Cause, Code};
 use super::super::client::ObjectRef;
 use super::super::kinds;
 use super::super::observe::Observation;
+use super::{FIND_WEBHOOKS, is_of_webhook};
 use crate::types::{InstallPlan, Subscription};
 
 /// What keeps a plan from being carried out.
@@ -30,8 +31,7 @@ pub fn of_plan(plan: &InstallPlan, subscription: &Subscription, seen: &Observati
             )
         }
         "Failed" => Some(failed(&reason, true).on(object)),
-        // OLM tries forever, and each time later, until somebody grants the rights.
-        _ if plan.is_retried() => Some(failed(&reason, reason.contains("forbidden")).on(object)),
+        _ if plan.is_retried() => Some(failed(&reason, false).on(object)),
         _ if reason.contains("no operator group found") || reason.contains("attenuated service account") => Some(
             Cause::passing(
                 Code::OperatorGroupNotReady,
@@ -58,8 +58,10 @@ fn failed(reason: &str, lasting: bool) -> Cause {
             "change the new CRD so that existing objects stay valid (no new required fields or narrower rules in a served version, no stored version dropped), or change the objects first",
         )
     } else if reason.contains("forbidden") {
-        new(
+        // OLM tries forever, and each time later, until somebody grants the rights.
+        Cause::lasting(
             Code::Forbidden,
+            reason,
             "give the OperatorGroup's service account the rights to install what the bundle holds (docs/cluster.md lists them) and run the same command again, or use an OperatorGroup without one",
         )
     } else if reason.contains("no matches for kind") || reason.contains("could not find the requested resource") {
@@ -67,11 +69,11 @@ fn failed(reason: &str, lasting: bool) -> Cause {
             Code::ApiMissing,
             "install what serves that API first, or take the object out of the bundle",
         )
-    } else if reason.contains("failed calling webhook") {
-        new(
-            Code::WebhookUnavailable,
-            "bring the webhook's server back, or remove the webhook's configuration, and approve a new plan; the configuration is found by: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o custom-columns=KIND:.kind,NAME:.metadata.name,WEBHOOKS:.webhooks[*].name",
-        )
+    } else if is_of_webhook(reason) {
+        let remedy = format!(
+            "bring the webhook's server back, or remove the webhook's configuration, and approve a new plan; the configuration is found by: {FIND_WEBHOOKS}"
+        );
+        new(Code::WebhookUnavailable, &remedy)
     } else {
         new(
             Code::InstallPlanFailed,
