@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The end-to-end test, flow by flow: the demo's path and the operator's promises on a real node, the images that OLM runs
-# in pods, `make deploy` and `make undeploy`, olmkit's cluster flows, upstream's operator-sdk with our bundle images, and
-# OLM removed and installed again. Each check prints one line; the last line counts them. Every flow ends with the
-# cluster as it found it.
+# in pods, `make deploy` and `make undeploy`, olmkit's cluster flows, upstream's operator-sdk with our bundle images,
+# OLM removed and installed again, and OLM v1's catalogd with our catalog image. Each check prints one line; the last
+# line counts them. Every flow ends with the cluster as it found it.
 #
 #   e2e.sh [operator|images|deploy|olmkit|upstream|olm|olmv1 …]    only these flows; KEEP=1 leaves the cluster up
 #

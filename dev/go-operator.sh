@@ -68,13 +68,13 @@ if [ "$mode" != --node ]; then
 else
   mkdir "$work/tree"
   CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$work/tree/manager" ./cmd
-  # Whatever registry an image names, the node takes it from its own.
-  for kind in directory bundle; do
-    from=$work/tree name=gadget-operator options=(--user 65532:65532 --entrypoint /manager)
-    [ $kind = directory ] || { from=bundle name=gadget-operator-bundle options=(); }
-    "$olmkit" image build $kind "$from" --tag "localhost:5000/$name:v0.0.1" "${options[@]}" > /dev/null
-    "$cluster" run "$olmkit" image push "localhost:5000/$name:v0.0.1" 2> /dev/null
-  done
+  # publish NAME KIND ARGUMENT…: whatever registry an image names, the node takes it from its own.
+  publish() {
+    "$olmkit" image build "${@:2}" --tag "localhost:5000/$1:v0.0.1" > /dev/null
+    "$cluster" run "$olmkit" image push "localhost:5000/$1:v0.0.1" 2> /dev/null
+  }
+  publish gadget-operator directory "$work/tree" --user 65532:65532 --entrypoint /manager
+  publish gadget-operator-bundle bundle bundle
   "$cluster" run bash -ec '
     kubectl create namespace gadgets
     "$olmkit" run bundle localhost:5000/gadget-operator-bundle:v0.0.1 --namespace gadgets --timeout 4m

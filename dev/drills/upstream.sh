@@ -1,5 +1,4 @@
 # Sourced by drills.sh: the same breakages with upstream's operator-sdk. Nothing is asserted; what it says is printed.
-on_tls() { echo "localhost:5443/${1#*/}"; }
 # said DESCRIPTION IMAGE: what operator-sdk prints for a bundle image, and how long it takes
 said() {
   local image=$2 index=${3:-localhost:5443/operator-framework/opm:latest} start=$SECONDS

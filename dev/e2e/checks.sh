@@ -27,6 +27,8 @@ inventory() {
     | paste -sd, - | xargs -I{} "$dev/cluster/cluster" run kubectl get {} -A --no-headers --ignore-not-found -o custom-columns=KIND:.kind,NAMESPACE:.metadata.namespace,NAME:.metadata.name \
     | sed 's/  */ /g' | sort
 }
+# on_tls IMAGE: its name in the cluster's registry where that speaks TLS, for clients that insist
+on_tls() { echo "localhost:5443/${1#*/}"; }
 kit() { in_cluster "$olmkit" "$@"; }
 # restricted_namespace: makes $NAMESPACE, which takes only pods of the restricted pod security standard
 restricted_namespace() { k create namespace "$NAMESPACE"; k label namespace "$NAMESPACE" pod-security.kubernetes.io/enforce=restricted; }

@@ -3,9 +3,8 @@
 # module proxy: a module that it needs is not there.)
 catalogd_port=18443
 catalogd_runs() {
-  local image=$REGISTRY/operator-framework/catalogd:e2e
-  "$olmkit" image build operator "$cache/bin/catalogd" --tag "$image"
-  in_cluster "$olmkit" image push "$image"
+  local image=quay.io/operator-framework/catalogd:e2e
+  publish operator "$cache/bin/catalogd" "$image"
   k create -f "$cache/catalogd-crd.yaml"
   k create namespace "$NAMESPACE"
   kn create serviceaccount catalogd
@@ -61,7 +60,7 @@ kind: ClusterCatalog
 metadata:
   name: $PACKAGE
   labels: {olm.operatorframework.io/metadata.name: $PACKAGE}
-spec: {source: {type: Image, image: {ref: "$registry_tls/${base#*/}-catalog:latest"}}}
+spec: {source: {type: Image, image: {ref: "$(on_tls "$base-catalog:latest")"}}}
 YAML
   k wait --for=condition=Serving "clustercatalog/$PACKAGE" --timeout=60s || { k get "clustercatalog/$PACKAGE" -o yaml; kn logs catalogd --tail=30; return 1; }
 }
@@ -88,7 +87,7 @@ catalogd_is_gone() {
 }
 
 flow_olmv1() {
-  local NAMESPACE=olmv1-system registry_tls=localhost:5443
+  local NAMESPACE=olmv1-system
   echo; echo "OLM v1's catalogd with our catalog image"
   check "catalogd runs" catalogd_runs
   check "it serves our catalog image" catalog_is_served

@@ -1,6 +1,6 @@
 # Upstream's operator-sdk with our bundle images.
 sdk() { in_cluster operator-sdk "$@" --timeout 3m -n "$NAMESPACE"; }
-bundle_on_tls() { echo "localhost:5443/${base#*/}-bundle:v$1"; }
+bundle_on_tls() { on_tls "$base-bundle:v$1"; }
 sdk_runs_bundle() {
   k create namespace "$NAMESPACE"
   sdk run bundle "$(bundle_on_tls "$old_version")" --index-image localhost:5443/operator-framework/opm:latest --decompression-image localhost:5000/dev/busybox:1

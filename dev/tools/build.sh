@@ -83,11 +83,14 @@ build() {
   say "built $program in $((SECONDS - start)) s"
 }
 
+# module_dir FOLDER MODULE: where Go keeps the pinned version of a module that a folder beside this file requires
+module_dir() { (cd "$here/$1" && export GOWORK=off GOFLAGS=-mod=readonly && go mod download "$2" && go list -m -f '{{.Dir}}' "$2"); }
+
 # OLM's chart travels in its module: its CustomResourceDefinitions are always those of the binaries.
 olm_crds() {
   local to=$cache/olm/crds from
   [ "$(cat "$cache/olm/version" 2>/dev/null)" != "$olm_version" ] || [ ! -e "$cache/olm/Chart.yaml" ] || return 0
-  from=$(cd "$here/olm" && export GOWORK=off GOFLAGS=-mod=readonly && go mod download "$olm_module" && go list -m -f '{{.Dir}}' "$olm_module")/deploy/chart/crds
+  from=$(module_dir olm "$olm_module")/deploy/chart/crds
   rm -rf "$to"; mkdir -p "$to"
   cp "$from"/*.yaml "$to/"; cp "$from/../Chart.yaml" "$cache/olm/"; chmod -R u+w "$cache/olm"
   echo "$olm_version" > "$cache/olm/version"
@@ -95,9 +98,9 @@ olm_crds() {
 
 # So does the definition of ClusterCatalog in the module of catalogd.
 catalogd_crd() {
-  local module=github.com/operator-framework/operator-controller from
+  local from
   [ "$cache/catalogd-crd.yaml" -ot "$bin/catalogd" ] || return 0
-  from=$(cd "$here/catalogd" && export GOWORK=off GOFLAGS=-mod=readonly && go mod download "$module" && go list -m -f '{{.Dir}}' "$module")
+  from=$(module_dir catalogd github.com/operator-framework/operator-controller)
   install -m 644 "$from/helm/olmv1/base/catalogd/crd/standard/olm.operatorframework.io_clustercatalogs.yaml" "$cache/catalogd-crd.yaml"
 }
 

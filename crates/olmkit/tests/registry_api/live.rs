@@ -2,16 +2,16 @@
 //! (`dev/tools/build.sh` builds it) the test says so and passes.
 
 use std::collections::BTreeSet;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::process::{Command, Stdio};
 
 use olmkit::catalog::{Catalog, load};
-use olmkit::serve::{probe, source};
+use olmkit::serve::source;
 use serde_json::{Value, json};
 
 use crate::client::{call, normal};
+use crate::running::Running;
 use crate::{connect, serve};
 
 /// Larger catalogs of the corpus are left to the recordings, in bytes.
@@ -114,8 +114,7 @@ properties:
 
 /// A running `opm serve`, ended when dropped.
 struct Opm {
-    child: Child,
-    address: SocketAddr,
+    running: Running,
     _cache: tempfile::TempDir,
 }
 
@@ -139,31 +138,11 @@ impl Opm {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let mut opm = Opm {
-            child,
-            address,
+        println!("opm serve {} at {address}", catalog.display());
+        Opm {
+            running: Running::until_serving(child, address).await,
             _cache: cache,
-        };
-        let second = Duration::from_secs(1);
-        for _ in 0..600 {
-            if probe::check(&address.to_string(), "", second, second).await.is_ok() {
-                return opm;
-            }
-            assert!(
-                opm.child.try_wait().unwrap().is_none(),
-                "opm serve ended: {}",
-                catalog.display()
-            );
-            tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        panic!("opm serve does not answer: {}", catalog.display());
-    }
-}
-
-impl Drop for Opm {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -271,7 +250,7 @@ async fn answers_equal_those_of_opm_serve_beside_us() {
         let catalog = load::directory(path).unwrap();
         let peer = Opm::serve(&opm, path).await;
         let (address, running) = serve(source::index(path, source::Options::default()).unwrap().0).await;
-        let (us, them) = (connect(address).await, connect(peer.address).await);
+        let (us, them) = (connect(address).await, connect(peer.running.address).await);
         for (rpc, request) in requests(&catalog) {
             let ours = call(us.clone(), rpc, &request)
                 .await

@@ -7,6 +7,7 @@ mod corpus;
 mod live;
 mod process;
 mod recorded;
+mod running;
 mod server;
 
 use std::net::SocketAddr;

@@ -3,16 +3,15 @@
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use olmkit::serve::api;
 use olmkit::serve::api::registry_client::RegistryClient;
-use olmkit::serve::probe;
 use tonic::Streaming;
-use tonic::transport::Channel;
 
 use crate::connect;
+use crate::running::Running;
 
 const BUNDLES: usize = 1000;
 
@@ -41,84 +40,57 @@ fn large_catalog() -> tempfile::TempDir {
     root
 }
 
-/// A running server, ended when dropped.
-struct Server {
-    child: Child,
-    address: SocketAddr,
+/// Starts a server and waits until it serves.
+async fn start(catalog: &Path, cache: &Path) -> Running {
+    let arguments = [
+        "catalog",
+        "serve",
+        "--port",
+        "0",
+        "--termination-log",
+        "none",
+        "--cache-dir",
+    ];
+    let mut child = Command::new(env!("CARGO_BIN_EXE_olmkit"))
+        .args(arguments)
+        .args([cache, catalog])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut log = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let address = log.find_map(|line| line.strip_prefix("listening on ")?.parse::<SocketAddr>().ok());
+    let address = SocketAddr::from(([127, 0, 0, 1], address.unwrap().port()));
+    std::thread::spawn(move || log.for_each(drop));
+    Running::until_serving(child, address).await
 }
 
-impl Server {
-    /// Starts it and waits until it serves.
-    async fn start(catalog: &Path, cache: &Path) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_olmkit"))
-            .args([
-                "catalog",
-                "serve",
-                "--port",
-                "0",
-                "--termination-log",
-                "none",
-                "--cache-dir",
-            ])
-            .args([cache, catalog])
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut log = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-        let address = log.find_map(|line| line.strip_prefix("listening on ")?.parse::<SocketAddr>().ok());
-        let address = SocketAddr::from(([127, 0, 0, 1], address.unwrap().port()));
-        std::thread::spawn(move || log.for_each(drop));
-        let server = Server { child, address };
-        let (begin, second) = (Instant::now(), Duration::from_secs(1));
-        while let Err(error) = probe::check(&address.to_string(), "", second, second).await {
-            assert!(begin.elapsed() < second * 60, "{error}");
-            tokio::time::sleep(Duration::from_millis(20)).await;
+fn ask_to_stop(server: &Running) {
+    let id = server.child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+}
+
+fn ended(server: &mut Running, limit: Duration) -> ExitStatus {
+    let begin = Instant::now();
+    loop {
+        if let Some(status) = server.child.try_wait().unwrap() {
+            return status;
         }
-        server
-    }
-
-    fn ask_to_stop(&self) {
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
-    }
-
-    fn ended(&mut self, limit: Duration) -> ExitStatus {
-        let begin = Instant::now();
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status;
-            }
-            assert!(begin.elapsed() < limit, "still running after {limit:?}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    /// Resident kilobytes.
-    fn resident(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-        line.split_whitespace().next().unwrap().parse().unwrap()
+        assert!(begin.elapsed() < limit, "still running after {limit:?}");
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// Resident kilobytes.
+fn resident(server: &Running) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.split_whitespace().next().unwrap().parse().unwrap()
 }
 
 async fn bundles(address: SocketAddr) -> Streaming<api::Bundle> {
-    bundles_on(connect(address).await).await
-}
-
-async fn bundles_on(channel: Channel) -> Streaming<api::Bundle> {
-    let mut client = RegistryClient::new(channel);
-    client
-        .list_bundles(api::ListBundlesRequest {})
-        .await
-        .unwrap()
-        .into_inner()
+    let mut client = RegistryClient::new(connect(address).await);
+    let answer = client.list_bundles(api::ListBundlesRequest {}).await.unwrap();
+    answer.into_inner()
 }
 
 /// How many more bundles a stream gives.
@@ -133,23 +105,23 @@ async fn rest(mut stream: Streaming<api::Bundle>) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_asked_to_stop_lets_open_streams_finish_and_takes_no_new_ones() {
     let (catalog, cache) = (large_catalog(), tempfile::tempdir().unwrap());
-    let mut server = Server::start(catalog.path(), cache.path()).await;
+    let mut server = start(catalog.path(), cache.path()).await;
     let mut open = bundles(server.address).await;
     assert!(open.message().await.unwrap().is_some());
-    server.ask_to_stop();
+    ask_to_stop(&server);
     let begin = Instant::now();
     while tokio::net::TcpStream::connect(server.address).await.is_ok() {
         assert!(begin.elapsed() < Duration::from_secs(10), "it still listens");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert_eq!(rest(open).await, BUNDLES - 1);
-    assert!(server.ended(Duration::from_secs(10)).success());
+    assert!(ended(&mut server, Duration::from_secs(10)).success());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_killed_amid_a_stream_serves_the_same_again_from_its_cache() {
     let (catalog, cache) = (large_catalog(), tempfile::tempdir().unwrap());
-    let mut server = Server::start(catalog.path(), cache.path()).await;
+    let mut server = start(catalog.path(), cache.path()).await;
     let mut open = bundles(server.address).await;
     assert!(open.message().await.unwrap().is_some());
     server.child.kill().unwrap();
@@ -162,16 +134,16 @@ async fn a_server_that_is_killed_amid_a_stream_serves_the_same_again_from_its_ca
         }
     };
     assert_ne!(broken.code(), tonic::Code::Ok);
-    let server = Server::start(catalog.path(), cache.path()).await;
+    let server = start(catalog.path(), cache.path()).await;
     assert_eq!(rest(bundles(server.address).await).await, BUNDLES);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_that_do_not_read_hold_up_nobody_and_cost_no_memory() {
     let (catalog, cache) = (large_catalog(), tempfile::tempdir().unwrap());
-    let mut server = Server::start(catalog.path(), cache.path()).await;
+    let mut server = start(catalog.path(), cache.path()).await;
     assert_eq!(rest(bundles(server.address).await).await, BUNDLES);
-    let before = server.resident();
+    let before = resident(&server);
     let mut stalled = Vec::new();
     for _ in 0..40 {
         let mut stream = bundles(server.address).await;
@@ -180,11 +152,11 @@ async fn clients_that_do_not_read_hold_up_nobody_and_cost_no_memory() {
     }
     assert_eq!(rest(bundles(server.address).await).await, BUNDLES);
     // What they asked for is 800 MB.
-    let grown = server.resident().saturating_sub(before) / 1024;
+    let grown = resident(&server).saturating_sub(before) / 1024;
     assert!(grown < 80, "{grown} MB more");
     // They do not keep it from stopping either.
-    server.ask_to_stop();
-    assert!(server.ended(Duration::from_secs(40)).success());
+    ask_to_stop(&server);
+    assert!(ended(&mut server, Duration::from_secs(40)).success());
     drop(stalled);
 }
 
@@ -192,6 +164,6 @@ async fn clients_that_do_not_read_hold_up_nobody_and_cost_no_memory() {
 async fn a_root_that_cannot_be_written_is_no_obstacle() {
     let catalog = large_catalog();
     // Not even root makes a folder there.
-    let server = Server::start(catalog.path(), Path::new("/proc/olmkit")).await;
+    let server = start(catalog.path(), Path::new("/proc/olmkit")).await;
     assert_eq!(rest(bundles(server.address).await).await, BUNDLES);
 }
