@@ -26,16 +26,26 @@ NAMESPACE ?= memcached-operator-system
 ignore-not-found ?= false
 KUBECTL ?= kubectl
 
-# What runs in images is one static file each; the same programs serve this Makefile.
+# The programs: quick to build (PROFILE=dev), or as they ship (PROFILE=dist: optimised as a whole, ten minutes). Both are
+# static, as .cargo/config.toml says.
+PROFILE ?= dev
 TARGET ?= $(shell rustc -vV | sed -n 's/^host: //p')
-BINARIES = $(or $(CARGO_TARGET_DIR),target)/$(TARGET)/release
+BUILT = $(or $(CARGO_TARGET_DIR),target)/$(TARGET)
+BINARIES = $(BUILT)/$(PROFILE:dev=debug)
+# A program that is named here is used as it is.
 OLMKIT ?= $(BINARIES)/olmkit
+built = $(if $(filter file,$(origin OLMKIT)),build)
 # What catalog and helper images run; olmkit puts it there by itself.
 HELPER ?= $(dir $(OLMKIT))olmkit-helper
 OPERATOR ?= $(BINARIES)/memcached-operator
-PROGRAMS ?= memcached-operator olmkit
-# Not position-independent, as Go programs are not either: what would be relocated at the start stays unread until it is needed.
-STATIC = RUSTFLAGS="-C target-feature=+crt-static -C relocation-model=static --remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(HOME)=~ --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=~/.cargo" cargo build --locked --release --target $(TARGET)
+# One call for all programs: what they share is compiled once, with one set of features. TESTS=1 builds the tests along, which
+# add features to some dependencies; who runs them anyway (CI) compiles nothing twice that way.
+PROGRAMS ?= -p memcached-operator -p olmkit-cli
+TESTS ?=
+quick = $(if $(TESTS),--workspace --all-targets --features manifests,$(PROGRAMS) --features memcached-operator/manifests)
+# The paths of this machine are not in what ships, so two builds of one commit are equal.
+ship = RUSTFLAGS="-C target-feature=+crt-static -C relocation-model=static --remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(HOME)=~ --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=~/.cargo" \
+	cargo build --locked --profile dist --target $(TARGET)
 
 SHELL = /usr/bin/env bash -o pipefail
 .SHELLFLAGS = -ec
@@ -52,15 +62,15 @@ demo: ## From source to a memcached cluster that OLM installed, on a local node 
 	dev/demo.sh
 
 .PHONY: demo-down
-demo-down: ## Remove everything the demo made
+demo-down: ## Remove everything the demo created
 	dev/demo-down.sh
 
 ##@ Development
 
 .PHONY: generate manifests
-generate: manifests ## The same as manifests
-manifests: ## Render config/ from the types, the permissions and config/package.yaml
-	cargo run --locked -q --features manifests --bin manifests -- --version $(VERSION) --image $(IMG) $(MANIFESTS_FLAGS)
+generate: manifests ## Alias for manifests
+manifests: quick-build ## Render config/ from the types, the permissions and config/package.yaml
+	$(BUILT)/debug/manifests --version $(VERSION) --image $(IMG) $(MANIFESTS_FLAGS)
 
 .PHONY: fmt
 fmt: ## Format the code
@@ -71,9 +81,11 @@ lint: ## Check format and lints
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets --features manifests -- -D warnings
 
-.PHONY: build
-build: ## Build the operator and olmkit (static binaries below target/)
-	$(STATIC) $(PROGRAMS:%=-p %)
+.PHONY: build quick-build
+build: ## Build the operator and olmkit (PROFILE=dist: as they ship)
+	$(if $(filter dist,$(PROFILE)),$(ship) $(PROGRAMS),cargo build --locked $(quick))
+quick-build:
+	@cargo build --locked $(quick)
 
 .PHONY: run
 run: install ## Run the operator on this machine against the current cluster
@@ -84,7 +96,8 @@ tools: ## Build the pinned Go programs that tests run (once; kept in ~/.cache/ol
 	dev/tools/build.sh control-plane
 
 .PHONY: test
-test: tools ## Unit, snapshot and pipeline tests, and the operator with OLM against a real control plane
+test: ## Unit, snapshot and pipeline tests, and the operator with OLM against a real control plane
+	dev/beside.sh control-plane -- cargo test --no-run --locked --workspace --features manifests
 	cargo test --locked --workspace --features manifests
 
 .PHONY: e2e
@@ -92,8 +105,9 @@ e2e: ## On a real node: the demo as assertions, deploy, olmkit's cluster flows, 
 	dev/e2e.sh
 
 .PHONY: drills
-drills: ## What goes wrong on a real node: each cause is told, and what olmkit suggests repairs it (10 minutes)
+drills: ## Failures on a real node: olmkit reports each cause, and its remedy repairs it; commands killed at each write (20 minutes)
 	dev/drills.sh
+	cargo test --locked -p olmkit-cli --test cluster killed:: -- --ignored
 
 .PHONY: verify
 verify: lint ## Fail if config/, bundle/ or catalog/ differ from what the code renders
@@ -102,35 +116,34 @@ verify: lint ## Fail if config/, bundle/ or catalog/ differ from what the code r
 ##@ Packaging
 
 .PHONY: bundle
-bundle: manifests $(OLMKIT) ## Render and check bundle/ and bundle.Dockerfile
+bundle: manifests $(built) ## Render and check bundle/ and bundle.Dockerfile
 	$(OLMKIT) generate bundle --input-dir config $(BUNDLE_GEN_FLAGS)
 	$(OLMKIT) bundle validate bundle
 
 .PHONY: catalog
-catalog: $(OLMKIT) ## Render and check catalog/
+catalog: $(built) ## Render and check catalog/
 	OLMKIT=$(abspath $(OLMKIT)) dev/catalog.sh catalog '$(IMAGE_TAG_BASE)-bundle:v{{.Version}}' $(sort $(wildcard releases/*/bundle)) bundle
+
+# What goes into images is what ships, unless PROFILE=dev is given.
+docker-build catalog-build: PROFILE = dist
 
 .PHONY: docker-build docker-push
 docker-build: build ## Build the operator image IMG
 	$(call build-image,operator $(OPERATOR),$(IMG),Dockerfile)
-docker-push: $(OLMKIT) ## Push the operator image
+docker-push: $(built) ## Push the operator image
 	$(call push-image,$(IMG))
 
 .PHONY: bundle-build bundle-push
-bundle-build: $(OLMKIT) ## Build the bundle image BUNDLE_IMG
+bundle-build: $(built) ## Build the bundle image BUNDLE_IMG
 	$(call build-image,bundle bundle,$(BUNDLE_IMG),bundle.Dockerfile)
-bundle-push: $(OLMKIT) ## Push the bundle image
+bundle-push: $(built) ## Push the bundle image
 	$(call push-image,$(BUNDLE_IMG))
 
 .PHONY: catalog-build catalog-push
-catalog-build: $(OLMKIT) ## Build the catalog image CATALOG_IMG
+catalog-build: $(built) ## Build the catalog image CATALOG_IMG
 	$(call build-image,catalog catalog,$(CATALOG_IMG),catalog.Dockerfile)
-catalog-push: $(OLMKIT) ## Push the catalog image
+catalog-push: $(built) ## Push the catalog image
 	$(call push-image,$(CATALOG_IMG))
-
-# Only when it is missing: `make build` brings it up to date.
-$(OLMKIT):
-	$(MAKE) build
 
 ##@ Deployment without OLM
 
@@ -144,8 +157,8 @@ uninstall: ## Delete the custom resource definition and every Memcached
 deploy: ## Run the operator image IMG in namespace memcached-operator-system
 	$(KUBECTL) kustomize config/default | sed 's#image: $(IMAGE_TAG_BASE):.*#image: $(IMG)#' | $(KUBECTL) apply --server-side -f -
 	$(KUBECTL) -n $(NAMESPACE) rollout status deployment/memcached-operator-controller-manager --timeout=180s
-# In the foreground: once the definition is gone, nobody can tell any more whose the dependents were, and they would stay.
-undeploy: ## Delete what deploy made, custom resources first: the operator finalizes them while it lives
+# In the foreground: once the definition is gone, the owner of the dependents is unknown, and they would stay.
+undeploy: ## Delete what deploy made, custom resources first, while the operator can still finalize them
 	$(KUBECTL) get crd memcacheds.cache.example.com --ignore-not-found -o name | xargs -r -I{} $(KUBECTL) delete memcacheds.cache.example.com --all -A --cascade=foreground --timeout=120s
 	$(KUBECTL) delete --ignore-not-found=$(ignore-not-found) --timeout=120s -k config/default
 
@@ -154,7 +167,7 @@ undeploy: ## Delete what deploy made, custom resources first: the operator final
 .PHONY: cluster-up cluster-down cluster-shell
 cluster-up: ## Start a real node with OLM on this machine (asks first; YES=1 answers)
 	dev/cluster/cluster up
-cluster-down: ## Stop it; nothing is left but cached images
+cluster-down: ## Stop the node; only cached images are kept
 	dev/cluster/cluster down
 cluster-shell: ## A shell with kubectl in the node's network
 	dev/cluster/cluster run

@@ -5,7 +5,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/story.sh"
 
 step "1. Build the operator and olmkit, render what they package, check it"
-make -s build
+if [ "$CLUSTER" = local ]; then "$dev/beside.sh" node -- make -s build; else make -s build; fi
 mkdir -p dev/.state
 make -s manifests bundle catalog > dev/.state/render.log 2>&1 || { cat dev/.state/render.log; fail "config/, bundle/ or catalog/ cannot be rendered"; }
 stage

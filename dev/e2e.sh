@@ -17,8 +17,7 @@ for flow in operator helper-image olmkit upstream olm olmv1; do . "$dev/e2e/$flo
 for flow in "$@"; do [[ " $flows " == *" $flow "* ]] || { echo "error: no flow '$flow'; there are: $flows" >&2; exit 2; }; done
 trap finish EXIT
 
-[ -n "$given" ] || make -s build
-dev/tools/build.sh node upstream catalogd
+if [ -n "$given" ]; then dev/tools/build.sh node upstream catalogd; else dev/beside.sh node upstream catalogd -- make -s build; fi
 "$dev/cluster/cluster" up
 stage
 inventory > "$results/before"

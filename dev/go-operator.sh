@@ -17,7 +17,7 @@ for program in go buildah docker-registry "$bin/operator-sdk" "$bin/olm"; do
   command -v "$program" > /dev/null || { echo "error: no ${program##*/}; see the head of $0" >&2; exit 1; }
 done
 cargo build --locked --quiet -p controlplane
-controlplane=${CARGO_TARGET_DIR:-$PWD/target}/debug/controlplane
+controlplane=${CARGO_TARGET_DIR:-$PWD/target}/$(rustc -vV | sed -n 's/^host: //p')/debug/controlplane
 work=$(mktemp -d); registry=
 trap '[ "$mode" != --node ] || "$cluster" down; [ -z "$registry" ] || kill "$registry"; chmod -R u+w "$work"; rm -rf "$work"' EXIT
 unset MAKEFLAGS MAKELEVEL

@@ -4,9 +4,9 @@
 # only the images, of the binaries that are built already. Not part of CI: two release builds take a while.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-olmkit=${OLMKIT:-$(make -s --no-print-directory print-olmkit)}
-operator=${OPERATOR:-$(make -s --no-print-directory print-operator)}
-[ -x "$olmkit" ] || { echo "error: no $olmkit; run make build, or name a static olmkit in OLMKIT" >&2; exit 1; }
+olmkit=${OLMKIT:-$(make -s --no-print-directory print-olmkit PROFILE=dist)}
+operator=${OPERATOR:-$(make -s --no-print-directory print-operator PROFILE=dist)}
+[ -x "$olmkit" ] || { echo "error: no $olmkit; run make build PROFILE=dist, or name a static olmkit in OLMKIT" >&2; exit 1; }
 work=$(mktemp -d); chmod 755 "$work"; trap 'rm -rf "$work"' EXIT
 for program in "$olmkit" "${HELPER:-$(dirname "$olmkit")/olmkit-helper}"; do install -m 755 "$program" "$work/"; done
 
@@ -19,10 +19,10 @@ two=another/place/with/a/longer/name
 # binary PLACE UMASK ZONE HOME: the operator, built in a clone
 binary() {
   (cd "$work/$1" && umask "$2" && export TZ=$3 CARGO_HOME="${CARGO_HOME:-$HOME/.cargo}" RUSTUP_HOME="${RUSTUP_HOME:-$HOME/.rustup}" HOME=$4 \
-    && mkdir -p "$HOME" && unset CARGO_TARGET_DIR && make -s build PROGRAMS=memcached-operator >&2 && make -s --no-print-directory print-operator)
+    && mkdir -p "$HOME" && unset CARGO_TARGET_DIR && make -s build PROFILE=dist PROGRAMS="-p memcached-operator" >&2 && make -s --no-print-directory print-operator PROFILE=dist)
 }
 if [ "${1:-}" = --images ]; then
-  [ -x "$operator" ] || { echo "error: no $operator; run make build" >&2; exit 1; }
+  [ -x "$operator" ] || { echo "error: no $operator; run make build PROFILE=dist" >&2; exit 1; }
   first=$operator second=$operator
 else
   first=$(binary one 022 UTC "$HOME")

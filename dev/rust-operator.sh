@@ -24,13 +24,14 @@ awk '
   inside == 1 { print > file }
   inside == 2 && /^\$ / { print substr($0, 3) > "commands" }
 ' "$repository/docs/rust-operators.md"
-# The profile of this repository, or everything would be compiled anew.
+# Profile and flags of this repository, or everything would be compiled anew.
+cp -r "$repository/.cargo" .
 sed -n '/^\[profile\.dev/,/^$/p' "$repository/Cargo.toml" > "$work/profile"; { echo; cat "$work/profile"; } >> Cargo.toml
 sed -i 's/^cargo run /cargo run --quiet /' commands
 cat commands
 [ "$(wc -l < commands)" = 4 ]
 bin=${OLMKIT_DEV_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/olmkit}/bin
-PATH=$work/bin:$bin:$PATH "$CARGO_TARGET_DIR/debug/controlplane" bash -euo pipefail -c '. ./commands
+PATH=$work/bin:$bin:$PATH "$CARGO_TARGET_DIR/$(rustc -vV | sed -n 's/^host: //p')/debug/controlplane" bash -euo pipefail -c '. ./commands
   kubectl get crd backups.backup.example.com -o name
   kubectl apply -f config/samples/backup_v1_backup.yaml'
 grep -q 'name: restic' bundle/manifests/backup-operator.clusterserviceversion.yaml

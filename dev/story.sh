@@ -48,7 +48,7 @@ explain() {
   kn logs deployment/memcached-operator-controller-manager --tail=15 2>/dev/null || true
 }
 
-# wait_until SECONDS WHAT WANTED COMMAND…: polls the command until it prints the wanted text, and tells each change.
+# wait_until SECONDS WHAT WANTED COMMAND…: polls the command until it prints the wanted text, and prints each change.
 wait_until() {
   local limit=$1 what=$2 wanted=$3 end seen=- now; shift 3
   end=$(($(date +%s) + limit))

@@ -1,7 +1,11 @@
 #!/usr/bin/env bash
-# Renders config/, bundle/ and catalog/ anew and fails if a committed file differs, is missing or is too much.
+# What `make verify` checks besides format and lints: dependencies, workflows, and that config/, bundle/ and catalog/ are what the
+# code renders now: it renders them anew and fails if a committed file differs, is missing or is too much.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+dev/deny.sh
+dev/lint-workflows.sh
+dev/generated-by-go.sh
 copy=$(mktemp -d); trap 'rm -rf "$copy"' EXIT
 rendered="config bundle bundle.Dockerfile catalog"
 cp -r $rendered "$copy/"

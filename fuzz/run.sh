@@ -1,13 +1,13 @@
 #!/bin/bash
 # Builds and runs one fuzz target for some time with the stable compiler; `cargo fuzz` is not needed.
-# Usage: fuzz/run.sh bundle|catalog|catalog_index|decode|definition|images|reader [SECONDS] [FOLDER]
+# Usage: fuzz/run.sh arguments|bundle|catalog|catalog_index|decode|definition|images|picture|reader [SECONDS] [FOLDER]
 # Files of the folder, of bundles or of catalogs (see OLMKIT_CORPUS), are the seeds. What breaks a target is left in fuzz/artifacts/TARGET.
 set -euo pipefail
 cd "$(dirname "$0")"
-target=${1:?bundle, catalog, catalog_index, decode, definition, images or reader}
+target=${1:?arguments, bundle, catalog, catalog_index, decode, definition, images, picture or reader}
 seconds=${2:-60}
 case $target in
-  catalog*) folder=catalogs ;;
+  catalog* | picture) folder=catalogs ;;
   *) folder=bundles ;;
 esac
 bundles=${3:-${OLMKIT_CORPUS:+$OLMKIT_CORPUS/$folder}}
@@ -17,26 +17,31 @@ RUSTC_BOOTSTRAP=1 RUSTFLAGS="--cfg fuzzing -Cdebug-assertions -Cpasses=sancov-mo
   -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table" \
   cargo build --release --target "$(rustc -vV | sed -n 's/^host: //p')" --bin "$target"
 mkdir -p "corpus/$target" "artifacts/$target"
-if [ -n "$bundles" ] && [ -z "$(ls -A "corpus/$target")" ]; then
+if { [ -n "$bundles" ] || [ "$target" = arguments ]; } && [ -z "$(ls -A "corpus/$target")" ]; then
   case $target in
     bundle)
       for bundle in "$bundles"/*/; do
         seed=corpus/bundle/$(basename "$bundle")
         (cd "$bundle" && find manifests metadata -type f -size -64k | sort | while read -r file; do printf '@ %s\n' "$file"; cat "$file"; echo; done) > "$seed"
       done ;;
-    catalog)
+    arguments)
+      # Commands as the documentation writes them, one word on each line.
+      grep -hoE '^\$? ?olmkit [^#|>]+' ../docs/*.md ../README.md | sed 's/^\$ *//; s/^olmkit //' | sort -u | while read -r line; do
+        tr ' ' '\n' <<< "$line" > "corpus/arguments/$(sha256sum <<< "$line" | cut -c1-16)"
+      done ;;
+    catalog | picture)
       # Whole files where they are small, else their first blobs; then each small catalog as one text.
       find -L "$bundles" "$bundles"-broken -type f \( -name '*.yaml' -o -name '*.json' \) -size -64k | awk 'NR <= 300' | while read -r file; do
-        cp "$file" "corpus/catalog/$(sha256sum "$file" | cut -c1-16)"
+        cp "$file" "corpus/$target/$(sha256sum "$file" | cut -c1-16)"
       done
       find -L "$bundles" -type f -name '*.yaml' -size +64k | awk 'NR <= 50' | while read -r file; do
         awk '/^---/ && length(text) > 20000 { exit } length(text) > 60000 { exit } { text = text $0 "\n" } END { printf "%s", text }' "$file" \
-          > "corpus/catalog/$(sha256sum "$file" | cut -c1-16)"
+          > "corpus/$target/$(sha256sum "$file" | cut -c1-16)"
       done ;;
     catalog_index)
       # Whole indexes, of which the fuzzer then changes bytes; their checksums are what it has to get past.
-      olmkit=${OLMKIT:-../target/debug/olmkit}
-      [ -x "$olmkit" ] || { echo "no seeds: build $olmkit first (cargo build -p olmkit), or name one in OLMKIT"; exit 1; }
+      olmkit=${OLMKIT:-../target/$(rustc -vV | sed -n 's/^host: //p')/debug/olmkit}
+      [ -x "$olmkit" ] || { echo "no seeds: build $olmkit first (cargo build -p olmkit-cli), or name one in OLMKIT"; exit 1; }
       for catalog in "$bundles"/*/ "$bundles"-broken/*/; do
         [ "$(du -sk "$catalog" | cut -f1)" -lt 400 ] || continue
         cache=$(mktemp -d)

@@ -1,17 +1,17 @@
 //! Runs memcached on Kubernetes.
 //!
-//! A [`Memcached`](api::v1alpha1::Memcached) asks for a number of memcached servers. The operator keeps a Deployment, a
-//! headless Service and, for more than one server, a PodDisruptionBudget as the object says, and reports in its status
-//! what runs.
+//! A [`Memcached`](api::v1alpha1::Memcached) specifies a number of memcached servers. The operator manages a Deployment,
+//! a headless Service and, for more than one server, a PodDisruptionBudget, and reports the state of the servers in the
+//! object's status.
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`api`] | the custom resource: everything about the CRD is said there |
-//! | [`operand`] | what a Memcached consists of: pure functions |
-//! | [`controller`] | observe, decide, apply, report |
-//! | [`options`], [`settings`] | flags and variables |
-//! | [`run`] | puts the parts together |
-//! | [`permissions`] | what the operator may do: the one RBAC table |
+//! | [`api`] | the custom resource, from which the CRD is generated |
+//! | [`operand`] | the managed objects of a Memcached: pure functions |
+//! | [`controller`] | watches and reconciles |
+//! | [`options`], [`settings`] | flags and environment variables |
+//! | [`run`] | starts watches, leader election, workers and servers |
+//! | [`permissions`] | the RBAC table |
 pub mod api;
 pub mod controller;
 pub mod operand;

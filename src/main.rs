@@ -16,30 +16,29 @@ fn main() -> ExitCode {
     let options = Options::parse();
     if let Err(error) = log(&options).and_then(|()| start(options)) {
         tracing::error!("{error:#}");
-        // Also where logging could not be set up.
+        // Logging may not be set up yet.
         eprintln!("memcached-operator: {error:#}");
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
 }
 
-/// One thread is enough: the operator waits for the network nearly all of its time, and a second thread would cost
-/// memory for each operator in the cluster.
+/// One thread is enough: the operator waits for the network nearly all the time, and each thread costs memory.
 fn start(options: Options) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .context("cannot start")?;
+        .context("cannot start the runtime")?;
     runtime.block_on(async {
         let stop = shutdown::on_signal().context("cannot listen for signals")?;
         let mut config = Config::infer()
             .await
-            .context("no cluster: neither a kubeconfig nor a ServiceAccount found")?;
+            .context("no cluster configuration: found neither a kubeconfig nor a ServiceAccount")?;
         proxy::mind_exceptions(&mut config);
-        // The queue tries again, with a back-off of its own that other objects need not wait for.
+        // The queue retries with a back-off per object, so that other objects do not wait.
         config.default_retry = false;
         let server = config.cluster_url.to_string();
-        let client = Client::try_from(config).with_context(|| format!("cannot set up the connection to {server}"))?;
+        let client = Client::try_from(config).with_context(|| format!("cannot create a client for {server}"))?;
         let settings = Settings::read(|name| std::env::var(name));
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),
@@ -49,17 +48,16 @@ fn start(options: Options) -> anyhow::Result<()> {
             "starting"
         );
         run::run(client, options, settings, stop).await?;
-        tracing::info!("done");
+        tracing::info!("stopped");
         Ok(())
     })
 }
 
 fn log(options: &Options) -> anyhow::Result<()> {
-    // Not `EnvFilter`: it filters by the fields of spans too, which nobody asks for, and brings a compiler of regular
-    // expressions for it.
+    // Not `EnvFilter`: it also filters by fields of spans, for which it brings a regular expression engine.
     let filter: Targets = options.log_level.parse().with_context(|| {
         format!(
-            "--log-level {:?} is neither a level nor a list of directives",
+            "invalid --log-level {:?}: expected a level or a list of directives",
             options.log_level
         )
     })?;

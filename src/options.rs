@@ -1,36 +1,36 @@
-//! Flags and variables of the operator.
+//! Flags and environment variables of the operator.
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use clap::{ArgAction, Parser, ValueEnum};
 use olmkit_manager::namespaces::Namespaces;
 
-/// Runs memcached on Kubernetes: keeps a Deployment, a Service and a PodDisruptionBudget for each Memcached object.
+/// Runs memcached on Kubernetes: manages a Deployment, a Service and a PodDisruptionBudget for each Memcached object.
 ///
-/// Inside a cluster it uses its ServiceAccount, outside the current context of the kubeconfig.
+/// Uses the ServiceAccount inside a cluster, and the current context of the kubeconfig outside.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "memcached-operator", version)]
 pub struct Options {
-    /// Let one of several replicas work and the others stand by.
+    /// Enable leader election: only one of several replicas is active.
     #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", action = ArgAction::Set)]
     pub leader_elect: bool,
 
-    /// Name of the Lease that the leader holds.
+    /// Name of the leader election Lease.
     #[arg(long, default_value = "memcached-operator.cache.example.com", value_name = "NAME")]
     pub leader_election_id: String,
 
-    /// Namespace of the Lease: by default the operator's own.
+    /// Namespace of the leader election Lease; defaults to the operator's namespace.
     #[arg(long, env = "POD_NAMESPACE", value_name = "NAMESPACE")]
     pub leader_election_namespace: Option<String>,
 
-    /// Address of the probes /healthz and /readyz; 0 for none.
+    /// Address to serve /healthz and /readyz on; 0 disables the server.
     #[arg(long, default_value = ":8081", value_name = "ADDRESS", value_parser = bind_address)]
     pub health_probe_bind_address: BindAddress,
 
-    /// Address of /metrics, in plain HTTP; 0 for none.
+    /// Address to serve /metrics on over plain HTTP; 0 disables the server.
     #[arg(long, default_value = "0", value_name = "ADDRESS", value_parser = bind_address)]
     pub metrics_bind_address: BindAddress,
 
-    /// Namespaces to watch, separated by commas; empty for all.
+    /// Comma-separated list of namespaces to watch; empty for all.
     #[arg(
         long,
         env = "WATCH_NAMESPACE",
@@ -40,19 +40,19 @@ pub struct Options {
     )]
     pub watch_namespace: Namespaces,
 
-    /// Memcacheds that are worked on at the same time.
+    /// Maximum number of Memcacheds reconciled at the same time.
     #[arg(long, default_value_t = 2, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
     pub max_concurrent_reconciles: u16,
 
-    /// What to log: a level, or directives as "info,kube=debug".
+    /// Log level, or directives such as "info,kube=debug".
     #[arg(long, env = "LOG_LEVEL", default_value = "info", value_name = "LEVEL")]
     pub log_level: String,
 
-    /// How to log.
+    /// Log format.
     #[arg(long, default_value = "json", value_name = "FORMAT")]
     pub log_format: LogFormat,
 
-    /// Name that the operator signs events with.
+    /// Name of the operator in events.
     #[arg(
         long,
         env = "OPERATOR_NAME",
@@ -62,36 +62,36 @@ pub struct Options {
     )]
     pub operator_name: String,
 
-    /// Name of the OperatorCondition that OLM made for this version of the operator.
+    /// Name of the OperatorCondition that OLM created for this version of the operator.
     #[arg(long, env = "OPERATOR_CONDITION_NAME", value_name = "NAME", hide = true)]
     pub operator_condition_name: Option<String>,
 
-    /// Name of the operator's pod, by which replicas are told apart: by default the host's name.
+    /// Name of the operator's pod, which identifies the replica; defaults to the host name.
     #[arg(long, env = "POD_NAME", value_name = "NAME", hide = true)]
     pub pod_name: Option<String>,
 }
 
-/// How log lines look.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// One JSON object for each line.
+    /// One JSON object per line.
     Json,
-    /// Text for people.
+    /// Human-readable text.
     Text,
 }
 
-/// Where a server listens; `None` for nowhere.
+/// Address of a server; `None` disables it.
 pub type BindAddress = Option<SocketAddr>;
 
-/// Reads an address as Go programs take them: `:8081` for all interfaces, `host:port`, `0` for none.
+/// Parses an address as Go programs do: `:8081` for all interfaces, `host:port`, `0` for none.
 fn bind_address(text: &str) -> Result<BindAddress, String> {
     if text == "0" {
         return Ok(None);
     }
-    let wrong = || format!("{text:?} is no address: give \":8081\", \"127.0.0.1:8081\", or 0 for none");
+    let wrong = || format!("invalid address {text:?}: expected \":8081\", \"127.0.0.1:8081\", or 0 to disable");
     if let Some(port) = text.strip_prefix(':') {
         let port: u16 = port.parse().map_err(|_| wrong())?;
-        // All interfaces: IPv6's wildcard takes IPv4 in too where the kernel has IPv6 at all.
+        // All interfaces: the IPv6 wildcard includes IPv4 where the kernel supports IPv6.
         let wildcard = if std::path::Path::new("/proc/net/if_inet6").exists() {
             Ipv6Addr::UNSPECIFIED.into()
         } else {

@@ -1,8 +1,7 @@
-//! What the operator may do, said once.
+//! The permissions of the operator.
 //!
-//! [`grants`] is the source of `config/rbac`, of the permissions in the ClusterServiceVersion, of the operator's
-//! self-check at start, of the table in the documentation, and of the test that nothing is missing and nothing is left
-//! over. Group and plural come from the types, so a misspelt resource does not compile.
+//! [`grants`] is the source of `config/rbac`, of the permissions in the ClusterServiceVersion, of the permission check at
+//! start, and of the test that no permission is missing and none is unused. Group and plural come from the types, so a misspelt resource does not compile.
 use std::borrow::Cow;
 
 use k8s_openapi::api::{
@@ -16,22 +15,22 @@ use kube::Resource;
 
 use crate::api::v1alpha1::Memcached;
 
-/// What a request does, in the words of RBAC rules.
+/// An RBAC verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb {
-    /// Makes an object. Server-side apply needs it too where the object does not exist yet.
+    /// Creates an object. Server-side apply also needs it if the object does not exist.
     Create,
     /// Deletes one object.
     Delete,
     /// Reads one object.
     Get,
-    /// Reads all objects of a kind.
+    /// Lists the objects of a kind.
     List,
-    /// Changes parts of an object; server-side apply is a patch.
+    /// Patches an object; server-side apply is a patch.
     Patch,
     /// Replaces an object.
     Update,
-    /// Follows the changes of a kind.
+    /// Watches the objects of a kind.
     Watch,
 }
 
@@ -50,28 +49,28 @@ impl Verb {
     }
 }
 
-/// Where a grant has to hold.
+/// The namespaces of a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// In every namespace that the operator watches: a Role in each of them, or a ClusterRole bound cluster-wide where
     /// it watches all.
     Watched,
-    /// In the operator's own namespace, whatever it watches.
+    /// The operator's own namespace.
     Own,
 }
 
-/// One line of the table: these verbs on this resource, and what for.
+/// A row of the table: verbs on a resource, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
     /// API group; empty for the core group.
     pub group: Cow<'static, str>,
     /// Plural name of the resource.
     pub resource: Cow<'static, str>,
-    /// Subresource, where the grant is about one.
+    /// Subresource, if any.
     pub subresource: Option<&'static str>,
-    /// What may be done, sorted.
+    /// Verbs, sorted.
     pub verbs: &'static [Verb],
-    /// Where it may be done.
+    /// Namespaces.
     pub scope: Scope,
     /// What the operator needs it for: printed in the documentation and when the grant is missing.
     pub why: &'static str,
@@ -105,7 +104,7 @@ impl Grant {
     }
 }
 
-/// Everything that the operator may do, in the order of groups and resources.
+/// All permissions of the operator, sorted by group and resource.
 pub fn grants() -> Vec<Grant> {
     use Scope::{Own, Watched};
     use Verb::{Create, Delete, Get, List, Patch, Update, Watch};

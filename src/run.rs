@@ -1,4 +1,4 @@
-//! Puts the parts together: watches, election, workers, servers, and an orderly end.
+//! Runs watches, leader election, workers and servers, and shuts them down.
 use std::{sync::Arc, time::Duration};
 
 use kube::Client;
@@ -29,26 +29,26 @@ use crate::{
 /// Name of the controller in metrics.
 const CONTROLLER: &str = "memcached";
 
-/// A reconcile sends about ten requests at most; one that takes longer than this waits for something that does not come.
+/// A reconcile sends at most about ten requests; one that takes longer than this is stuck.
 const RECONCILE_LIMIT: Duration = Duration::from_secs(30);
 
-/// Running reconciles get this long to finish at the end. With the release of the lease and the last events it stays
-/// below the ten seconds that Kubernetes commonly gives an operator's pod.
+/// Time for running reconciles to finish at shutdown. Together with releasing the lease and sending the last events this
+/// stays below a termination grace period of ten seconds.
 const DRAIN_LIMIT: Duration = Duration::from_secs(6);
 
-/// For the release of the lease, and for the last events.
-const FAREWELL_LIMIT: Duration = Duration::from_secs(1);
+/// Timeout for releasing the lease, and for sending the last events.
+const SHUTDOWN_STEP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Why the operator ended other than asked to.
+/// Why the operator stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A port is in use.
     #[error(transparent)]
     Bind(#[from] probes::BindError),
-    /// Another replica leads, or may: this one must not work on.
-    #[error("leadership lost: ending, to come back as a standby")]
+    /// Another replica leads, or may lead: this one must stop.
+    #[error("leadership lost: exiting, to restart as a standby")]
     LeadershipLost,
-    /// A task that never ends has ended.
+    /// A task that should run forever ended.
     #[error("{0} ended unexpectedly")]
     Ended(&'static str),
 }
@@ -80,7 +80,7 @@ pub async fn run(client: Client, options: Options, settings: Settings, stop: Can
         events,
         rollouts: rollouts.clone(),
     });
-    let tell = tell_olm(client.clone(), &options, rollouts);
+    let upgradeable = report_upgradeable(client.clone(), &options, rollouts);
     let work = {
         let (readiness, stop, metrics) = (readiness.clone(), stop.clone(), metrics.clone());
         let concurrency = usize::from(options.max_concurrent_reconciles);
@@ -93,7 +93,7 @@ pub async fn run(client: Client, options: Options, settings: Settings, stop: Can
             let reconcile = move |key| reconcile(Arc::clone(&context), key);
             tokio::select! {
                 () = worker::run(queue, limits, metrics.workers(CONTROLLER), stop, reconcile) => {}
-                () = tell => {}
+                () = upgradeable => {}
             }
         }
     };
@@ -103,15 +103,15 @@ pub async fn run(client: Client, options: Options, settings: Settings, stop: Can
         Some(_) = servers.join_next() => Err(Error::Ended("a server")),
     };
     check.abort();
-    // The context is gone, and with it the last publisher: what it queued is sent, then the task ends.
-    if timeout(FAREWELL_LIMIT, publishing).await.is_err() {
+    // The context and with it the last publisher are dropped: the task sends the queued events and ends.
+    if timeout(SHUTDOWN_STEP_TIMEOUT, publishing).await.is_err() {
         tracing::warn!("some events were not sent in time");
     }
     result
 }
 
-/// Does `work` while leading, or at once where there is no election. Returns when `stop` is cancelled and the work has
-/// come to its end, or when the lead is lost.
+/// Runs `work` while leading, or at once without leader election. Returns when `stop` is cancelled and the work is done,
+/// or when leadership is lost.
 async fn lead(
     client: Client,
     options: &Options,
@@ -135,20 +135,20 @@ async fn lead(
     leading.set(1);
     let result = tokio::select! {
         biased;
-        // The lease is kept while the last reconciles finish.
+        // Hold the lease while the last reconciles finish.
         result = drain(work, stop) => result,
         () = election.hold() => Err(Error::LeadershipLost),
     };
     leading.set(0);
     if result.is_ok()
-        && let Err(error) = election.release(FAREWELL_LIMIT).await
+        && let Err(error) = election.release(SHUTDOWN_STEP_TIMEOUT).await
     {
-        tracing::warn!(%error, "cannot release the lease; the next leader waits for it to run out");
+        tracing::warn!(%error, "cannot release the lease; the next leader waits until it expires");
     }
     result
 }
 
-/// Does `work`, which ends by itself after `stop` is cancelled; what has not finished a while later is abandoned.
+/// Runs `work`, which ends after `stop` is cancelled; work that exceeds [`DRAIN_LIMIT`] is abandoned.
 async fn drain(work: impl Future<Output = ()>, stop: &CancellationToken) -> Result<(), Error> {
     let too_late = async {
         stop.cancelled().await;
@@ -186,26 +186,26 @@ async fn serve(options: &Options, readiness: &Readiness, metrics: &Metrics) -> R
     Ok(servers)
 }
 
-/// Waits until all caches are filled: decisions on half of the objects would be wrong ones.
+/// Waits until all caches are synced: decisions based on some of the objects would be wrong.
 async fn await_ready(readiness: &Readiness) {
     let mut rounds = 0u32;
     while !readiness.is_ready() {
         tokio::time::sleep(Duration::from_millis(20)).await;
         rounds += 1;
         if rounds.is_multiple_of(1500) {
-            tracing::warn!(waiting_for = ?readiness.waiting_for(), "not ready yet");
+            tracing::warn!(waiting_for = ?readiness.waiting_for(), "waiting for caches to sync");
         }
     }
-    tracing::info!("all caches are filled");
+    tracing::info!("all caches synced");
 }
 
-/// Tells OLM when an upgrade of the operator would be unwelcome, where OLM wants to know. Never ends.
-fn tell_olm(client: Client, options: &Options, rollouts: Rollouts) -> impl Future<Output = ()> + use<> {
+/// Reports to OLM whether the operator may be upgraded, if OLM set an OperatorCondition. Never returns.
+fn report_upgradeable(client: Client, options: &Options, rollouts: Rollouts) -> impl Future<Output = ()> + use<> {
     let name = options.operator_condition_name.clone().filter(|name| !name.is_empty());
     let namespace = own_namespace(&client, options);
     async move {
         match name {
-            Some(name) => upgradeable::tell(client, &namespace, &name, &rollouts).await,
+            Some(name) => upgradeable::report(client, &namespace, &name, &rollouts).await,
             None => std::future::pending().await,
         }
     }
@@ -213,11 +213,11 @@ fn tell_olm(client: Client, options: &Options, rollouts: Rollouts) -> impl Futur
 
 /// The namespace that the operator runs in.
 fn own_namespace(client: &Client, options: &Options) -> String {
-    let told = options.leader_election_namespace.clone();
-    told.unwrap_or_else(|| client.default_namespace().to_owned())
+    let configured = options.leader_election_namespace.clone();
+    configured.unwrap_or_else(|| client.default_namespace().to_owned())
 }
 
-/// Logs what the operator will not be able to do.
+/// Logs the permissions that the operator lacks.
 async fn check_permissions(client: Client, options: Options) {
     let own = own_namespace(&client, &options);
     let mut reasons = Vec::new();
@@ -242,17 +242,17 @@ async fn check_permissions(client: Client, options: Options) {
     }
     let needs = reasons.iter().map(|(need, _)| need.clone()).collect();
     match access::missing(&client, needs).await {
-        Ok(missing) if missing.is_empty() => tracing::debug!("all permissions are there"),
+        Ok(missing) if missing.is_empty() => tracing::debug!("all permissions granted"),
         Ok(missing) => {
             for (need, why) in reasons.iter().filter(|(need, _)| missing.contains(need)) {
-                tracing::error!(missing = %need, needed_because = why, "a permission is missing");
+                tracing::error!(missing = %need, needed_because = why, "missing permission");
             }
         }
         Err(error) => tracing::warn!(error = %explain::request(&error), "cannot check the permissions"),
     }
 }
 
-/// The name of this process: the pod's, and something that a restarted container of the same pod has anew.
+/// The identity of this process: the pod's name and a part that changes when the container restarts.
 fn identity(options: &Options) -> String {
     let host = || {
         std::fs::read_to_string("/proc/sys/kernel/hostname")

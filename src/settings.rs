@@ -1,4 +1,4 @@
-//! What the operator takes from its environment about the operands.
+//! Settings of the operands from environment variables.
 use std::env::VarError;
 
 /// The variable that OLM and image mirroring tools know: the bundle's `relatedImages` are made from it.
@@ -6,15 +6,15 @@ pub const RELATED_IMAGE: &str = "RELATED_IMAGE_MEMCACHED";
 /// The variable of the tutorials.
 pub const IMAGE: &str = "MEMCACHED_IMAGE";
 
-/// Settings that hold for all Memcacheds.
+/// Settings for all Memcacheds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// The image of servers whose Memcached names none; `None` if the environment names none either.
+    /// The default image of the servers; `None` if neither variable is set.
     pub image: Option<String>,
 }
 
 impl Settings {
-    /// Reads the settings with `variable`, which is [`std::env::var`] outside of tests. Blank values count as not set.
+    /// Reads the settings with `variable`, which is [`std::env::var`] outside of tests. Blank values count as unset.
     pub fn read(variable: impl Fn(&str) -> Result<String, VarError>) -> Self {
         let image = [RELATED_IMAGE, IMAGE]
             .into_iter()

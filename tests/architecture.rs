@@ -7,16 +7,15 @@ use std::{
     process::Command,
 };
 
-/// Modules of olmkit from the ground up. A module may use those on lines above its own, and those on its own line.
+/// Modules of the library from the ground up. A module may use those on lines above its own, and those on its own line. What
+/// a crate may use of other crates is in its manifest, and the compiler keeps it.
 const OLMKIT: &[&[&str]] = &[
-    &["yaml", "object"],
+    &["object", "limits", "files", "temporary"],
     &["diagnostics", "types", "crd", "rbac"],
-    &["image"],
     &["bundle"],
     &["catalog"],
-    &["validate", "serve", "project"],
-    &["cluster", "in_pod"],
-    &["cli"],
+    &["validate", "project"],
+    &["rules"],
 ];
 
 /// Modules of the operator from the ground up.
@@ -61,30 +60,12 @@ fn modules_of_the_manager_use_only_what_is_below_them() {
 /// Nothing that packages or serves catalogs is in the operator's image.
 #[test]
 fn the_shipped_operator_holds_no_packaging_code_and_no_grpc() {
-    let output = Command::new(env!("CARGO"))
-        .args([
-            "tree",
-            "--locked",
-            "--package",
-            "memcached-operator",
-            "--edges",
-            "normal",
-            "--prefix",
-            "none",
-            "--format",
-            "{p}",
-        ])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let text = String::from_utf8(output.stdout).unwrap();
-    let crates: BTreeSet<&str> = text.lines().filter_map(|line| line.split(' ').next()).collect();
+    let crates = dependencies("memcached-operator");
     assert!(
         crates.contains("olmkit-manager") && crates.contains("kube"),
         "{crates:?}"
     );
-    for unwanted in [
+    let unwanted = [
         "olmkit",
         "controlplane",
         "tonic",
@@ -94,12 +75,64 @@ fn the_shipped_operator_holds_no_packaging_code_and_no_grpc() {
         "reqwest",
         "openssl",
         "aws-lc-rs",
-    ] {
-        assert!(
-            !crates.contains(unwanted),
-            "the operator depends on {unwanted}: see `cargo tree -i {unwanted}`"
+    ];
+    lacks("memcached-operator", &crates, &unwanted);
+}
+
+/// A Rust operator that renders its package compiles no network code for it, and whoever checks bundles needs no runtime.
+#[test]
+fn the_library_has_no_network_and_no_runtime() {
+    for library in ["olmkit", "olmkit-yaml", "olmkit-cel"] {
+        let unwanted = [
+            "tokio",
+            "hyper",
+            "reqwest",
+            "tonic",
+            "rustls",
+            "kube",
+            "kube-client",
+            "clap",
+        ];
+        lacks(library, &dependencies(library), &unwanted);
+    }
+}
+
+/// The helper of pods is pulled on every node: images and the catalog server, without rules and flows.
+#[test]
+fn images_and_server_need_no_cluster() {
+    for library in ["olmkit-oci", "olmkit-serve"] {
+        lacks(
+            library,
+            &dependencies(library),
+            &["kube-client", "olmkit-cluster", "clap"],
         );
     }
+}
+
+#[track_caller]
+fn lacks(package: &str, crates: &BTreeSet<String>, unwanted: &[&str]) {
+    for name in unwanted {
+        assert!(
+            !crates.contains(*name),
+            "{package} depends on {name}: see `cargo tree -p {package} -i {name}`"
+        );
+    }
+}
+
+/// Every crate that a package is built from.
+fn dependencies(package: &str) -> BTreeSet<String> {
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--locked", "--package", package, "--edges", "normal"])
+        .args(["--prefix", "none", "--format", "{p}"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines()
+        .filter_map(|line| line.split(' ').next())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Checks each `crate::module` in the files below `source`.
@@ -211,6 +244,23 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     }
     found.sort();
     found
+}
+
+/// `docs/security.md` names a test for each promise: `file.rs`: `test`, `test`; `file.rs`: `test`.
+#[test]
+fn the_tests_that_the_security_page_names_exist() {
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/security.md")).unwrap();
+    let (mut source, mut named) = (String::new(), 0);
+    for word in page.split('`').skip(1).step_by(2) {
+        if word.ends_with(".rs") {
+            source = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(word))
+                .unwrap_or_else(|error| panic!("docs/security.md names {word}: {error}"));
+        } else if word.contains('_') {
+            named += 1;
+            assert!(source.contains(&format!("fn {word}(")), "docs/security.md names {word}");
+        }
+    }
+    assert!(named > 20, "{named} tests");
 }
 
 #[test]

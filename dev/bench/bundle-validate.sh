@@ -2,15 +2,13 @@
 # Compares `olmkit bundle validate` with `operator-sdk bundle validate` in one run on this machine and prints a table: median wall
 # time of the whole process, and its most resident memory.
 # Usage: bundle-validate.sh FOLDER-OF-BUNDLES [ROUNDS]
-#   OLMKIT        the program to measure (default: the one that `make build` makes, else target/release/olmkit)
+#   OLMKIT        the program to measure (default: what `make build PROFILE=dist` makes)
 #   OPERATOR_SDK  the program to compare with (default: the one of the development tools, see dev/tools)
 set -euo pipefail
 bundles=${1:?folder that holds bundle directories}
 rounds=${2:-15}
 here=$(cd "$(dirname "$0")/../.." && pwd)
-target=${CARGO_TARGET_DIR:-$here/target}
-static=$target/$(rustc -vV 2>/dev/null | sed -n 's/^host: //p')/release/olmkit
-olmkit=${OLMKIT:-$([ -x "$static" ] && echo "$static" || echo "$target/release/olmkit")}
+olmkit=${OLMKIT:-$(make -s -C "$here" --no-print-directory print-olmkit PROFILE=dist)}
 sdk=${OPERATOR_SDK:-${OLMKIT_DEV_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/olmkit}/bin/operator-sdk}
 # GNU time: it starts the command from a small process. A large one (a Python program, say) would be counted as the command's memory.
 for program in "$olmkit" "$sdk" /usr/bin/time; do

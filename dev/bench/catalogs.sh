@@ -8,12 +8,12 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 sizes=("$@"); [ $# -gt 0 ] || sizes=(30 300)
 seed=${SEED:-7} span=${SECONDS_EACH:-5} rounds=${ROUNDS:-3}
-target=${CARGO_TARGET_DIR:-target}/release
+target=${CARGO_TARGET_DIR:-target}/$(rustc -vV | sed -n 's/^host: //p')/release
 olmkit=${OLMKIT:-$target/olmkit}
 examples=${EXAMPLES:-$target/examples}
 bin=${OLMKIT_DEV_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/olmkit}/bin
 if [ ! -x "$olmkit" ] || [ ! -x "$examples/generate_catalog" ] || [ ! -x "$examples/measure_server" ]; then
-  cargo build --release -q -p olmkit --bin olmkit --example generate_catalog --example measure_server
+  cargo build --release -q -p olmkit-cli -p olmkit-serve --bin olmkit --example generate_catalog --example measure_server
 fi
 opm=$bin/opm; [ -x "$opm" ] || { opm=; echo "opm is not installed (dev/tools/build.sh builds it): timing olmkit alone"; }
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT

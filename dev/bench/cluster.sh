@@ -4,9 +4,10 @@
 # ClusterServiceVersion has Succeeded, or when the command has removed what it removes. Prints a Markdown table of the
 # medians of RUNS runs (default 3).
 #
-# OLMKIT and OPERATOR, when set, are static programs to measure instead of those that `make build` builds. KEEP=1 leaves the
+# OLMKIT and OPERATOR, when set, are static programs to measure instead of those that `make build PROFILE=dist` builds. KEEP=1 leaves the
 # cluster up.
 set -euo pipefail
+export PROFILE=${PROFILE:-dist}
 given=${OLMKIT:-}
 . "$(dirname "${BASH_SOURCE[0]}")/../story.sh"
 . "$dev/e2e/checks.sh"

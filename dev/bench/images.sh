@@ -5,12 +5,12 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 rounds=${ROUNDS:-5}
-olmkit=${OLMKIT:-$(make -s --no-print-directory print-olmkit)}
+olmkit=${OLMKIT:-$(make -s --no-print-directory print-olmkit PROFILE=dist)}
 helper=${HELPER:-$(dirname "$olmkit")/olmkit-helper}
-operator=${OPERATOR:-$(make -s --no-print-directory print-operator)}
+operator=${OPERATOR:-$(make -s --no-print-directory print-operator PROFILE=dist)}
 bin=${OLMKIT_DEV_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/olmkit}/bin
 for program in "$olmkit" "$helper" "$operator"; do
-  [ -x "$program" ] || { echo "error: no $program; run make build, or name it in OLMKIT, HELPER or OPERATOR" >&2; exit 1; }
+  [ -x "$program" ] || { echo "error: no $program; run make build PROFILE=dist, or name it in OLMKIT, HELPER or OPERATOR" >&2; exit 1; }
 done
 work=$(mktemp -d); registry=
 trap '[ -z "$registry" ] || kill "$registry"; rm -rf "$work"' EXIT

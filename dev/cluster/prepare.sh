@@ -22,11 +22,11 @@ say "the node runs as root in a network namespace of its own ($network) and, whi
 say "  vm.overcommit_memory, vm.panic_on_oom, kernel.panic, kernel.panic_on_oops (put back by 'cluster down')"
 [ -z "$missing" ] || say "Debian packages to install (none of their services is started):$missing"
 if [ "${YES:-}" != 1 ]; then
-  [ -t 0 ] || die "nobody to ask; set YES=1 to agree"
+  [ -t 0 ] || die "no terminal to ask on; set YES=1 to agree"
   printf 'Go on? [y/N] ' >&2; read -r answer; case $answer in y | Y | yes) ;; *) die "not agreed" ;; esac
 fi
 if [ -n "$missing" ]; then
-  command -v apt-get > /dev/null || die "these programs are missing and there is no apt-get to install them with:$missing"
+  command -v apt-get > /dev/null || die "missing programs, and no apt-get to install them:$missing"
   say "installing$missing"
   # Packages must not start daemons: policy-rc.d answers 101 (forbidden) to each of them while we install.
   policy=/usr/sbin/policy-rc.d; mine=

@@ -140,6 +140,6 @@ drill_catalogs() {
   check "its icon and description are listed" manifest_shows
   check "the server is killed while OLM resolves" server_is_killed
   check "the prepared index is truncated" index_is_truncated
-  check "there is no room for an index" disk_is_full
-  check "a broken package beside does not take ours down" package_beside_is_broken
+  check "the disk is too full for an index" disk_is_full
+  check "a broken package does not affect the others" package_beside_is_broken
 }

@@ -63,7 +63,7 @@ stored() {
   local file=$results/$1.json key value
   jq -e '.items | length > 0' "$file" > /dev/null
   jq -S '.items[] | {name: .metadata.name, annotations: .metadata.annotations, labels: .metadata.labels, data, files: (.binaryData | keys)}' "$file"
-  # OLM keeps base64 of gzip, and the API base64 of that. How well it is compressed is nobody's business.
+  # OLM keeps base64 of gzip, and the API base64 of that. The compression level does not matter.
   jq -r '.items[] | .binaryData | to_entries[] | .key + " " + .value' "$file" | while read -r key value; do
     echo "$key $(base64 -d <<< "$value" | base64 -d | gunzip | sha256sum)"
   done

@@ -44,7 +44,7 @@ flow_olm() {
   check "olm uninstall refuses while operators are installed" refused_while_operators_are_there
   check "olm uninstall leaves nothing" uninstalled
   check "olm install from OLM's chart" installed_from_chart
-  check "half of OLM is told and completed" half_is_completed
+  check "a partial OLM is reported and completed" half_is_completed
   check "olm uninstall again" uninstalled
   check "olm install from a release's manifests: as kubectl installs them" installed_from_release
 }

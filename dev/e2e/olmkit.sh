@@ -114,16 +114,16 @@ flow_olmkit() {
   check "cleanup" cleaned_up
   check "nothing is left of it" namespace_is_removed
   check "run bundle DIR, served from this host" directory_is_installed --serve-from-host
-  check "no catalog is left that nobody serves" host_leaves_no_catalog
+  check "no catalog without a server is left behind" host_leaves_no_catalog
   check "run bundle-upgrade DIR, served from this host" directory_is_upgraded --serve-from-host
   check "cleanup" cleaned_up
   check "nothing is left of it" namespace_is_removed
   check "Ctrl-C ends run bundle" interrupted
   check "cleanup removes what it left" cleaned_up
   check "nothing is left of it" namespace_is_removed
-  echo; echo "olmkit: an OperatorGroup with an account of limited rights"
-  check "missing rights are told" rights_are_missing
-  check "with the rights that the docs list it is installed" rights_are_granted
+  echo; echo "olmkit: an OperatorGroup with a restricted service account"
+  check "missing permissions are reported" rights_are_missing
+  check "the permissions that the docs list suffice" rights_are_granted
   check "a Memcached runs" sample_runs
   check "cleanup" cleaned_up
   check "nothing is left of it" rights_are_taken_back

@@ -24,7 +24,7 @@ refused() {
   if answer=$(memcached "$name" "$spec" | kn apply -f - 2>&1); then echo "accepted: $answer"; return 1; fi
   grep -q "$expected" <<< "$answer" || { echo "refused, but not because of $expected: $answer"; return 1; }
 }
-missing_image_is_told() {
+missing_image_is_reported() {
   memcached no-image '{"size": 1, "image": "docker.io/dev/missing:1"}' | kn apply -f -
   # The Deployment gives up after its progress deadline of two minutes; until then it is Progressing.
   eventually 180 contains docker.io/dev/missing:1 condition no-image Degraded message
@@ -66,9 +66,9 @@ flow_operator() {
   check "edited replicas are put back" replicas_are_restored
   check "size -1 is refused by name" refused bad '{"size": -1}' spec.size
   check "port 0 is refused by name" refused bad '{"containerPort": 0}' spec.containerPort
-  check "an image that does not exist is told in a condition" missing_image_is_told
-  check "a Deployment of somebody else is never taken over" foreign_deployment_stays
-  check "a broken Memcached does not hold up another" others_go_on
+  check "a missing image is reported in a condition" missing_image_is_reported
+  check "a foreign Deployment is never taken over" foreign_deployment_stays
+  check "a broken Memcached does not block another" others_go_on
   check "deletion takes everything along and says so" deletion_takes_all_along
   check "the demo's objects can be removed" unsubscribe
   check "nothing is left of it" same_inventory "$results/before"

@@ -1,15 +1,30 @@
 #!/bin/bash
-# Writes crates/olmkit/hot-functions.ld: the functions that `olmkit bundle validate` runs through, for the linker to put side by side.
+# Writes crates/cli/hot-functions.ld: the functions that `olmkit bundle validate` runs through, for the linker to put side by side.
 # Otherwise they are strewn over fifteen megabytes of code, and as the system maps sixteen pages around each that is touched, a run
 # of one megabyte of code keeps five in memory.
-# Usage: hot-functions.sh PROGRAM BUNDLE…
-#   PROGRAM  a release build with its symbols: CARGO_PROFILE_RELEASE_STRIP=none make build
+# Usage: hot-functions.sh PROGRAM BUNDLE…     writes the list; needs valgrind
+#   PROGRAM  a build as it ships, with its symbols: CARGO_PROFILE_DIST_STRIP=none make build PROFILE=dist
 #   BUNDLE   bundle directories, the more different the better
-# Needs valgrind. The list names functions, not addresses: it stays useful as the code changes and costs nothing where it is outdated.
+# Usage: hot-functions.sh --check PROGRAM     fails if the list names too much that is not there any more
+#   PROGRAM  any build with symbols
+# The list names functions, not addresses: it stays useful as the code changes, and costs nothing where it is outdated.
 set -euo pipefail
-program=${1:?release build of olmkit with symbols}
+if [ "${1:-}" = --check ]; then
+  list=$(dirname "${BASH_SOURCE[0]}")/../../crates/cli/hot-functions.ld
+  # The linker merges equal functions and the compiler inlines others, so a build lacks some of what another one has.
+  awk -v least=75 '
+    NR == FNR { sub(/17h.*/, "17h", $NF); symbols[$NF]; next }
+    match($0, /\.text\._ZN[^ ]*17h/) { all++; found += substr($0, RSTART + 6, RLENGTH - 6) in symbols }
+    END {
+      share = all ? 100 * found / all : 0
+      printf "%d of %d functions in hot-functions.ld are there (%d %%)\n", found, all, share
+      if (share < least) { print "error: make the list anew, see dev/layout/hot-functions.sh" > "/dev/stderr"; exit 1 }
+    }' <(nm --defined-only "${2:?program}" | grep -F _ZN) "$list"
+  exit
+fi
+program=${1:?build of olmkit with symbols}
 [ $# -gt 1 ] || { echo "error: no bundle directory given" >&2; exit 2; }
-out=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/crates/olmkit/hot-functions.ld
+out=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/crates/cli/hot-functions.ld
 scratch=$(mktemp -d); trap 'rm -rf "$scratch"' EXIT
 
 run() {

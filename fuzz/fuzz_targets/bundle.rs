@@ -18,7 +18,7 @@ fuzz_target!(|data: &[u8]| {
         let options = Options {
             profile,
             selector: Selector::parse(selector).expect("a selector"),
-            extra: true,
+            lints: true,
             ..Options::default()
         };
         let outcome = validate(&load::read(tree.clone(), "bundle"), &options);

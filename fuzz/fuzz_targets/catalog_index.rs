@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use olmkit::serve::index::{Index, Storage};
+use olmkit_serve::index::{Index, Storage};
 
 fuzz_target!(|data: &[u8]| {
     let Ok(index) = Index::open(Storage::Memory(data.to_vec())) else {

@@ -6,10 +6,10 @@ use std::fs;
 use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
-use olmkit::image::layout::Image;
-use olmkit::image::spec::{Descriptor, ImageConfig, Index, Manifest, Platform, RootFs, RunConfig, media_type};
-use olmkit::image::unpack::{Limits, unpack};
-use olmkit::image::{Digest, Layout, Location, Reference, archive};
+use olmkit_oci::layout::Image;
+use olmkit_oci::spec::{Descriptor, ImageConfig, Index, Manifest, Platform, RootFs, RunConfig, media_type};
+use olmkit_oci::unpack::{Limits, unpack};
+use olmkit_oci::{Layout, Location, Reference, archive, sha256};
 
 fuzz_target!(|data: &[u8]| {
     let Some((kind, bytes)) = data.split_first() else {
@@ -47,7 +47,7 @@ fn layers(folder: &Path, kind: &str, bytes: &[u8]) {
     let half = (bytes.len() / 2).next_multiple_of(512).min(bytes.len());
     let (first, second) = bytes.split_at(half);
     let layers = [first, second].map(|layer| layout.write_blob(kind, layer).expect("a blob"));
-    let nothing = Descriptor::new(media_type::OCI_CONFIG, Digest::of(b""), 0);
+    let nothing = Descriptor::new(media_type::OCI_CONFIG, sha256(b""), 0);
     let image = Image {
         descriptor: nothing.clone(),
         manifest: Manifest {

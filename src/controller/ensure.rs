@@ -1,7 +1,7 @@
-//! One object of a Memcached: compare, and write only where it differs.
+//! Creates or updates one managed object if it differs from the desired state.
 //!
-//! What is written is applied by the server, under the operator's own field manager: fields that others set are left to
-//! them, and fields that the operator applied are taken back from whoever changed them.
+//! Writes use server-side apply with the operator's field manager: fields of other managers are kept, and changes of
+//! applied fields are reverted.
 use k8s_openapi::{
     NamespaceResourceScope,
     api::{apps::v1::Deployment, core::v1::Service, policy::v1::PodDisruptionBudget},
@@ -21,56 +21,55 @@ use super::{
 };
 use crate::operand;
 
-/// A kind of which a Memcached may have one object, under its own name.
-pub trait Part:
+/// A kind of which the operator manages one object per Memcached, with the Memcached's name.
+pub trait ManagedResource:
     Resource<DynamicType = (), Scope = NamespaceResourceScope> + Serialize + DeserializeOwned + Clone + std::fmt::Debug
 {
-    /// A strategic merge patch that empties the lists whose entries are told apart by a value that is applied, too.
+    /// A strategic merge patch that empties the lists whose merge key is an applied field.
     ///
-    /// A port is known by its number. Where somebody changes the number, the port that is applied again is a new entry
-    /// beside the changed one, with the same name, and the API server refuses the two. Emptying the list first is the
-    /// way out.
+    /// Ports are merged by number. If another client changes the number, applying again adds a second port with the same
+    /// name, which the API server rejects. Emptying the list first avoids this.
     fn without_keyed_entries() -> Option<Value> {
         None
     }
 }
 
-impl Part for Deployment {
+impl ManagedResource for Deployment {
     fn without_keyed_entries() -> Option<Value> {
         let container = json!({ "name": operand::MEMCACHED, "ports": null });
         Some(json!({ "spec": { "template": { "spec": { "containers": [container] } } } }))
     }
 }
 
-impl Part for Service {
+impl ManagedResource for Service {
     fn without_keyed_entries() -> Option<Value> {
         Some(json!({ "spec": { "ports": null } }))
     }
 }
 
-impl Part for PodDisruptionBudget {}
+impl ManagedResource for PodDisruptionBudget {}
 
-/// What was found and done.
+/// The result of [`ensure`].
 #[derive(Debug)]
 pub enum Ensured<K> {
-    /// It was as it should be.
+    /// The object was up to date.
     Settled,
-    /// It was not there and has been made.
+    /// The object was created.
     Created(K),
-    /// It was as applied last, and the wish has changed.
+    /// The desired state had changed; the object was updated.
     Updated(K),
-    /// Somebody else had changed it, at this path first; it has been set back.
+    /// Another client had changed the object, first at this path; the change was reverted.
     Restored(K, String),
 }
 
 impl<K> Ensured<K> {
-    /// Number of requests that wrote.
+    /// Number of write requests.
     pub fn writes(&self) -> u32 {
         u32::from(!matches!(self, Self::Settled))
     }
 }
 
-/// What has to be done about an object.
+/// What to do with an object.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     /// Nothing.
@@ -81,20 +80,20 @@ enum Step {
         path: String,
         changed_by_others: bool,
     },
-    /// It is not among the observed objects, or its owner is unclear: look before anything is written.
+    /// The object is not in the cache, or its owner is unclear: read it before writing.
     Look,
-    /// It is going away; what is wanted can be made afterwards.
-    AwaitEnd,
+    /// The object is being deleted; it is created again afterwards.
+    AwaitDeletion,
 }
 
-/// Compares `desired` with what was observed under its name.
+/// Compares `desired` with the observed object.
 fn decide(desired: &Value, fingerprint: &str, observed: Option<&Child>, owner_uid: &str) -> Step {
     let Some(child) = observed else { return Step::Look };
     if child.controller.as_ref().is_none_or(|owner| owner.uid != owner_uid) {
         return Step::Look;
     }
     if child.deleting {
-        return Step::AwaitEnd;
+        return Step::AwaitDeletion;
     }
     match child.differs(desired) {
         None => Step::Keep,
@@ -106,11 +105,11 @@ fn decide(desired: &Value, fingerprint: &str, observed: Option<&Child>, owner_ui
     }
 }
 
-/// Makes the object as `desired`, which `owner_uid` owns; `observed` is what the watch last saw of it.
+/// Brings the object, owned by `owner_uid`, to the `desired` state; `observed` is its cached projection.
 ///
 /// # Errors
-/// [`Error::Foreign`] if the object belongs to someone else, [`Error::Request`] if the API server refuses the change.
-pub async fn ensure<K: Part>(
+/// [`Error::Foreign`] if the object has another owner, [`Error::Request`] if the API server rejects the change.
+pub async fn ensure<K: ManagedResource>(
     client: &Client,
     desired: &K,
     observed: Option<&Child>,
@@ -120,7 +119,7 @@ pub async fn ensure<K: Part>(
     let (configuration, fingerprint) = target.configuration(desired)?;
     match decide(&configuration, &fingerprint, observed, owner_uid) {
         Step::Keep => Ok(Ensured::Settled),
-        Step::AwaitEnd => Err(target.still_deleting()),
+        Step::AwaitDeletion => Err(target.still_deleting()),
         Step::Apply {
             uid,
             path,
@@ -145,11 +144,11 @@ pub async fn ensure<K: Part>(
     }
 }
 
-/// Deletes the object that was observed, unless it is someone else's or going already. Returns the number of writes.
+/// Deletes the observed object, unless it has another owner or is being deleted. Returns the number of writes.
 ///
 /// # Errors
-/// [`Error::Request`] if the API server refuses; an object that is gone already is none.
-pub async fn remove<K: Part>(
+/// [`Error::Request`] if the API server rejects the deletion; 404 counts as success.
+pub async fn remove<K: ManagedResource>(
     client: &Client,
     key: &ObjectKey,
     observed: Option<&Child>,
@@ -182,13 +181,13 @@ pub async fn remove<K: Part>(
     }
 }
 
-/// One object at the API server.
+/// One object in the API server.
 struct Target<K> {
     api: Api<K>,
     key: ObjectKey,
 }
 
-impl<K: Part> Target<K> {
+impl<K: ManagedResource> Target<K> {
     fn new(client: &Client, desired: &K) -> Self {
         Self::named(client, ObjectKey::of(desired))
     }
@@ -200,7 +199,7 @@ impl<K: Part> Target<K> {
         }
     }
 
-    /// What is applied for `desired`, and its fingerprint, which is in it as an annotation.
+    /// The configuration to apply for `desired`, and its fingerprint, which it contains as an annotation.
     fn configuration(&self, desired: &K) -> Result<(Value, String), Error> {
         let mut configuration = serde_json::to_value(desired).map_err(|source| Error::Serialize {
             kind: K::kind(&()).into_owned(),
@@ -214,7 +213,7 @@ impl<K: Part> Target<K> {
         Ok((configuration, fingerprint))
     }
 
-    /// Looks whether the object exists: `None` if not, its UID if it may be applied to.
+    /// The UID of the object if it exists and may be updated, `None` if it does not exist.
     async fn look(&self, owner_uid: &str) -> Result<Option<String>, Error> {
         let found = self
             .api
@@ -227,13 +226,13 @@ impl<K: Part> Target<K> {
             Ownership::Ours if meta.deletion_timestamp.is_some() => Err(self.still_deleting()),
             Ownership::Ours => Ok(Some(meta.uid.unwrap_or_default())),
             Ownership::EarlierMemcached => Err(self.still_deleting()),
-            Ownership::Theirs(owner) => Err(self.foreign(owner)),
+            Ownership::Foreign(owner) => Err(self.foreign(owner)),
         }
     }
 
-    /// Applies `configuration`. With the UID of the existing object, conflicts are won, and another object that has
-    /// taken its place meanwhile is left alone. Without one the object is to be created; should one have appeared since
-    /// it was looked for, the fields that its owner set are conflicts, and nothing is taken over.
+    /// Applies `configuration`. With the UID of an existing object, the apply is forced, and fails if the object has been
+    /// replaced. Without a UID the object is to be created; if one was created meanwhile, its fields conflict and it is
+    /// not taken over.
     async fn apply(&self, mut configuration: Value, uid: Option<&str>) -> Result<K, Error> {
         let mut parameters = PatchParams::apply(FIELD_MANAGER);
         if let Some(uid) = uid {
@@ -249,7 +248,7 @@ impl<K: Part> Target<K> {
             .map_err(|error| self.error("apply", error))
     }
 
-    /// Empties the lists that can get in the way of an apply; says whether the kind has any.
+    /// Empties the lists that can make an apply invalid; returns whether the kind has any.
     async fn empty_lists(&self, uid: &str) -> Result<bool, Error> {
         let Some(mut patch) = K::without_keyed_entries() else {
             return Ok(false);
@@ -295,15 +294,15 @@ impl<K: Part> Target<K> {
     }
 }
 
-/// Whose an object is.
+/// The owner of an object.
 #[derive(Debug, PartialEq, Eq)]
 enum Ownership {
-    /// This Memcached's, or nobody's although the operator made it (its Memcached was deleted with `--cascade=orphan`).
+    /// This Memcached, or none although the operator created it (the Memcached was deleted with `--cascade=orphan`).
     Ours,
-    /// A Memcached's of the same name that is gone: the garbage collector is about to delete it.
+    /// A deleted Memcached of the same name: the garbage collector will delete the object.
     EarlierMemcached,
-    /// Someone else's, in words.
-    Theirs(String),
+    /// Another owner, with a description.
+    Foreign(String),
 }
 
 fn ownership(meta: &ObjectMeta, owner_uid: &str) -> Ownership {
@@ -316,9 +315,9 @@ fn ownership(meta: &ObjectMeta, owner_uid: &str) -> Ownership {
         {
             Ownership::EarlierMemcached
         }
-        Some(owner) => Ownership::Theirs(format!("is controlled by {} {}", owner.kind, owner.name)),
+        Some(owner) => Ownership::Foreign(format!("is controlled by {} {}", owner.kind, owner.name)),
         None if applied_by_us(meta) => Ownership::Ours,
-        None => Ownership::Theirs("was not made by this operator".to_owned()),
+        None => Ownership::Foreign("was not created by this operator".to_owned()),
     }
 }
 
@@ -348,13 +347,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_as_applied_is_left_alone() {
+    fn an_unchanged_object_is_kept() {
         let (configuration, fingerprint, child) = service();
         assert_eq!(decide(&configuration, &fingerprint, Some(&child), OWNER), Step::Keep);
     }
 
     #[test]
-    fn drift_and_a_changed_wish_are_told_apart() {
+    fn drift_and_a_changed_configuration_are_distinguished() {
         let (mut configuration, fingerprint, child) = service();
         configuration["spec"]["ports"][0]["port"] = json!(1);
         let step = |fingerprint| decide(&configuration, fingerprint, Some(&child), OWNER);
@@ -395,7 +394,7 @@ mod tests {
         );
         assert_eq!(
             ownership(&owned("Redis", "cache.example.com/v1", "x"), OWNER),
-            Ownership::Theirs("is controlled by Redis sample".to_owned())
+            Ownership::Foreign("is controlled by Redis sample".to_owned())
         );
         let by = |manager: &str, operation: &str| {
             meta(json!({ "name": "sample", "managedFields": [{ "manager": manager, "operation": operation }] }))
@@ -406,7 +405,7 @@ mod tests {
             by(FIELD_MANAGER, "Update"),
             meta(json!({ "name": "sample" })),
         ] {
-            assert!(matches!(ownership(&stranger, OWNER), Ownership::Theirs(_)));
+            assert!(matches!(ownership(&stranger, OWNER), Ownership::Foreign(_)));
         }
     }
 }

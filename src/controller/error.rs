@@ -1,10 +1,10 @@
-//! Why a reconcile did not get through.
+//! Why a reconcile failed.
 use olmkit_manager::explain;
 
-/// Why a reconcile did not get through.
+/// Why a reconcile failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The API server refused a request, or could not be reached.
+    /// The API server rejected a request or is unreachable.
     #[error("cannot {action} {kind} {name}: {}", explain::request(source))]
     Request {
         /// What was attempted: `apply`, `delete`.
@@ -16,27 +16,25 @@ pub enum Error {
         /// The client's error.
         source: Box<kube::Error>,
     },
-    /// An object that this Memcached needs exists already and belongs to someone else.
-    #[error(
-        "{kind} {name} exists and {owner}; it is left alone. Delete or rename it, or give this Memcached another name"
-    )]
+    /// An object that this Memcached needs exists and belongs to another owner.
+    #[error("{kind} {name} exists and {owner}. Delete or rename it, or rename this Memcached")]
     Foreign {
         /// Kind of the object.
         kind: String,
         /// Name of the object.
         name: String,
-        /// Whose it is.
+        /// Its owner.
         owner: String,
     },
     /// An object of an earlier Memcached of the same name is still being deleted.
-    #[error("{kind} {name} of an earlier owner is still being deleted; waiting for its end")]
+    #[error("waiting for {kind} {name} of an earlier owner to be deleted")]
     StillDeleting {
         /// Kind of the object.
         kind: String,
         /// Name of the object.
         name: String,
     },
-    /// A desired object could not be put into words.
+    /// A desired object could not be serialized.
     #[error("cannot serialize {kind} {name}: {source}")]
     Serialize {
         /// Kind of the object.
@@ -49,14 +47,14 @@ pub enum Error {
 }
 
 impl Error {
-    /// The reason for the condition Degraded; `None` for what passes by itself and is only tried again.
+    /// The reason for the condition Degraded; `None` for transient errors, which are only retried.
     pub fn reason(&self) -> Option<&'static str> {
         match self {
             Self::Foreign { .. } => Some("ForeignObject"),
             Self::StillDeleting { .. } => None,
             Self::Serialize { .. } => Some("ApplyFailed"),
             Self::Request { .. } => match self.code()? {
-                // Somebody else wrote first, or the server is overloaded or restarting.
+                // A conflicting write, or the API server is overloaded or restarting.
                 404 | 409 | 429 | 502..=504 => None,
                 403 => Some("Forbidden"),
                 400 | 422 => Some("Invalid"),
@@ -65,12 +63,12 @@ impl Error {
         }
     }
 
-    /// Whether the object that was to be written is not there.
+    /// Whether the object does not exist.
     pub fn is_not_found(&self) -> bool {
         self.code() == Some(404)
     }
 
-    /// Whether the API server found the object that would result to be none that it can accept.
+    /// Whether the API server rejected the resulting object as invalid.
     pub fn is_invalid(&self) -> bool {
         self.code() == Some(422)
     }

@@ -1,7 +1,7 @@
-//! The last words before a Memcached goes.
+//! The finalizer of a Memcached.
 //!
 //! The Deployment, the Service and the budget are deleted by Kubernetes, through their owner references. The finalizer
-//! is there to announce the deletion: two conditions and an event, as the tutorials show.
+//! reports the deletion: two conditions and an event, as in the tutorials.
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use olmkit_manager::{
@@ -12,11 +12,11 @@ use olmkit_manager::{
 use super::{Error, reconcile::Pass, report};
 use crate::api::v1alpha1::FINALIZER;
 
-/// Announces the end of the Memcached and removes the finalizer. Returns what was done, for the log.
+/// Reports the deletion of the Memcached and removes the finalizer. Returns a description for the log.
 ///
 /// # Errors
-/// [`Error::Request`] if the API server refuses a write. An event that it refuses holds nothing up: a namespace that is
-/// being deleted takes no events, and must not wait for one.
+/// [`Error::Request`] if the API server rejects a write. A rejected event is only logged: events cannot be created in a
+/// namespace that is being deleted.
 pub async fn finalize(pass: &mut Pass<'_>) -> Result<String, Error> {
     if !pass
         .memcached
@@ -35,7 +35,7 @@ pub async fn finalize(pass: &mut Pass<'_>) -> Result<String, Error> {
         );
         match pass.context.events.publish(pass.memcached.as_ref(), &event).await {
             Ok(()) => pass.writes += 1,
-            Err(error) => tracing::warn!(error = %explain::request(&error), "cannot publish the event of the deletion"),
+            Err(error) => tracing::warn!(error = %explain::request(&error), "cannot publish the deletion event"),
         }
         pass.write_status(report::finalizing(&pass.memcached, true, Timestamp::now()))
             .await?;

@@ -1,15 +1,15 @@
-//! Keeps the objects of each Memcached as it says, and its status as things are.
+//! Reconciles Memcacheds: their managed objects and their status.
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`observed`] | what is kept of the objects that are watched |
-//! | [`watches`] | the watches that keep it current and say which Memcached needs work |
-//! | [`reconcile`] | one pass over one Memcached |
-//! | [`ensure`] | one object of a Memcached: compare, and write only where it differs |
-//! | [`finalize`] | the last words before a Memcached goes |
-//! | [`report`] | the status: a pure function of what was observed |
-//! | [`trouble`] | why servers do not start, in words for the status |
-//! | [`upgradeable`] | OLM is asked to wait with upgrades while servers are being replaced |
+//! | [`observed`] | projections of watched objects |
+//! | [`watches`] | the watches that feed the caches and the queue |
+//! | [`reconcile`] | reconciles one Memcached |
+//! | [`ensure`] | creates or updates one managed object if it differs |
+//! | [`finalize`] | the finalizer |
+//! | [`report`] | the status: a pure function of the observed state |
+//! | [`trouble`] | why servers do not start |
+//! | [`upgradeable`] | blocks upgrades by OLM during rollouts |
 pub mod ensure;
 mod error;
 pub mod finalize;
@@ -28,28 +28,28 @@ pub use watches::{Caches, Queue};
 
 use crate::settings::Settings;
 
-/// The name under which the operator owns the fields that it applies.
+/// Field manager of the applied fields.
 pub const FIELD_MANAGER: &str = "memcached-operator";
 
-/// Everything that a reconcile works with.
+/// The context of a reconcile.
 pub struct Context {
     /// Connection to the API server.
     pub client: Client,
     /// Settings for all Memcacheds.
     pub settings: Settings,
-    /// What the watches saw.
+    /// The watched objects.
     pub caches: Caches,
     /// Publishes events.
     pub events: Publisher,
-    /// What holds upgrades of the operator back.
+    /// Rollouts that block upgrades of the operator.
     pub rollouts: upgradeable::Rollouts,
 }
 
-/// What the watches report to besides the caches.
+/// Readiness and metrics of the watches.
 #[derive(Clone)]
 pub struct Instruments {
-    /// Each watch holds it back until its first list is complete.
+    /// Has one gate for each watch, opened after the first complete list.
     pub readiness: Readiness,
-    /// Counts broken watches.
+    /// Counts failed watches.
     pub metrics: Metrics,
 }

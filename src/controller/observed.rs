@@ -1,7 +1,7 @@
-//! What is kept of the objects that are watched.
+//! Projections of watched objects.
 //!
-//! Of a Deployment, Service or budget: what the operator applies, as compact text that is parsed again when it is
-//! compared, and the few figures that the status needs. Of a pod: its name and whose it is.
+//! Of a Deployment, Service or budget: the applied fields, as compact JSON that is parsed for comparison, and the fields
+//! that the status needs. Of a pod: its name and its owner.
 use k8s_openapi::{
     api::{apps::v1::Deployment, core::v1::Pod},
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
@@ -13,25 +13,25 @@ use serde_json::{Map, Value, json};
 
 use crate::{api::v1alpha1::Memcached, operand};
 
-/// The annotation that holds the fingerprint of what was applied: it tells a changed wish from a changed object, and
-/// brings fields that are no longer wished for to the API server's notice.
+/// The annotation that holds the fingerprint of what was applied: it distinguishes a changed
+/// configuration from drift, and makes the operator apply again when a field is no longer desired.
 pub const FINGERPRINT: &str = "cache.example.com/applied-configuration";
 
-/// What is kept of an object that belongs to a Memcached, or should.
+/// Projection of a managed object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Child {
-    /// Tells the object from a later one of the same name.
+    /// Distinguishes the object from a later one of the same name.
     pub uid: String,
     /// The owner that controls it.
     pub controller: Option<OwnerReference>,
-    /// It waits for finalizers or for its grace period.
+    /// It is being deleted.
     pub deleting: bool,
     /// Labels, annotations, owner references and spec as JSON.
     content: Box<str>,
 }
 
 impl Child {
-    /// What is kept of `object`.
+    /// The projection of `object`.
     pub fn of<K: Resource + Serialize>(object: &K) -> Self {
         let meta = object.meta();
         let mut whole = serde_json::to_value(object).unwrap_or_default();
@@ -53,7 +53,7 @@ impl Child {
         }
     }
 
-    /// The path of the first applied field that is not as in `desired`.
+    /// The path of the first field that differs from `desired`.
     pub fn differs(&self, desired: &Value) -> Option<String> {
         let live = serde_json::from_str(&self.content).unwrap_or(Value::Null);
         let mut wanted = Map::new();
@@ -85,14 +85,14 @@ pub fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
         .find(|owner| owner.controller == Some(true))
 }
 
-/// What is kept of a Deployment.
+/// Projection of a Deployment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeploymentState {
     /// The applied fields.
     pub child: Child,
     /// `metadata.generation`.
     pub generation: i64,
-    /// The generation that the figures below are about.
+    /// `status.observedGeneration`.
     pub observed_generation: i64,
     /// Pods that exist.
     pub replicas: i32,
@@ -104,12 +104,12 @@ pub struct DeploymentState {
     pub available: i32,
     /// The image in the template.
     pub image: Option<String>,
-    /// Why the Deployment says that it cannot make or replace pods: reason and message.
+    /// Why the Deployment cannot create or replace pods: reason and message of its condition.
     pub failure: Option<(String, String)>,
 }
 
 impl DeploymentState {
-    /// What is kept of `deployment`.
+    /// The projection of `deployment`.
     pub fn of(deployment: &Deployment) -> Self {
         let status = deployment.status.clone().unwrap_or_default();
         let containers = deployment
@@ -153,7 +153,7 @@ impl DeploymentState {
     }
 }
 
-/// What is kept of a Memcached: all but the book-keeping of the API server and of kubectl.
+/// The projection of a Memcached: without managed fields and kubectl's last-applied annotation.
 pub fn memcached(mut memcached: Memcached) -> Memcached {
     memcached.metadata.managed_fields = None;
     if let Some(annotations) = &mut memcached.metadata.annotations {
@@ -162,17 +162,17 @@ pub fn memcached(mut memcached: Memcached) -> Memcached {
     memcached
 }
 
-/// What is kept of a pod.
+/// Projection of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     /// The Memcached that it belongs to.
     pub owner: ObjectKey,
-    /// It is on its way out.
+    /// It is being deleted.
     pub terminating: bool,
 }
 
 impl Server {
-    /// What is kept of `pod`; `None` if it is not a server of a Memcached.
+    /// The projection of `pod`; `None` if it is not a server of a Memcached.
     ///
     /// Labels alone do not make a pod a server: anyone can set them. It has to be controlled by a ReplicaSet of the
     /// Deployment, whose name the Deployment controller makes from the Deployment's name and a label of the pod.
@@ -188,7 +188,7 @@ impl Server {
     }
 }
 
-/// A Memcached's objects are read by name, so an unreadable Memcached is absent and its objects stay as they are.
+/// An unreadable Memcached counts as absent; its managed objects stay unchanged.
 pub use cache::readable;
 
 #[cfg(test)]
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_remembers_what_it_needs_for_the_comparison() {
+    fn a_child_keeps_the_compared_fields() {
         let memcached = memcached(&json!({ "size": 2 }));
         let mut deployment = operand::deployment(&memcached, "memcached:1.6");
         let desired = serde_json::to_value(&deployment).unwrap();

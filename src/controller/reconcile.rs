@@ -1,4 +1,4 @@
-//! One pass over one Memcached.
+//! Reconciles one Memcached.
 use std::sync::Arc;
 
 use k8s_openapi::{
@@ -34,20 +34,19 @@ use crate::{
     operand, settings,
 };
 
-/// Brings the objects of the Memcached `key` to what it says, and its status to what is.
+/// Brings the managed objects of the Memcached `key` to the desired state and updates its status.
 ///
-/// It reads from the caches and writes only what differs: a pass over a settled object sends nothing.
+/// Reads from the caches and writes only differences: reconciling a settled object sends no request.
 ///
 /// # Errors
-/// Whatever kept it from finishing; the pass is to be repeated later. What users can do something about is in the
-/// object's status by then.
+/// The first error; the caller retries later. Errors that users can fix are reported in the status.
 pub async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Done, Error> {
     let Some(memcached) = context.caches.memcacheds.get(&key) else {
         context.rollouts.note(&key, false);
         return Ok(Done {
             writes: 0,
             outcome: "gone".to_owned(),
-            again_after: None,
+            requeue_after: None,
         });
     };
     let mut pass = Pass {
@@ -63,21 +62,21 @@ pub async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Done, Er
         pass.converge().await
     };
     match result {
-        // It went while the pass ran; its deletion is the last that there is to do.
+        // The Memcached was deleted meanwhile: nothing is left to do.
         Err(error) if error.is_not_found() && pass.is_gone() => Ok(Done {
             writes: pass.writes,
             outcome: "gone".to_owned(),
-            again_after: None,
+            requeue_after: None,
         }),
         result => result.map(|outcome| Done {
             writes: pass.writes,
             outcome,
-            again_after: None,
+            requeue_after: None,
         }),
     }
 }
 
-/// A pass over one Memcached: what it works on and how much it wrote.
+/// State of reconciling one Memcached.
 pub struct Pass<'a> {
     pub(super) context: &'a Context,
     pub(super) memcached: Arc<Memcached>,
@@ -129,7 +128,7 @@ impl Pass<'_> {
         }
     }
 
-    /// The image that the servers are to run.
+    /// The image of the servers.
     fn image(&self) -> Option<String> {
         self.memcached
             .spec
@@ -142,7 +141,7 @@ impl Pass<'_> {
         self.memcached.metadata.uid.as_deref().unwrap_or_default()
     }
 
-    /// The Deployment as the watch saw it, if it is this Memcached's.
+    /// The cached Deployment, if this Memcached owns it.
     fn observed_deployment(&self) -> Option<DeploymentState> {
         let state = self.context.caches.deployments.get(&self.key)?;
         let ours = state
@@ -172,7 +171,7 @@ impl Pass<'_> {
                     .ok_or_else(|| self.vanished::<Deployment>());
             }
             Ensured::Created(object) => {
-                self.tell(
+                self.record(
                     "Created",
                     "Create",
                     format!("Created Deployment {} with {size} replicas", self.key.name),
@@ -181,13 +180,13 @@ impl Pass<'_> {
             }
             Ensured::Updated(object) => {
                 match resized {
-                    Some(from) => self.tell("Resized", "Resize", format!("Resized from {from} to {size}")),
-                    None => self.tell("Updated", "Update", format!("Updated Deployment {}", self.key.name)),
+                    Some(from) => self.record("Resized", "Resize", format!("Resized from {from} to {size}")),
+                    None => self.record("Updated", "Update", format!("Updated Deployment {}", self.key.name)),
                 }
                 object
             }
             Ensured::Restored(object, path) => {
-                self.tell_restored("Deployment", &path);
+                self.record_drift_reverted("Deployment", &path);
                 object
             }
         };
@@ -200,7 +199,7 @@ impl Pass<'_> {
         let ensured = ensure::<Service>(&self.context.client, &desired, observed.as_deref(), self.uid()).await?;
         self.writes += ensured.writes();
         if let Ensured::Restored(_, path) = ensured {
-            self.tell_restored("Service", &path);
+            self.record_drift_reverted("Service", &path);
         }
         Ok(())
     }
@@ -215,12 +214,12 @@ impl Pass<'_> {
         let ensured = ensure(&self.context.client, &desired, observed.as_deref(), self.uid()).await?;
         self.writes += ensured.writes();
         if let Ensured::Restored(_, path) = ensured {
-            self.tell_restored("PodDisruptionBudget", &path);
+            self.record_drift_reverted("PodDisruptionBudget", &path);
         }
         Ok(())
     }
 
-    /// For a Deployment that has given up: the Deployment's reason, and what its pods say.
+    /// For a failed Deployment: its reason and the problem of its pods.
     async fn stuck(&self, deployment: Option<&DeploymentState>) -> Option<Problem> {
         let state = deployment?;
         let (reason, message) = state.failure.clone()?;
@@ -234,7 +233,7 @@ impl Pass<'_> {
         let found = match pods.list(&selector).await {
             Ok(pods) => trouble(&pods.items),
             Err(error) => {
-                tracing::warn!(error = %explain::request(&error), object = %self.key, "cannot read the pods of a stuck Deployment");
+                tracing::warn!(error = %explain::request(&error), object = %self.key, "cannot list the pods of a stuck Deployment");
                 None
             }
         };
@@ -246,7 +245,7 @@ impl Pass<'_> {
         })
     }
 
-    /// Writes the status if it changed, and an event if something new is wrong. Returns the phase.
+    /// Writes the status if it changed, and an event for a new problem. Returns the phase.
     async fn report(&mut self, deployment: Option<DeploymentState>, problem: Option<Problem>) -> Result<Phase, Error> {
         let facts = Facts {
             memcached: &self.memcached,
@@ -279,7 +278,7 @@ impl Pass<'_> {
         Ok(phase)
     }
 
-    /// Writes `status` and goes on with the object as it is afterwards.
+    /// Writes `status` and keeps the returned object.
     pub(super) async fn write_status(&mut self, status: MemcachedStatus) -> Result<(), Error> {
         let configuration = json!({
             "apiVersion": Memcached::api_version(&()),
@@ -297,11 +296,11 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Changes the finalizers, if nobody else changes the object meanwhile.
+    /// Changes the finalizers; fails if the object has changed.
     pub(super) async fn set_finalizers(&mut self, change: impl FnOnce(&mut Vec<String>)) -> Result<(), Error> {
         let mut finalizers = self.memcached.finalizers().to_vec();
         change(&mut finalizers);
-        // With the resource version the patch is refused if the list has changed since it was read.
+        // With the resource version the patch is rejected if the object has changed since it was read.
         let patch = json!({ "metadata": {
             "finalizers": finalizers,
             "resourceVersion": self.memcached.resource_version(),
@@ -344,16 +343,16 @@ impl Pass<'_> {
         }
     }
 
-    fn tell(&self, reason: &'static str, action: &'static str, note: String) {
+    fn record(&self, reason: &'static str, action: &'static str, note: String) {
         self.publish(Severity::Normal, reason, action, note);
     }
 
-    fn tell_restored(&self, kind: &str, path: &str) {
+    fn record_drift_reverted(&self, kind: &str, path: &str) {
         let note = format!(
-            "{kind} {} was changed by someone else at {path} and has been set back",
+            "Reverted a change of {path} in {kind} {} by another client",
             self.key.name
         );
-        self.tell("Restored", "Restore", note);
+        self.record("Restored", "Restore", note);
     }
 
     fn publish(&self, severity: Severity, reason: &'static str, action: &'static str, note: String) {

@@ -1,4 +1,4 @@
-//! The status: a pure function of what was observed.
+//! The status: a pure function of the observed state.
 use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{Condition, Time},
     jiff::Timestamp,
@@ -11,7 +11,7 @@ use crate::{
     operand,
 };
 
-/// What a status is made from.
+/// The input of a status.
 pub struct Facts<'a> {
     /// The object.
     pub memcached: &'a Memcached,
@@ -19,31 +19,31 @@ pub struct Facts<'a> {
     pub deployment: Option<&'a DeploymentState>,
     /// The names of its pods, sorted.
     pub nodes: Vec<String>,
-    /// What kept the operator from doing its work.
+    /// What keeps the operator from reconciling the object.
     pub problem: Option<Problem>,
-    /// For conditions that change now.
+    /// Transition time of conditions that change.
     pub now: Timestamp,
 }
 
-/// Something that is wrong, as the condition Degraded says it.
+/// A problem, as reported by the condition Degraded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// One word in CamelCase.
+    /// Reason in CamelCase.
     pub reason: String,
-    /// A sentence for people.
+    /// Message.
     pub message: String,
-    /// Nothing can run because of it, whatever still does.
+    /// No server can run because of it.
     pub fatal: bool,
 }
 
-/// How far the Deployment is.
+/// Progress of the Deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
-    /// All servers that were asked for run as asked for.
+    /// All desired servers run with the current spec.
     Done,
-    /// Servers are being made, removed or replaced.
+    /// Servers are being created, removed or replaced.
     Underway,
-    /// All servers are as asked for, but some that answered before do not any more.
+    /// All servers have the current spec, but some are no longer ready.
     Lost,
 }
 
@@ -70,7 +70,7 @@ pub fn status(facts: &Facts) -> MemcachedStatus {
     }
 }
 
-/// The status while the finalizer does its work: the conditions that the tutorials show.
+/// The status while the finalizer runs: the conditions of the tutorials.
 pub fn finalizing(memcached: &Memcached, finished: bool, now: Timestamp) -> MemcachedStatus {
     let name = memcached.name_any();
     let (value, message) = if finished {
@@ -103,12 +103,12 @@ pub fn finalizing(memcached: &Memcached, finished: bool, now: Timestamp) -> Memc
 /// The reason of the condition Degraded during deletion.
 pub const FINALIZING: &str = "Finalizing";
 
-/// Whether `memcached` says already that the finalizer has done its work.
+/// Whether the status of `memcached` reports that the finalizer has finished.
 pub fn is_finalized(memcached: &Memcached) -> bool {
     find(memcached, DEGRADED).is_some_and(|known| known.status == "True" && known.reason == FINALIZING)
 }
 
-/// Whether servers are being made, removed or replaced, and nothing keeps that from coming to its end.
+/// Whether a rollout is in progress and nothing blocks it.
 pub fn is_rolling(status: &MemcachedStatus) -> bool {
     let holds = |type_: &str| {
         let mut conditions = status.conditions.iter();
@@ -117,7 +117,7 @@ pub fn is_rolling(status: &MemcachedStatus) -> bool {
     holds(PROGRESSING) && !holds(DEGRADED)
 }
 
-/// Whether two statuses say the same. Conditions of other types are other people's.
+/// Whether two statuses are equal. Conditions of other types are ignored.
 pub fn same(left: &MemcachedStatus, right: &MemcachedStatus) -> bool {
     let ours = |status: &MemcachedStatus| {
         let mut status = status.clone();
@@ -172,7 +172,7 @@ fn problem_of_deployment(facts: &Facts, progress: Progress) -> Option<Problem> {
     }
     (progress == Progress::Lost).then(|| Problem {
         reason: "ServersNotReady".to_owned(),
-        message: format!("{}; all of them were", ready_of(facts)),
+        message: format!("{}; all were ready before", ready_of(facts)),
         fatal: false,
     })
 }
@@ -193,9 +193,9 @@ fn available(facts: &Facts, problem: Option<&Problem>) -> Verdict {
         };
     };
     if size == 0 {
-        return ("True", "ScaledToZero".to_owned(), "No server is asked for".to_owned());
+        return ("True", "ScaledToZero".to_owned(), "spec.size is 0".to_owned());
     }
-    // One server may be missing: that is how rollouts and node maintenance look.
+    // One server may be missing, as during rollouts and node maintenance.
     let enough = deployment.available >= (size - 1).max(1);
     let reason = if enough { "ServersReady" } else { "ServersNotReady" };
     (
@@ -210,14 +210,14 @@ fn progressing(facts: &Facts, progress: Progress, problem: Option<&Problem>) -> 
         return (
             "False",
             problem.reason.clone(),
-            "The operator cannot go on; see the condition Degraded".to_owned(),
+            "Blocked; see the condition Degraded".to_owned(),
         );
     }
     match progress {
         Progress::Done => (
             "False",
             "Complete".to_owned(),
-            "All servers are as asked for".to_owned(),
+            "All servers are up to date and available".to_owned(),
         ),
         Progress::Lost => ("False", "ServersNotReady".to_owned(), ready_of(facts)),
         Progress::Underway => {
@@ -243,7 +243,7 @@ fn phase(facts: &Facts, progress: Progress, problem: Option<&Problem>) -> Phase 
     }
 }
 
-/// Whether the servers have yet to be complete for the first time, as far as the last status tells.
+/// Whether, according to the last status, the servers were never all ready.
 fn is_new(facts: &Facts) -> bool {
     match facts.memcached.status.as_ref().and_then(|status| status.phase) {
         None | Some(Phase::Pending) => true,
@@ -274,7 +274,7 @@ fn condition(facts: &Facts, type_: &str, (status, reason, message): Verdict) -> 
     }
 }
 
-/// The condition `type_` in the status that `memcached` has.
+/// The condition `type_` in the status of `memcached`.
 pub fn find<'a>(memcached: &'a Memcached, type_: &str) -> Option<&'a Condition> {
     memcached
         .status

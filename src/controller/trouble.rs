@@ -1,10 +1,10 @@
-//! Why servers do not start, in words for the status.
+//! Why servers do not start, for the status.
 //!
-//! A Deployment that is stuck says only that it is. Its pods say why: the image cannot be pulled, the program crashes,
-//! no node has room. They are read once, when the Deployment gives up; the watch keeps no more of them than their names.
+//! A stuck Deployment does not show the cause. Its pods do: the image cannot be pulled, the program crashes, no node has
+//! room. They are listed once, when the Deployment exceeds its deadline; the cache holds only their names.
 use k8s_openapi::api::core::v1::Pod;
 
-/// The first pod's trouble, by name: `pod sample-x: ImagePullBackOff (image memcached:nope)`.
+/// The problem of the first pod by name: `pod sample-x: ImagePullBackOff (image memcached:nope)`.
 pub fn trouble(pods: &[Pod]) -> Option<String> {
     let mut found: Vec<String> = pods.iter().filter_map(trouble_of).collect();
     found.sort();
@@ -16,7 +16,7 @@ fn trouble_of(pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
     let waiting = status.container_statuses.iter().flatten().find_map(|container| {
         let waiting = container.state.as_ref()?.waiting.as_ref()?;
-        // The two alternate with each try to pull: one word for both, or the status would be written each time.
+        // The two alternate with each pull: use one for both, or each pull would write the status.
         let reason = match waiting.reason.as_deref()? {
             "ErrImagePull" => "ImagePullBackOff",
             "ContainerCreating" | "PodInitializing" => return None,
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_trouble_is_told() {
+    fn the_first_problem_is_reported() {
         let pods = [
             waiting("b", "CrashLoopBackOff"),
             waiting("a", "ErrImagePull"),
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_without_a_node_says_so() {
+    fn an_unscheduled_pod_is_reported() {
         let condition = json!({ "type": "PodScheduled", "status": "False", "message": "0/1 nodes are available" });
         let found = trouble(&[pod("a", json!({ "conditions": [condition] }))]);
         assert_eq!(found.as_deref(), Some("pod a: not scheduled: 0/1 nodes are available"));

@@ -1,8 +1,8 @@
-//! Asks OLM to wait with an upgrade of the operator while servers are being replaced.
+//! Blocks upgrades of the operator by OLM during rollouts.
 //!
-//! OLM makes an OperatorCondition for each installed version and hands its name to the operator, together with the right to
-//! read and change that one object. While its condition Upgradeable is False OLM holds upgrades back. Without OLM, or with
-//! OLM v1, which has no such objects, nothing is told and nothing is missing.
+//! OLM creates an OperatorCondition for each installed version, passes its name to the operator and grants access to that
+//! one object. While its condition Upgradeable is False, OLM does not upgrade the operator. Without OLM, and with OLM v1,
+//! which has no such objects, nothing is reported.
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use k8s_openapi::{
@@ -20,25 +20,25 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// The type of the condition that OLM looks at.
+/// The type of the condition that OLM reads.
 pub const UPGRADEABLE: &str = "Upgradeable";
 
-/// How long nothing may have begun or ended before an upgrade is fine. One rollout often follows another, and after a start
-/// it takes a moment until each Memcached was looked at.
-const CALM: Duration = Duration::from_secs(3);
+/// Time without a change before Upgradeable becomes True: one rollout often follows another, and after a start it takes a
+/// moment to reconcile every Memcached.
+const SETTLE_TIME: Duration = Duration::from_secs(3);
 
-/// Before the next attempt. OLM may not have made the object yet, or not granted the right to it.
-const AGAIN: Duration = Duration::from_secs(10);
+/// Delay after a failed write: OLM may not have created the object or granted access to it yet.
+const RETRY_DELAY: Duration = Duration::from_secs(10);
 
-/// Names of Memcacheds that the message lists.
-const NAMED: usize = 5;
+/// Maximum number of Memcacheds listed in the message.
+const MAX_NAMES: usize = 5;
 
-/// The Memcacheds whose servers are being made, removed or replaced.
+/// The Memcacheds with a rollout in progress.
 #[derive(Clone, Debug, Default)]
 pub struct Rollouts(Arc<watch::Sender<BTreeSet<ObjectKey>>>);
 
 impl Rollouts {
-    /// Notes whether servers of the Memcached `key` are being made, removed or replaced.
+    /// Records whether the Memcached `key` has a rollout in progress.
     pub fn note(&self, key: &ObjectKey, underway: bool) {
         self.0.send_if_modified(|known| {
             if underway {
@@ -50,21 +50,21 @@ impl Rollouts {
     }
 }
 
-/// Keeps the condition Upgradeable of the OperatorCondition `name` as `rollouts` says. Never ends.
-pub async fn tell(client: Client, namespace: &str, name: &str, rollouts: &Rollouts) {
+/// Keeps the condition Upgradeable of the OperatorCondition `name` in line with `rollouts`. Never returns.
+pub async fn report(client: Client, namespace: &str, name: &str, rollouts: &Rollouts) {
     let kind = GroupVersionKind::gvk("operators.coreos.com", "v2", "OperatorCondition");
     let resource = ApiResource::from_gvk_with_plural(&kind, "operatorconditions");
     let conditions: Api<DynamicObject> = Api::namespaced_with(client, namespace, &resource);
     let mut changes = rollouts.0.subscribe();
-    let mut told = None;
+    let mut reported = None;
     loop {
         let verdict = verdict(&changes.borrow_and_update());
-        if told.as_ref() == Some(&verdict.status) {
+        if reported.as_ref() == Some(&verdict.status) {
             // The sender lives as long as `rollouts`, so this cannot fail.
             let _ = changes.changed().await;
             continue;
         }
-        if verdict.status == "True" && timeout(CALM, changes.changed()).await.is_ok() {
+        if verdict.status == "True" && timeout(SETTLE_TIME, changes.changed()).await.is_ok() {
             continue;
         }
         match write(&conditions, name, &verdict).await {
@@ -73,19 +73,19 @@ pub async fn tell(client: Client, namespace: &str, name: &str, rollouts: &Rollou
                     condition = name,
                     upgradeable = verdict.status,
                     message = verdict.message,
-                    "told OLM"
+                    "updated the OperatorCondition"
                 );
-                told = Some(verdict.status);
+                reported = Some(verdict.status);
             }
             Err(error) => {
-                tracing::warn!(condition = name, error = %explain::request(&error), "cannot tell OLM whether an upgrade is fine");
-                sleep(AGAIN).await;
+                tracing::warn!(condition = name, error = %explain::request(&error), "cannot update the OperatorCondition");
+                sleep(RETRY_DELAY).await;
             }
         }
     }
 }
 
-/// Sets the condition and leaves conditions of other types alone.
+/// Sets the condition and keeps conditions of other types.
 async fn write(api: &Api<DynamicObject>, name: &str, verdict: &Condition) -> Result<(), kube::Error> {
     let object = api.get(name).await?;
     let spec = object.data.pointer("/spec/conditions").cloned();
@@ -98,7 +98,7 @@ async fn write(api: &Api<DynamicObject>, name: &str, verdict: &Condition) -> Res
     }
     conditions.retain(|known| known.type_ != UPGRADEABLE);
     conditions.push(verdict.clone());
-    // With the resource version the patch is refused if somebody else has changed the object since.
+    // With the resource version the patch is rejected if the object has changed since.
     let patch = json!({
         "metadata": { "resourceVersion": object.resource_version() },
         "spec": { "conditions": conditions },
@@ -109,13 +109,13 @@ async fn write(api: &Api<DynamicObject>, name: &str, verdict: &Condition) -> Res
 
 fn verdict(underway: &BTreeSet<ObjectKey>) -> Condition {
     let (status, reason, message) = if underway.is_empty() {
-        ("True", "Settled", "No Memcached is being rolled out".to_owned())
+        ("True", "Settled", "No rollout in progress".to_owned())
     } else {
-        let mut names: Vec<String> = underway.iter().take(NAMED).map(ToString::to_string).collect();
-        if underway.len() > NAMED {
-            names.push(format!("{} more", underway.len() - NAMED));
+        let mut names: Vec<String> = underway.iter().take(MAX_NAMES).map(ToString::to_string).collect();
+        if underway.len() > MAX_NAMES {
+            names.push(format!("{} more", underway.len() - MAX_NAMES));
         }
-        let message = format!("Servers are being made, removed or replaced: {}", names.join(", "));
+        let message = format!("Rollouts in progress: {}", names.join(", "));
         ("False", "RolloutUnderway", message)
     };
     Condition {
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(now().status, "False");
         assert_eq!(
             now().message,
-            "Servers are being made, removed or replaced: cache/m0, cache/m1, cache/m2, cache/m3, cache/m4, 2 more"
+            "Rollouts in progress: cache/m0, cache/m1, cache/m2, cache/m3, cache/m4, 2 more"
         );
         for number in 0..7 {
             rollouts.note(&ObjectKey::new("cache", format!("m{number}")), false);

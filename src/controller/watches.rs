@@ -1,4 +1,4 @@
-//! The watches that keep the operator's knowledge current, and say which Memcached needs work.
+//! The watches that feed the caches and the queue.
 use std::{
     collections::{BTreeSet, HashMap},
     sync::{Arc, Mutex, PoisonError},
@@ -28,10 +28,10 @@ use super::{
 };
 use crate::{api::v1alpha1::Memcached, operand::MANAGED_BY_SELECTOR};
 
-/// The Memcacheds that need work.
+/// The Memcacheds to reconcile.
 pub type Queue = WorkQueue<ObjectKey>;
 
-/// What the watches saw. An object of a Memcached has the Memcached's own key.
+/// The watched objects. A managed object has the key of its Memcached.
 #[derive(Clone, Default)]
 pub struct Caches {
     /// The Memcacheds.
@@ -54,7 +54,7 @@ pub struct Servers {
 }
 
 impl Servers {
-    /// The names of the pods of `memcached` that are not on their way out, sorted.
+    /// The names of the pods of `memcached` that are not being deleted, sorted.
     pub fn of(&self, memcached: &ObjectKey) -> Vec<String> {
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         names
@@ -63,7 +63,7 @@ impl Servers {
             .unwrap_or_default()
     }
 
-    /// Takes note of a changed pod; returns the Memcached whose list of pods changed by it.
+    /// Records a changed pod; returns the Memcached whose list of pods changed.
     fn note(&self, pod: &ObjectKey, change: &Change<Server>) -> Option<ObjectKey> {
         let running = |side: &Option<Arc<Server>>| {
             side.as_deref()
@@ -109,7 +109,7 @@ pub fn start(
         &caches.memcacheds,
         watcher::Config::default(),
         |guard: DeserializeGuard<Memcached>| observed::readable(guard).map(observed::memcached),
-        // Every change, also of the status: somebody else may have written it.
+        // Every change, including those of the status: another client may have written it.
         enqueue(queue, |_| true),
     );
     let ours = watcher::Config::default().labels(MANAGED_BY_SELECTOR);
@@ -149,7 +149,7 @@ pub fn start(
     watches
 }
 
-/// Whether what is kept of an object changed. Most events of a Deployment or budget are about nothing that is kept.
+/// Whether the projection of an object changed. Most events of a Deployment or budget do not change it.
 fn differs<T: PartialEq>(change: &Change<T>) -> bool {
     change.before != change.after
 }

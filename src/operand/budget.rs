@@ -7,8 +7,8 @@ use k8s_openapi::{
 use super::{metadata, selector};
 use crate::api::v1alpha1::Memcached;
 
-/// The budget by which a drained node takes no more than one server away at a time. `None` for fewer than two servers:
-/// there it would protect nothing, and with one server it would mean little.
+/// The budget, which lets voluntary disruptions remove one server at a time. `None` for fewer than two servers, where it
+/// would have no effect.
 pub fn budget(memcached: &Memcached) -> Option<PodDisruptionBudget> {
     (memcached.spec.size > 1).then(|| PodDisruptionBudget {
         metadata: metadata(memcached),

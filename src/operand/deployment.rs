@@ -17,10 +17,10 @@ use k8s_openapi::{
 use super::{MEMCACHED, labels, metadata, selector};
 use crate::api::v1alpha1::{Memcached, MemcachedSpec};
 
-/// The user that the servers run as; any but root would do, and images of memcached know this one.
+/// The user of the servers: any but root works.
 const USER: i64 = 1001;
 
-/// A rollout that makes no progress for so long is reported as stuck. Pulling memcached's image takes seconds.
+/// A rollout without progress for this long is reported as stuck. Pulling memcached's image takes seconds.
 const PROGRESS_DEADLINE_SECONDS: i32 = 120;
 
 /// Memory besides the items, in MiB: the program, its threads' buffers, the hash table.
@@ -30,8 +30,8 @@ const CONNECTION_MEMORY_KIBIBYTES: i64 = 16;
 
 /// The Deployment of `memcached`, whose servers run `image`.
 ///
-/// It removes an old server before it starts a new one, so there are never more servers than asked for: a client that
-/// looks up the Service would otherwise spread its keys over too many.
+/// It removes an old server before it starts a new one, so there are never more than `size` servers: otherwise clients
+/// that resolve the Service would spread their keys over too many.
 pub fn deployment(memcached: &Memcached, image: &str) -> Deployment {
     let spec = &memcached.spec;
     Deployment {
@@ -63,7 +63,7 @@ pub fn deployment(memcached: &Memcached, image: &str) -> Deployment {
     }
 }
 
-/// A pod that the profile "restricted" of Kubernetes' Pod Security Standards admits, without access to the API.
+/// A pod without API access that satisfies the "restricted" Pod Security Standard.
 fn pod(spec: &MemcachedSpec, image: &str) -> PodSpec {
     PodSpec {
         automount_service_account_token: Some(false),
@@ -112,7 +112,7 @@ fn container(spec: &MemcachedSpec, image: &str) -> Container {
     }
 }
 
-/// Options and their values are separate words: memcached takes `-m=64` for the value "=64".
+/// Options and values are separate arguments: memcached reads `-m=64` for the value "=64".
 fn arguments(spec: &MemcachedSpec) -> Vec<String> {
     let options = [
         ("-m", spec.memory_limit_megabytes),
@@ -180,7 +180,7 @@ mod tests {
         ));
     }
 
-    /// Nothing takes an image's name apart: ports, digests and missing tags are the container runtime's business.
+    /// Image names are not parsed: ports, digests and missing tags are left to the container runtime.
     #[test]
     fn any_image_name_is_passed_on() {
         for image in [

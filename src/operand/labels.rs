@@ -1,15 +1,15 @@
-//! Labels: what finds the objects of a Memcached again.
+//! Labels of managed objects.
 use std::collections::BTreeMap;
 
 use kube::ResourceExt;
 
 use crate::api::v1alpha1::Memcached;
 
-/// The label that holds the Memcached's name, under the name that memcached operators have always given it.
+/// The label with the Memcached's name that the tutorials use.
 pub const OWNER: &str = "memcached_cr";
-/// The recommended label for the same.
+/// The recommended label with the Memcached's name.
 pub const INSTANCE: &str = "app.kubernetes.io/instance";
-/// What the operator's watches select by.
+/// The label selector of the operator's watches.
 pub const MANAGED_BY_SELECTOR: &str = "app.kubernetes.io/managed-by=memcached-operator";
 
 const NAME: &str = "app.kubernetes.io/name";

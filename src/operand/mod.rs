@@ -1,5 +1,5 @@
-//! What a Memcached consists of: pure functions from the object to the Deployment, Service and PodDisruptionBudget that
-//! it wants. They hold only the fields that the operator has an opinion about; all others stay free for other owners.
+//! The managed objects of a Memcached: pure functions from the Memcached to its Deployment, Service and
+//! PodDisruptionBudget. They contain only the fields that the operator manages; other clients may set all others.
 mod budget;
 mod deployment;
 mod labels;
@@ -15,7 +15,7 @@ pub use service::service;
 
 use crate::api::v1alpha1::Memcached;
 
-/// Name of the container and of the port that speaks memcached's protocol.
+/// Name of the container and of its port.
 pub(crate) const MEMCACHED: &str = "memcached";
 
 /// The metadata that all objects of `memcached` have: its name and namespace, the labels, and the owner reference by

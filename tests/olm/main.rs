@@ -2,7 +2,7 @@
 //! all four install modes and through an upgrade that waits for a rollout.
 //!
 //! No node runs here. OLM makes the Deployment, the ServiceAccount and the roles; the test starts the program with the
-//! arguments and variables of that Deployment, authenticated as that ServiceAccount and as nothing else.
+//! arguments and variables of that Deployment, authenticated as that ServiceAccount.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 #[path = "../operator/lab.rs"]
@@ -24,10 +24,8 @@ use kube::{
     api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams},
 };
 use memcached_operator::api::v1alpha1::Memcached;
-use olmkit::{
-    catalog::{Catalog, Channel, ChannelEntry, Package, render},
-    serve::{Server, index},
-};
+use olmkit::catalog::{Catalog, Channel, ChannelEntry, Package, render};
+use olmkit_serve::{Server, index};
 use serde_json::{Value, json};
 
 use crate::{
@@ -217,7 +215,7 @@ async fn rights_match(lab: &Lab) {
     let requests = lab.requests_of(ACCOUNT).await;
     let code = |event: &controlplane::AuditEvent| event.response_status.as_ref().map_or(0, |status| status.code);
     let forbidden: BTreeSet<String> = requests.iter().filter(|event| code(event) == 403).map(asked).collect();
-    assert_eq!(forbidden, BTreeSet::new(), "the bundle asks for too little");
+    assert_eq!(forbidden, BTreeSet::new(), "permissions missing in the bundle");
     let mut used: BTreeSet<String> = requests
         .iter()
         .filter(|event| (200..300).contains(&code(event)) || code(event) == 404)
@@ -255,7 +253,7 @@ async fn upgradeable(lab: &Lab, version: &str, expected: &str) {
     .await;
 }
 
-/// Offers the catalog at `address` while a rollout is underway, which must hold OLM back until it is over.
+/// Publishes the catalog at `address` during a rollout, which must block the upgrade until it is complete.
 async fn upgrade_waits_for_rollout(lab: &Lab, address: &str, from: &str, to: &str) {
     upgradeable(lab, from, "True").await;
     lab.memcached("rolling", json!({ "size": 1, "image": UNAVAILABLE }))

@@ -9,7 +9,7 @@ use crate::{
     olm, start, start_with, subscribe, subscribe_with, succeeded, uninstall,
 };
 
-/// Makes the OperatorGroup of `lab` with these targets.
+/// Creates the OperatorGroup of `lab` with these targets.
 async fn group(lab: &Lab, targets: &[&str]) {
     let group = json!({ "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
         "metadata": { "name": "tenants" }, "spec": { "targetNamespaces": targets } });
@@ -73,7 +73,7 @@ pub async fn several(version: &str, address: &str) {
     uninstall(&platform, version).await;
 }
 
-/// No operator looks after the Memcached `ignored`.
+/// No operator reconciles the Memcached `ignored`.
 async fn ignored(lab: &Lab) {
     tokio::time::sleep(std::time::Duration::from_secs(2)).await;
     let object = lab

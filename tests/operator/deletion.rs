@@ -1,4 +1,4 @@
-//! How a Memcached ends.
+//! Deletion of a Memcached.
 use futures::StreamExt;
 use k8s_openapi::api::{
     apps::v1::Deployment,
@@ -119,7 +119,7 @@ async fn a_memcached_made_anew_under_the_same_name_gets_objects_of_its_own() {
     assert_eq!(lab.running("sample").await.status.unwrap().nodes.len(), 2);
 }
 
-/// Deleted with `--cascade=orphan`, the Deployment stays and nobody owns it; it is still the operator's own work.
+/// After a deletion with `--cascade=orphan` the Deployment stays without an owner; the operator may adopt it.
 #[tokio::test]
 async fn an_orphaned_deployment_is_adopted_by_its_next_memcached() {
     let lab = Lab::new("orphans").await;
@@ -148,7 +148,7 @@ async fn an_orphaned_deployment_is_adopted_by_its_next_memcached() {
     );
 }
 
-/// A namespace that is being deleted takes no events; the finalizer must not wait for one.
+/// Events cannot be created in a namespace that is being deleted; the finalizer must not wait for one.
 #[tokio::test]
 async fn a_deleted_namespace_goes() {
     let (lab, elsewhere) = (Lab::new("doomed").await, Lab::new("undertaker").await);

@@ -1,4 +1,4 @@
-//! Whatever somebody changes in an object that the operator applied is set back.
+//! Changes of applied fields are reverted.
 use k8s_openapi::{
     NamespaceResourceScope,
     api::{apps::v1::Deployment, core::v1::Service, policy::v1::PodDisruptionBudget},
@@ -52,8 +52,7 @@ fn another(path: &str, value: &Value) -> Value {
     }
 }
 
-/// Changes every field of `applied` in turn, and waits until it is set back. Returns the fields that the API server does
-/// not let anyone change.
+/// Changes every field of `applied` in turn and waits until the change is reverted. Returns the immutable fields.
 async fn disturb<K>(lab: &Lab, applied: &K) -> Vec<String>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Serialize,
@@ -62,15 +61,15 @@ where
     let resource = kube::api::ApiResource::erase::<K>(&());
     let api: Api<DynamicObject> = Api::namespaced_with(lab.client.clone(), &lab.namespace, &resource);
     let by_hand = PatchParams {
-        field_manager: Some("somebody".to_owned()),
+        field_manager: Some("another".to_owned()),
         ..PatchParams::default()
     };
     let mut paths = Vec::new();
     for part in ["/metadata/labels", "/metadata/ownerReferences", "/spec"] {
         leaves(applied.pointer(part).unwrap(), part, &mut paths);
     }
-    // Entries of lists are told apart by these: with another name it is another entry, and the one that was applied is
-    // missing, which `a_renamed_container_comes_back` is about.
+    // These are merge keys: with another name it is another entry, and the applied one is missing, which
+    // `a_renamed_container_comes_back` covers.
     paths.retain(|path| !path.ends_with("/containers/0/name"));
     let mut fixed = Vec::new();
     for path in paths {
@@ -103,7 +102,7 @@ where
             }
             Err(error) => panic!("{path}: {error}"),
         }
-        eventually(&format!("{} {path} is set back", K::kind(&())), async || {
+        eventually(&format!("{} {path} is reverted", K::kind(&())), async || {
             let live = api.get_opt("sample").await.unwrap()?;
             differs(
                 &json!({ "metadata": applied["metadata"], "spec": applied["spec"] }),
@@ -118,7 +117,7 @@ where
     fixed
 }
 
-/// Waits until nobody writes the object any more, and the Memcached runs.
+/// Waits until the object no longer changes and the Memcached is running.
 async fn settle(lab: &Lab, api: &Api<DynamicObject>) {
     lab.running("sample").await;
     let mut last = None;
@@ -147,7 +146,7 @@ async fn every_field_of_the_deployment() {
                 .iter()
                 .any(|label| *path == format!("{template}{label}"))
             || path == "/spec/strategy/type";
-        assert!(expected, "{path} could not be disturbed");
+        assert!(expected, "cannot change {path}");
     }
     lab.event("sample", "Restored").await;
 }
@@ -220,7 +219,7 @@ async fn a_renamed_container_comes_back() {
     .await;
 }
 
-/// What the operator has no opinion about is left to whoever has one.
+/// Fields that the operator does not apply are kept.
 #[tokio::test]
 async fn fields_of_others_stay() {
     let lab = Lab::new("others-fields").await;
@@ -243,7 +242,7 @@ async fn fields_of_others_stay() {
 }
 
 #[tokio::test]
-async fn a_status_that_somebody_wrote_is_corrected() {
+async fn a_status_written_by_another_client_is_corrected() {
     let lab = Lab::new("status-drift").await;
     let _operator = lab.operator().await;
     lab.memcached("sample", json!({})).await;

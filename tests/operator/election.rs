@@ -1,4 +1,4 @@
-//! Several replicas of the operator, their start and their end.
+//! Leader election, start and shutdown of several replicas.
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::{apps::v1::Deployment, coordination::v1::Lease};
@@ -67,14 +67,14 @@ async fn a_leader_that_vanishes_is_replaced_after_the_lease_ran_out() {
     let took = started.elapsed();
     assert!(
         took > Duration::from_secs(8),
-        "{took:?}: nobody may take a lease before it ran out"
+        "{took:?}: a lease must not be taken before it expires"
     );
     assert!(holder(&lab).await.unwrap().starts_with("second_"));
     let spec = lab.api::<Lease>().get(LEASE).await.unwrap().spec.unwrap();
     assert_eq!(spec.lease_transitions, Some(1));
 }
 
-/// Whoever loses the lease has to stop at once: another may work already.
+/// A replica that loses the lease must stop at once: another may already be active.
 #[tokio::test]
 async fn a_leader_whose_lease_is_taken_ends_with_an_error() {
     let lab = Lab::new("deposed").await;

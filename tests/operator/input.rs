@@ -1,15 +1,15 @@
-//! What the API server refuses, so that the operator never sees it.
+//! Input that the API server rejects.
 use kube::{Api, api::PostParams};
 use memcached_operator::api::v1alpha1::Memcached;
 use serde_json::{Value, json};
 
 use crate::lab::{Lab, create};
 
-/// The API server's answer to a Memcached of this name and spec.
+/// The API server's response to a Memcached of this name and spec.
 async fn refusal(lab: &Lab, name: &str, spec: Value) -> String {
     let object = json!({ "apiVersion": "cache.example.com/v1alpha1", "kind": "Memcached",
         "metadata": { "name": name }, "spec": spec });
-    // As JSON, because the typed object would already refuse some of it.
+    // As JSON, because some of it does not deserialize into the typed object.
     let api: Api<kube::api::DynamicObject> = Api::namespaced_with(
         lab.client.clone(),
         &lab.namespace,

@@ -1,4 +1,4 @@
-//! A namespace, an operator process and the tools to look at both.
+//! A namespace, an operator process and tools to inspect both.
 use std::{
     fs::File,
     net::SocketAddr,
@@ -34,7 +34,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
-/// An image that the pretended node cannot pull.
+/// An image that the simulated node cannot pull.
 pub const UNAVAILABLE: &str = "registry.invalid/no/such:image";
 /// The operand image in the operators' environment.
 pub const IMAGE: &str = "registry.example.com:5000/library/memcached:1.6.39";
@@ -67,7 +67,7 @@ async fn control_plane() -> &'static ControlPlane {
         .await
 }
 
-/// Installs the CustomResourceDefinition and waits until everything that knows kinds knows this one.
+/// Installs the CustomResourceDefinition and waits until the API server and its admission plugins serve it.
 async fn define(control_plane: &ControlPlane) {
     let client = &control_plane.client().await.unwrap();
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
@@ -83,7 +83,7 @@ async fn define(control_plane: &ControlPlane) {
             .then_some(())
     })
     .await;
-    // The admission plugin learns of new kinds every few seconds, and refuses owners of a kind that it does not know.
+    // The admission plugin discovers new kinds every few seconds and rejects owners of unknown kinds.
     let role = json!({ "metadata": { "name": "probe" }, "rules": [
         { "apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"] },
         { "apiGroups": ["cache.example.com"], "resources": ["memcacheds/finalizers"], "verbs": ["update"] },
@@ -104,8 +104,8 @@ async fn define(control_plane: &ControlPlane) {
     known_to_admission(&Client::try_from(config).unwrap()).await;
 }
 
-/// Waits until `client`, which is no administrator, may make an object that a Memcached owns and whose deletion waits
-/// for it.
+/// Waits until `client`, which is not an administrator, may create an object with an owner reference to a Memcached that
+/// blocks its deletion.
 async fn known_to_admission(client: &Client) {
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     eventually("the admission plugin knows the kind", async || {
@@ -378,7 +378,7 @@ pub fn image(deployment: &Deployment) -> String {
         .unwrap()
 }
 
-/// A running operator; it is killed when the test lets go of it.
+/// A running operator; killed on drop.
 pub struct Operator {
     process: Child,
     folder: TempDir,
@@ -440,7 +440,7 @@ impl Operator {
         .await
     }
 
-    /// The answer of its server `name` to GET `path`: status code and body.
+    /// The response of its server `name` to GET `path`: status code and body.
     pub async fn get(&self, name: &str, path: &str) -> (u16, String) {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
         let mut stream = tokio::net::TcpStream::connect(self.address(name).await).await.unwrap();
@@ -476,7 +476,7 @@ impl Operator {
         self.process.try_wait().unwrap()
     }
 
-    /// Kills it, as a machine that fails would.
+    /// Kills it, as when a node fails.
     pub fn kill(mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();

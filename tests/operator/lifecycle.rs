@@ -1,4 +1,4 @@
-//! From creation to a changed size.
+//! Creation, resizing and updates.
 use k8s_openapi::{
     api::{apps::v1::Deployment, core::v1::Service, policy::v1::PodDisruptionBudget},
     apimachinery::pkg::util::intstr::IntOrString,
@@ -200,7 +200,7 @@ async fn settings_reach_the_container() {
         json!({ "cpu": "100m", "memory": "1Gi" })
     );
 
-    // What is no longer asked for goes again.
+    // Fields that are no longer desired are removed.
     lab.change("sample", json!({ "resources": null })).await;
     eventually("the limits go", async || {
         let deployment = value(&lab.api::<Deployment>().get("sample").await.unwrap());

@@ -1,4 +1,4 @@
-//! What stands in the operator's way: it says so, harms nobody, and goes on when the way is free.
+//! Problems: the operator reports them, harms no other object, and recovers when they are solved.
 use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{ResourceQuota, Service},
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::lab::{Lab, UNAVAILABLE, condition, create, eventually, image, value, within};
 
 #[tokio::test]
-async fn a_deployment_of_someone_else_is_never_taken_over() {
+async fn a_deployment_of_another_owner_is_never_taken_over() {
     let lab = Lab::new("foreign").await;
     let theirs: Deployment = create(
         &lab.api(),
@@ -33,8 +33,7 @@ async fn a_deployment_of_someone_else_is_never_taken_over() {
     );
     assert_eq!(
         degraded.message,
-        "Deployment sample exists and was not made by this operator; it is left alone. Delete or rename it, or give \
-         this Memcached another name"
+        "Deployment sample exists and was not created by this operator. Delete or rename it, or rename this Memcached"
     );
     assert_eq!(condition(&memcached, AVAILABLE).status, "False");
     assert_eq!(memcached.status.unwrap().nodes, Vec::<String>::new());
@@ -56,7 +55,7 @@ async fn a_deployment_of_someone_else_is_never_taken_over() {
 }
 
 #[tokio::test]
-async fn a_service_of_someone_else_is_never_taken_over() {
+async fn a_service_of_another_owner_is_never_taken_over() {
     let lab = Lab::new("foreign-service").await;
     let spec = json!({ "selector": { "app": "theirs" }, "ports": [{ "port": 80 }] });
     let theirs: Service = create(&lab.api(), json!({ "metadata": { "name": "sample" }, "spec": spec })).await;
@@ -114,7 +113,7 @@ async fn the_related_image_goes_before_the_tutorials_variable() {
     );
 }
 
-/// Kubernetes gives a rollout up after the deadline of two minutes that the operator sets.
+/// A rollout fails after the progress deadline of two minutes that the operator sets.
 #[tokio::test]
 async fn an_image_that_cannot_be_pulled_is_named_in_the_status() {
     let lab = Lab::new("unpullable").await;
@@ -151,7 +150,7 @@ async fn an_image_that_cannot_be_pulled_is_named_in_the_status() {
 }
 
 #[tokio::test]
-async fn pods_that_the_namespace_does_not_admit_are_told_at_once() {
+async fn pods_that_the_namespace_does_not_admit_are_reported_at_once() {
     let lab = Lab::new("quota").await;
     let quota = json!({ "metadata": { "name": "none" }, "spec": { "hard": { "pods": "0" } } });
     create::<ResourceQuota>(&lab.api(), quota).await;

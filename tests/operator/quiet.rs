@@ -1,4 +1,4 @@
-//! How little the operator asks of the API server.
+//! Number of requests that the operator sends.
 use std::{collections::BTreeSet, time::Duration};
 
 use k8s_openapi::api::core::v1::Pod;
@@ -69,7 +69,7 @@ async fn a_new_memcached_costs_few_requests() {
     assert!(count("patch memcacheds status") <= 6, "{sent:#?}");
 }
 
-/// The pods of others cost neither requests nor memory, even those that claim to belong to a Memcached.
+/// Pods of other owners cost neither requests nor memory, even if their labels are those of a Memcached.
 #[tokio::test]
 async fn a_thousand_foreign_pods_change_nothing() {
     let lab = Lab::new("crowd").await;
@@ -80,7 +80,7 @@ async fn a_thousand_foreign_pods_change_nothing() {
     let (requests, memory) = (lab.requests().await.len(), operator.memory());
 
     let pods: Api<Pod> = lab.api();
-    // Pods with a gate are left alone by the scheduler and whatever stands in for it here.
+    // Pods with a scheduling gate are ignored by the scheduler and by the helper that replaces it here.
     let pod = |index: usize| {
         serde_json::from_value(json!({
             "metadata": { "name": format!("foreign-{index}"), "labels": { "memcached_cr": "sample" } },

@@ -1,4 +1,4 @@
-//! The permission table: nothing is missing from it, and nothing is left over.
+//! The permission table: no permission is missing, none is unused.
 use std::collections::BTreeSet;
 
 use controlplane::AuditEvent;
@@ -47,13 +47,13 @@ async fn nothing_is_forbidden_and_nothing_is_unused() {
     let requests = lab.requests().await;
     let code = |event: &AuditEvent| event.response_status.as_ref().map_or(0, |status| status.code);
     let forbidden: BTreeSet<String> = requests.iter().filter(|event| code(event) == 403).map(asked).collect();
-    assert_eq!(forbidden, BTreeSet::new(), "too few rights");
+    assert_eq!(forbidden, BTreeSet::new(), "missing permissions");
     let mut used: BTreeSet<String> = requests
         .iter()
         .filter(|event| (200..300).contains(&code(event)) || code(event) == 404)
         .map(asked)
         .collect();
-    // Every authenticated user may ask about its own rights.
+    // Every authenticated user may review its own access.
     used.remove("create authorization.k8s.io/selfsubjectaccessreviews");
     // What no request shows by itself, `without_a_right_the_operator_says_what_it_lacks` does: a patch that makes an
     // object is authorized as a creation, too, and owner references need further rights on some clusters.
@@ -121,9 +121,9 @@ where
         + Clone
         + std::fmt::Debug,
 {
-    let nobody = Patch::Merge(json!({ "metadata": { "ownerReferences": null } }));
+    let no_owner = Patch::Merge(json!({ "metadata": { "ownerReferences": null } }));
     lab.api::<K>()
-        .patch("sample", &PatchParams::default(), &nobody)
+        .patch("sample", &PatchParams::default(), &no_owner)
         .await
         .unwrap();
 }

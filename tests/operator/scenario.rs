@@ -1,4 +1,4 @@
-//! All that an operator ever does, and the names of what it asks for meanwhile.
+//! A scenario with every action of the operator, and the permissions it uses.
 use controlplane::AuditEvent;
 use k8s_openapi::api::{apps::v1::Deployment, policy::v1::PodDisruptionBudget};
 use kube::api::{DeleteParams, Patch, PatchParams};
@@ -13,13 +13,13 @@ pub fn describe(verb: &str, group: &str, resource: &str, subresource: &str) -> S
     format!("{verb} {group}/{resource}{slash}{subresource}")
 }
 
-/// What a request asked for, in the same words.
+/// What a request did, in the same form.
 pub fn asked(event: &AuditEvent) -> String {
     let object = event.object_ref.clone().unwrap();
     describe(&event.verb, &object.api_group, &object.resource, &object.subresource)
 }
 
-/// Everything that the operator ever does, in one life: create, resize both ways, correct, repeat an event, delete.
+/// Every action of the operator in one run: create, resize both ways, correct, repeat an event, delete.
 pub async fn live(lab: &Lab) {
     lab.memcached("sample", json!({ "size": 2 })).await;
     lab.running("sample").await;
@@ -29,7 +29,7 @@ pub async fn live(lab: &Lab) {
             .patch("sample", &PatchParams::default(), &Patch::Merge(&grown))
             .await
             .unwrap();
-        eventually(&format!("set back, round {round}"), async || {
+        eventually(&format!("reverted, round {round}"), async || {
             let deployment = lab.api::<Deployment>().get("sample").await.unwrap();
             (deployment.spec?.replicas == Some(2)).then_some(())
         })

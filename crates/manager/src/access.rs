@@ -1,11 +1,11 @@
-//! A self-check at start: may the operator do what it needs to do?
+//! Permission check at start.
 //!
-//! A missing right otherwise shows only when some object needs it, as one refused request in a log. Every authenticated
-//! user may ask about itself, so the check needs no right of its own.
+//! Without it, a missing permission shows only when an object needs it, as a forbidden request in the log. Every
+//! authenticated user may review its own access, so the check needs no permission.
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use kube::{Api, Client, api::PostParams};
 
-/// One thing that an operator needs to do.
+/// A permission that the operator needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Need {
     /// API group; empty for the core group.
@@ -36,10 +36,10 @@ impl std::fmt::Display for Need {
     }
 }
 
-/// Asks the API server about each of `needs` and returns those that it would refuse.
+/// Reviews `needs` with the API server and returns those that are denied.
 ///
 /// # Errors
-/// When the API server cannot be asked.
+/// When a review request fails.
 pub async fn missing(client: &Client, needs: Vec<Need>) -> Result<Vec<Need>, kube::Error> {
     let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
     let mut missing = Vec::new();

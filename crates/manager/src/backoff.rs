@@ -1,20 +1,20 @@
 //! How long to wait after a failure.
 use std::time::Duration;
 
-/// Exponential back-off: the delay doubles with each failure in a row up to a cap, and is spread by a random share, so
-/// that many objects that fail for one reason do not come back all at once.
+/// Exponential back-off: the delay doubles with each consecutive failure up to a cap. Jitter keeps objects that fail for
+/// the same reason from retrying at the same time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Backoff {
     /// Delay after the first failure.
     pub base: Duration,
-    /// No delay is longer than this, jitter included.
+    /// Maximum delay, jitter included.
     pub cap: Duration,
-    /// Share of the delay by which it is shortened at random: 0.0 for none, 0.5 for delays between a half and the whole.
+    /// Maximum share by which a delay is shortened at random: 0.5 gives delays between half and full length.
     pub jitter: f64,
 }
 
 impl Default for Backoff {
-    /// From 100 ms to 5 minutes, each delay between a half and the whole of its nominal length.
+    /// 100 ms to 5 minutes; each delay is between half and full length.
     fn default() -> Self {
         Self {
             base: Duration::from_millis(100),
@@ -25,12 +25,12 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The delay after `failures` failures in a row (1 for the first).
+    /// The delay after `failures` consecutive failures (1 for the first).
     pub fn delay(&self, failures: u32) -> Duration {
         self.delay_at(failures, fastrand::f64())
     }
 
-    /// The delay with `random` between 0.0 (the whole) and 1.0 (shortened by the whole jitter).
+    /// The delay with `random` between 0.0 (full delay) and 1.0 (shortened by the full jitter).
     fn delay_at(&self, failures: u32, random: f64) -> Duration {
         let doublings = failures.saturating_sub(1).min(63);
         let nominal = (self.base.as_secs_f64() * 2f64.powi(doublings.cast_signed())).min(self.cap.as_secs_f64());

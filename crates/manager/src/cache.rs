@@ -1,12 +1,12 @@
-//! What the operator knows about the objects of one kind, kept current by watches.
+//! The objects of one kind, kept current by watches.
 //!
-//! Of each object the cache keeps what a projection makes of it, not the object: an operator with ten thousand objects
-//! has no room for fields that it never looks at.
+//! The cache stores a projection of each object, not the object: fields that the operator never reads take no memory.
+//! `docs/architecture.md` compares this with kube-runtime's `Store`.
 //!
-//! One object that cannot be read as its type breaks the watch of all. Stored custom resources can be such, after a
-//! change of their schema: watch them as [`DeserializeGuard`] and let [`readable`] log and leave out the bad ones.
-//! (The guard costs a copy of each object, so kinds of Kubernetes itself, which always fit, are better watched without,
-//! and metadata-only watches have to be: the guard turns them into watches of whole objects.)
+//! One object that does not deserialize breaks the watch of its whole kind. Stored custom resources can become
+//! undeserializable when their schema changes: watch them as [`DeserializeGuard`] and let [`readable`] log and skip them.
+//! Watch built-in kinds without the guard, which costs a copy of each object. Metadata-only watches must not use it: the
+//! guard turns them into watches of whole objects.
 use std::{
     collections::{HashMap, HashSet},
     fmt::Debug,
@@ -27,7 +27,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{ObjectKey, explain, probes::Gate};
 
-/// Objects of one kind, reduced to `T`. Cloning gives another handle to the same objects.
+/// Objects of one kind, projected to `T`. Clones share the same objects.
 pub struct Cache<T> {
     objects: Arc<RwLock<HashMap<ObjectKey, Arc<T>>>>,
 }
@@ -48,17 +48,17 @@ impl<T> Default for Cache<T> {
     }
 }
 
-/// How an object changed. Both are `None` never; one of them for an object that came or went.
+/// How an object changed. `before` is `None` for a new object, `after` for a deleted one; never both.
 #[derive(Debug)]
 pub struct Change<T> {
-    /// As it was.
+    /// The object before the change.
     pub before: Option<Arc<T>>,
-    /// As it is.
+    /// The object after the change.
     pub after: Option<Arc<T>>,
 }
 
 impl<T> Cache<T> {
-    /// The object `key`, if there is one.
+    /// The object `key`, if the cache has it.
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<T>> {
         self.objects
             .read()
@@ -72,7 +72,7 @@ impl<T> Cache<T> {
         self.objects.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Whether there is no object.
+    /// Whether the cache is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -99,21 +99,21 @@ impl<T> Cache<T> {
     }
 }
 
-/// One watch that feeds a cache: of a kind, in one namespace or in all.
+/// A watch of one kind, in one namespace or in all, that feeds a cache.
 pub struct Follow<T, P, C> {
-    /// Opened when the first complete list has arrived.
+    /// Opened after the first complete list.
     pub gate: Gate,
-    /// What to do with the objects.
+    /// Projects and stores the objects.
     pub source: Source<T, P, C>,
 }
 
-/// Where the objects of one watch go.
+/// How the objects of one watch are projected and stored.
 pub struct Source<T, P, C> {
     /// The cache to feed. Several watches may feed one cache if their scopes do not overlap.
     pub cache: Cache<T>,
     /// The namespace that is watched; `None` for all.
     pub scope: Option<String>,
-    /// What to keep of an object; `None` to treat it as absent.
+    /// Projects an object; `None` treats it as absent.
     pub project: P,
     /// Called after each change of the cache.
     pub changed: C,
@@ -122,7 +122,7 @@ pub struct Source<T, P, C> {
 }
 
 impl<T, P, C> Follow<T, P, C> {
-    /// Watches the objects of `api` that `config` selects, for ever. Broken watches are opened again after a pause.
+    /// Watches the objects of `api` that `config` selects. Never returns: broken watches are restarted with back-off.
     pub async fn run<K>(self, api: Api<K>, config: watcher::Config)
     where
         K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + 'static,
@@ -140,7 +140,7 @@ impl<T, P, C> Follow<T, P, C> {
     {
         let Self { source, gate } = self;
         let mut gate = Some(gate);
-        // Keys of the running list; what is in the cache and not among them at its end is gone.
+        // Keys of the current list: at its end, keys in the cache that it lacks have been deleted.
         let mut listed = HashSet::new();
         let mut events = std::pin::pin!(events);
         while let Some(event) = events.next().await {
@@ -159,7 +159,7 @@ impl<T, P, C> Follow<T, P, C> {
                     source.store(object);
                 }
                 Ok(Event::Delete(object)) => source.remove(&ObjectKey::of(&object)),
-                Err(error) => source.broke::<K>(&error),
+                Err(error) => source.watch_failed::<K>(&error),
             }
         }
     }
@@ -200,7 +200,7 @@ impl<T, P, C: Fn(&ObjectKey, Change<T>)> Source<T, P, C> {
         }
     }
 
-    /// Removes what a complete list does not hold.
+    /// Removes the objects that a complete list does not contain.
     fn retain(&self, listed: &HashSet<ObjectKey>) {
         for key in self.cache.keys(self.scope.as_deref()) {
             if !listed.contains(&key) {
@@ -209,21 +209,21 @@ impl<T, P, C: Fn(&ObjectKey, Change<T>)> Source<T, P, C> {
         }
     }
 
-    fn broke<K: Resource<DynamicType = ()>>(&self, error: &watcher::Error) {
+    fn watch_failed<K: Resource<DynamicType = ()>>(&self, error: &watcher::Error) {
         self.errors.inc();
         let kind = K::plural(&());
         let namespace = self.scope.as_deref().unwrap_or("all namespaces");
-        tracing::warn!(%kind, %namespace, error = %explain::watch(error), "watch broke, opening it again");
+        tracing::warn!(%kind, %namespace, error = %explain::watch(error), "watch failed, restarting it");
     }
 }
 
-/// The object in `guard`; one that cannot be read is logged and left out.
+/// The object in `guard`; an object that cannot be deserialized is logged and skipped.
 pub fn readable<K: Resource<DynamicType = ()>>(guard: DeserializeGuard<K>) -> Option<K> {
     let key = ObjectKey::of(&guard);
     guard
         .0
         .inspect_err(|invalid| {
-            tracing::error!(kind = %K::kind(&()), object = %key, error = %invalid.error, "cannot read this object, ignoring it");
+            tracing::error!(kind = %K::kind(&()), object = %key, error = %invalid.error, "cannot deserialize object, skipping it");
         })
         .ok()
 }
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_new_list_removes_what_is_gone() {
+    async fn a_new_list_removes_deleted_objects() {
         let cache = Cache::default();
         let (ready, changes) = feed(
             &cache,
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_unreadable_object_is_absent_and_stops_nobody() {
+    async fn an_unreadable_object_is_absent_and_does_not_stop_the_watch() {
         let cache = Cache::default();
         let text =
             r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "ns", "name": "bad"}, "data": 7}"#;

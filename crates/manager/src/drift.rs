@@ -1,16 +1,16 @@
-//! Whether an object still is as it was applied.
+//! Drift: whether the applied fields of an object have changed.
 //!
-//! The API server answers this by applying again, at the price of a request. These functions answer it from a watched
-//! object: every field that was applied must be there with its value, while fields of other owners are left to them.
+//! Applying again would show this at the cost of a request. These functions show it from a watched object: every applied
+//! field must be present with its value; fields of other owners are ignored.
 //!
-//! A field that used to be applied and no longer is shows in no such comparison. [`fingerprint`] closes that gap: put it
-//! into an annotation of what is applied, and a changed configuration is a changed annotation.
+//! This comparison misses fields that are no longer applied. [`fingerprint`] closes that gap: apply it as an annotation,
+//! and a changed configuration is a changed annotation.
 use serde_json::{Map, Value};
 
 use crate::quantity;
 
 /// A fingerprint of a configuration: 16 hexadecimal digits (FNV-1a, 64 bits), the same on every machine and in every
-/// build. It tells configurations apart and is no protection against forgery.
+/// build. It identifies configurations and does not protect against forgery.
 pub fn fingerprint(configuration: &Value) -> String {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;
@@ -24,7 +24,7 @@ pub fn fingerprint(configuration: &Value) -> String {
 /// The path of the first field of `applied` that is not in `live` with the same value; `None` if all are.
 ///
 /// Lists are compared as server-side apply merges them: entries that have a `name`, a `uid` or a `type` are matched by
-/// it and may have company, all other lists have to be equal. Quantities are equal if their values are: the API server
+/// it and further entries are ignored; all other lists must be equal. Quantities are equal if their values are: the API server
 /// stores `1024Mi` as `1Gi`. A field that was applied with an empty value may be missing.
 ///
 /// ```

@@ -1,8 +1,8 @@
 //! Events about objects: what `kubectl describe` shows below the object.
 //!
-//! Events go to the API group `events.k8s.io/v1`. The same event about the same object within six minutes is not made
-//! again: its count is raised, as client-go does. (The recorder of kube-rs counts events as the same that differ in
-//! their text only, and then loses the second text.)
+//! Events go to the API group `events.k8s.io/v1`. The same event about the same object within six minutes is not created
+//! again: its count is increased, as client-go does. (kube-runtime's `Recorder` treats events that differ only in their
+//! note as equal and drops the second note.)
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
@@ -29,36 +29,36 @@ use crate::explain;
 /// Two equal events closer than this are one event with a higher count.
 const SERIES: Duration = Duration::from_mins(6);
 
-/// Events that wait for the API server; more are dropped. An operator publishes on changes only, so a full queue means
-/// that the API server does not keep up, and then work on the objects matters more.
-const WAITING: usize = 1024;
+/// Capacity of the queue of events; further events are dropped. An operator publishes on changes only, so a full queue
+/// means that the API server does not keep up, and reconciling matters more than events then.
+const QUEUE_CAPACITY: usize = 1024;
 
 /// The API server's limit for the text of an event, in bytes.
 const MAX_NOTE: usize = 1024;
 
-/// How grave an event is.
+/// Type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Severity {
-    /// Things go as they should.
+    /// Information.
     Normal,
-    /// Somebody may want to look.
+    /// Something may need attention.
     Warning,
 }
 
 /// What happened to an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Event {
-    /// How grave it is.
+    /// Type of the event.
     pub severity: Severity,
-    /// What happened, one word in CamelCase: `Created`.
+    /// Why the event was published, in CamelCase: `Created`.
     pub reason: &'static str,
-    /// What the operator did or tried, one word in CamelCase: `Resize`.
+    /// What the operator did or attempted, in CamelCase: `Resize`.
     pub action: &'static str,
-    /// What happened, in a sentence.
+    /// Description.
     pub note: String,
 }
 
-/// Publishes events; clones share the memory of what was published.
+/// Publishes events; clones share the record of published events.
 #[derive(Clone)]
 pub struct Publisher {
     client: Client,
@@ -80,23 +80,23 @@ struct Recent {
     last: Instant,
 }
 
-/// What publishing one event comes down to.
+/// How to publish one event.
 enum Step {
     Create { name: String },
     Count { name: String, count: i32 },
 }
 
 impl Publisher {
-    /// A publisher that signs with the operator's name and that of this process (its pod), and the task that sends what
-    /// was [`queue`](Self::queue)d.
+    /// A publisher that reports as `controller` from `instance` (the pod), and the task that sends the
+    /// [`queue`](Self::queue)d events.
     ///
-    /// The task ends, after everything queued was sent, when all clones of the publisher are gone.
+    /// When all clones of the publisher are dropped, the task sends the remaining events and ends.
     pub fn new(
         client: Client,
         controller: impl Into<String>,
         instance: impl Into<String>,
     ) -> (Self, impl Future<Output = ()> + Send) {
-        let (queue, mut queued) = mpsc::channel::<(ObjectReference, Event)>(WAITING);
+        let (queue, mut queued) = mpsc::channel::<(ObjectReference, Event)>(QUEUE_CAPACITY);
         let (controller, instance) = (controller.into(), instance.into());
         let recent = Arc::default();
         let publisher = Self {
@@ -106,7 +106,7 @@ impl Publisher {
             recent,
             queue,
         };
-        // The task must not hold a sender itself, or the channel would never close.
+        // The task must not hold a sender, or the channel would never close.
         let sender = Sender {
             client,
             controller: publisher.controller.clone(),
@@ -116,7 +116,7 @@ impl Publisher {
         let task = async move {
             while let Some((regarding, event)) = queued.recv().await {
                 if let Err(error) = sender.send(&regarding, &event).await {
-                    tracing::warn!(error = %explain::request(&error), object = %describe(&regarding), reason = event.reason, "cannot publish an event");
+                    tracing::warn!(error = %explain::request(&error), object = %describe(&regarding), reason = event.reason, "cannot publish event");
                 }
             }
         };
@@ -127,14 +127,14 @@ impl Publisher {
     pub fn queue<K: Resource<DynamicType = ()>>(&self, object: &K, event: Event) {
         let regarding = object.object_ref(&());
         if let Err(error) = self.queue.try_send((regarding, event)) {
-            tracing::warn!(%error, "an event is lost");
+            tracing::warn!(%error, "event dropped");
         }
     }
 
     /// Publishes `event` about `object` and waits until it is stored.
     ///
     /// # Errors
-    /// When the API server refuses it, as it does in a namespace that is being deleted.
+    /// When the API server rejects it, as it does in a namespace that is being deleted.
     pub async fn publish<K: Resource<DynamicType = ()>>(&self, object: &K, event: &Event) -> Result<(), kube::Error> {
         let sender = Sender {
             client: self.client.clone(),
@@ -203,7 +203,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Whether this is a new event or another one of a series; forgets what is too old.
+    /// Whether this is a new event or one of a series; removes expired entries.
     fn step(&self, identity: &Identity, regarding: &ObjectReference) -> Step {
         let now = Instant::now();
         let mut recent = self.recent();

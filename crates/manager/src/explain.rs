@@ -1,6 +1,6 @@
-//! Errors in one line for people.
+//! Errors on one line.
 
-/// An error with its causes in one line, each said once.
+/// An error and its causes on one line, without repetitions.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -14,8 +14,8 @@ pub fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// What the API server answered, or why it did not: the client's own text for a refusal prints the whole answer as a
-/// Rust value.
+/// The API server's message, or why there was no response: the client's own text for an error response prints all of it
+/// as a Rust value.
 pub fn request(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message.clone(),
@@ -23,14 +23,14 @@ pub fn request(error: &kube::Error) -> String {
     }
 }
 
-/// Why a watch broke.
+/// Why a watch failed.
 pub fn watch(error: &kube::runtime::watcher::Error) -> String {
     use kube::runtime::watcher::Error;
     match error {
         Error::InitialListFailed(source) => format!("cannot list: {}", request(source)),
         Error::WatchStartFailed(source) => format!("cannot watch: {}", request(source)),
-        Error::WatchFailed(source) => format!("the watch ended: {}", request(source)),
-        Error::WatchError(status) => format!("the server ended the watch: {}", status.message),
+        Error::WatchFailed(source) => format!("watch closed: {}", request(source)),
+        Error::WatchError(status) => format!("the API server closed the watch: {}", status.message),
         error => chain(error),
     }
 }

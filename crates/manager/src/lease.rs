@@ -1,15 +1,15 @@
-//! Leader election: of several replicas, one leads.
+//! Leader election.
 //!
 //! The rules are those of client-go, so replicas of this and of other implementations can share a Lease:
 //!
 //! - A candidate never compares a time in the Lease with its own clock. It remembers when, by its own monotonic clock,
 //!   it last *saw the Lease change*, and takes over only after the lease duration has passed without a change. Clocks
-//!   that differ between machines do no harm.
+//!   that differ between machines are harmless.
 //! - Every write replaces the Lease with the resource version that was read. Of two candidates that write at once, one
 //!   gets a conflict.
 //! - The leader renews every retry period. When it has not succeeded for the renew deadline, which is shorter than the
-//!   lease duration, it stops: before that moment nobody else can have taken over.
-//! - A leader that ends in order releases the Lease, so that a successor need not wait.
+//!   lease duration, it stops: no other candidate can have taken over before.
+//! - A leader that shuts down gracefully releases the Lease, so that its successor does not wait.
 use std::{future::Future, time::Duration};
 
 use jiff::Timestamp;
@@ -22,25 +22,25 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::explain;
 
-/// Who stands for election, for which Lease, and how patient everyone is.
+/// The Lease, the candidate and the timing of an election.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Name of the Lease.
     pub name: String,
     /// Namespace of the Lease.
     pub namespace: String,
-    /// Name of this candidate, different from all others, also from the same pod's before a restart.
+    /// Unique name of this candidate; must change when the container restarts.
     pub identity: String,
-    /// For this long after the last change that it saw, a candidate leaves the Lease alone. Client-go: 15 s.
+    /// A candidate takes over this long after it last saw the Lease change. Client-go: 15 s.
     pub lease_duration: Duration,
-    /// For this long the leader tries to renew before it gives up. Client-go: 10 s.
+    /// The leader stops when it could not renew for this long. Client-go: 10 s.
     pub renew_deadline: Duration,
-    /// Pause between two tries. Client-go: 2 s.
+    /// Time between two attempts. Client-go: 2 s.
     pub retry_period: Duration,
 }
 
 impl Config {
-    /// The Lease `namespace`/`name` with client-go's times.
+    /// The Lease `namespace`/`name` with client-go's timing.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>, identity: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -53,23 +53,23 @@ impl Config {
     }
 }
 
-/// Where the Lease is kept: the API server, or memory in tests of the rules.
+/// Storage of the Lease: the API server, or memory in tests.
 pub trait Store {
-    /// Reads the Lease; `None` where there is none.
+    /// Reads the Lease; `None` if it does not exist.
     fn get(&self) -> impl Future<Output = Result<Option<Lease>, Error>> + Send;
-    /// Makes the Lease; [`Error::Conflict`] if it exists.
+    /// Creates the Lease; [`Error::Conflict`] if it exists.
     fn create(&self, lease: &Lease) -> impl Future<Output = Result<Lease, Error>> + Send;
-    /// Replaces the Lease; [`Error::Conflict`] if it is not at the resource version of `lease` any more.
+    /// Replaces the Lease; [`Error::Conflict`] if its resource version is not that of `lease`.
     fn replace(&self, lease: &Lease) -> impl Future<Output = Result<Lease, Error>> + Send;
 }
 
 /// Why the Lease could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Somebody else wrote first.
+    /// Another candidate wrote first.
     #[error("another candidate wrote the lease first")]
     Conflict,
-    /// The API server refused or could not be reached.
+    /// The API server rejected the request or is unreachable.
     #[error("cannot {action} lease {lease}: {}", explain::request(source))]
     Api {
         /// What was attempted.
@@ -79,12 +79,12 @@ pub enum Error {
         /// The client's error.
         source: Box<kube::Error>,
     },
-    /// No answer in time.
+    /// The request timed out.
     #[error("no answer from the API server within {0:?}")]
     Timeout(Duration),
 }
 
-/// The Lease at the API server.
+/// The Lease in the API server.
 #[derive(Clone)]
 pub struct ApiStore {
     api: Api<Lease>,
@@ -137,7 +137,7 @@ impl Store for ApiStore {
     }
 }
 
-/// A candidate.
+/// A candidate in the election.
 pub struct Election<S> {
     config: Config,
     store: S,
@@ -172,12 +172,12 @@ impl<S: Store> Election<S> {
         }
     }
 
-    /// Who held the Lease when it was last read; empty for nobody.
+    /// The holder when the Lease was last read; empty if there is none.
     pub fn holder(&self) -> &str {
         self.observed.as_ref().map(Observed::holder).unwrap_or_default()
     }
 
-    /// Waits until this candidate leads. Errors are logged and tried again.
+    /// Waits until this candidate leads. Errors are logged and retried.
     pub async fn acquire(&mut self) {
         let mut last_holder = String::new();
         loop {
@@ -194,15 +194,15 @@ impl<S: Store> Election<S> {
                 }
                 Err(Error::Conflict) => {}
                 Err(error) => {
-                    tracing::warn!(lease = %self.config.name, %error, "cannot stand for election, trying again")
+                    tracing::warn!(lease = %self.config.name, %error, "cannot acquire the lease, retrying")
                 }
             }
-            // Client-go's spread, so that candidates do not try in step.
+            // Client-go's jitter, so that candidates do not retry in step.
             sleep(self.config.retry_period.mul_f64(1.0 + 1.2 * fastrand::f64())).await;
         }
     }
 
-    /// Keeps the lead; returns when it is lost. The caller must stop its work at once then.
+    /// Renews the lease; returns when leadership is lost. The caller must then stop its work at once.
     pub async fn hold(&mut self) {
         let mut renewed = Instant::now();
         loop {
@@ -220,11 +220,11 @@ impl<S: Store> Election<S> {
                         break;
                     }
                     Ok(false) => {
-                        tracing::error!(lease = %self.config.name, holder = %self.holder(), "lost the lease to another");
+                        tracing::error!(lease = %self.config.name, holder = %self.holder(), "lost the lease to another candidate");
                         return;
                     }
                     Err(error) => {
-                        tracing::warn!(lease = %self.config.name, %error, "cannot renew the lease, trying again")
+                        tracing::warn!(lease = %self.config.name, %error, "cannot renew the lease, retrying")
                     }
                 }
                 // Never sleeps past the deadline: the check above has to be in time.
@@ -233,10 +233,10 @@ impl<S: Store> Election<S> {
         }
     }
 
-    /// Gives the lead up, so that another candidate may take over at once. Does nothing if this candidate does not lead.
+    /// Releases the lease, so that another candidate can take over at once. Does nothing if this candidate does not lead.
     ///
     /// # Errors
-    /// When the Lease could not be written within `limit`; others then wait for the lease duration.
+    /// When the Lease could not be written within `limit`; other candidates then wait for the lease duration.
     pub async fn release(&mut self, limit: Duration) -> Result<(), Error> {
         let Some(observed) = self
             .observed
@@ -260,7 +260,7 @@ impl<S: Store> Election<S> {
         Ok(())
     }
 
-    /// One try to get or keep the lead within `limit`.
+    /// Tries once to acquire or renew the lease within `limit`.
     async fn try_once(&mut self, limit: Duration) -> Result<bool, Error> {
         match timeout(limit, self.try_acquire_or_renew()).await {
             Ok(result) => result,
@@ -269,7 +269,7 @@ impl<S: Store> Election<S> {
     }
 
     async fn try_acquire_or_renew(&mut self) -> Result<bool, Error> {
-        // While this candidate leads, its last write is most likely still what is there: no need to read first.
+        // While this candidate leads, its last write is most likely current: no need to read first.
         if self.holder() == self.config.identity
             && let Some(observed) = &self.observed
             && observed.since.elapsed() < self.config.lease_duration
@@ -293,8 +293,8 @@ impl<S: Store> Election<S> {
         let Some(observed) = &self.observed else {
             return Ok(false);
         };
-        let theirs = !observed.holder().is_empty() && observed.holder() != self.config.identity;
-        if theirs && observed.since.elapsed() < self.patience(observed) {
+        let held_by_other = !observed.holder().is_empty() && observed.holder() != self.config.identity;
+        if held_by_other && observed.since.elapsed() < self.takeover_after(observed) {
             return Ok(false);
         }
         let written = self.store.replace(&self.record(Some(observed))).await?;
@@ -302,8 +302,8 @@ impl<S: Store> Election<S> {
         Ok(true)
     }
 
-    /// How long `observed` has to stay unchanged before it may be taken over: what its holder announced.
-    fn patience(&self, observed: &Observed) -> Duration {
+    /// How long `observed` must stay unchanged before it may be taken over: the duration that its holder set.
+    fn takeover_after(&self, observed: &Observed) -> Duration {
         observed
             .spec()
             .and_then(|spec| spec.lease_duration_seconds)
@@ -311,7 +311,7 @@ impl<S: Store> Election<S> {
             .map_or(self.config.lease_duration, Duration::from_secs)
     }
 
-    /// Remembers `lease`; the clock starts again only if its content is new.
+    /// Records `lease`; the observation time changes only with its content.
     fn observe(&mut self, lease: Lease) {
         match &mut self.observed {
             Some(observed) if observed.lease.spec == lease.spec => observed.lease = lease,
@@ -324,7 +324,7 @@ impl<S: Store> Election<S> {
         }
     }
 
-    /// The Lease with this candidate as its holder, following on from what was observed.
+    /// The Lease with this candidate as its holder, based on the observed one.
     fn record(&self, observed: Option<&Observed>) -> Lease {
         let now = MicroTime(Timestamp::now());
         let before = observed.and_then(Observed::spec);

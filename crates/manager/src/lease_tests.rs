@@ -123,7 +123,7 @@ async fn a_silent_leader_is_followed_after_the_lease_duration_and_not_before() {
 
 /// The holder's clock may be an hour ahead or behind: only that the Lease changes counts.
 #[tokio::test(start_paused = true)]
-async fn clocks_that_differ_do_no_harm() {
+async fn clocks_that_differ_are_harmless() {
     for skew in [-3600, 3600] {
         let memory = Memory::default();
         candidate(&memory, "leader").acquire().await;
@@ -193,7 +193,7 @@ async fn a_leader_whose_lease_was_taken_stops() {
     assert_eq!(leader.holder(), "thief");
 }
 
-/// A write by somebody who does not touch the holder (kubectl annotate) is a conflict, and no reason to stop.
+/// A write that keeps the holder (kubectl annotate) is a conflict; the leader must not stop.
 #[tokio::test(start_paused = true)]
 async fn a_conflict_with_an_unrelated_write_is_survived() {
     let memory = Memory::default();

@@ -1,22 +1,22 @@
 //! Leader election, probes, metrics, back-off and orderly shutdown for kube-rs operators.
 //!
-//! kube-rs has the client, the watches and the derive for custom resources. This crate has the rest of what an operator
-//! process needs in production, as parts that can be taken one by one:
+//! kube-rs has the client, the watches and the derive for custom resources. This crate adds what an operator process
+//! needs in production, as modules that can be used one by one:
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`cache`] | follows a kind by watches, in all namespaces or in some, and keeps of each object what the operator needs |
-//! | [`queue`] | hands out the names of the objects that need work: each once, never twice at a time, failed ones later |
-//! | [`backoff`] | how much later: exponential, with jitter and a cap |
-//! | [`worker`] | works through the queue: limits on concurrency and time, metrics, and an end that lets running work finish |
-//! | [`lease`] | lets one of several replicas lead, by the rules of client-go |
-//! | [`drift`] | tells from a watched object whether it still is as it was applied |
-//! | [`events`] | publishes events about objects; repeated ones are counted instead of repeated |
-//! | [`explain`] | errors in one line for people |
-//! | [`access`] | asks the API server at start whether the operator may do what it needs to do |
+//! | [`cache`] | watches a kind, in all namespaces or in some, and stores a projection of each object |
+//! | [`queue`] | work queue of object keys: deduplicated, never two workers on one key, failed keys delayed |
+//! | [`backoff`] | delay after failures: exponential, with jitter and a cap |
+//! | [`worker`] | reconciles the keys of the queue: concurrency and time limits, metrics, graceful shutdown |
+//! | [`lease`] | leader election by the rules of client-go |
+//! | [`drift`] | detects from a watched object whether an applied field has changed |
+//! | [`events`] | publishes events about objects; repeated events increase a count |
+//! | [`explain`] | formats errors on one line |
+//! | [`access`] | checks at start that the operator has the permissions it needs |
 //! | [`probes`] | liveness, readiness and metrics over HTTP |
-//! | [`proxy`] | the API server is reached without the environment's proxy where `NO_PROXY` says so |
-//! | [`metrics`] | the metrics, under the names that dashboards for other operators know |
+//! | [`proxy`] | applies `NO_PROXY` to the connection to the API server |
+//! | [`metrics`] | metrics under the names of controller-runtime and client-go |
 //! | [`namespaces`] | which namespaces to watch |
 //! | [`shutdown`] | SIGTERM and SIGINT |
 pub mod access;

@@ -13,7 +13,7 @@ use prometheus_client::{
 /// The media type of [`Metrics::render`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// All metrics of the process. Cloning gives another handle to the same metrics.
+/// All metrics of the process. Clones share the same metrics.
 #[derive(Clone)]
 pub struct Metrics {
     registry: Arc<Mutex<Registry>>,
@@ -59,37 +59,37 @@ struct ResultLabels {
     result: &'static str,
 }
 
-/// What the queue of one controller measures.
+/// Metrics of the queue of one controller.
 #[derive(Clone)]
 pub struct QueueMetrics {
-    /// Keys that wait.
+    /// Keys in the queue.
     pub depth: Gauge,
-    /// Keys that were added.
+    /// Keys added to the queue.
     pub adds: Counter,
-    /// Keys that came back because their work failed.
+    /// Keys requeued after a failure.
     pub retries: Counter,
-    /// Seconds that keys waited.
+    /// Seconds that keys spent in the queue.
     pub waited: Histogram,
 }
 
-/// What the workers of one controller measure.
+/// Metrics of the workers of one controller.
 #[derive(Clone)]
 pub struct WorkerMetrics {
-    /// Reconciles that ended well and need no further work.
+    /// Successful reconciles.
     pub success: Counter,
-    /// Reconciles that ended well and asked to be run again.
+    /// Successful reconciles that asked for a requeue.
     pub requeue_after: Counter,
-    /// Reconciles that failed, as one of the results.
+    /// Failed reconciles, as a value of the label `result`.
     pub error: Counter,
-    /// Reconciles that failed, as a metric of its own.
+    /// Failed reconciles, as a separate metric.
     pub errors: Counter,
-    /// Reconciles that ran into their time limit.
+    /// Reconciles cancelled by the time limit.
     pub timeouts: Counter,
-    /// Seconds that a reconcile took.
+    /// Duration of reconciles in seconds.
     pub seconds: Histogram,
-    /// Reconciles that run now.
+    /// Running reconciles.
     pub active: Gauge,
-    /// Reconciles that may run at the same time.
+    /// Maximum number of concurrent reconciles.
     pub limit: Gauge,
 }
 
@@ -129,58 +129,54 @@ impl Metrics {
 
     /// Names without `_total`: the text form adds it to counters.
     fn register(&self, registry: &mut Registry) {
-        registry.register("workqueue_depth", "Keys that wait for work", self.depth.clone());
-        registry.register("workqueue_adds", "Keys that were added", self.adds.clone());
+        registry.register("workqueue_depth", "Keys in the queue", self.depth.clone());
+        registry.register("workqueue_adds", "Keys added to the queue", self.adds.clone());
         registry.register(
             "workqueue_retries",
-            "Keys that came back because their work failed",
+            "Keys requeued after a failure",
             self.retries.clone(),
         );
         registry.register(
             "workqueue_queue_duration_seconds",
-            "Time that keys waited",
+            "Time that keys spent in the queue",
             self.waited.clone(),
         );
         registry.register(
             "controller_runtime_reconcile",
-            "Finished reconciles by result",
+            "Reconciles by result",
             self.results.clone(),
         );
         registry.register(
             "controller_runtime_reconcile_errors",
-            "Reconciles that failed",
+            "Failed reconciles",
             self.errors.clone(),
         );
         registry.register(
             "controller_runtime_reconcile_timeouts",
-            "Reconciles cut off by the time limit",
+            "Reconciles cancelled by the time limit",
             self.timeouts.clone(),
         );
         registry.register(
             "controller_runtime_reconcile_time_seconds",
-            "Time that reconciles took",
+            "Duration of reconciles",
             self.seconds.clone(),
         );
         registry.register(
             "controller_runtime_active_workers",
-            "Reconciles that run now",
+            "Running reconciles",
             self.active.clone(),
         );
         registry.register(
             "controller_runtime_max_concurrent_reconciles",
-            "Reconciles that may run at the same time",
+            "Maximum number of concurrent reconciles",
             self.limit.clone(),
         );
         registry.register(
             "leader_election_master_status",
-            "1 while this process holds the lease",
+            "1 if this process holds the lease, else 0",
             self.leading.clone(),
         );
-        registry.register(
-            "watch_errors",
-            "Watches that broke and were opened again",
-            self.watch_errors.clone(),
-        );
+        registry.register("watch_errors", "Failed watches", self.watch_errors.clone());
     }
 
     /// The metrics of the queue of `controller`.
@@ -238,7 +234,7 @@ impl Metrics {
             .clone()
     }
 
-    /// Registers whatever an operator measures besides.
+    /// Registers further metrics of the operator.
     pub fn with(&self, register: impl FnOnce(&mut Registry)) {
         register(&mut self.registry.lock().unwrap_or_else(PoisonError::into_inner));
     }
@@ -247,7 +243,7 @@ impl Metrics {
     pub fn render(&self) -> String {
         let mut text = String::new();
         let registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
-        // Writing to a String does not fail; an empty answer would be noticed by any scraper.
+        // Writing to a String does not fail; a scraper would notice an empty response.
         if encode(&mut text, &registry).is_err() {
             text.clear();
         }
@@ -260,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_that_dashboards_know() {
+    fn names_are_those_of_controller_runtime() {
         let metrics = Metrics::new();
         metrics.workers("memcached").success.inc();
         metrics.queue("memcached").depth.set(3);

@@ -19,18 +19,18 @@ use kube::{Api, Client, Resource};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Namespaces {
-    /// Every namespace, also those that come later: cluster-wide watches.
+    /// All namespaces, including those created later: cluster-wide watches.
     #[default]
     All,
-    /// These namespaces: a watch in each of them, so that rights in these namespaces suffice.
+    /// These namespaces: one watch in each, so that permissions in these namespaces suffice.
     These(BTreeSet<String>),
 }
 
-/// A list of namespaces that cannot be one.
+/// An invalid list of namespaces.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{name:?} cannot be the name of a namespace: give lower-case letters, digits and '-', separated by commas")]
+#[error("invalid namespace {name:?}: expected a comma-separated list of names of lower-case letters, digits and '-'")]
 pub struct Error {
-    /// The part of the list that is wrong.
+    /// The invalid name.
     pub name: String,
 }
 
@@ -74,7 +74,7 @@ impl Namespaces {
         }
     }
 
-    /// The namespaces to open a watch in; `None` stands for all at once.
+    /// The namespaces to watch; `None` stands for a cluster-wide watch.
     pub fn scopes(&self) -> Vec<Option<String>> {
         match self {
             Self::All => vec![None],
@@ -82,7 +82,7 @@ impl Namespaces {
         }
     }
 
-    /// Access to the objects of kind `K`: one handle for each of [`scopes`](Self::scopes).
+    /// The APIs of kind `K`: one for each of [`scopes`](Self::scopes).
     pub fn apis<K>(&self, client: &Client) -> Vec<(Option<String>, Api<K>)>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_namespace_is_refused() {
+    fn invalid_namespaces_are_rejected() {
         for text in ["Blue", "a b", "-a", "a_b", &"x".repeat(64)] {
             let error = text.parse::<Namespaces>().unwrap_err();
             assert_eq!(error.name, text);

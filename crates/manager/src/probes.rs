@@ -1,7 +1,7 @@
 //! Liveness, readiness and metrics over HTTP.
 //!
-//! `/healthz` answers as long as the process does. `/readyz` answers 200 once every [`Gate`] is open; with `?verbose`,
-//! and whenever it is not, the body names the gates. `/metrics` answers with [`Metrics::render`].
+//! `/healthz` and `/livez` always return 200. `/readyz` returns 200 once every [`Gate`] is open; with `?verbose`, and when
+//! a gate is closed, the body lists the gates. `/metrics` returns [`Metrics::render`].
 use std::{
     collections::BTreeMap,
     convert::Infallible,
@@ -23,16 +23,16 @@ use tokio::net::TcpListener;
 
 use crate::metrics::{self, Metrics};
 
-/// Who does not send its request header within this time is cut off.
+/// Connections that do not send a request header within this time are closed.
 const HEADER_LIMIT: Duration = Duration::from_secs(10);
 
-/// Whether the process is ready: all parts that it waits for, by name.
+/// Readiness of the process: named gates that must all be open.
 #[derive(Clone, Default)]
 pub struct Readiness {
     gates: Arc<Mutex<BTreeMap<String, bool>>>,
 }
 
-/// One part that readiness waits for.
+/// A condition for readiness.
 pub struct Gate {
     readiness: Readiness,
     name: String,
@@ -63,7 +63,7 @@ impl Readiness {
             .collect()
     }
 
-    /// One line for each gate, in the form of Kubernetes' own servers.
+    /// One line for each gate, in the format of the Kubernetes API server.
     fn report(&self) -> String {
         let gates = self.gates();
         let lines = gates.iter().map(|(name, open)| match open {
@@ -84,13 +84,13 @@ impl Readiness {
 }
 
 impl Gate {
-    /// Opens the gate, for good.
+    /// Opens the gate permanently.
     pub fn open(self) {
         self.readiness.gates().insert(self.name.clone(), true);
     }
 }
 
-/// What a server answers with.
+/// The endpoints of a server.
 #[derive(Clone)]
 pub enum Routes {
     /// `/healthz` and `/readyz`.
@@ -99,13 +99,13 @@ pub enum Routes {
     Metrics(Metrics),
 }
 
-/// A server that listens already, so that a port in use is noticed before any work starts.
+/// A listening HTTP server: a port in use fails before any work starts.
 pub struct Server {
     listener: TcpListener,
     routes: Routes,
 }
 
-/// The server could not listen.
+/// The server cannot listen.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address}: {source}")]
 pub struct BindError {
@@ -117,7 +117,7 @@ impl Server {
     /// Listens on `address`.
     ///
     /// # Errors
-    /// When the address is in use or not one of this machine.
+    /// When the address is in use or not assigned to this machine.
     pub async fn bind(address: SocketAddr, routes: Routes) -> Result<Self, BindError> {
         match TcpListener::bind(address).await {
             Ok(listener) => Ok(Self { listener, routes }),
@@ -125,22 +125,22 @@ impl Server {
         }
     }
 
-    /// Where it listens: the port that was found for port 0.
+    /// The address it listens on, with the assigned port if port 0 was requested.
     ///
     /// # Errors
-    /// When the operating system does not say.
+    /// When the operating system does not return it.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Answers until the future is dropped.
+    /// Serves requests until the future is dropped.
     pub async fn serve(self) {
         let Self { listener, routes } = self;
         loop {
             let stream = match listener.accept().await {
                 Ok((stream, _)) => stream,
                 Err(error) => {
-                    // Too many open files, for one: trying again at once would only burn time.
+                    // Too many open files, for example: retrying at once would be a busy loop.
                     tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
@@ -167,7 +167,10 @@ impl Server {
 impl Routes {
     fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
         if request.method() != Method::GET && request.method() != Method::HEAD {
-            return text(StatusCode::METHOD_NOT_ALLOWED, "only GET\n".to_owned());
+            return text(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "method not allowed: use GET\n".to_owned(),
+            );
         }
         self.answer_get(request.uri().path(), request.uri().query().unwrap_or_default())
     }
@@ -191,7 +194,7 @@ impl Routes {
                 );
                 response
             }
-            _ => text(StatusCode::NOT_FOUND, format!("{path} is not served here\n")),
+            _ => text(StatusCode::NOT_FOUND, format!("{path} not found\n")),
         }
     }
 }
@@ -254,7 +257,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_port_in_use_is_said_by_its_address() {
+    async fn a_bind_error_names_the_address() {
         let first = Server::bind("127.0.0.1:0".parse().unwrap(), Routes::Metrics(Metrics::new()))
             .await
             .unwrap();

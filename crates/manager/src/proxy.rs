@@ -6,7 +6,8 @@ use kube::Config;
 
 /// Lets `NO_PROXY` decide, and asks no proxy for this machine itself, as Go programs do.
 ///
-/// With a kubeconfig, kube takes the proxy of `HTTPS_PROXY` whatever the server is. A proxy that the kubeconfig names stays.
+/// With a kubeconfig, kube 5 takes the proxy of `HTTPS_PROXY` whatever the server is: it compares `NO_PROXY` with the host of
+/// the proxy, not with that of the server. A proxy that the kubeconfig names stays.
 pub fn mind_exceptions(config: &mut Config) {
     let of_environment = ["HTTPS_PROXY", "https_proxy"]
         .into_iter()

@@ -1,7 +1,7 @@
-//! Values of Kubernetes' quantities, as far as comparing them needs.
+//! Compares Kubernetes quantities by value.
 
-/// Whether two quantities have the same value: `1Gi` and `1024Mi`, `0.5` and `500m`. Texts that are no quantities are
-/// equal to nothing.
+/// Whether two quantities have the same value: `1Gi` and `1024Mi`, `0.5` and `500m`. Invalid
+/// quantities are never equal.
 pub fn equal(left: &str, right: &str) -> bool {
     match (nanos(left), nanos(right)) {
         (Some(left), Some(right)) => left == right,
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_values_in_other_words() {
+    fn equal_values_in_different_notations() {
         for (left, right) in [
             ("1Gi", "1024Mi"),
             ("0.5", "500m"),
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_quantity_is_equal_to_nothing() {
+    fn invalid_quantities_are_never_equal() {
         for text in [
             "",
             "Mi",

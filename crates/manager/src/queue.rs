@@ -1,8 +1,8 @@
-//! The names of the objects that need work.
+//! Work queue of object keys.
 //!
-//! Watches add keys, workers take them. A key waits at most once, however often it was added; a key that is being worked
-//! on is not handed out a second time, but remembered, so a change that arrives meanwhile is not missed. While nobody
-//! takes keys, on a standby replica, the queue grows to the number of objects and no further.
+//! Watches add keys, workers take them. The queue holds each key at most once. A key that is added while a worker
+//! processes it is handed out again when the worker is done, so no change is missed. On a standby replica, where no
+//! worker takes keys, the queue is bounded by the number of objects.
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     hash::Hash,
@@ -26,21 +26,21 @@ pub struct WorkQueue<K> {
 }
 
 struct State<K> {
-    /// Keys to hand out, oldest first. Each is in `waiting` too.
+    /// Keys to process, oldest first. Each is in `waiting` too.
     ready: VecDeque<K>,
-    /// Keys that need work, with the instant at which they were added. Those in `running` are not in `ready`.
+    /// Keys to process, with the time they were added. Keys in `running` are not in `ready`.
     waiting: HashMap<K, Instant>,
-    /// Keys that a worker has.
+    /// Keys that workers are processing.
     running: HashSet<K>,
-    /// Keys that will need work at that instant.
+    /// Keys to add at a later time.
     later: HashMap<K, Instant>,
-    /// Failures in a row of each key that failed last time.
+    /// Consecutive failures by key.
     failures: HashMap<K, u32>,
     closed: bool,
 }
 
 impl<K: Clone + Eq + Hash> WorkQueue<K> {
-    /// An empty queue whose failed keys wait as `backoff` says.
+    /// An empty queue that delays failed keys by `backoff`.
     pub fn new(backoff: Backoff, metrics: Option<QueueMetrics>) -> Self {
         let state = State {
             ready: VecDeque::new(),
@@ -58,7 +58,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         }
     }
 
-    /// Says that `key` needs work now. A later instant it was put off to no longer counts.
+    /// Adds `key` now and cancels its pending delay.
     pub fn add(&self, key: K) {
         let mut state = self.lock();
         if let Some(metrics) = &self.metrics {
@@ -71,7 +71,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         self.changed.notify_one();
     }
 
-    /// Says that `key` needs work after `delay`, unless it needs it sooner anyway.
+    /// Adds `key` after `delay`, unless it is due earlier.
     pub fn add_after(&self, key: K, delay: Duration) {
         let mut state = self.lock();
         let at = Instant::now() + delay;
@@ -84,8 +84,8 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         self.changed.notify_one();
     }
 
-    /// Takes the next key; waits for one. `None` once the queue is closed. Each taken key has to be given back with
-    /// [`succeeded`](Self::succeeded) or [`failed`](Self::failed).
+    /// Waits for the next key. `None` once the queue is closed. Pass each key to [`succeeded`](Self::succeeded) or
+    /// [`failed`](Self::failed) when done.
     pub async fn next(&self) -> Option<K> {
         loop {
             let wake_at = {
@@ -114,7 +114,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         }
     }
 
-    /// Gives `key` back after work that succeeded: earlier failures are forgotten.
+    /// Marks `key` as done and resets its back-off.
     pub fn succeeded(&self, key: &K) {
         let mut state = self.lock();
         state.failures.remove(key);
@@ -123,8 +123,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         self.changed.notify_one();
     }
 
-    /// Gives `key` back after work that failed. It is handed out again after the returned delay, or as soon as it is
-    /// added.
+    /// Marks `key` as failed. It is handed out again after the returned delay, or as soon as it is added.
     pub fn failed(&self, key: &K) -> Duration {
         let mut state = self.lock();
         let failures = state.failures.entry(key.clone()).or_insert(0);
@@ -142,19 +141,19 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         delay
     }
 
-    /// Hands out nothing any more. Keys that workers have may still be given back.
+    /// Stops handing out keys. Workers may still mark their keys as done.
     pub fn close(&self) {
         self.lock().closed = true;
         self.changed.notify_waiters();
         self.changed.notify_one();
     }
 
-    /// Number of keys that need work now and are not being worked on.
+    /// Number of keys that wait for a worker.
     pub fn len(&self) -> usize {
         self.lock().ready.len()
     }
 
-    /// Whether no key needs work now.
+    /// Whether no key waits for a worker.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -165,7 +164,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         }
     }
 
-    /// A worker that panicked while it held the lock left the state whole: each change is a few map operations.
+    /// A poisoned lock is safe to use: each change is a few map operations, so a panic leaves the state consistent.
     fn lock(&self) -> MutexGuard<'_, State<K>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

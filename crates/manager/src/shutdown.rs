@@ -1,9 +1,8 @@
-//! Orderly end of the process.
+//! Graceful shutdown.
 use tokio::signal::unix::{SignalKind, signal};
 pub use tokio_util::sync::CancellationToken;
 
-/// A token that is cancelled by SIGTERM or SIGINT. A second signal ends the process at once with status 1, for people
-/// who press Ctrl-C twice.
+/// A token that is cancelled by SIGTERM or SIGINT. A second signal exits the process at once with status 1.
 ///
 /// # Errors
 /// When the signal handlers cannot be set up.
@@ -23,7 +22,7 @@ pub fn on_signal() -> std::io::Result<CancellationToken> {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-        tracing::warn!("second signal: giving up running work");
+        tracing::warn!("second signal, exiting without waiting for running work");
         std::process::exit(1);
     });
     Ok(token)

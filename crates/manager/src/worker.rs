@@ -1,4 +1,4 @@
-//! Works through a queue.
+//! Reconciles the keys of a queue.
 use std::{
     fmt::Display,
     future::Future,
@@ -11,30 +11,30 @@ use tokio::task::{JoinError, JoinSet};
 
 use crate::{metrics::WorkerMetrics, queue::WorkQueue, shutdown::CancellationToken};
 
-/// What a reconcile that went well wants next.
+/// The result of a successful reconcile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// Number of requests that changed something.
+    /// Number of write requests.
     pub writes: u32,
-    /// What was found or done, in a few words for the log.
+    /// Short description for the log.
     pub outcome: String,
-    /// When to look again without any change; `None` to rely on watches alone.
-    pub again_after: Option<Duration>,
+    /// Reconcile again after this time; `None` to rely on watches.
+    pub requeue_after: Option<Duration>,
 }
 
-/// How much runs at a time and for how long.
+/// Limits on reconciles.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Reconciles that run at the same time.
+    /// Maximum number of concurrent reconciles.
     pub concurrency: usize,
-    /// A reconcile that takes longer is cut off and counts as failed.
+    /// A reconcile that takes longer is cancelled and counts as failed.
     pub time: Duration,
 }
 
-/// Reconciles the keys of `queue` until `stop` is cancelled, then lets what runs finish.
+/// Reconciles the keys of `queue` until `stop` is cancelled, then waits for running reconciles.
 ///
-/// No key is reconciled twice at the same time. One line is logged for each reconcile that wrote something or failed;
-/// those that found everything as it should be are logged at debug level.
+/// A key is never reconciled twice at the same time. Reconciles that wrote something or failed are logged at info or warn
+/// level, all others at debug level.
 pub async fn run<K, R, F, E>(
     queue: Arc<WorkQueue<K>>,
     limits: Limits,
@@ -73,7 +73,7 @@ pub async fn run<K, R, F, E>(
     }
 }
 
-/// A reconcile that panicked took nothing else with it; its key stays with it until the process restarts.
+/// A panic ends only its own reconcile; the key is not reconciled again until the process restarts.
 fn report(finished: Option<Result<(), JoinError>>) {
     if let Some(Err(error)) = finished {
         tracing::error!(%error, "a reconcile panicked");
@@ -96,7 +96,7 @@ where
     let error = match result {
         Ok(Ok(done)) => {
             queue.succeeded(&key);
-            match done.again_after {
+            match done.requeue_after {
                 Some(delay) => {
                     metrics.requeue_after.inc();
                     queue.add_after(key.clone(), delay);
@@ -116,7 +116,7 @@ where
         Ok(Err(error)) => error.to_string(),
         Err(_) => {
             metrics.timeouts.inc();
-            format!("not finished within {limit:?}")
+            format!("timed out after {limit:?}")
         }
     };
     metrics.error.inc();
@@ -137,7 +137,7 @@ mod tests {
         Done {
             writes: 0,
             outcome: "settled".to_owned(),
-            again_after: None,
+            requeue_after: None,
         }
     }
 

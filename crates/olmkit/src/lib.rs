@@ -1,28 +1,84 @@
-//! Packages Kubernetes operators for the Operator Lifecycle Manager (OLM): bundles, catalogs, images, and the cluster
-//! flows around them. `docs/architecture.md` tells which module may know which.
-
-// The command line names the library as any other user of it does.
-extern crate self as olmkit;
+//! Packages Kubernetes operators for the Operator Lifecycle Manager (OLM): bundles and catalogs, their rules, and what a
+//! Rust operator is packaged from. Pure: no network, no cluster, no asynchronous runtime.
+//!
+//! Images are in `olmkit-oci`, the catalog server in `olmkit-serve`, the flows on a cluster in `olmkit-cluster`, the
+//! command in `olmkit-cli`. `docs/architecture.md` says which module may use which.
+//!
+//! Load a bundle, validate it and print what is wrong with it. [`bundle::load::Tree::from_dir`] reads a directory instead:
+//!
+//! ```
+//! use olmkit::bundle::load::{Tree, read};
+//! use olmkit::validate::{Options, validate};
+//!
+//! let annotations = "\
+//! annotations:
+//!   operators.operatorframework.io.bundle.mediatype.v1: registry+v1
+//!   operators.operatorframework.io.bundle.manifests.v1: manifests/
+//!   operators.operatorframework.io.bundle.metadata.v1: metadata/
+//!   operators.operatorframework.io.bundle.package.v1: memcached-operator
+//!   operators.operatorframework.io.bundle.channels.v1: alpha
+//! ";
+//! let csv = "\
+//! apiVersion: operators.coreos.com/v1alpha1
+//! kind: ClusterServiceVersion
+//! metadata:
+//!   name: memcached-operator.v0.0.1
+//! spec:
+//!   version: 0.0.1
+//! ";
+//! let tree = Tree::from_files([
+//!     ("metadata/annotations.yaml", annotations.into()),
+//!     ("manifests/memcached-operator.clusterserviceversion.yaml", csv.into()),
+//! ]);
+//! let outcome = validate(&read(tree, "bundle"), &Options::default());
+//! assert!(!outcome.passed());
+//! for finding in outcome.findings() {
+//!     println!("{}[{}]: {}", finding.severity, finding.rule, finding.message);
+//! }
+//! // error[CSV-12]: install modes not found
+//! assert!(outcome.findings().any(|finding| finding.rule == "CSV-12"));
+//! ```
+//!
+//! Read a catalog and look at a channel. [`catalog::load::directory`] reads a directory instead:
+//!
+//! ```
+//! use olmkit::catalog::{Catalog, load};
+//!
+//! let text = "\
+//! schema: olm.package
+//! name: memcached-operator
+//! defaultChannel: alpha
+//! ---
+//! schema: olm.channel
+//! package: memcached-operator
+//! name: alpha
+//! entries:
+//!   - name: memcached-operator.v0.0.1
+//!   - name: memcached-operator.v0.0.2
+//!     replaces: memcached-operator.v0.0.1
+//! ";
+//! let catalog: Catalog = load::text(text)?.into_iter().collect();
+//! let alpha = catalog.channels.iter().find(|channel| channel.name == "alpha").ok_or("no channel alpha")?;
+//! let head = alpha.entries().last().ok_or("channel alpha is empty")?;
+//! assert_eq!((head.name.as_str(), head.replaces.as_str()), ("memcached-operator.v0.0.2", "memcached-operator.v0.0.1"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`bundle`] shows how a bundle is generated, [`project`] how `config/` is rendered from the types of a Rust operator.
 
 pub mod bundle;
 pub mod catalog;
-mod cli;
-pub mod cluster;
-#[cfg(test)]
-#[path = "../tests/support/corpus.rs"]
-mod corpus;
 pub mod crd;
 pub mod diagnostics;
-pub mod image;
-pub mod in_pod;
+pub mod files;
+pub mod limits;
 pub mod object;
 pub mod project;
 pub mod rbac;
-pub mod serve;
+pub mod rules;
+pub mod temporary;
 pub mod types;
 pub mod validate;
-pub mod yaml;
 
-/// The programs of this package, for its binaries.
-#[doc(hidden)]
-pub use cli::program;
+pub use olmkit_go as go;
+pub use olmkit_yaml as yaml;

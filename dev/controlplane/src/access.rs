@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::Error;
 use crate::pki::Pki;
 
-/// How to reach the server, as whom.
+/// Address and credentials of the server.
 #[derive(Debug)]
 pub(crate) struct Access {
     folder: PathBuf,
@@ -47,7 +47,7 @@ impl Access {
         let mut config =
             Config::from_custom_kubeconfig(Kubeconfig::read_from(&self.kubeconfig)?, &KubeConfigOptions::default())
                 .await?;
-        // A proxy from the environment must never stand between a test and its own server.
+        // Tests reach their server without the proxy of the environment.
         config.proxy_url = None;
         Ok(config)
     }
@@ -90,7 +90,7 @@ impl Access {
         )
     }
 
-    /// A kubeconfig file is YAML, and JSON is YAML.
+    /// Writes a kubeconfig as JSON, which is YAML.
     fn write(&self, name: &str, namespace: &str, user: &Value) -> Result<PathBuf, Error> {
         let kubeconfig = json!({
             "apiVersion": "v1",

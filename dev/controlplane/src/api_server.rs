@@ -14,13 +14,13 @@ use crate::process::{Process, free_ports};
 use crate::tools::Programs;
 use crate::{Error, Options, arguments};
 
-/// One event for each request and stage, without bodies. `RequestReceived` says nothing that the later stages do not.
+/// One event for each request and stage, without bodies. Later stages contain all that `RequestReceived` has.
 const AUDIT_POLICY: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [{"level": "Metadata"}]}"#;
 
-/// On two busy cores the API server needs half a minute; more means trouble.
+/// On two busy cores the API server needs half a minute to start.
 const START_LIMIT: Duration = Duration::from_secs(120);
 
-/// What the others need to know about the running server.
+/// The running API server.
 pub(crate) struct Server {
     pub access: Access,
     pub audit_log: Option<PathBuf>,
@@ -83,8 +83,8 @@ pub(crate) async fn start(
     Ok(Server { access, audit_log })
 }
 
-/// Starts kube-controller-manager and waits until it has made the first namespace's service account, without which no
-/// pod is admitted.
+/// Starts kube-controller-manager and waits until it has created the default service account, without which no pod is
+/// admitted.
 pub(crate) async fn start_controller_manager(
     programs: &Programs,
     root: &Path,
@@ -162,7 +162,7 @@ fn server_arguments(pki: &Pki, etcd_url: &str, port: u16) -> Vec<OsString> {
     arguments.extend(arguments![
         "--bind-address=127.0.0.1",
         "--advertise-address=127.0.0.1",
-        // A loopback address is not allowed in the Endpoints of the Service `kubernetes`, which nobody here uses.
+        // A loopback address is not allowed in the Endpoints of the Service `kubernetes`, which is unused here.
         "--endpoint-reconciler-type=none",
         "--service-cluster-ip-range=10.96.0.0/16",
         "--authorization-mode=Node,RBAC",

@@ -18,18 +18,18 @@ pub struct AuditEvent {
     /// Path and query.
     #[serde(rename = "requestURI")]
     pub request_uri: String,
-    /// The client program's name for itself.
+    /// User agent of the client.
     #[serde(default)]
     pub user_agent: String,
     /// Who sent it.
     pub user: AuditUser,
-    /// What it is about; absent for paths that are no resource, as `/readyz`.
+    /// Its object; absent for non-resource paths such as `/readyz`.
     #[serde(default)]
     pub object_ref: Option<AuditObject>,
     /// The answer.
     #[serde(default)]
     pub response_status: Option<AuditStatus>,
-    /// When the request came in, RFC 3339 with microseconds.
+    /// When the request was received, RFC 3339 with microseconds.
     pub request_received_timestamp: String,
 }
 
@@ -70,7 +70,7 @@ pub struct AuditStatus {
     pub code: u16,
 }
 
-/// Reads all complete lines; the server may be writing the last one.
+/// Reads all complete lines; the server may still be writing the last one.
 pub(crate) fn read(path: &Path) -> Result<Vec<AuditEvent>, Error> {
     let text = read_to_string(path)?;
     let complete = text.rfind('\n').map_or("", |end| text.get(..end).unwrap_or_default());

@@ -1,12 +1,12 @@
-//! What can go wrong while the control plane starts.
+//! Errors of starting and using the control plane.
 
 use std::path::PathBuf;
 
-/// Why the control plane could not be started or used.
+/// Why the control plane cannot be started or used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A program is in none of the places where it is looked for.
-    #[error("no {program} in {}; build it with `make tools` (dev/tools/build.sh {program})", .looked_in.join(", "))]
+    /// A program was not found.
+    #[error("{program} not found in {}; build it with `make tools` (dev/tools/build.sh {program})", .looked_in.join(", "))]
     MissingProgram {
         /// Its file name.
         program: &'static str,
@@ -14,20 +14,20 @@ pub enum Error {
         looked_in: Vec<String>,
     },
     /// OLM's custom resource definitions are not in the cache folder.
-    #[error("no OLM custom resource definitions in {}; `make tools` (dev/tools/build.sh control-plane) puts them there", .0.display())]
+    #[error("OLM custom resource definitions not found in {}; get them with `make tools` (dev/tools/build.sh control-plane)", .0.display())]
     MissingCrds(PathBuf),
-    /// A file or folder could not be used.
-    #[error("could not {what} ({}): {source}", .path.display())]
+    /// A file operation failed.
+    #[error("cannot {what} ({}): {source}", .path.display())]
     Io {
         /// What was attempted.
         what: &'static str,
         /// On which file.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A process ended by itself.
-    #[error("{name} ended ({status}); last lines of its log:\n{log}")]
+    /// A process exited.
+    #[error("{name} exited ({status}); last lines of its log:\n{log}")]
     Ended {
         /// Its name.
         name: &'static str,
@@ -36,8 +36,8 @@ pub enum Error {
         /// The last lines of its output.
         log: String,
     },
-    /// A process runs but does not get ready.
-    #[error("{name}: no {what} after {seconds} s: {reason}\nlast lines of its log:\n{log}")]
+    /// A process did not become ready in time.
+    #[error("{name}: timed out after {seconds} s waiting for {what}: {reason}\nlast lines of its log:\n{log}")]
     NotReady {
         /// The process.
         name: &'static str,
@@ -45,18 +45,18 @@ pub enum Error {
         what: &'static str,
         /// How long.
         seconds: u64,
-        /// The last answer.
+        /// The last result.
         reason: String,
         /// The last lines of its output.
         log: String,
     },
-    /// Certificates could not be made.
-    #[error("could not make certificates: {0}")]
+    /// Certificates cannot be created.
+    #[error("cannot create certificates: {0}")]
     Certificates(#[from] rcgen::Error),
     /// The kubeconfig cannot be used.
     #[error("kubeconfig of the control plane: {0}")]
     Kubeconfig(#[from] kube::config::KubeconfigError),
-    /// A manifest that OLM ships cannot be read.
+    /// A manifest of OLM cannot be parsed.
     #[error("{}: {source}", .path.display())]
     Manifest {
         /// The file.
@@ -64,16 +64,16 @@ pub enum Error {
         /// Why.
         source: serde_yaml::Error,
     },
-    /// The API server refused a request.
-    #[error("could not {what}: {source}")]
+    /// The API server rejected a request.
+    #[error("cannot {what}: {source}")]
     Request {
         /// What was attempted, on which object.
         what: String,
-        /// The server's answer.
+        /// The client's error.
         source: Box<kube::Error>,
     },
-    /// The audit log was asked for but is off.
-    #[error("the control plane writes no audit log; start it with Options::with_audit()")]
+    /// The audit log is disabled.
+    #[error("audit log is disabled; enable it with Options::with_audit()")]
     NoAudit,
     /// A line of the audit log is not an event.
     #[error("{}, line {line}: {source}", .path.display())]

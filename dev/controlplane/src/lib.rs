@@ -1,9 +1,9 @@
 //! A real Kubernetes control plane for tests: etcd, kube-apiserver and kube-controller-manager as processes on
 //! loopback and free ports, as an ordinary user, and on request the two operators of the Operator Lifecycle Manager.
 //!
-//! There is no node. Pods that controllers create are marked scheduled, running and ready by a small helper
-//! ([`Options::pods_become_ready`]); nothing else is pretended. What needs containers (images, probes, networks,
-//! pod security at run time) is shown by the end-to-end test on a real node.
+//! It has no node. Pods that controllers create are marked scheduled, running and ready by a small helper
+//! ([`Options::pods_become_ready`]); nothing else is simulated. The end-to-end test covers what needs containers (images,
+//! probes, networks, pod security at run time) on a real node.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), controlplane::Error> {
@@ -65,10 +65,10 @@ impl Default for Options {
 impl Options {
     /// Adds OLM: its custom resource definitions, the namespaces `olm` and `operators` with their OperatorGroups, and
     /// the `olm` and `catalog` operators as processes. Catalogs are reached by `spec.address`, bundles must be served
-    /// inline (without an image): there is no node that could run a catalog pod or an unpack job.
+    /// inline (without an image): no node could run a catalog pod or an unpack job.
     ///
     /// Both operators listen for health checks on a port that cannot be changed (8080 and 8443, all addresses). When
-    /// another control plane on this machine has the port, they carry on without; nothing here depends on it.
+    /// another control plane on this machine uses the port, they run without it; nothing here depends on it.
     #[must_use]
     pub fn with_olm(mut self) -> Self {
         self.olm = true;
@@ -82,7 +82,7 @@ impl Options {
         self
     }
 
-    /// Whether pods are bound to the one pretended node and marked running and ready (the default). Without it they
+    /// Whether pods are bound to the simulated node and marked running and ready (the default). Without it they
     /// stay Pending until the test writes their status.
     #[must_use]
     pub fn pods_become_ready(mut self, yes: bool) -> Self {
@@ -108,7 +108,7 @@ impl Options {
 /// A running control plane. Dropping it ends every process and removes its state.
 #[derive(Debug)]
 pub struct ControlPlane {
-    // Fields drop in this order: the helper before the server it talks to, the folder after all who write to it.
+    // Fields drop in this order: the helper before the server it uses, the folder after all processes that write to it.
     _pods: Option<pods::Helper>,
     processes: Vec<Process>,
     access: access::Access,
@@ -125,15 +125,15 @@ impl ControlPlane {
     /// `OLMKIT_DEV_KEEP` (any value keeps the state folder with all logs; its path is logged at info level).
     ///
     /// # Errors
-    /// A program that is missing (with the command that builds it), a process that ended or did not get ready in time
-    /// (with the last lines of its log), or a request that the server refused.
+    /// A missing program (with the command that builds it), a process that exited or did not become ready in time (with
+    /// the last lines of its log), or a request that the server rejected.
     pub async fn start(options: Options) -> Result<Self, Error> {
         let programs = tools::Programs::locate(options.olm)?;
         let directory = tempfile::Builder::new()
             .prefix("controlplane-")
             .tempdir()
             .map_err(|source| Error::Io {
-                what: "make a folder for the control plane's state",
+                what: "create a directory for the control plane's state",
                 path: std::env::temp_dir(),
                 source,
             })?;
@@ -156,7 +156,9 @@ impl ControlPlane {
             olm::start(&programs, &root, &pki, &server.access, &mut processes).await?;
         }
         let directory = if keep_state() {
-            tracing::info!(folder = %directory.keep().display(), "control plane state is kept");
+            // Outside of the macro, which skips its arguments where nobody listens.
+            let folder = directory.keep();
+            tracing::info!(folder = %folder.display(), "keeping control plane state");
             None
         } else {
             Some(directory)
@@ -176,7 +178,7 @@ impl ControlPlane {
         self.access.kubeconfig()
     }
 
-    /// The server's address, `https://127.0.0.1:PORT`.
+    /// The server's URL, `https://127.0.0.1:PORT`.
     pub fn url(&self) -> &str {
         self.access.url()
     }
@@ -189,7 +191,7 @@ impl ControlPlane {
         self.access.client().await
     }
 
-    /// The administrator's client configuration, to be changed before a client is made of it.
+    /// The administrator's client configuration.
     ///
     /// # Errors
     /// When the kubeconfig was changed on disk.
@@ -212,8 +214,8 @@ impl ControlPlane {
         self.audit_log.as_deref()
     }
 
-    /// All requests answered so far, in the order they were answered. Watches appear twice: at stage `ResponseStarted`
-    /// when they are open, and `ResponseComplete` when they end.
+    /// All completed requests in order. Watches appear twice: at stage `ResponseStarted` when they open, and at
+    /// `ResponseComplete` when they end.
     ///
     /// # Errors
     /// Without [`Options::with_audit`], or when the log cannot be read.
@@ -224,7 +226,7 @@ impl ControlPlane {
     /// Checks that every process that was started still runs.
     ///
     /// # Errors
-    /// The first process that ended, with the last lines of its log.
+    /// The first process that exited, with the last lines of its log.
     pub fn check(&mut self) -> Result<(), Error> {
         self.processes.iter_mut().try_for_each(Process::check)
     }
@@ -237,7 +239,7 @@ impl ControlPlane {
 
 impl Drop for ControlPlane {
     fn drop(&mut self) {
-        // The last started first: clients before the server, the server before its storage.
+        // In reverse order of start: clients before the server, the server before its storage.
         while let Some(process) = self.processes.pop() {
             drop(process);
         }

@@ -13,22 +13,22 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
-    /// Also run the Operator Lifecycle Manager's two operators.
+    /// Also run the two operators of the Operator Lifecycle Manager.
     #[arg(long)]
     olm: bool,
-    /// Write an audit log; its path is printed.
+    /// Write an audit log and print its path.
     #[arg(long)]
     audit: bool,
     /// Leave pods Pending instead of marking them running and ready.
     #[arg(long)]
     no_pods: bool,
-    /// Run this command with KUBECONFIG set, end with its exit code. Without it, wait for an interrupt.
+    /// Run this command with KUBECONFIG set and exit with its status. Without a command, wait for an interrupt.
     #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 
 fn main() -> anyhow::Result<ExitCode> {
-    // kube's client reports each refused connection while the server starts.
+    // kube's client logs each refused connection while the server starts.
     let filter = Targets::new()
         .with_default(LevelFilter::INFO)
         .with_target("kube_client", LevelFilter::OFF);
@@ -60,7 +60,7 @@ async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     }
     let Some((program, rest)) = arguments.command.split_first() else {
         println!("export KUBECONFIG={}", control_plane.kubeconfig().display());
-        eprintln!("running; end it with Ctrl-C");
+        eprintln!("running; press Ctrl-C to stop");
         loop {
             tokio::select! {
                 signal = tokio::signal::ctrl_c() => { signal?; return Ok(ExitCode::SUCCESS); }
@@ -72,6 +72,6 @@ async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     command.args(rest).env("KUBECONFIG", control_plane.kubeconfig());
     let status = tokio::task::spawn_blocking(move || command.status())
         .await?
-        .with_context(|| format!("could not run {program}"))?;
+        .with_context(|| format!("cannot run {program}"))?;
     Ok(u8::try_from(status.code().unwrap_or(1)).map_or(ExitCode::FAILURE, ExitCode::from))
 }

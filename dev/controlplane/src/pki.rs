@@ -23,7 +23,7 @@ const CONTROLLER_MANAGER: (&str, &str) = ("system:kube-controller-manager", "sys
 impl Pki {
     /// Writes a new authority and everything it signs into `folder`.
     pub(crate) fn generate(folder: &Path) -> Result<Self, Error> {
-        fs::create_dir_all(folder).map_err(Error::io("make the folder for certificates", folder))?;
+        fs::create_dir_all(folder).map_err(Error::io("create the certificate directory", folder))?;
         let pki = Self {
             folder: folder.to_owned(),
         };

@@ -28,7 +28,7 @@ pub(crate) struct Helper {
 impl Helper {
     /// Creates the node and begins to watch pods.
     pub(crate) async fn start(config: Config, unavailable_images: Vec<String>) -> Result<Self, Error> {
-        let client = Client::try_from(config.clone()).map_err(Error::request("make a client for the pod helper"))?;
+        let client = Client::try_from(config.clone()).map_err(Error::request("create a client for the pod helper"))?;
         register_node(&client).await?;
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -85,13 +85,13 @@ async fn register_node(client: &Client) -> Result<(), Error> {
     let status = json!({"status": {
         "capacity": {"cpu": "64", "memory": "256Gi", "pods": "10000"},
         "allocatable": {"cpu": "64", "memory": "256Gi", "pods": "10000"},
-        "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "no kubelet runs here"}],
+        "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "simulated node"}],
     }});
     nodes
         .patch_status(NODE, &PatchParams::default(), &Patch::Merge(status))
         .await
         .map_err(Error::request(format!("write the status of node {NODE}")))?;
-    // The server adds this taint to new nodes; the controller that would take it away is off.
+    // The server adds this taint to new nodes; the controller that would remove it is disabled.
     let untaint = json!({"spec": {"taints": null}});
     nodes
         .patch(NODE, &PatchParams::default(), &Patch::Merge(untaint))
@@ -126,7 +126,7 @@ impl Pods {
         }
     }
 
-    /// Takes a pod one step further; its change comes back through the watch for the next one.
+    /// Advances a pod by one step; the watch event of the change triggers the next one.
     async fn advance(&self, pod: &Pod) -> kube::Result<()> {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default());
         let name = pod.name_any();
@@ -167,13 +167,13 @@ impl Pods {
             Ok(())
         };
         match result {
-            // Gone or changed meanwhile: the watch brings what matters.
+            // Deleted or changed meanwhile: the watch delivers the current state.
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
             other => other,
         }
     }
 
-    /// The status to write: running and ready, or waiting for an image. `None` when it waits already.
+    /// The status to write: running and ready, or waiting for an image. `None` if that is already written.
     fn status(&self, pod: &Pod) -> Option<Value> {
         let spec = pod.spec.as_ref()?;
         let now = Time(Timestamp::now());
@@ -238,7 +238,7 @@ fn container_status(container: &Container, unavailable: bool, now: &Time) -> Con
         ready: !unavailable,
         started: Some(!unavailable),
         restart_count: 0,
-        // Written above in the API's own form, so this cannot fail; an empty state would be valid, too.
+        // The value above is in the API's form, so this cannot fail; an empty state would also be valid.
         state: serde_json::from_value(state).ok(),
         ..ContainerStatus::default()
     }

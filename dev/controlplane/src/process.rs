@@ -2,7 +2,7 @@
 //!
 //! Each program runs below a shell that waits for either of two things: the program's end, or the end of a pipe whose
 //! other side this process holds. The pipe closes when the handle is dropped and also when this process dies in any
-//! way, so nothing is ever left behind, without signal handlers and without a thread that must stay alive.
+//! way, so no process is left behind. This needs neither signal handlers nor a thread.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -49,7 +49,7 @@ impl Process {
         arguments: impl IntoIterator<Item = OsString>,
         environment: &[(&str, OsString)],
     ) -> Result<Self, Error> {
-        fs::create_dir_all(logs).map_err(Error::io("make the folder for logs", logs))?;
+        fs::create_dir_all(logs).map_err(Error::io("create the log directory", logs))?;
         let log = logs.join(format!("{name}.log"));
         let output = File::create(&log).map_err(Error::io("write the log", &log))?;
         let errors = output.try_clone().map_err(Error::io("write the log", &log))?;
@@ -63,14 +63,14 @@ impl Process {
             .stdin(Stdio::piped())
             .stdout(output)
             .stderr(errors)
-            // An interrupt from the terminal goes to this process alone; the pipe tells the others.
+            // An interrupt from the terminal reaches only this process; closing the pipe ends the others.
             .process_group(0)
             .spawn()
             .map_err(Error::io("start", program))?;
         Ok(Self { name, holder, log })
     }
 
-    /// An error when the program has ended.
+    /// Fails if the program has exited.
     pub(crate) fn check(&mut self) -> Result<(), Error> {
         match self.holder.try_wait() {
             Ok(None) => Ok(()),
@@ -80,14 +80,14 @@ impl Process {
                 log: self.tail(),
             }),
             Err(source) => Err(Error::Io {
-                what: "look after a process",
+                what: "check a process",
                 path: self.log.clone(),
                 source,
             }),
         }
     }
 
-    /// Calls `probe` until it succeeds; fails when the program ends or the time is over.
+    /// Calls `probe` until it succeeds; fails when the program exits or the limit is exceeded.
     pub(crate) async fn wait_until<F>(&mut self, what: &'static str, limit: Duration, mut probe: F) -> Result<(), Error>
     where
         F: AsyncFnMut() -> Result<(), String>,
@@ -98,7 +98,7 @@ impl Process {
             let reason = match tokio::time::timeout(Duration::from_secs(10), probe()).await {
                 Ok(Ok(())) => return Ok(()),
                 Ok(Err(reason)) => reason,
-                Err(_) => "no answer within 10 s".to_owned(),
+                Err(_) => "no response within 10 s".to_owned(),
             };
             if Instant::now() > end {
                 return Err(Error::NotReady {
@@ -160,7 +160,7 @@ impl Janitor {
         Ok(Self { shell: Some(shell) })
     }
 
-    /// Nobody removes anything.
+    /// Keeps the folder.
     pub(crate) fn none() -> Self {
         Self { shell: None }
     }

@@ -1,4 +1,4 @@
-//! From the types to a bundle, as `docs/rust-operators.md` tells it.
+//! From the types to a bundle, as `docs/rust-operators.md` describes it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // a test fails by panicking
 
 use olmkit::bundle::generate::{self, Input, Options};

@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 use super::{Resources, status::MemcachedStatus};
 use crate::api::{ADVANCED, NUMBER, POD_COUNT, RESOURCE_REQUIREMENTS, TEXT, descriptor};
 
-/// The finalizer that gives the operator the time to say good-bye: the event of the deletion is sent before the object
-/// goes.
+/// The finalizer: the operator reports the deletion before the object is removed.
 pub const FINALIZER: &str = "cache.example.com/finalizer";
 
 /// `spec.size` when it is not given.

@@ -1,6 +1,46 @@
 //! Bundles: load from a directory or an image, generate from manifests, write.
+//!
+//! Generate a bundle from an operator's manifests, and load the result:
+//!
+//! ```
+//! use olmkit::bundle::Object;
+//! use olmkit::bundle::generate::{Input, Options, generate};
+//!
+//! let manifests = "\
+//! apiVersion: apps/v1
+//! kind: Deployment
+//! metadata:
+//!   name: memcached-operator
+//! spec:
+//!   selector:
+//!     matchLabels: {app: memcached-operator}
+//!   template:
+//!     metadata:
+//!       labels: {app: memcached-operator}
+//!     spec:
+//!       containers:
+//!         - name: manager
+//!           image: example.com/memcached-operator:v0.0.1
+//! ";
+//! let input = Input::from_reader(manifests.as_bytes())?;
+//! let options = Options {
+//!     package: "memcached-operator".into(),
+//!     version: Some("0.0.1".into()),
+//!     ..Options::default()
+//! };
+//! let generated = generate(input, &options).map_err(|(error, _)| error)?;
+//!
+//! let reading = generated.reading("memcached-operator")?;
+//! assert_eq!(reading.fatal, None);
+//! let csv = reading.bundle.csv().map(Object::name);
+//! assert_eq!(csv, Some("memcached-operator.v0.0.1"));
+//! # Ok::<(), olmkit::bundle::generate::Error>(())
+//! ```
+//!
+//! [`Generated::files`](generate::Generated::files) holds the manifests, [`write::replace`] writes them to a directory.
 
 pub mod generate;
+pub mod kinds;
 pub mod load;
 pub mod unpack;
 pub mod write;

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 /// Why a bundle cannot be unpacked.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum UnpackError {
     /// The bundle holds no ClusterServiceVersion.
     #[error("the bundle holds no ClusterServiceVersion")]
@@ -68,7 +69,7 @@ const CLUSTER_SCOPED: &[&str] = &[
 /// The manifests, in an order in which they can be applied.
 ///
 /// # Errors
-/// When there is no CSV, or it does not support what shall be watched.
+/// When there is no CSV, or it does not support the namespaces to watch.
 pub fn unpack(csv: &Value, others: &[Value], target: &Target) -> Result<Vec<Value>, UnpackError> {
     if csv.get("kind").and_then(Value::as_str) != Some("ClusterServiceVersion") {
         return Err(UnpackError::NoCsv);

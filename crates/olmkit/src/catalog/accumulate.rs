@@ -1,11 +1,15 @@
 //! Adds bundles to a catalog one after the other, each to the channels that it names itself: what `opm index add` does.
 
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use super::graph;
 use super::model::{Bundle, Catalog, Channel, ChannelEntry, Icon, Package};
 use super::{objects, property};
 use crate::object::Version;
+
+const CHANNELS: &str = "operators.operatorframework.io.bundle.channels.v1";
+const DEFAULT_CHANNEL: &str = "operators.operatorframework.io.bundle.channel.default.v1";
 
 /// How upgrade edges come about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -28,7 +32,7 @@ impl FromStr for Mode {
             "semver" => Ok(Mode::Semver),
             "semver-skippatch" => Ok(Mode::SemverSkipPatch),
             other => Err(format!(
-                "{other:?} is no mode: write replaces, semver or semver-skippatch"
+                "{other:?} is not a mode; use replaces, semver or semver-skippatch"
             )),
         }
     }
@@ -44,6 +48,13 @@ pub struct Channels {
 }
 
 impl Channels {
+    /// Reads the labels of a bundle image.
+    #[must_use]
+    pub fn of_labels(labels: &BTreeMap<String, String>) -> Self {
+        let label = |key: &str| labels.get(key).map(String::as_str).unwrap_or_default();
+        Self::of(label(CHANNELS), label(DEFAULT_CHANNEL))
+    }
+
     /// Reads the values of the two annotations.
     pub fn of(names: &str, default: &str) -> Self {
         let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
@@ -58,12 +69,14 @@ impl Channels {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// It is in the catalog.
-    #[error("bundle {0} is in the catalog already; --overwrite-latest replaces it if it is the head of its channels")]
+    #[error(
+        "bundle {0} already exists in the catalog; --overwrite-latest replaces it if it is the head of its channels"
+    )]
     Known(String),
     /// It names no channel.
-    #[error("bundle {0} names no channel; its annotation operators.operatorframework.io.bundle.channels.v1 should")]
+    #[error("bundle {0} names no channel; set its annotation operators.operatorframework.io.bundle.channels.v1")]
     NoChannel(String),
-    /// It is to be replaced and is no head.
+    /// It is to be replaced but is not a head.
     #[error("bundle {0} is not the head of channel {1}; only heads can be overwritten")]
     NotTheHead(String, String),
 }

@@ -1,12 +1,14 @@
 //! From a document to a blob: finds the schema and reads the known ones by type, with opm's error texts.
 
-use super::decode::{Mismatch, Place, base64, fields, names, string, strings};
+use super::decode::{Mismatch, Place, fields, string, strings};
 use super::meta;
 use super::model::{
     BUNDLE, Blob, Bundle, CHANNEL, Channel, ChannelEntry, Custom, DEPRECATIONS, Deprecation, DeprecationEntry, Icon,
     Origin, PACKAGE, PROPERTY_BUNDLE_OBJECT, Package, Property, RelatedImage,
 };
-use super::text::{Html, Numbers, Value};
+use super::text::{Numbers, Value};
+use olmkit_go::json::Html;
+use olmkit_go::json::names_field;
 
 /// Reads a document as a blob.
 ///
@@ -50,8 +52,8 @@ fn package(value: &Value<'_>, origin: Origin) -> Result<Package, String> {
     for (key, value) in fields(value, "declcfg.Package", &root, &mut mismatch) {
         let at = |field| root.field("Package", field);
         match key {
-            key if names(key, "name") => string(value, &mut package.name, &at("name"), &mut mismatch),
-            key if names(key, "defaultChannel") => {
+            key if names_field(key, "name") => string(value, &mut package.name, &at("name"), &mut mismatch),
+            key if names_field(key, "defaultChannel") => {
                 string(
                     value,
                     &mut package.default_channel,
@@ -59,11 +61,11 @@ fn package(value: &Value<'_>, origin: Origin) -> Result<Package, String> {
                     &mut mismatch,
                 );
             }
-            key if names(key, "icon") => package.icon = icon(value, &at("icon"), &mut mismatch),
-            key if names(key, "description") => {
+            key if names_field(key, "icon") => package.icon = icon(value, &at("icon"), &mut mismatch),
+            key if names_field(key, "description") => {
                 string(value, &mut package.description, &at("description"), &mut mismatch);
             }
-            key if names(key, "properties") => {
+            key if names_field(key, "properties") => {
                 package.properties = properties(value, &at("properties"), &mut mismatch);
             }
             _ => {}
@@ -78,16 +80,16 @@ fn icon(value: &Value<'_>, place: &Place<'_>, mismatch: &mut Mismatch) -> Option
     }
     let mut icon = Icon::default();
     for (key, value) in fields(value, "declcfg.Icon", place, mismatch) {
-        if names(key, "base64data") {
+        if names_field(key, "base64data") {
             match value {
                 Value::Null => icon.data = None,
-                Value::String(text) => match base64(text) {
+                Value::String(text) => match olmkit_go::base64::decode(text) {
                     Ok(bytes) => icon.data = Some(normal_base64(text, &bytes)),
                     Err(error) => mismatch.report_text(error),
                 },
                 other => mismatch.report(other, "[]uint8", &place.field("Icon", "base64data")),
             }
-        } else if names(key, "mediatype") {
+        } else if names_field(key, "mediatype") {
             string(value, &mut icon.media_type, &place.field("Icon", "mediatype"), mismatch);
         }
     }
@@ -114,13 +116,13 @@ fn channel(value: &Value<'_>, origin: Origin) -> Result<Channel, String> {
     for (key, value) in fields(value, "declcfg.Channel", &root, &mut mismatch) {
         let at = |field| root.field("Channel", field);
         match key {
-            key if names(key, "name") => string(value, &mut channel.name, &at("name"), &mut mismatch),
-            key if names(key, "package") => string(value, &mut channel.package, &at("package"), &mut mismatch),
-            key if names(key, "entries") => {
+            key if names_field(key, "name") => string(value, &mut channel.name, &at("name"), &mut mismatch),
+            key if names_field(key, "package") => string(value, &mut channel.package, &at("package"), &mut mismatch),
+            key if names_field(key, "entries") => {
                 let place = at("entries");
                 channel.entries = list(value, "[]declcfg.ChannelEntry", &place, &mut mismatch, channel_entry);
             }
-            key if names(key, "properties") => {
+            key if names_field(key, "properties") => {
                 channel.properties = properties(value, &at("properties"), &mut mismatch);
             }
             _ => {}
@@ -134,10 +136,10 @@ fn channel_entry(value: &Value<'_>, place: &Place<'_>, mismatch: &mut Mismatch) 
     for (key, value) in fields(value, "declcfg.ChannelEntry", place, mismatch) {
         let at = |field| place.field("ChannelEntry", field);
         match key {
-            key if names(key, "name") => string(value, &mut entry.name, &at("name"), mismatch),
-            key if names(key, "replaces") => string(value, &mut entry.replaces, &at("replaces"), mismatch),
-            key if names(key, "skips") => strings(value, &mut entry.skips, &at("skips"), mismatch),
-            key if names(key, "skipRange") => string(value, &mut entry.skip_range, &at("skipRange"), mismatch),
+            key if names_field(key, "name") => string(value, &mut entry.name, &at("name"), mismatch),
+            key if names_field(key, "replaces") => string(value, &mut entry.replaces, &at("replaces"), mismatch),
+            key if names_field(key, "skips") => strings(value, &mut entry.skips, &at("skips"), mismatch),
+            key if names_field(key, "skipRange") => string(value, &mut entry.skip_range, &at("skipRange"), mismatch),
             _ => {}
         }
     }
@@ -154,13 +156,13 @@ fn bundle(value: &Value<'_>, origin: Origin) -> Result<Bundle, String> {
     for (key, value) in fields(value, "declcfg.Bundle", &root, &mut mismatch) {
         let at = |field| root.field("Bundle", field);
         match key {
-            key if names(key, "name") => string(value, &mut bundle.name, &at("name"), &mut mismatch),
-            key if names(key, "package") => string(value, &mut bundle.package, &at("package"), &mut mismatch),
-            key if names(key, "image") => string(value, &mut bundle.image, &at("image"), &mut mismatch),
-            key if names(key, "properties") => {
+            key if names_field(key, "name") => string(value, &mut bundle.name, &at("name"), &mut mismatch),
+            key if names_field(key, "package") => string(value, &mut bundle.package, &at("package"), &mut mismatch),
+            key if names_field(key, "image") => string(value, &mut bundle.image, &at("image"), &mut mismatch),
+            key if names_field(key, "properties") => {
                 bundle.properties = properties(value, &at("properties"), &mut mismatch);
             }
-            key if names(key, "relatedImages") => {
+            key if names_field(key, "relatedImages") => {
                 let place = at("relatedImages");
                 bundle.related_images =
                     list(value, "[]declcfg.RelatedImage", &place, &mut mismatch, related_image).unwrap_or_default();
@@ -174,9 +176,9 @@ fn bundle(value: &Value<'_>, origin: Origin) -> Result<Bundle, String> {
 fn related_image(value: &Value<'_>, place: &Place<'_>, mismatch: &mut Mismatch) -> RelatedImage {
     let mut image = RelatedImage::default();
     for (key, value) in fields(value, "declcfg.RelatedImage", place, mismatch) {
-        if names(key, "name") {
+        if names_field(key, "name") {
             string(value, &mut image.name, &place.field("RelatedImage", "name"), mismatch);
-        } else if names(key, "image") {
+        } else if names_field(key, "image") {
             string(value, &mut image.image, &place.field("RelatedImage", "image"), mismatch);
         }
     }
@@ -191,9 +193,9 @@ fn properties(value: &Value<'_>, place: &Place<'_>, mismatch: &mut Mismatch) -> 
 fn property(value: &Value<'_>, place: &Place<'_>, mismatch: &mut Mismatch) -> Property {
     let mut property = Property::default();
     for (key, value) in fields(value, "property.Property", place, mismatch) {
-        if names(key, "type") {
+        if names_field(key, "type") {
             string(value, &mut property.kind, &place.field("Property", "type"), mismatch);
-        } else if names(key, "value") {
+        } else if names_field(key, "value") {
             property.value = Some(value.to_json(Numbers::Float64, Html::Plain));
         }
     }
@@ -209,9 +211,9 @@ fn deprecation(value: &Value<'_>, origin: Origin) -> Result<Deprecation, String>
     };
     for (key, value) in fields(value, "declcfg.Deprecation", &root, &mut mismatch) {
         let at = |field| root.field("Deprecation", field);
-        if names(key, "package") {
+        if names_field(key, "package") {
             string(value, &mut deprecation.package, &at("package"), &mut mismatch);
-        } else if names(key, "entries") {
+        } else if names_field(key, "entries") {
             let place = at("entries");
             deprecation.entries = list(
                 value,
@@ -228,24 +230,24 @@ fn deprecation(value: &Value<'_>, origin: Origin) -> Result<Deprecation, String>
 fn deprecation_entry(value: &Value<'_>, place: &Place<'_>, mismatch: &mut Mismatch) -> DeprecationEntry {
     let mut entry = DeprecationEntry::default();
     for (key, value) in fields(value, "declcfg.DeprecationEntry", place, mismatch) {
-        if names(key, "message") {
+        if names_field(key, "message") {
             string(
                 value,
                 &mut entry.message,
                 &place.field("DeprecationEntry", "message"),
                 mismatch,
             );
-        } else if names(key, "reference") {
+        } else if names_field(key, "reference") {
             let place = place.field("DeprecationEntry", "reference");
             for (key, value) in fields(value, "declcfg.PackageScopedReference", &place, mismatch) {
-                if names(key, "schema") {
+                if names_field(key, "schema") {
                     string(
                         value,
                         &mut entry.schema,
                         &place.field("PackageScopedReference", "schema"),
                         mismatch,
                     );
-                } else if names(key, "name") {
+                } else if names_field(key, "name") {
                     string(
                         value,
                         &mut entry.name,
@@ -259,7 +261,7 @@ fn deprecation_entry(value: &Value<'_>, place: &Place<'_>, mismatch: &mut Mismat
     entry
 }
 
-/// Reads a list, item by item; `None` for `null` and for what is no list.
+/// Reads a list, item by item; `None` for `null` and for anything but a list.
 fn list<T>(
     value: &Value<'_>,
     wanted: &str,

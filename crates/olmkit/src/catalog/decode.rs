@@ -90,21 +90,6 @@ impl Mismatch {
     }
 }
 
-/// Whether a JSON key addresses a field: equal up to case, with Go's Unicode folding.
-pub fn names(key: &str, field: &str) -> bool {
-    if key.is_ascii() {
-        return key.eq_ignore_ascii_case(field);
-    }
-    // The only letters outside ASCII that fold into it.
-    key.chars()
-        .map(|character| match character {
-            '\u{17f}' => 's',
-            '\u{212a}' => 'k',
-            other => other.to_ascii_lowercase(),
-        })
-        .eq(field.chars().map(|character| character.to_ascii_lowercase()))
-}
-
 /// Reads a string field.
 pub fn string(value: &Value<'_>, out: &mut String, place: &Place<'_>, mismatch: &mut Mismatch) {
     match value {
@@ -149,44 +134,9 @@ pub fn fields<'v, 'a>(
     }
 }
 
-/// Decodes standard base64 as Go's `[]byte` fields do: line ends inside are skipped.
-///
-/// # Errors
-/// Go's text, `illegal base64 data at input byte n`.
-pub fn base64(text: &str) -> Result<Vec<u8>, String> {
-    use base64::Engine as _;
-    use base64::engine::general_purpose::STANDARD;
-
-    let illegal = |at: usize| format!("illegal base64 data at input byte {at}");
-    let decode = |text: &str| {
-        STANDARD.decode(text).map_err(|error| match error {
-            base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => illegal(at),
-            base64::DecodeError::InvalidLength(length) => illegal(length - length % 4),
-            base64::DecodeError::InvalidPadding => illegal(text.len()),
-        })
-    };
-    if text.contains(['\r', '\n']) {
-        // Offsets count the skipped bytes too; find out where the culprit was.
-        let joined: String = text
-            .chars()
-            .filter(|character| !matches!(character, '\r' | '\n'))
-            .collect();
-        decode(&joined)
-    } else {
-        decode(text)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn field_names_fold_as_in_go() {
-        assert!(names("DefaultChannel", "defaultChannel"));
-        assert!(names("\u{17f}chema", "schema"));
-        assert!(!names("schemas", "schema"));
-    }
 
     #[test]
     fn mismatches_read_as_in_go() {

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::graph;
 use super::model::{Bundle, Catalog, ChannelEntry, PROPERTY_GVK, PROPERTY_GVK_REQUIRED, PROPERTY_PACKAGE_REQUIRED};
 use super::property;
+use crate::object::UntrustedText;
 
 /// How something differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -41,9 +42,10 @@ impl std::fmt::Display for Change {
             Kind::Removed => '-',
             Kind::Changed => '~',
         };
-        write!(formatter, "{sign} {}: {}", self.package, self.what)?;
+        let (package, what) = (UntrustedText::new(&self.package), UntrustedText::new(&self.what));
+        write!(formatter, "{sign} {package}: {what}")?;
         match &self.detail {
-            Some(detail) => write!(formatter, ": {detail}"),
+            Some(detail) => write!(formatter, ": {}", UntrustedText::new(detail)),
             None => Ok(()),
         }
     }
@@ -63,11 +65,19 @@ impl Fact {
         /// Longer texts are not shown, in bytes.
         const SHOWN: usize = 120;
         if text.len() > SHOWN {
-            Fact::Long(crate::image::Digest::of(text.as_bytes()).to_string())
+            Fact::Long(sha256(text))
         } else {
             Fact::Text(text.to_owned())
         }
     }
+}
+
+fn sha256(text: &str) -> String {
+    use sha2::Digest as _;
+    let digest = sha2::Sha256::digest(text);
+    digest
+        .iter()
+        .fold("sha256:".to_owned(), |hex, byte| format!("{hex}{byte:02x}"))
 }
 
 /// Facts about a catalog: by package and thing, what is said about it.

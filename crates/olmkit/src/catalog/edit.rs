@@ -1,8 +1,9 @@
 //! `catalog add` and `catalog deprecate`: changes of a catalog's source in place. Lines that are not concerned stay as
 //! they are, with their comments and their order.
 
-use crate::object::{Version, quoted};
+use crate::object::Version;
 use crate::yaml::{self, Node};
+use olmkit_go::strconv::quote;
 
 use super::graph;
 use super::model::{Bundle, ChannelEntry};
@@ -15,7 +16,7 @@ pub enum Error {
     /// What is to be changed is not there, or is already as wanted.
     #[error("{0}")]
     Refused(String),
-    /// The text is no catalog.
+    /// The text is not a catalog.
     #[error("{message} (line {line})")]
     Text {
         /// What is wrong.
@@ -95,14 +96,14 @@ pub fn add(text: &str, bundle: &Bundle, blob: &str, channel: &str, edges: &Edges
             &[("schema", "olm.bundle"), ("package", package), ("name", &bundle.name)],
         )
     }) {
-        return refused(format!("{} is in the catalog already", bundle.name));
+        return refused(format!("{} already exists in the catalog", bundle.name));
     }
     if !parts
         .iter()
         .any(|part| is(part, &[("schema", "olm.package"), ("name", package)]))
     {
         return refused(format!(
-            "the catalog has no package {package}: begin with `catalog init {package}`"
+            "the catalog has no package {package}: start with `catalog init {package}`"
         ));
     }
     let found = parts.iter().find(|part| {
@@ -127,7 +128,7 @@ pub fn add(text: &str, bundle: &Bundle, blob: &str, channel: &str, edges: &Edges
                     [head] => (*head).to_owned(),
                     many => {
                         return refused(format!(
-                            "channel {channel} has several heads, {}: say which with --replaces",
+                            "channel {channel} has several heads ({}): choose one with --replaces",
                             many.join(", ")
                         ));
                     }
@@ -227,7 +228,7 @@ fn entry_lines(entry: &ChannelEntry) -> Vec<String> {
 fn scalar(text: &str) -> String {
     match yaml::to_string(text) {
         Ok(written) if !written.trim_end().contains('\n') => written.trim_end().to_owned(),
-        _ => quoted(text),
+        _ => quote(text),
     }
 }
 
@@ -274,7 +275,7 @@ pub fn deprecate(text: &str, package: &str, schema: &str, name: &str, message: &
                 reference("schema") == schema && reference("name") == name
             });
             if known {
-                return Err(Error::Refused(format!("{what} is deprecated already")));
+                return Err(Error::Refused(format!("{what} is already deprecated")));
             }
             let (at, indent) = list_end(part, list, &lines)?;
             lines.splice(at..at, item.into_iter().map(|line| format!("{indent}{line}")));

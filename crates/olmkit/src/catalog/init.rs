@@ -10,7 +10,7 @@ use super::model::{Icon, Package};
 /// Why a beginning cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The icon is no picture.
+    /// The icon is not an image.
     #[error("detected invalid type \"{0}\": not an image")]
     NotAnImage(&'static str),
 }
@@ -18,7 +18,7 @@ pub enum Error {
 /// A package blob.
 ///
 /// # Errors
-/// The icon's bytes are no picture.
+/// The icon's bytes are not an image.
 pub fn package(name: &str, default_channel: &str, description: String, icon: Option<&[u8]>) -> Result<Package, Error> {
     let icon = match icon {
         None => None,
@@ -120,8 +120,8 @@ impl std::fmt::Display for Dockerfile<'_> {
             writeln!(
                 formatter,
                 "LABEL {}={}",
-                crate::object::quoted(key),
-                crate::object::quoted(value)
+                olmkit_go::strconv::quote(key),
+                olmkit_go::strconv::quote(value)
             )?;
         }
         Ok(())

@@ -3,6 +3,7 @@
 use super::graph;
 use super::model::{Catalog, Channel, Package};
 use super::objects;
+use crate::object::UntrustedText;
 
 /// A table: headings and rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +18,9 @@ impl std::fmt::Display for Table {
     /// Columns two blanks apart, the last one not padded: Go's tab writer.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let headings: Vec<String> = self.headings.iter().map(|heading| (*heading).to_owned()).collect();
-        let lines: Vec<&Vec<String>> = std::iter::once(&headings).chain(&self.rows).collect();
+        // A name with a line end would forge a row.
+        let shown = |row: &Vec<String>| row.iter().map(|cell| UntrustedText::new(cell).to_string()).collect();
+        let lines: Vec<Vec<String>> = std::iter::once(headings).chain(self.rows.iter().map(shown)).collect();
         let width = |column: usize| {
             lines
                 .iter()
@@ -26,10 +29,10 @@ impl std::fmt::Display for Table {
                 .max()
                 .unwrap_or_default()
         };
-        let widths: Vec<usize> = (0..headings.len()).map(width).collect();
-        for line in lines {
+        let widths: Vec<usize> = (0..self.headings.len()).map(width).collect();
+        for line in &lines {
             for (column, (cell, width)) in line.iter().zip(&widths).enumerate() {
-                if column + 1 == headings.len() {
+                if column + 1 == self.headings.len() {
                     writeln!(formatter, "{cell}")?;
                 } else {
                     write!(formatter, "{cell:width$}  ")?;

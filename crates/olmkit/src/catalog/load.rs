@@ -1,5 +1,6 @@
 //! Reads catalog directories.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use super::meta;
 use super::model::{Blob, Catalog, Origin};
 use super::text::{Value, stream};
 use super::walk;
+use crate::limits;
 use crate::yaml;
 
 /// Why a catalog cannot be read.
@@ -18,7 +20,7 @@ pub enum Error {
     /// The directory cannot be walked.
     #[error(transparent)]
     Walk(#[from] walk::Error),
-    /// The path is no directory.
+    /// The path is not a directory.
     #[error("{} is not a directory; a file-based catalog is a directory of YAML or JSON files", .0.display())]
     NotADirectory(PathBuf),
     /// A file cannot be read.
@@ -60,7 +62,7 @@ impl Error {
 /// threads.
 ///
 /// # Errors
-/// The first file in walk order that cannot be read or holds something that is no blob.
+/// The first file in walk order that cannot be read or contains something other than blobs.
 pub fn directory(root: &Path) -> Result<Catalog, Error> {
     if !root.is_dir() {
         return Err(Error::NotADirectory(root.to_owned()));
@@ -109,10 +111,10 @@ pub fn each_blob<T: Send>(
     }
 }
 
-/// Reads the blobs of a text that is no file, such as standard input.
+/// Reads the blobs of a text, such as standard input.
 ///
 /// # Errors
-/// The first document that is no blob.
+/// The first document that is not a blob.
 pub fn text(text: &str) -> Result<Vec<Blob>, stream::Error> {
     let (blobs, error) = stream::map(text, |document| to_blob(&document, None));
     error.map_or(Ok(blobs), Err)
@@ -142,6 +144,28 @@ pub(super) fn to_blob(document: &stream::Document<'_>, file: Option<Arc<Path>>) 
     Ok(blob)
 }
 
+/// Opens a file of a catalog. A pipe or device, which might never give an end, is an error; a directory gives one when it
+/// is read.
+///
+/// # Errors
+/// The file cannot be opened, or is neither a regular file nor a directory.
+pub fn open(path: &Path) -> std::io::Result<File> {
+    // Looked at first: opening a pipe waits for somebody to write.
+    let check = |metadata: std::fs::Metadata| {
+        if metadata.is_file() || metadata.is_dir() {
+            return Ok(());
+        }
+        Err(std::io::Error::new(
+            std::io::ErrorKind::InvalidInput,
+            "not a regular file; a catalog holds files of YAML or JSON only",
+        ))
+    };
+    check(path.metadata()?)?;
+    let file = File::open(path)?;
+    check(file.metadata()?)?;
+    Ok(file)
+}
+
 fn document_error(path: &Path, error: stream::Error) -> Error {
     let stream::Error { message, line, column } = error;
     Error::Document {
@@ -152,9 +176,10 @@ fn document_error(path: &Path, error: stream::Error) -> Error {
     }
 }
 
-/// Reads a file as text. Bytes that are no UTF-8 are an error in YAML and become U+FFFD in JSON, as in the Go readers.
+/// Reads a file as text. Invalid UTF-8 is an error in YAML and becomes U+FFFD in JSON, as in the Go readers.
 pub(crate) fn read_text(path: &Path) -> Result<String, Error> {
-    let bytes = std::fs::read(path).map_err(|source| Error::Read {
+    let read = open(path).and_then(|file| limits::read(file, &limits::CATALOG_FILE));
+    let bytes = read.map_err(|source| Error::Read {
         file: path.to_owned(),
         source,
     })?;

@@ -1,12 +1,14 @@
 //! Channels as Mermaid text, as `opm alpha render-graph` draws them.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::graph;
 use super::model::{BUNDLE, CHANNEL, Catalog, Channel, ChannelEntry, PACKAGE};
 use super::property;
-use crate::object::{Version, VersionRange, quoted};
+use crate::object::{UntrustedText, Version, VersionRange};
+use olmkit_go::strconv::quote;
 
 /// What to draw.
 #[derive(Debug, Clone, Default)]
@@ -40,7 +42,7 @@ pub fn draw(catalog: &Catalog, options: &Options) -> Result<Drawing, String> {
             let version = versions.get(name.as_str());
             Some(
                 version
-                    .ok_or_else(|| format!("unknown minimum edge name: {}", quoted(name)))?
+                    .ok_or_else(|| format!("unknown minimum edge name: {}", quote(name)))?
                     .clone(),
             )
         }
@@ -62,7 +64,7 @@ pub fn draw(catalog: &Catalog, options: &Options) -> Result<Drawing, String> {
 fn versions(catalog: &Catalog) -> Result<BTreeMap<&str, Version>, String> {
     let mut versions = BTreeMap::new();
     for bundle in &catalog.bundles {
-        let name = quoted(&bundle.name);
+        let name = quote(&bundle.name);
         let properties =
             property::parse(bundle).map_err(|(_, error)| format!("parse properties for bundle {name}: {error}"))?;
         let own = match properties.as_slice() {
@@ -75,7 +77,7 @@ fn versions(catalog: &Catalog) -> Result<BTreeMap<&str, Version>, String> {
             }
         };
         let version = Version::parse(&own.version)
-            .map_err(|error| format!("bundle {name} has invalid version {}: {error}", quoted(&own.version)))?;
+            .map_err(|error| format!("bundle {name} has invalid version {}: {error}", quote(&own.version)))?;
         versions.insert(bundle.name.as_str(), version);
     }
     Ok(versions)
@@ -134,6 +136,36 @@ fn filter(
         entries: Some(entries),
         ..channel.clone()
     })
+}
+
+/// A name as part of an identifier. What could end it and begin a statement of its own, such as `click`, is spelled out; names
+/// that Kubernetes allows stay as they are.
+fn identifier(name: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| c.is_alphanumeric() || "-._+~:/@".contains(c);
+    if name.chars().all(is_plain) {
+        return Cow::Borrowed(name);
+    }
+    let mut out = String::with_capacity(name.len() + 8);
+    for c in name.chars() {
+        if is_plain(c) {
+            out.push(c);
+        } else {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "_{:x}_", u32::from(c));
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// A name in quotes. Mermaid has no escapes with backslashes, and may show a label as HTML.
+fn label(name: &str) -> String {
+    let text = plain(name).replace('<', "#lt;").replace('>', "#gt;");
+    format!("\"{text}\"")
+}
+
+/// Text for within quotes.
+fn plain(text: &str) -> String {
+    UntrustedText::new(text).to_string().replace('"', "#quot;")
 }
 
 /// How OLM v0 gets from entry to entry of a channel.
@@ -197,17 +229,17 @@ impl<'c> Painter<'c> {
         if self.deprecated.contains(&(PACKAGE, channel.package.as_str())) {
             self.deprecated_package = Some(channel.package.clone());
         }
-        let id = format!("{}-{}", channel.package, channel.name);
+        let id = format!("{}-{}", identifier(&channel.package), identifier(&channel.name));
         if self.deprecated.contains(&(CHANNEL, channel.name.as_str())) {
             self.deprecated_channels.push(id.clone());
         }
-        let package = quoted(&channel.package);
+        let package = label(&channel.package);
         let mut text = String::new();
         // Writing to a String cannot fail.
         let _ = write!(
             text,
             "    %% channel {name}\n    subgraph {id}[{name}]\n",
-            name = quoted(&channel.name)
+            name = label(&channel.name)
         );
         let mut entries: Vec<&ChannelEntry> = channel.entries().iter().collect();
         entries.sort_by_key(|entry| std::cmp::Reverse(self.version(&entry.name)));
@@ -232,7 +264,7 @@ impl<'c> Painter<'c> {
     }
 
     fn entry(&mut self, text: &mut String, channel: &Channel, id: &str, entry: &ChannelEntry, reach: &Reach<'_>) {
-        let node = |name: &str| format!("{id}-{name}[{}]", quoted(name));
+        let node = |name: &str| format!("{id}-{}[{}]", identifier(name), label(name));
         let own = node(&entry.name);
         let _ = writeln!(text, "      {own}");
         let class = match (
@@ -248,7 +280,7 @@ impl<'c> Painter<'c> {
             self.classes
                 .entry(class)
                 .or_default()
-                .insert(format!("{id}-{}", entry.name));
+                .insert(format!("{id}-{}", identifier(&entry.name)));
         }
         let mut edges: Vec<(&str, String)> = entry
             .skips
@@ -258,7 +290,7 @@ impl<'c> Painter<'c> {
         if !entry.skip_range.is_empty() {
             match VersionRange::parse(&entry.skip_range) {
                 Ok(range) => {
-                    let label = format!("\"skipRange({})\"", entry.skip_range);
+                    let label = format!("\"skipRange({})\"", plain(&entry.skip_range));
                     let inside = channel
                         .entries()
                         .iter()
@@ -267,8 +299,8 @@ impl<'c> Painter<'c> {
                 }
                 Err(error) => self.warnings.push(format!(
                     "warning: ignoring invalid SkipRange for package/edge {}/{}: {error}",
-                    quoted(&channel.package),
-                    quoted(&entry.name)
+                    quote(&channel.package),
+                    quote(&entry.name)
                 )),
             }
         }
@@ -298,7 +330,7 @@ impl<'c> Painter<'c> {
             text.push_str("  end\n");
         }
         if let Some(package) = self.deprecated_package {
-            let _ = writeln!(text, "style {package} fill:#989695");
+            let _ = writeln!(text, "style {} fill:#989695", identifier(&package));
         }
         for channel in self.deprecated_channels {
             let _ = writeln!(text, "style {channel} fill:#DCD0FF");
@@ -317,6 +349,52 @@ impl<'c> Painter<'c> {
         Drawing {
             text,
             warnings: self.warnings,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Options, draw};
+    use crate::catalog::{Catalog, load};
+
+    #[test]
+    fn names_begin_no_statement_and_end_no_label() {
+        let hostile = "x\"]\n  click x \"javascript:alert(1)\" <img src=x>\u{1b}[2J";
+        let blobs = [
+            serde_json::json!({"schema": "olm.package", "name": hostile, "defaultChannel": hostile}),
+            serde_json::json!({"schema": "olm.channel", "package": hostile, "name": hostile,
+                "entries": [{"name": hostile, "replaces": hostile, "skips": [hostile]}]}),
+            serde_json::json!({"schema": "olm.deprecations", "package": hostile, "entries": [
+                {"reference": {"schema": "olm.package"}, "message": "m"},
+                {"reference": {"schema": "olm.channel", "name": hostile}, "message": "m"},
+                {"reference": {"schema": "olm.bundle", "name": hostile}, "message": "m"}]}),
+        ];
+        let text: String = blobs.iter().map(|blob| format!("{blob}\n")).collect();
+        let catalog: Catalog = load::text(&text).unwrap().into_iter().collect();
+        let drawing = draw(
+            &catalog,
+            &Options {
+                v0_semantics: true,
+                ..Options::default()
+            },
+        )
+        .unwrap();
+        let known = [
+            "graph",
+            "classDef",
+            "%%",
+            "subgraph",
+            "end",
+            "style",
+            "class",
+            "linkStyle",
+            "x_22_",
+        ];
+        for line in drawing.text.lines() {
+            assert!(known.iter().any(|word| line.trim_start().starts_with(word)), "{line}");
+            assert!(line.matches('"').count() % 2 == 0, "{line}");
+            assert!(!line.contains(['\u{1b}', '<']) || line.contains("skipRange"), "{line}");
         }
     }
 }

@@ -1,9 +1,10 @@
 //! The keys that every blob may have, read before anything else of it, with opm's error texts.
 
-use super::decode::names;
-use super::text::value::{write_float, write_indented};
-use super::text::{Html, Numbers, Value};
-use crate::object::quoted;
+use super::text::{Numbers, Value};
+use olmkit_go::fmt::Operand;
+use olmkit_go::json::Html;
+use olmkit_go::json::{names_field, write_indented};
+use olmkit_go::strconv::quote;
 
 /// The keys that every blob may have.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -19,7 +20,7 @@ pub struct Meta {
 /// Reads the common keys of a blob.
 ///
 /// # Errors
-/// In opm's words: not a map, two keys that differ in case only, a common key that is no string.
+/// In opm's words: not a map, two keys that differ in case only, a common key that is not a string.
 pub fn read(value: &Value<'_>) -> Result<Meta, String> {
     let mut meta = Meta::default();
     let entries = match value {
@@ -30,9 +31,9 @@ pub fn read(value: &Value<'_>) -> Result<Meta, String> {
     duplicate_keys(entries.iter().map(|(key, _)| key.as_ref()))?;
     for (key, value) in entries {
         let field = match key {
-            key if names(key, "schema") => &mut meta.schema,
-            key if names(key, "name") => &mut meta.name,
-            key if names(key, "package") => &mut meta.package,
+            key if names_field(key, "schema") => &mut meta.schema,
+            key if names_field(key, "name") => &mut meta.name,
+            key if names_field(key, "package") => &mut meta.package,
             _ => continue,
         };
         match value {
@@ -40,9 +41,9 @@ pub fn read(value: &Value<'_>) -> Result<Meta, String> {
             other => {
                 return Err(format!(
                     "expected value for key {} to be a string, got {}: {}",
-                    quoted(key),
-                    go_format(other, true),
-                    go_format(other, false)
+                    quote(key),
+                    operand(other).t(),
+                    operand(other).v()
                 ));
             }
         }
@@ -88,42 +89,21 @@ fn not_a_map(value: &Value<'_>) -> String {
     .to_owned()
 }
 
-/// Go's `%v`, or `%t` with its complaint about everything that is no boolean.
-fn go_format(value: &Value<'_>, as_bool: bool) -> String {
-    let wrap = |kind: &str, text: String| if as_bool { format!("%!t({kind}={text})") } else { text };
+/// The value as opm decodes it: every number is a float.
+fn operand<'v>(value: &'v Value<'_>) -> Operand<'v> {
     match value {
-        Value::Null => if as_bool { "%!t(<nil>)" } else { "<nil>" }.into(),
-        Value::Bool(value) => value.to_string(),
-        Value::Integer(value) => wrap("float64", go_number(*value as f64)),
-        Value::Unsigned(value) => wrap("float64", go_number(*value as f64)),
-        Value::Float(value) => wrap("float64", go_number(*value)),
-        Value::String(text) => wrap("string", text.as_ref().to_owned()),
-        Value::Sequence(items) => {
-            let items: Vec<String> = items.iter().map(|item| go_format(item, as_bool)).collect();
-            format!("[{}]", items.join(" "))
-        }
-        Value::Mapping(entries) => {
-            let entries: Vec<String> = entries
+        Value::Null => Operand::Nil,
+        Value::Bool(value) => Operand::Bool(*value),
+        Value::Integer(value) => Operand::Float(*value as f64),
+        Value::Unsigned(value) => Operand::Float(*value as f64),
+        Value::Float(value) => Operand::Float(*value),
+        Value::String(text) => Operand::String(text),
+        Value::Sequence(items) => Operand::Slice(items.iter().map(operand).collect()),
+        Value::Mapping(entries) => Operand::Map(
+            entries
                 .iter()
-                .map(|(key, value)| format!("{}:{}", wrap("string", key.to_string()), go_format(value, as_bool)))
-                .collect();
-            format!("map[{}]", entries.join(" "))
-        }
+                .map(|(key, value)| (key.as_ref(), operand(value)))
+                .collect(),
+        ),
     }
-}
-
-/// Go's `%v` of a float: an exponent of two digits below 1e-4 and from 1e6 on, else plain.
-fn go_number(value: f64) -> String {
-    let scientific = format!("{value:e}");
-    let Some((digits, exponent)) = scientific.split_once('e') else {
-        return scientific;
-    };
-    let exponent: i32 = exponent.parse().unwrap_or_default();
-    if value != 0.0 && !(-4..6).contains(&exponent) {
-        let sign = if exponent < 0 { '-' } else { '+' };
-        return format!("{digits}e{sign}{:02}", exponent.abs());
-    }
-    let mut out = String::new();
-    write_float(&mut out, value);
-    out
 }

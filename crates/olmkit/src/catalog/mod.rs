@@ -4,15 +4,19 @@
 //! `opm render` does. [`render`] makes blobs from bundles.
 
 pub mod accumulate;
+#[doc(hidden)]
 pub mod blob;
+#[doc(hidden)]
 pub mod decode;
 pub mod difference;
 pub mod edit;
 pub mod graph;
+pub mod head;
 pub mod init;
 pub mod listing;
 pub mod load;
 pub mod mermaid;
+#[doc(hidden)]
 pub mod meta;
 pub mod mirror;
 pub mod model;
@@ -20,11 +24,15 @@ pub mod objects;
 pub mod order;
 pub mod path;
 pub mod picture;
+#[doc(hidden)]
 pub mod property;
 pub mod render;
+pub mod source;
 pub mod template;
+#[doc(hidden)]
 pub mod text;
 pub mod validate;
+#[doc(hidden)]
 pub mod walk;
 pub mod write;
 

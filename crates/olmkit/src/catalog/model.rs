@@ -150,7 +150,7 @@ pub struct DeprecationEntry {
     pub schema: String,
     /// Its name; empty for the package.
     pub name: String,
-    /// What users are told.
+    /// The message for users.
     pub message: String,
 }
 

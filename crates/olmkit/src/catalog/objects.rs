@@ -1,8 +1,10 @@
 //! Manifests that a bundle carries inline, in `olm.bundle.object` properties.
 
-use super::decode::{Mismatch, Place, base64, fields, names};
+use super::decode::{Mismatch, Place, fields};
 use super::model::{Bundle, PROPERTY_BUNDLE_OBJECT, Property};
-use super::text::{Html, Numbers, Value, documents, stream};
+use super::text::{Numbers, Value, documents, stream};
+use olmkit_go::json::Html;
+use olmkit_go::json::names_field;
 
 /// Why an inline object cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +52,7 @@ fn data(property: &Property) -> Result<Vec<u8>, Error> {
         .and_then(|rest| rest.strip_suffix("\"}"))
         && !encoded.contains(['"', '\\'])
     {
-        return base64(encoded).map_err(Error::Property);
+        return olmkit_go::base64::decode(encoded).map_err(Error::Property);
     }
     let value = stream::json(text).map_err(|error| {
         Error::Property(if error.is_eof() {
@@ -63,10 +65,10 @@ fn data(property: &Property) -> Result<Vec<u8>, Error> {
     let mut mismatch = Mismatch::default();
     let mut bytes = Vec::new();
     for (key, value) in fields(&value, "property.bundleObject", &root, &mut mismatch) {
-        if names(key, "data") {
+        if names_field(key, "data") {
             match value {
                 Value::Null => {}
-                Value::String(text) => match base64(text) {
+                Value::String(text) => match olmkit_go::base64::decode(text) {
                     Ok(decoded) => bytes = decoded,
                     Err(error) => mismatch.report_text(error),
                 },

@@ -26,7 +26,7 @@ pub struct Step {
     pub passed_over: Vec<String>,
 }
 
-/// Why there is no path.
+/// An error in finding an upgrade path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The package or channel does not exist.
@@ -43,11 +43,11 @@ pub enum Error {
     #[error("channel {0:?} has {1}: OLM refuses every upgrade in it")]
     Head(String, String),
     /// The bundle that is installed is unknown, and no version of it is given.
-    #[error("{0:?} is neither a bundle of the channel nor a version")]
+    #[error("{0:?} is neither a bundle in the channel nor a version")]
     From(String),
-    /// There is no way on.
+    /// The path ends before its goal.
     #[error(
-        "no upgrade leads on from {from}: no entry of channel {channel:?} replaces or skips it, and no skipRange holds {version}{reached}"
+        "no upgrade path from {from}: no entry of channel {channel:?} replaces or skips it, and no skipRange contains {version}{reached}"
     )]
     Stuck {
         /// Where the path ends.
@@ -273,7 +273,7 @@ mod tests {
         assert!(
             error
                 .to_string()
-                .starts_with("no upgrade leads on from p.v1: no entry of channel \"c\" replaces")
+                .starts_with("no upgrade path from p.v1: no entry of channel \"c\" replaces")
         );
         assert!(matches!(
             find(&catalog, "p", "x", "p.v1", None),

@@ -1,12 +1,13 @@
 //! Property values by type, read as opm reads them.
 
-use super::decode::{Mismatch, Place, fields, names, string};
+use super::decode::{Mismatch, Place, fields, string};
 use super::model::{
     Bundle, PROPERTY_BUNDLE_OBJECT, PROPERTY_CSV_METADATA, PROPERTY_GVK, PROPERTY_GVK_REQUIRED, PROPERTY_PACKAGE,
     PROPERTY_PACKAGE_REQUIRED, Property,
 };
 use super::render::csv_metadata;
 use super::text::{Value, stream};
+use olmkit_go::json::names_field;
 
 /// Value of an `olm.package` property.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub struct PackageProperty {
 /// The JSON value of a property.
 ///
 /// # Errors
-/// Go's text for what is no JSON, or absent.
+/// Go's text for a value that is absent or not JSON.
 pub fn value(property: &Property) -> Result<Value<'_>, String> {
     let text = property.value.as_deref().unwrap_or_default();
     stream::json(text).map_err(|_| "unexpected end of JSON input".to_owned())
@@ -46,7 +47,7 @@ pub fn read_strings<const N: usize>(
     let mut texts = std::array::from_fn(|_| String::new());
     for (name, value) in fields(&value, structure, &root, &mut mismatch) {
         for (wanted, out) in wanted.iter().zip(&mut texts) {
-            if names(name, wanted) {
+            if names_field(name, wanted) {
                 string(value, out, &root.field(short, wanted), &mut mismatch);
             }
         }

@@ -4,6 +4,9 @@ use std::path::{Path, PathBuf};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
+use crate::files;
+use crate::limits::{self, Limit};
+
 /// File of patterns, in gitignore syntax, of what is not part of the catalog.
 pub const IGNORE_FILE: &str = ".indexignore";
 
@@ -36,12 +39,32 @@ pub enum Error {
 pub fn files(root: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut all = Vec::new();
     let mut ignores = Vec::new();
-    collect(root, &mut all, &mut ignores)?;
+    collect(root, 0, &mut all, &mut ignores)?;
     all.retain(|file| !ignored(file, &ignores));
+    let lengths = all.iter().filter_map(|file| std::fs::metadata(file).ok());
+    let bytes = lengths.fold(0u64, |sum, metadata| sum.saturating_add(metadata.len()));
+    if bytes > limits::CATALOG_BYTES.get() {
+        return Err(too_large(root, &limits::CATALOG_BYTES));
+    }
     Ok(all)
 }
 
-fn collect(directory: &Path, files: &mut Vec<PathBuf>, ignores: &mut Vec<Gitignore>) -> Result<(), Error> {
+fn too_large(path: &Path, limit: &Limit) -> Error {
+    Error::List {
+        path: path.to_owned(),
+        source: limit.exceeded(),
+    }
+}
+
+fn collect(
+    directory: &Path,
+    depth: usize,
+    found: &mut Vec<PathBuf>,
+    ignores: &mut Vec<Gitignore>,
+) -> Result<(), Error> {
+    if depth > limits::CATALOG_DEPTH.count() {
+        return Err(too_large(directory, &limits::CATALOG_DEPTH));
+    }
     let fail = |source| Error::List {
         path: directory.to_owned(),
         source,
@@ -52,23 +75,31 @@ fn collect(directory: &Path, files: &mut Vec<PathBuf>, ignores: &mut Vec<Gitigno
         .map_err(fail)?;
     entries.sort_by_key(std::fs::DirEntry::file_name);
     for entry in entries {
+        if found.len() + ignores.len() > limits::CATALOG_FILES.count() {
+            return Err(too_large(directory, &limits::CATALOG_FILES));
+        }
+        if entry.file_name().to_string_lossy().starts_with(files::PREFIX) {
+            continue;
+        }
         let path = entry.path();
         if entry.file_type().map_err(fail)?.is_dir() {
-            collect(&path, files, ignores)?;
+            collect(&path, depth + 1, found, ignores)?;
         } else if entry.file_name() == IGNORE_FILE {
             ignores.push(patterns(directory, &path)?);
         } else {
-            files.push(path);
+            found.push(path);
         }
     }
     Ok(())
 }
 
 fn patterns(directory: &Path, file: &Path) -> Result<Gitignore, Error> {
-    let text = std::fs::read_to_string(file).map_err(|source| Error::Ignore {
-        path: file.to_owned(),
-        source,
-    })?;
+    let text = limits::read_file(file, &limits::CATALOG_IGNORE)
+        .and_then(limits::text)
+        .map_err(|source| Error::Ignore {
+            path: file.to_owned(),
+            source,
+        })?;
     let mut builder = GitignoreBuilder::new(directory);
     for line in text.lines() {
         // A pattern that is none ignores nothing, as in opm.
@@ -77,7 +108,7 @@ fn patterns(directory: &Path, file: &Path) -> Result<Gitignore, Error> {
     Ok(builder.build().unwrap_or_else(|_| Gitignore::empty()))
 }
 
-/// Later patterns win, whichever file they stand in.
+/// Later patterns win, whichever file they are in.
 fn ignored(file: &Path, ignores: &[Gitignore]) -> bool {
     for ignore in ignores.iter().rev() {
         if !file.starts_with(ignore.path()) {

@@ -1,14 +1,16 @@
 //! Writes catalogs as `opm render` does.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
 use super::model::{Blob, Bundle, Channel, Custom, Deprecation, Package, Property};
 use super::text::Html;
-use super::text::value::{write_indented, write_string};
+use crate::files::{Stage, WriteError};
+use crate::object::{InvalidPathPart, PathPart};
 use crate::yaml;
+use olmkit_go::json::{write_indented, write_string};
 
 /// The format of a written catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -34,9 +36,15 @@ pub enum Error {
         /// What the writer said.
         source: Box<yaml::Error>,
     },
+    /// A package whose name cannot be that of a directory.
+    #[error("package {0}")]
+    Package(#[from] InvalidPathPart),
     /// The output cannot be written.
     #[error("cannot write the output: {0}")]
     Output(#[from] std::io::Error),
+    /// The catalog cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
 }
 
 /// Writes one blob.
@@ -256,7 +264,8 @@ pub fn all(blobs: &[Blob], format: Format, out: &mut dyn std::io::Write) -> Resu
     Ok(out.flush()?)
 }
 
-/// Writes a catalog as a directory: `<package>/catalog.yaml` for each package, blobs without one at the top.
+/// Writes a catalog as a directory: `<package>/catalog.yaml` for each package, blobs without one at the top. All of it appears
+/// at once; see [`crate::files`].
 ///
 /// # Errors
 /// The directory is not empty, or cannot be written.
@@ -276,11 +285,41 @@ pub fn directory(blobs: Vec<Blob>, format: Format, root: &Path) -> Result<(), Er
     for blob in blobs {
         packages.entry(blob.package().to_owned()).or_default().push(blob);
     }
+    // All names are checked before anything is written. What belongs to no package stays at the top.
+    let mut files = Vec::new();
     for (package, blobs) in packages {
-        let directory = root.join(package);
-        std::fs::create_dir_all(&directory)?;
-        let mut file = std::io::BufWriter::new(std::fs::File::create(directory.join(name))?);
-        all(&blobs, format, &mut file)?;
+        let file = match package.as_str() {
+            "" => PathBuf::from(name),
+            _ => Path::new(PathPart::new(package)?.as_str()).join(name),
+        };
+        files.push((file, blobs));
     }
-    Ok(())
+    let stage = Stage::beside(root)?;
+    for (file, blobs) in files {
+        let mut text = Vec::new();
+        all(&blobs, format, &mut text)?;
+        stage.write(&file, &text)?;
+    }
+    Ok(stage.take_place(&[])?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Format, directory};
+    use crate::catalog::load;
+
+    #[test]
+    fn a_package_never_writes_outside_the_directory() {
+        for name in ["../x", "/abs", "..", "a/b"] {
+            let folder = tempfile::tempdir().unwrap();
+            let root = folder.path().join("out");
+            std::fs::create_dir(&root).unwrap();
+            let text = format!("---\nschema: olm.package\nname: a\n---\nschema: olm.package\nname: {name}\n");
+            let error = directory(load::text(&text).unwrap(), Format::Yaml, &root).unwrap_err();
+            assert!(error.to_string().contains(&format!("{name:?}")), "{error}");
+            // Not even the package with a good name is written.
+            assert_eq!(std::fs::read_dir(&root).unwrap().count(), 0);
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        }
+    }
 }

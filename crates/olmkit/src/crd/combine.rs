@@ -1,6 +1,6 @@
 //! `anyOf`, `oneOf`, `allOf`: how schemars writes options, enums and flattened structs, brought into the structural form.
 //!
-//! A structural schema says type, description, default and every property outside of the combination; inside stand tests
+//! A structural schema says type, description, default and every property outside of the combination; inside are tests
 //! of values only. So properties of variants move out (they are hoisted) and the variants keep which of them are required
 //! and which values they may have.
 

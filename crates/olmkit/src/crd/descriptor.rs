@@ -30,7 +30,7 @@ pub struct Descriptor {
     /// The label in a form.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub display_name: String,
-    /// Where the field stands, below `spec` or `status`: JSON names joined with dots; a list adds `[0]`.
+    /// Where the field is, below `spec` or `status`: JSON names joined with dots; a list adds `[0]`.
     pub path: String,
     /// Which widget shows the field, as `urn:alm:descriptor:…` strings.
     #[serde(default, rename = "x-descriptors", skip_serializing_if = "Vec::is_empty")]
@@ -39,6 +39,7 @@ pub struct Descriptor {
 
 /// The descriptors of one kind in one version.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Descriptors {
     /// Fields users fill in.
     pub spec: Vec<Descriptor>,
@@ -210,7 +211,7 @@ mod tests {
     #[derive(JsonSchema)]
     #[allow(dead_code)]
     struct Status {
-        /// Where it stands.
+        /// The current phase.
         #[schemars(extend("x-olm-descriptor" = true))]
         phase: Option<String>,
     }
@@ -235,7 +236,7 @@ mod tests {
             found.spec[0].x_descriptors,
             ["urn:alm:descriptor:com.tectonic.ui:podCount"]
         );
-        assert_eq!(found.status[0].description, "Where it stands.");
+        assert_eq!(found.status[0].description, "The current phase.");
     }
 
     #[test]

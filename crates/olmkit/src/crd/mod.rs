@@ -11,6 +11,7 @@ pub mod compatibility;
 pub mod instance;
 pub mod validation;
 
+mod cel;
 mod combine;
 mod defaults;
 mod descriptor;
@@ -29,11 +30,12 @@ pub use schema::{Options, normalise_schema};
 /// Why a schema cannot be given the form the API server demands. Every variant names the place by the dotted path below
 /// the schema's root.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// A reference that leads nowhere, or back to itself.
     #[error("{path}: cannot inline {reference}: {reason}")]
     Reference {
-        /// Where the reference stands.
+        /// Where the reference is.
         path: String,
         /// The reference as written.
         reference: String,
@@ -61,7 +63,7 @@ pub enum Error {
          or a field of type serde_json::Value"
     )]
     MixedTypes {
-        /// Where the alternatives stand.
+        /// Where the alternatives are.
         path: String,
         /// The types found.
         types: String,

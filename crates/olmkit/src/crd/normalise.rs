@@ -33,7 +33,7 @@ pub(crate) fn normalise_with(
         reason,
     };
     let Some(root) = value.as_object_mut() else {
-        return Err(fail("it is no object".into()));
+        return Err(fail("it is not an object".into()));
     };
     root.remove("status");
     if let Some(Value::Object(metadata)) = root.get_mut("metadata") {

@@ -29,7 +29,7 @@ pub(super) fn normalise(node: &mut Map<String, Value>) {
             continue;
         };
         if integer && bound.fract() != 0.0 && keyword != "multipleOf" {
-            // No integer lies between the fractional bound and the next integer, so the meaning stays.
+            // There is no integer between the fractional bound and the next integer, so the meaning stays.
             let next = if up { bound.ceil() } else { bound.floor() };
             node.insert(keyword.into(), whole(next).unwrap_or_else(|| Value::from(bound)));
         } else if let Some(number) = whole(bound)

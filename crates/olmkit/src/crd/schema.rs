@@ -5,9 +5,7 @@ use serde_json::{Map, Value, json};
 use super::combine;
 use super::keywords::KEPT;
 use super::{DESCRIPTOR_EXTENSION, Error, defaults, scalar};
-
-/// Levels of nesting after which a schema is refused. The deepest of Kubernetes' own types have about 20.
-const MAX_DEPTH: usize = 128;
+use crate::limits::SCHEMA_DEPTH;
 
 /// How far normalisation goes where there is a choice.
 #[derive(Debug, Clone, Default)]
@@ -74,10 +72,11 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn node(&mut self, schema: &mut Value, path: &str, depth: usize) -> Result<(), Error> {
-        if depth > MAX_DEPTH {
+        // The deepest of Kubernetes' own types have about 20 levels.
+        if depth > SCHEMA_DEPTH.count() {
             return Err(Error::TooDeep {
                 path: shown(path),
-                limit: MAX_DEPTH,
+                limit: SCHEMA_DEPTH.count(),
             });
         }
         // `true` accepts everything; `false` nothing, which no structural schema can say.

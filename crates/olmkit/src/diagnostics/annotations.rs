@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use super::{Report, Severity};
+use crate::object::UntrustedText;
 
 /// Writes one workflow command for each finding: `::error file=…,line=…,col=…,title=…::message`.
 ///
@@ -37,9 +38,11 @@ pub fn write_github(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// The text of a command: line ends and percent signs are escaped, so that no input can start a command of its own.
+/// The text of a command: line ends and percent signs are escaped, so that no input can start a command of its own; what
+/// commands a terminal that shows the log is displayed as an escape.
 fn data(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    let text = text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
+    UntrustedText::new(&text).to_string()
 }
 
 fn property(text: &str) -> String {

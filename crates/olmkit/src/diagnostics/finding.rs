@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use super::Rule;
 use crate::yaml::{Node, Position};
 
 /// How bad a finding is.
@@ -40,16 +41,22 @@ impl fmt::Display for Severity {
 ///
 /// ```
 /// use olmkit::diagnostics::{Finding, Severity};
+/// use olmkit::rules;
 ///
-/// let finding = Finding::new("CSV-1", Severity::Error, "metadata.name is empty")
+/// # fn main() -> Result<(), &'static str> {
+/// let rule = rules::find("CSV-1").ok_or("the registry has it")?;
+/// let finding = Finding::new(rule, Severity::Error, "metadata.name is empty")
 ///     .object("ClusterServiceVersion/")
 ///     .path("metadata.name")
 ///     .hint("name it <package>.v<version>");
-/// assert_eq!(finding.severity, Severity::Error);
+/// assert_eq!(finding.rule, "CSV-1");
+/// # Ok(())
+/// # }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Finding {
-    /// Identifier of the rule, for `olmkit explain`.
+    /// Id of the rule, which `rules::find` knows.
     pub rule: &'static str,
     /// How bad it is.
     pub severity: Severity,
@@ -77,9 +84,9 @@ pub struct Finding {
 
 impl Finding {
     /// Makes a finding without a place.
-    pub fn new(rule: &'static str, severity: Severity, message: impl Into<String>) -> Self {
+    pub fn new(rule: &'static Rule, severity: Severity, message: impl Into<String>) -> Self {
         Self {
-            rule,
+            rule: rule.id,
             severity,
             message: message.into(),
             object: None,
@@ -89,6 +96,11 @@ impl Finding {
             end: None,
             hint: None,
         }
+    }
+
+    /// Makes a finding of the rule's own severity.
+    pub fn of(rule: &'static Rule, message: impl Into<String>) -> Self {
+        Self::new(rule, rule.severity, message)
     }
 
     /// Names the object.
@@ -132,5 +144,38 @@ impl Finding {
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+}
+
+/// A JSON pointer in the form people write: `spec.versions[0].name`.
+pub(crate) fn json_path(pointer: &str) -> String {
+    let mut out = String::new();
+    for part in pointer.split('/').skip(1) {
+        let part = part.replace("~1", "/").replace("~0", "~");
+        if !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()) {
+            out.push_str(&format!("[{part}]"));
+        } else if part.contains(['.', '/', ' ', '[']) {
+            out.push_str(&format!("[{part:?}]"));
+        } else {
+            if !out.is_empty() {
+                out.push('.');
+            }
+            out.push_str(&part);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_written_as_people_write_them() {
+        assert_eq!(json_path("/spec/versions/0/name"), "spec.versions[0].name");
+        assert_eq!(
+            json_path("/metadata/annotations/olm.skipRange"),
+            "metadata.annotations[\"olm.skipRange\"]"
+        );
     }
 }

@@ -2,17 +2,22 @@
 //! every output format is a rendering of a [`Report`].
 
 mod annotations;
+mod excerpt;
 mod finding;
 mod json;
 mod report;
+mod rule;
 mod sarif;
 mod text;
 
 pub use annotations::write_github;
+pub(crate) use finding::json_path;
 pub use finding::{Finding, Severity};
 pub use json::write_json;
 pub use report::Report;
-pub use sarif::{RuleDescription, write_sarif};
+pub(crate) use rule::define_rules;
+pub use rule::{Origin, Rule};
+pub use sarif::write_sarif;
 pub use text::{TextOptions, write_text};
 
 #[cfg(test)]

@@ -5,29 +5,25 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use super::{Finding, Report, Severity};
-
-/// What a SARIF file tells about a rule.
-#[derive(Debug, Clone, Copy)]
-pub struct RuleDescription {
-    /// Identifier, as in [`Finding::rule`].
-    pub id: &'static str,
-    /// One sentence.
-    pub summary: &'static str,
-}
+use super::{Finding, Report, Rule, Severity};
 
 /// Writes the report as a SARIF log with one run. `rules` describes the rules that occur; others are left out.
 ///
 /// # Errors
 ///
 /// What the writer gives.
-pub fn write_sarif(report: &Report, rules: &[RuleDescription], out: &mut dyn Write) -> io::Result<()> {
+pub fn write_sarif(report: &Report, rules: &[&Rule], out: &mut dyn Write) -> io::Result<()> {
     let used: BTreeSet<&str> = report.findings.iter().map(|finding| finding.rule).collect();
     let ids: Vec<&str> = used.iter().copied().collect();
     let descriptions: Vec<Value> = ids
         .iter()
         .map(|id| match rules.iter().find(|rule| rule.id == *id) {
-            Some(rule) => json!({"id": id, "shortDescription": {"text": rule.summary}}),
+            Some(rule) => json!({
+                "id": id,
+                "shortDescription": {"text": rule.summary},
+                "fullDescription": {"text": format!("{} {}", rule.summary, rule.why)},
+                "defaultConfiguration": {"level": level(rule.severity)},
+            }),
             None => json!({"id": id}),
         })
         .collect();
@@ -49,12 +45,16 @@ pub fn write_sarif(report: &Report, rules: &[RuleDescription], out: &mut dyn Wri
     writeln!(out)
 }
 
-fn result(finding: &Finding, ids: &[&str]) -> Value {
-    let level = match finding.severity {
+/// SARIF's word for a severity.
+fn level(severity: Severity) -> &'static str {
+    match severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
         Severity::Info => "note",
-    };
+    }
+}
+
+fn result(finding: &Finding, ids: &[&str]) -> Value {
     let text = match &finding.hint {
         Some(hint) => format!("{}\n{hint}", finding.message),
         None => finding.message.clone(),
@@ -62,7 +62,7 @@ fn result(finding: &Finding, ids: &[&str]) -> Value {
     let mut result = json!({
         "ruleId": finding.rule,
         "ruleIndex": ids.iter().position(|id| *id == finding.rule),
-        "level": level,
+        "level": level(finding.severity),
         "message": {"text": text},
     });
     if let Some(location) = location(finding)

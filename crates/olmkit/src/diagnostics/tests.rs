@@ -3,6 +3,39 @@
 use super::*;
 use crate::yaml::{Position, parse};
 
+define_rules! {
+    DEMO_MODES = {
+        id: "demo-modes",
+        severity: Severity::Error,
+        origin: Origin::Lint,
+        summary: "Install modes are a list.",
+        why: "Nothing else can be read.",
+        bad: "installModes: none",
+        good: "installModes: []",
+        since: "0.1.0",
+    }
+    DEMO_NAME = {
+        id: "demo-name",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "Names are in lower case.",
+        why: "Others are refused.",
+        bad: "name: Demo",
+        good: "name: demo",
+        since: "0.1.0",
+    }
+    DEMO_SIZE = {
+        id: "demo-size",
+        severity: Severity::Info,
+        origin: Origin::Lint,
+        summary: "Demos are small.",
+        why: "They are read by people.",
+        bad: "1 MB",
+        good: "1 kB",
+        since: "0.1.0",
+    }
+}
+
 const SOURCE: &[u8] = b"metadata:\n  name: Demo\nspec:\n  installModes: none\n";
 
 fn report(file: &std::path::Path) -> Report {
@@ -10,20 +43,20 @@ fn report(file: &std::path::Path) -> Report {
     let name = node.pointer("/metadata/name").expect("name");
     let modes = node.pointer("/spec/installModes").expect("install modes");
     let mut report: Report = [
-        Finding::new("demo-modes", Severity::Error, "spec.installModes is no list")
+        Finding::new(&DEMO_MODES, Severity::Error, "spec.installModes is not a list")
             .object("ClusterServiceVersion/Demo")
             .path("spec.installModes")
             .file(file)
             .at_node(modes),
         Finding::new(
-            "demo-name",
+            &DEMO_NAME,
             Severity::Warning,
             "50% of names,\nlike Demo, are not in lower case",
         )
         .file(file)
         .at_node(name)
         .hint("write demo"),
-        Finding::new("demo-size", Severity::Info, "nothing to point at"),
+        Finding::new(&DEMO_SIZE, Severity::Info, "nothing to point at"),
     ]
     .into_iter()
     .collect();
@@ -54,11 +87,7 @@ fn json_counts_and_lists() {
 
 #[test]
 fn sarif_names_rules_and_regions() {
-    let rules = [RuleDescription {
-        id: "demo-modes",
-        summary: "Install modes are a list.",
-    }];
-    insta::assert_snapshot!(rendered(|report, out| write_sarif(report, &rules, out)));
+    insta::assert_snapshot!(rendered(|report, out| write_sarif(report, RULES, out)));
 }
 
 #[test]
@@ -91,7 +120,7 @@ fn source_lines_fit_the_terminal() {
     std::fs::write(&file, &text).expect("file");
     let node = parse(text.as_bytes()).expect("YAML");
     let value = node.pointer("/examples/and-one-more").expect("value");
-    let report: Report = [Finding::new("demo", Severity::Error, "too long")
+    let report: Report = [Finding::new(&DEMO_MODES, Severity::Error, "too long")
         .file(&file)
         .at_node(value)]
     .into_iter()
@@ -115,4 +144,30 @@ fn source_lines_fit_the_terminal() {
             "{width}: {longest:?}\n{out}"
         );
     }
+}
+
+#[test]
+fn thousands_of_findings_in_one_line_are_shown_soon() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("csv.yaml");
+    std::fs::write(&file, "{\"a\": \"ä\"}, ".repeat(100_000)).unwrap();
+    let finding = |number: u32| {
+        let position = Position {
+            line: 1,
+            column: 1 + 300 * number,
+        };
+        Finding::new(&DEMO_SIZE, Severity::Error, "wrong")
+            .file(&file)
+            .at(position)
+    };
+    let report: Report = (0..4000).map(finding).collect();
+    let started = std::time::Instant::now();
+    let mut out = Vec::new();
+    write_text(&report, TextOptions::default(), &mut out).unwrap();
+    assert!(
+        started.elapsed() < std::time::Duration::from_secs(5),
+        "{:?}",
+        started.elapsed()
+    );
+    assert!(out.len() < 4000 * 1000, "{} bytes", out.len());
 }

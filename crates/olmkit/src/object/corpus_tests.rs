@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use serde_json::Value;
 
 use super::*;
-use crate::corpus::corpus;
+use test_support::corpus;
 
 fn vectors(file: &str) -> Vec<Value> {
     let Some(path) = corpus(file) else { return Vec::new() };
@@ -86,7 +86,7 @@ fn image_references_agree_with_distribution() {
     let mut without_hashes = 0;
     for vector in &all {
         let input = vector["input"].as_str().expect("input");
-        let ours = Reference::parse(input);
+        let ours = Reference::parse_normalized(input);
         // The program that recorded the vectors was linked without hash functions; operator-sdk and opm have them.
         if vector["error"] == "unsupported digest algorithm" && input.contains("@sha") {
             without_hashes += 1;
@@ -104,7 +104,7 @@ fn image_references_agree_with_distribution() {
             "{input:?}"
         );
         assert_eq!(
-            reference.registry(),
+            reference.registry().unwrap_or_default(),
             vector["domain"].as_str().expect("domain"),
             "{input:?}"
         );
@@ -115,7 +115,7 @@ fn image_references_agree_with_distribution() {
         );
         assert_eq!(reference.tag(), vector.get("tag").and_then(Value::as_str), "{input:?}");
         assert_eq!(
-            reference.digest(),
+            reference.digest().map(ToString::to_string).as_deref(),
             vector.get("digest").and_then(Value::as_str),
             "{input:?}"
         );

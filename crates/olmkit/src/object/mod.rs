@@ -1,28 +1,37 @@
 //! What every Kubernetes object has, and the small languages inside it: group-version-kind, names and labels,
 //! quantities, versions and version ranges, image references.
 
-mod go_text;
+mod digest;
 mod group_version_kind;
 mod name;
+mod path_part;
 pub mod quantity;
 mod reference;
 mod set_at;
+mod untrusted_text;
 mod version;
 mod version_range;
 
-pub(crate) use go_text::quoted;
+pub use digest::{Algorithm, Digest, InvalidDigest};
 pub use group_version_kind::{GroupVersionKind, split_api_version};
 pub use name::{
     dns1035_label_problems, dns1123_label_problems, dns1123_subdomain_problems, label_value_problems,
     qualified_name_problems,
 };
-pub use reference::{Reference, ReferenceError};
+pub use path_part::{InvalidPathPart, PathPart};
+pub use reference::{InvalidReference, Reference, ReferenceError};
 pub use set_at::SetAt;
+pub use untrusted_text::UntrustedText;
 pub use version::{PreRelease, Version, VersionError};
 pub use version_range::{RangeError, VersionRange};
 
 #[cfg(test)]
 mod corpus_tests;
+
+/// One part of a JSON pointer (RFC 6901) for a key.
+pub(crate) fn pointer_part(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}
 
 /// The annotation of a ClusterRoleBinding whose rules need no cluster scope in a bundle: with the value `namespaced` they
 /// go into `permissions`, which OLM gives in the watched namespaces only.

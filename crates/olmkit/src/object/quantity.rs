@@ -1,7 +1,8 @@
 //! Resource quantities (`100m`, `1.5Gi`, `1e3`): which texts Kubernetes takes, and how it prints them.
 
-/// Why a text is no quantity; the texts are those of Kubernetes.
+/// Why a text is not a quantity; the texts are those of Kubernetes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum QuantityError {
     /// Not a number with a suffix.
     #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
@@ -15,10 +16,10 @@ const SUFFIXES: [&str; 16] = [
     "", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei",
 ];
 
-/// Checks that a text is a quantity. Kubernetes does not miss the number: `Gi`, `.` and `-` are 0.
+/// Checks that a text is a quantity. Kubernetes does not require the number: `Gi`, `.` and `-` are 0.
 ///
 /// # Errors
-/// When it is none.
+/// When it is not a quantity.
 pub fn check(text: &str) -> Result<(), QuantityError> {
     if text.is_empty() {
         return Err(QuantityError::Format);
@@ -44,7 +45,7 @@ pub fn check(text: &str) -> Result<(), QuantityError> {
 }
 
 /// A quantity in its canonical spelling, as Kubernetes prints it: an integer with the largest suffix that leaves no
-/// fraction. `None` when the text is no quantity, or one with more digits than any real one has.
+/// fraction. `None` when the text is not a quantity, or one with more digits than any real one has.
 ///
 /// ```
 /// use olmkit::object::quantity::canonical;

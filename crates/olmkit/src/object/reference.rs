@@ -1,41 +1,77 @@
-//! Image references by the grammar of distribution/reference.
+//! Image references: `registry.example.com:5000/team/operator:v1@sha256:…`.
+//!
+//! The grammar is the one of the distribution project, which every container tool shares. What container engines add
+//! to it, filling in `docker.io/library/`, is deliberately not done silently: [`Reference::registry`] refuses a short
+//! name and names the full one, because the same short name means different images on machines that are set up
+//! differently. [`Reference::parse_normalized`] fills it in, for checks that follow tools which do.
+
+mod grammar;
+mod normalized;
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::LazyLock;
 
-use regex::Regex;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What Docker prefixes to names without a registry.
-const DEFAULT_REGISTRY: &str = "docker.io";
+use super::digest::{Digest, InvalidDigest};
 
-/// Where Docker Hub keeps images without a namespace.
-const OFFICIAL: &str = "library/";
-
-/// Longest repository path.
-const LONGEST_PATH: usize = 255;
-
-/// An image reference with its short forms filled in: `busybox` is `docker.io/library/busybox`.
-///
-/// ```
-/// use olmkit::object::Reference;
-///
-/// let reference: Reference = "quay.io/example/operator:v1".parse()?;
-/// assert_eq!(reference.registry(), "quay.io");
-/// assert_eq!(reference.repository(), "example/operator");
-/// assert_eq!(reference.tag(), Some("v1"));
-/// # Ok::<(), olmkit::object::ReferenceError>(())
-/// ```
+/// A parsed image reference. A tag, a digest, both or neither may be present; with both, the digest decides what is
+/// pulled and the tag is only a note to the reader.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reference {
-    registry: String,
+    registry: Option<String>,
     repository: String,
     tag: Option<String>,
-    digest: Option<String>,
+    digest: Option<Digest>,
 }
 
-/// Why a text is no image reference, in distribution/reference's words.
+/// Why a text is not a usable image reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidReference {
+    /// Nothing was given.
+    #[error("the image reference is empty: give one like registry.example.com/team/operator:v1")]
+    Empty,
+    /// The name part breaks the grammar.
+    #[error("{text:?} is not an image reference: {reason}")]
+    Name {
+        /// What was given.
+        text: String,
+        /// Which rule it breaks.
+        reason: String,
+    },
+    /// The tag breaks the grammar.
+    #[error(
+        "{text:?} is not an image reference: the tag {tag:?} must start with a letter, digit or '_' and hold at most \
+         128 letters, digits, '_', '.' and '-'"
+    )]
+    Tag {
+        /// What was given.
+        text: String,
+        /// The tag in it.
+        tag: String,
+    },
+    /// The digest breaks the grammar.
+    #[error("{text:?} is not an image reference: {source}")]
+    Digest {
+        /// What was given.
+        text: String,
+        /// What is wrong with the digest.
+        source: InvalidDigest,
+    },
+    /// A name without a registry where one is needed.
+    #[error("{text:?} does not name its registry; write {suggestion:?} if that is the image you mean")]
+    Short {
+        /// What was given.
+        text: String,
+        /// The name most container engines would make of it.
+        suggestion: String,
+    },
+}
+
+/// Why a text is not an image reference, in distribution/reference's words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ReferenceError {
     /// It is a bare image id.
     #[error("invalid repository name ({0}), cannot specify 64-byte hexadecimal strings")]
@@ -55,187 +91,305 @@ pub enum ReferenceError {
     /// The digest has the wrong length for its algorithm.
     #[error("invalid checksum digest length")]
     DigestLength,
-    /// The digest is no digest.
+    /// The digest is malformed.
     #[error("invalid checksum digest format")]
     DigestFormat,
 }
 
 impl Reference {
-    /// Reads a reference.
+    /// Parses a reference; the same as `text.parse()`.
+    ///
+    /// ```
+    /// use olmkit::object::Reference;
+    /// let reference = Reference::parse("localhost:5000/memcached-operator-bundle:v0.0.1")?;
+    /// assert_eq!(reference.registry()?, "localhost:5000");
+    /// assert_eq!(reference.repository(), "memcached-operator-bundle");
+    /// assert_eq!(reference.tag(), Some("v0.0.1"));
+    /// # Ok::<(), olmkit::object::InvalidReference>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// [`ReferenceError`] with distribution/reference's text.
-    pub fn parse(text: &str) -> Result<Self, ReferenceError> {
-        let is_id = text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        if is_id {
-            return Err(ReferenceError::ImageId(text.to_owned()));
+    /// [`InvalidReference`] with the rule that the text breaks.
+    pub fn parse(text: &str) -> Result<Self, InvalidReference> {
+        if text.is_empty() {
+            return Err(InvalidReference::Empty);
         }
-        let (registry, rest) = split_registry(text);
-        let name = rest.split(':').next().unwrap_or_default();
-        if name.to_lowercase() != name {
-            return Err(ReferenceError::NotLowerCase(name.to_owned()));
-        }
-        Self::from_full(&format!("{registry}/{rest}"))
-    }
-
-    fn from_full(text: &str) -> Result<Self, ReferenceError> {
-        let Some(Some(found)) = GRAMMAR.as_ref().map(|grammar| grammar.captures(text)) else {
-            let lower = text.to_lowercase();
-            let only_case = GRAMMAR.as_ref().is_some_and(|grammar| grammar.is_match(&lower));
-            let name = text.split_once('/').map_or(text, |(_, rest)| rest);
-            return Err(if only_case {
-                ReferenceError::NotLowerCase(name.to_owned())
-            } else {
-                ReferenceError::Format
-            });
+        let (rest, digest) = match text.split_once('@') {
+            None => (text, None),
+            Some((rest, digest)) => {
+                let parsed = digest.parse().map_err(|source| InvalidReference::Digest {
+                    text: text.into(),
+                    source,
+                })?;
+                (rest, Some(parsed))
+            }
         };
-        let group = |name: &str| found.name(name).map(|part| part.as_str().to_owned());
-        let repository = group("repository").unwrap_or_default();
-        if repository.len() > LONGEST_PATH {
-            return Err(ReferenceError::TooLong);
+        // A colon after the last slash starts the tag; one before it belongs to the registry's port.
+        let (name, tag) = match rest.rsplit_once(':') {
+            Some((name, tag)) if !tag.contains('/') => (name, Some(tag)),
+            _ => (rest, None),
+        };
+        if let Some(tag) = tag
+            && !grammar::is_tag(tag)
+        {
+            return Err(InvalidReference::Tag {
+                text: text.into(),
+                tag: tag.into(),
+            });
         }
-        let digest = group("digest");
-        if let Some(digest) = &digest {
-            check_digest(digest)?;
-        }
+        let (registry, repository) = grammar::split_registry(name);
+        grammar::check_name(name, registry, repository).map_err(|reason| InvalidReference::Name {
+            text: text.into(),
+            reason,
+        })?;
         Ok(Self {
-            registry: group("registry").unwrap_or_default(),
-            repository,
-            tag: group("tag"),
+            registry: registry.map(str::to_owned),
+            repository: repository.to_owned(),
+            tag: tag.map(str::to_owned),
             digest,
         })
     }
 
-    /// Host and optional port: `docker.io`, `localhost:5000`. It is empty for the few texts whose first part looks
-    /// like a host but is none (`a_b.com/c`).
-    pub fn registry(&self) -> &str {
-        &self.registry
+    /// Parses a reference as container engines do: `busybox` is `docker.io/library/busybox`. Grammar and words are those of
+    /// distribution/reference's `ParseNormalizedNamed`.
+    ///
+    /// ```
+    /// use olmkit::object::Reference;
+    /// let reference = Reference::parse_normalized("busybox:1")?;
+    /// assert_eq!(reference.name(), "docker.io/library/busybox");
+    /// assert_eq!(reference.familiar(), "busybox:1");
+    /// # Ok::<(), olmkit::object::ReferenceError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ReferenceError`] with distribution/reference's text.
+    pub fn parse_normalized(text: &str) -> Result<Self, ReferenceError> {
+        normalized::parse(text)
     }
 
-    /// Path inside the registry: `library/busybox`.
+    /// The registry's host and port. A short name has none: the error says which full name engines would make of it.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidReference::Short`].
+    pub fn registry(&self) -> Result<&str, InvalidReference> {
+        self.registry.as_deref().ok_or_else(|| InvalidReference::Short {
+            text: self.to_string(),
+            suggestion: self.with_registry(normalized::DEFAULT_REGISTRY).to_string(),
+        })
+    }
+
+    /// Whether the reference names no registry.
+    pub fn is_short(&self) -> bool {
+        self.registry.is_none()
+    }
+
+    /// The repository below the registry, such as `team/operator`.
     pub fn repository(&self) -> &str {
         &self.repository
     }
 
-    /// The tag, if the text has one.
-    pub fn tag(&self) -> Option<&str> {
-        self.tag.as_deref()
-    }
-
-    /// The digest with its algorithm (`sha256:…`), if the text has one.
-    pub fn digest(&self) -> Option<&str> {
-        self.digest.as_deref()
-    }
-
-    /// Registry and repository: `docker.io/library/busybox`.
+    /// Registry and repository without tag and digest.
     pub fn name(&self) -> String {
-        if self.registry.is_empty() {
-            return self.repository.clone();
+        match &self.registry {
+            Some(registry) => format!("{registry}/{}", self.repository),
+            None => self.repository.clone(),
         }
-        format!("{}/{}", self.registry, self.repository)
     }
 
-    /// The short form that Docker shows: `busybox:latest`.
+    /// The short form that Docker shows: `busybox:latest` for `docker.io/library/busybox:latest`.
     pub fn familiar(&self) -> String {
-        let name = if self.registry == DEFAULT_REGISTRY {
-            let short = self
-                .repository
-                .strip_prefix(OFFICIAL)
-                .filter(|rest| !rest.contains('/'));
-            short.unwrap_or(&self.repository).to_owned()
-        } else {
-            self.name()
+        let name = match self.registry.as_deref() {
+            Some(normalized::DEFAULT_REGISTRY) => {
+                let short = self.repository.strip_prefix(normalized::OFFICIAL);
+                short
+                    .filter(|rest| !rest.contains('/'))
+                    .unwrap_or(&self.repository)
+                    .to_owned()
+            }
+            _ => self.name(),
         };
         self.with_suffixes(name)
     }
 
-    /// The same image with a tag instead of tag and digest.
-    #[must_use]
-    pub fn with_tag(&self, tag: impl Into<String>) -> Self {
+    /// The tag, if one is written.
+    pub fn tag(&self) -> Option<&str> {
+        self.tag.as_deref()
+    }
+
+    /// The digest, if one is written.
+    pub fn digest(&self) -> Option<&Digest> {
+        self.digest.as_ref()
+    }
+
+    /// What identifies the manifest below the repository: the digest, else the tag, else `latest`.
+    pub fn version(&self) -> String {
+        match (&self.digest, &self.tag) {
+            (Some(digest), _) => digest.to_string(),
+            (None, Some(tag)) => tag.clone(),
+            (None, None) => "latest".to_owned(),
+        }
+    }
+
+    /// The same image by digest only: the reference that can never come to mean another image.
+    pub fn pinned(&self, digest: Digest) -> Self {
         Self {
-            tag: Some(tag.into()),
-            digest: None,
+            tag: None,
+            digest: Some(digest),
             ..self.clone()
         }
     }
 
-    /// The same repository with a digest; the tag stays.
-    #[must_use]
-    pub fn with_digest(&self, digest: impl Into<String>) -> Self {
+    /// The same reference with `latest` written out if it names neither tag nor digest.
+    pub fn with_default_tag(&self) -> Self {
+        match (&self.tag, &self.digest) {
+            (None, None) => Self {
+                tag: Some("latest".to_owned()),
+                ..self.clone()
+            },
+            _ => self.clone(),
+        }
+    }
+
+    /// A short name completed with a registry. Docker's own registry keeps single-word names below `library/`.
+    pub fn with_registry(&self, registry: &str) -> Self {
+        let repository = match registry {
+            normalized::DEFAULT_REGISTRY if !self.repository.contains('/') => {
+                format!("{}{}", normalized::OFFICIAL, self.repository)
+            }
+            _ => self.repository.clone(),
+        };
         Self {
-            digest: Some(digest.into()),
+            registry: Some(registry.to_owned()),
+            repository,
             ..self.clone()
         }
     }
 
     fn with_suffixes(&self, mut name: String) -> String {
-        for (mark, part) in [(':', &self.tag), ('@', &self.digest)] {
-            if let Some(part) = part {
-                name.push(mark);
-                name.push_str(part);
-            }
+        if let Some(tag) = &self.tag {
+            name.push(':');
+            name.push_str(tag);
+        }
+        if let Some(digest) = &self.digest {
+            name.push('@');
+            name.push_str(&digest.to_string());
         }
         name
     }
 }
 
-impl FromStr for Reference {
-    type Err = ReferenceError;
+impl fmt::Display for Reference {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.with_suffixes(self.name()))
+    }
+}
 
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
+impl FromStr for Reference {
+    type Err = InvalidReference;
+
+    fn from_str(text: &str) -> Result<Self, InvalidReference> {
         Self::parse(text)
     }
 }
 
-impl fmt::Display for Reference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.with_suffixes(self.name()))
+impl Serialize for Reference {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 
-static GRAMMAR: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    const LABEL: &str = "(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])";
-    const WORD: &str = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*";
-    let host = format!(r"(?:{LABEL}(?:\.{LABEL})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?");
-    let tag = "[0-9A-Za-z_][0-9A-Za-z_.-]{0,127}";
-    let digest = "[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9A-Fa-f]{32,}";
-    let whole = format!(
-        r"\A(?:(?P<registry>{host})/)?(?P<repository>{WORD}(?:/{WORD})*)(?::(?P<tag>{tag}))?(?:@(?P<digest>{digest}))?\z"
-    );
-    Regex::new(&whole).ok()
-});
+impl<'de> Deserialize<'de> for Reference {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
+    }
+}
 
-/// Splits off the registry the way Docker guesses it: the first part is one if it is `localhost`, holds a dot or a
-/// colon, or has upper-case letters.
-fn split_registry(text: &str) -> (&str, String) {
-    let (registry, rest) = match text.split_once('/') {
-        None => return (DEFAULT_REGISTRY, format!("{OFFICIAL}{text}")),
-        Some(("index.docker.io", rest)) => (DEFAULT_REGISTRY, rest),
-        Some((first, rest)) if first == "localhost" || first.contains(['.', ':']) || first.to_lowercase() != first => {
-            (first, rest)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIGEST: &str = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+    #[test]
+    fn references_split_as_the_distribution_grammar_says() {
+        // (text, registry, repository, tag, has digest)
+        let cases = [
+            (
+                "quay.io/team/operator:v1".to_owned(),
+                Some("quay.io"),
+                "team/operator",
+                Some("v1"),
+                false,
+            ),
+            ("localhost:5000/a".to_owned(), Some("localhost:5000"), "a", None, false),
+            (
+                "localhost/a/b__c.d-e---f:X_1.2-3".to_owned(),
+                Some("localhost"),
+                "a/b__c.d-e---f",
+                Some("X_1.2-3"),
+                false,
+            ),
+            (format!("r.io/a:v1@{DIGEST}"), Some("r.io"), "a", Some("v1"), true),
+            (format!("r.io/a@{DIGEST}"), Some("r.io"), "a", None, true),
+            (
+                "[2001:db8::1]:5000/a:b".to_owned(),
+                Some("[2001:db8::1]:5000"),
+                "a",
+                Some("b"),
+                false,
+            ),
+            ("Host/a".to_owned(), Some("Host"), "a", None, false),
+            ("nginx:1.27".to_owned(), None, "nginx", Some("1.27"), false),
+            ("team/nginx".to_owned(), None, "team/nginx", None, false),
+        ];
+        for (text, registry, repository, tag, digest) in cases {
+            let parsed = Reference::parse(&text).unwrap();
+            assert_eq!(parsed.registry().ok(), registry, "{text}");
+            assert_eq!(parsed.repository(), repository, "{text}");
+            assert_eq!(parsed.tag(), tag, "{text}");
+            assert_eq!(parsed.digest().is_some(), digest, "{text}");
+            assert_eq!(parsed.to_string(), text);
         }
-        Some(_) => (DEFAULT_REGISTRY, text),
-    };
-    if registry == DEFAULT_REGISTRY && !rest.contains('/') {
-        return (DEFAULT_REGISTRY, format!("{OFFICIAL}{rest}"));
     }
-    (registry, rest.to_owned())
-}
 
-fn check_digest(digest: &str) -> Result<(), ReferenceError> {
-    let (algorithm, hex) = digest.split_once(':').ok_or(ReferenceError::DigestFormat)?;
-    let length = match algorithm {
-        "sha256" => 64,
-        "sha384" => 96,
-        "sha512" => 128,
-        _ => return Err(ReferenceError::DigestAlgorithm),
-    };
-    if hex.len() != length {
-        return Err(ReferenceError::DigestLength);
+    #[test]
+    fn what_the_grammar_forbids_is_refused() {
+        let long = format!("r.io/{}", "a".repeat(255));
+        for text in [
+            "",
+            "r.io/",
+            "r.io//a",
+            "r.io/A",
+            "r.io/a_",
+            "r.io/a___b",
+            "r.io/a..b",
+            "r.io/a:",
+            "r.io/a:-x",
+            "r.io/a@sha256:12",
+            "r.io/../a",
+            "-r.io/a",
+            "r.io:x/a",
+            "r.io/a b",
+            " r.io/a",
+            &long,
+        ] {
+            assert!(Reference::parse(text).is_err(), "{text:?}");
+        }
     }
-    if !hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
-        return Err(ReferenceError::DigestFormat);
+
+    #[test]
+    fn short_names_are_refused_with_the_full_name() {
+        let message = |text: &str| Reference::parse(text).unwrap().registry().unwrap_err().to_string();
+        assert!(
+            message("nginx:1").contains("\"docker.io/library/nginx:1\""),
+            "{}",
+            message("nginx:1")
+        );
+        assert!(message("team/nginx").contains("\"docker.io/team/nginx\""));
     }
-    Ok(())
 }

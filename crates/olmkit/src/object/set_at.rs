@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// Sets a field by its path. What stands in the way (nothing, null, a value that is no object) becomes an object, so no
+/// Sets a field by its path. Whatever is on the path (nothing, null, a value that is not an object) becomes an object, so no
 /// input makes it fail.
 pub trait SetAt {
     /// Sets the field at `path` to `value`; an empty path replaces the whole value.
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_in_the_way_becomes_an_object() {
+    fn values_on_the_path_become_objects() {
         let mut value = json!({"spec": "text", "metadata": {"name": "a"}});
         value.set_at(&["spec", "install", "strategy"], json!("deployment"));
         value.set_at(&["metadata", "labels"], json!({"a": "b"}));

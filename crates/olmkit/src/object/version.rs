@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
-use super::quoted;
+use olmkit_go::strconv::{parse_uint, quote};
 
 /// A version: `MAJOR.MINOR.PATCH[-pre.release][+build.metadata]`.
 ///
@@ -34,7 +34,7 @@ pub enum PreRelease {
     Word(String),
 }
 
-/// Why a text is no version, in blang/semver's words.
+/// Why a text is not a version, in blang/semver's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct VersionError(String);
@@ -113,7 +113,7 @@ impl PreRelease {
         }
         if text.bytes().all(|byte| byte.is_ascii_digit()) {
             if has_leading_zeros(text) {
-                let text = quoted(text);
+                let text = quote(text);
                 return Err(VersionError(format!(
                     "Numeric PreRelease version must not contain leading zeroes {text}"
                 )));
@@ -125,7 +125,7 @@ impl PreRelease {
         }
         Err(VersionError(format!(
             "Invalid character(s) found in prerelease {}",
-            quoted(text)
+            quote(text)
         )))
     }
 }
@@ -210,7 +210,7 @@ fn build_identifier(text: &str) -> Result<String, VersionError> {
     if !is_identifier(text) {
         return Err(VersionError(format!(
             "Invalid character(s) found in build meta data {}",
-            quoted(text)
+            quote(text)
         )));
     }
     Ok(text.to_owned())
@@ -218,7 +218,7 @@ fn build_identifier(text: &str) -> Result<String, VersionError> {
 
 fn number(name: &str, text: &str) -> Result<u64, VersionError> {
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        let (name, text) = (name.to_ascii_lowercase(), quoted(text));
+        let (name, text) = (name.to_ascii_lowercase(), quote(text));
         return Err(VersionError(format!(
             "Invalid character(s) found in {name} number {text}"
         )));
@@ -226,21 +226,14 @@ fn number(name: &str, text: &str) -> Result<u64, VersionError> {
     if has_leading_zeros(text) {
         return Err(VersionError(format!(
             "{name} number must not contain leading zeroes {}",
-            quoted(text)
+            quote(text)
         )));
     }
     parse_u64(text)
 }
 
 fn parse_u64(text: &str) -> Result<u64, VersionError> {
-    text.parse().map_err(|_| {
-        let problem = if text.is_empty() {
-            "invalid syntax"
-        } else {
-            "value out of range"
-        };
-        VersionError(format!("strconv.ParseUint: parsing {}: {problem}", quoted(text)))
-    })
+    parse_uint(text, 10).map_err(|error| VersionError(error.to_string()))
 }
 
 fn has_leading_zeros(text: &str) -> bool {

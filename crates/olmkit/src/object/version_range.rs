@@ -1,11 +1,12 @@
 //! Version ranges by the rules of blang/semver v4: `>=1.0.0 <2.0.0 || 3.x`.
 
-use super::{Version, VersionError, quoted};
+use super::{Version, VersionError};
+use olmkit_go::strconv::quote;
 
 /// A set of versions: alternatives separated by `||`, each a list of comparisons that must all hold.
 ///
 /// Operators are `<`, `<=`, `>`, `>=`, `=`, `==`, `!`, `!=` or none for equality; `x` stands for any minor or patch
-/// number. Pre-releases are ordinary versions here: `<1.0.0` holds `1.0.0-rc1`.
+/// number. Pre-releases are ordinary versions here: `<1.0.0` contains `1.0.0-rc1`.
 ///
 /// ```
 /// use olmkit::object::{Version, VersionRange};
@@ -36,8 +37,9 @@ enum Operator {
     LessOrEqual,
 }
 
-/// Why a text is no range, in blang/semver's words.
+/// Why a text is not a range, in blang/semver's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RangeError {
     /// The range starts with `||`.
     #[error("First element in range is '||'")]
@@ -46,18 +48,18 @@ pub enum RangeError {
     #[error("Last element in range is '||'")]
     EndsWithOr,
     /// A comparison holds no digit.
-    #[error("Could not get version from string: {}", quoted(.0))]
+    #[error("Could not get version from string: {}", quote(.0))]
     NoVersion(String),
     /// A comparison has an operator that does not exist.
-    #[error("Could not parse Range {}: Could not parse comparator {} in {}", quoted(.comparison), quoted(.operator), quoted(.comparison))]
+    #[error("Could not parse Range {}: Could not parse comparator {} in {}", quote(.comparison), quote(.operator), quote(.comparison))]
     Operator {
         /// The whole comparison.
         comparison: String,
         /// The operator.
         operator: String,
     },
-    /// A comparison has a version that is none.
-    #[error("Could not parse Range {}: Could not parse version {} in {}: {source}", quoted(.comparison), quoted(.version), quoted(.comparison))]
+    /// A comparison has an invalid version.
+    #[error("Could not parse Range {}: Could not parse version {} in {}: {source}", quote(.comparison), quote(.version), quote(.comparison))]
     Version {
         /// The whole comparison.
         comparison: String,
@@ -89,8 +91,8 @@ impl VersionRange {
         })
     }
 
-    /// Whether a version lies in the range. An alternative without comparisons (`1.0.0 || || 2.0.0`), on which
-    /// blang/semver crashes, holds nothing.
+    /// Whether the range contains a version. An alternative without comparisons (`1.0.0 || || 2.0.0`), on which
+    /// blang/semver crashes, contains nothing.
     pub fn contains(&self, version: &Version) -> bool {
         self.alternatives
             .iter()
@@ -208,7 +210,7 @@ fn lowest_of(version: &str) -> String {
     }
 }
 
-/// The first version after all that a version with `x` at its end stands for; empty when `x` is elsewhere.
+/// The first version after all those that a version ending in `x` matches; empty when `x` is elsewhere.
 fn next_after(version: &str, lowest: &str) -> String {
     let parts: Vec<&str> = version.split('.').collect();
     let counted = match (parts.last(), parts.len()) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::CustomResourceExt;
+use kube_core::CustomResourceExt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -192,7 +192,7 @@ impl Api {
     }
 }
 
-/// The extension may stand on the root, or on the spec's own definition.
+/// The extension may be on the root, or on the spec's own definition.
 fn find_owned(schema: &Value) -> Option<&Value> {
     if let Some(owned) = schema.get(OWNED_EXTENSION) {
         return Some(owned);

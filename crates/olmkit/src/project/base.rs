@@ -72,7 +72,7 @@ fn owned(api: &Api) -> Vec<Value> {
         .collect()
 }
 
-/// What `#[kube(doc = "…")]` says of a version of a kind; without it kube-derive writes a sentence that tells nobody anything.
+/// What `#[kube(doc = "…")]` says of a version of a kind; without it kube-derive writes a sentence without content.
 fn documented(api: &Api, version: &str) -> Option<String> {
     let version = api.crd.spec.versions.iter().find(|served| served.name == version)?;
     let schema = version.schema.as_ref()?.open_api_v3_schema.as_ref()?;

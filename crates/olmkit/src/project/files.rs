@@ -1,11 +1,12 @@
 //! Rendered files, in memory until they are written.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 
 use super::Error;
+use crate::files;
 
 /// Files by their path below the output directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,8 +16,13 @@ impl Files {
     /// Adds a file of one or more YAML documents.
     ///
     /// # Errors
-    /// When a value does not print; cannot happen for JSON values.
+    /// When the path leads out of the output directory, or a value does not print, which cannot happen for JSON values.
     pub fn add(&mut self, path: impl Into<PathBuf>, documents: &[Value]) -> Result<(), Error> {
+        let path = path.into();
+        if !path.components().all(|part| matches!(part, Component::Normal(_))) {
+            let source = std::io::Error::other("the path leads out of the output directory");
+            return Err(Error::Io { path, source });
+        }
         let mut text = String::new();
         for (at, document) in documents.iter().enumerate() {
             if at > 0 {
@@ -24,7 +30,7 @@ impl Files {
             }
             text.push_str(&crate::yaml::to_string(document)?);
         }
-        self.0.insert(path.into(), text);
+        self.0.insert(path, text);
         Ok(())
     }
 
@@ -46,18 +52,10 @@ impl Files {
     /// When a directory or file cannot be written.
     pub fn write(&self, root: &Path) -> Result<(), Error> {
         for (path, text) in &self.0 {
-            let path = root.join(path);
-            let fail = |source| Error::Io {
-                path: path.clone(),
-                source,
-            };
-            if std::fs::read(&path).is_ok_and(|present| present == text.as_bytes()) {
-                continue;
-            }
-            if let Some(parent) = path.parent() {
-                std::fs::create_dir_all(parent).map_err(fail)?;
-            }
-            std::fs::write(&path, text).map_err(fail)?;
+            files::write(&root.join(path), text.as_bytes()).map_err(|error| Error::Io {
+                path: error.path,
+                source: error.source,
+            })?;
         }
         Ok(())
     }

@@ -19,7 +19,7 @@
 //! #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
 //! #[kube(group = "example.com", version = "v1", kind = "Greeting", namespaced, doc = "A greeting.")]
 //! struct GreetingSpec {
-//!     /// Whom to greet.
+//!     /// Name to greet.
 //!     #[schemars(extend("x-olm-descriptor" = true))]
 //!     name: String,
 //! }
@@ -62,6 +62,7 @@ pub const PERMISSIONS_ANNOTATION: &str = crate::object::PERMISSIONS_ANNOTATION;
 
 /// Why `config/` could not be rendered.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// A kind's definition.
     #[error(transparent)]
@@ -69,7 +70,7 @@ pub enum Error {
     /// A setting that is wrong or missing.
     #[error("{setting}: {reason}")]
     Setting {
-        /// Where it stands, for example `package.yaml: icon`.
+        /// Where it is set, for example `package.yaml: icon`.
         setting: String,
         /// What is wrong, and what to write instead.
         reason: String,

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::Error;
+use crate::limits;
 
 /// A link on the operator's page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,7 +20,7 @@ pub struct Link {
     pub url: String,
 }
 
-/// Whom to ask.
+/// A person or group to contact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Maintainer {
@@ -29,7 +30,7 @@ pub struct Maintainer {
     pub email: String,
 }
 
-/// Which namespaces an operator can be told to watch. OLM matches them with the OperatorGroup.
+/// Which namespaces an operator can be configured to watch. OLM matches them with the OperatorGroup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum InstallMode {
     /// The namespace it runs in.
@@ -70,7 +71,7 @@ pub struct Upgrade {
     /// Version (`0.0.1`) or full name (`memcached-operator.v0.0.1`) of the one it follows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replaces: Option<String>,
-    /// Versions or names that it may follow directly and that nobody should install any more.
+    /// Versions or names that it may follow directly and that should no longer be installed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skips: Vec<String>,
     /// A range of versions, such as `>=0.1.0 <0.2.0`, that it may follow directly.
@@ -99,7 +100,7 @@ pub struct Package {
     /// Who publishes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Link>,
-    /// Whom to ask.
+    /// Who to contact.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub maintainers: Vec<Maintainer>,
     /// Words to find it by.
@@ -151,7 +152,7 @@ impl Package {
     /// Reads settings from text. The icon stays unread; [`Package::load`] reads it too.
     ///
     /// # Errors
-    /// When the text is no YAML, a key is unknown or a field that must be there is missing.
+    /// When the text is not YAML, a key is unknown or a field that must be there is missing.
     pub fn parse(text: &str) -> Result<Self, Error> {
         Ok(crate::yaml::from_slice(text.as_bytes())?)
     }
@@ -162,7 +163,7 @@ impl Package {
     /// When one of the files cannot be read, or the settings are wrong.
     pub fn load(path: &Path) -> Result<Self, Error> {
         let read = |path: &Path| {
-            std::fs::read(path).map_err(|source| Error::Io {
+            limits::read_named(path, &limits::SETTINGS_FILE).map_err(|source| Error::Io {
                 path: path.to_owned(),
                 source,
             })
@@ -196,7 +197,7 @@ impl Package {
                 reason: format!("{name} must end in .svg, .png, .jpg, .jpeg or .gif"),
             });
         }
-        let content = std::fs::read(path).map_err(|source| Error::Io {
+        let content = limits::read_named(path, &limits::SETTINGS_FILE).map_err(|source| Error::Io {
             path: path.to_owned(),
             source,
         })?;

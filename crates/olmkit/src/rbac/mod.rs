@@ -56,7 +56,7 @@ pub struct Grant {
 
 impl Grant {
     /// A grant on the resource of a type. Group and plural come from the type, so a misspelt one does not compile.
-    pub fn of<K: kube::Resource<DynamicType = ()>>(
+    pub fn of<K: kube_core::Resource<DynamicType = ()>>(
         scope: Scope,
         verbs: impl IntoIterator<Item = &'static str>,
         why: &'static str,

@@ -67,7 +67,7 @@ pub fn cluster_binding(name: &str, labels: &Labels, role: &str, account: Account
 }
 
 /// The ClusterRoles for people who use a custom resource: admin, editor and viewer, each with its name's ending. They are
-/// bound to nobody; whoever runs the cluster binds them.
+/// not bound; whoever runs the cluster binds them.
 #[must_use]
 pub fn user_roles(group: &str, plural: &str) -> [(&'static str, Vec<PolicyRule>); 3] {
     let rules = |verbs: &[&str]| {

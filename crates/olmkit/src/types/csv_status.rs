@@ -1,4 +1,4 @@
-//! A ClusterServiceVersion as it stands in a cluster: what the flows read of its spec, and its status.
+//! A ClusterServiceVersion in a cluster: what the flows read of its spec, and its status.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,7 @@ pub struct DeployedCsvSpec {
     pub apiservicedefinitions: Definitions,
     /// What is installed.
     pub install: Install,
-    /// Webhooks, as they stand.
+    /// Webhooks, as written.
     pub webhookdefinitions: Vec<serde_json::Value>,
 }
 
@@ -159,7 +159,7 @@ impl DeployedCsv {
         self.metadata.name.as_deref().unwrap_or_default()
     }
 
-    /// The namespace it stands in.
+    /// The namespace it is in.
     pub fn namespace(&self) -> &str {
         self.metadata.namespace.as_deref().unwrap_or_default()
     }

@@ -4,18 +4,16 @@
 //! The result is the manifest with only known fields, under their exact names, without nulls, with scalars of the field's
 //! type: rules can read it by path without asking again what was meant.
 
-use base64::Engine as _;
-use base64::alphabet;
-use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde_json::{Map, Value};
 
-use super::go_number;
 use super::structs::{Custom, Struct, Structs, Type, structs};
-use crate::object::{Version, quantity};
+use crate::object::{Version, pointer_part, quantity};
+use olmkit_go::{json, strconv};
 
 /// Why a value does not fit its type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
+#[non_exhaustive]
 pub struct DecodeError {
     /// What is wrong, in the words of Go's encoding/json.
     pub message: String,
@@ -25,7 +23,7 @@ pub struct DecodeError {
 
 /// Decodes `value` into the struct that the table of [`super::structs`] lists under `key`.
 ///
-/// `from_yaml` tells that the value was YAML text: numbers and booleans then become strings where the field is a string.
+/// `from_yaml` is set when the value was YAML text: numbers and booleans then become strings where the field is a string.
 ///
 /// # Errors
 /// The first misfit, in the order Go meets them.
@@ -42,22 +40,10 @@ pub fn decode(value: &Value, key: &str, from_yaml: bool) -> Result<Value, Decode
     }
 }
 
-/// What encoding/json calls a value in its error texts.
-pub fn type_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
 struct Decoder<'t> {
     table: &'t Structs,
     error: Option<DecodeError>,
-    /// Types with a decoder of their own stop everything when they refuse; other misfits are passed over and told at the end.
+    /// Types with their own decoder stop everything when they fail; other misfits are skipped and reported at the end.
     stopped: bool,
     /// The struct whose field is being read; error texts begin with its name.
     outer: Option<&'static str>,
@@ -128,7 +114,7 @@ impl<'t> Decoder<'t> {
             }
             (Type::Custom(custom), _) => self.own_decoder(|decoder| decoder.custom(value, *custom)),
             (Type::Pointer(inner), _) => self.typed(value, inner, target),
-            _ => self.mismatch(type_name(value).to_string(), &self.go_name(kind)),
+            _ => self.mismatch(json::kind(value).to_string(), &self.go_name(kind)),
         }
     }
 
@@ -185,7 +171,7 @@ impl<'t> Decoder<'t> {
             let target = self.target_of_key(target, key);
             self.pointer.push(key.clone());
             let decoded = match named_mismatch(self.table, entry, path, kind, item) {
-                Some(go_type) => self.mismatch(type_name(item).to_string(), go_type),
+                Some(go_type) => self.mismatch(json::kind(item).to_string(), go_type),
                 None => self.value(item, kind, target),
             };
             if let Some(decoded) = decoded {
@@ -228,7 +214,7 @@ impl<'t> Decoder<'t> {
     }
 
     fn integer(&mut self, number: &serde_json::Number, least: i64, most: i64, name: &str) -> Option<Value> {
-        let text = go_number::json(number);
+        let text = json::number(number);
         match text.parse::<i64>() {
             Ok(value) if (least..=most).contains(&value) => Some(Value::from(value)),
             _ => self.mismatch(format!("number {text}"), name),
@@ -236,21 +222,9 @@ impl<'t> Decoder<'t> {
     }
 
     fn bytes(&mut self, text: &str) -> Option<Value> {
-        let config = GeneralPurposeConfig::new()
-            .with_decode_padding_mode(DecodePaddingMode::RequireCanonical)
-            .with_decode_allow_trailing_bits(true);
-        // Go's decoder passes over line ends.
-        let compact: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
-        match GeneralPurpose::new(&alphabet::STANDARD, config).decode(&compact) {
+        match olmkit_go::base64::decode(text) {
             Ok(_) => Some(Value::String(text.to_string())),
-            Err(error) => {
-                let at = match error {
-                    base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => at,
-                    base64::DecodeError::InvalidLength(length) => length / 4 * 4,
-                    base64::DecodeError::InvalidPadding => compact.trim_end_matches('=').len(),
-                };
-                self.fail(format!("illegal base64 data at input byte {at}"))
-            }
+            Err(problem) => self.fail(problem),
         }
     }
 
@@ -260,14 +234,14 @@ impl<'t> Decoder<'t> {
             (Custom::IntOrString, Value::Number(number)) => {
                 self.integer(number, i64::from(i32::MIN), i64::from(i32::MAX), "int32")
             }
-            (Custom::IntOrString, _) => self.mismatch(type_name(value).to_string(), "int32"),
+            (Custom::IntOrString, _) => self.mismatch(json::kind(value).to_string(), "int32"),
             (Custom::Quantity, _) => self.quantity(value),
-            (Custom::Time, Value::String(text)) => match super::time::check(text) {
-                Ok(()) => Some(value.clone()),
+            (Custom::Time, Value::String(text)) => match olmkit_go::time::parse_rfc3339(text) {
+                Ok(_) => Some(value.clone()),
                 Err(message) => self.fail(message),
             },
             (Custom::OperatorVersion, Value::String(text)) => self.operator_version(text),
-            (Custom::Time | Custom::OperatorVersion, _) => self.mismatch(type_name(value).to_string(), "string"),
+            (Custom::Time | Custom::OperatorVersion, _) => self.mismatch(json::kind(value).to_string(), "string"),
             (Custom::SchemaOrBool(_), Value::Bool(_)) => Some(value.clone()),
             (Custom::SchemaOrBool(at) | Custom::SchemaOrList(at) | Custom::SchemaOrNames(at), Value::Object(_)) => {
                 self.nested(value, &Type::Struct(at))
@@ -277,7 +251,7 @@ impl<'t> Decoder<'t> {
             (Custom::SchemaOrNames(_), Value::Array(_)) => {
                 self.nested(value, &Type::List(Box::new(Type::Text("string"))))
             }
-            // These two decoders read past anything else without a word.
+            // These two decoders silently ignore anything else.
             (Custom::SchemaOrList(_) | Custom::SchemaOrNames(_), _) => Some(Value::Object(Map::new())),
         }
     }
@@ -292,7 +266,7 @@ impl<'t> Decoder<'t> {
     fn quantity(&mut self, value: &Value) -> Option<Value> {
         let text = match value {
             Value::String(text) => text.clone(),
-            Value::Number(number) => go_number::json(number),
+            Value::Number(number) => json::number(number),
             other => other.to_string(),
         };
         match quantity::check(text.trim()) {
@@ -323,7 +297,7 @@ impl<'t> Decoder<'t> {
             let pointer = self
                 .pointer
                 .iter()
-                .map(|part| format!("/{}", part.replace('~', "~0").replace('/', "~1")))
+                .map(|part| format!("/{}", pointer_part(part)))
                 .collect::<String>();
             self.error = Some(DecodeError { message, pointer });
         }
@@ -359,7 +333,7 @@ impl<'t> Decoder<'t> {
     }
 }
 
-/// The Go name of a field's list or map type, if it has one of its own and the value is no such thing.
+/// The Go name of a field's list or map type, if it has one of its own and the value is not of that type.
 fn named_mismatch<'t>(
     table: &'t Structs,
     entry: &'t Struct,
@@ -425,7 +399,7 @@ fn through_pointers_counted(mut kind: &Type) -> (&Type, bool) {
 
 fn scalar_as_text(value: &Value) -> String {
     match value {
-        Value::Number(number) if number.is_f64() => number.as_f64().map_or_else(String::new, go_number::general_32),
+        Value::Number(number) if number.is_f64() => number.as_f64().map_or_else(String::new, strconv::format_g32),
         other => other.to_string(),
     }
 }
@@ -475,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_misfit_is_told_unless_a_type_with_its_own_decoder_refuses() {
+    fn the_first_misfit_is_reported_unless_a_type_with_its_own_decoder_refuses() {
         let soft = json!({"replicas": "x", "paused": "y"});
         assert!(
             refusal(deployment(soft)).contains("DeploymentSpec.spec.install.spec.deployments.spec.paused of type bool")

@@ -4,7 +4,6 @@
 //! `creationTimestamp: null`), lacks fields that are empty where the type leaves those out, and holds quantities and times
 //! in one spelling. Bundles of the Go tools are full of such forms; printing the same keeps diffs empty when people switch.
 
-use base64::Engine as _;
 use serde_json::{Map, Value};
 
 use super::structs::{Custom, Struct, Structs, Type, structs};
@@ -12,7 +11,7 @@ use crate::object::quantity::canonical;
 use crate::yaml::{self, Node};
 
 /// A tree as a JSON value in which floats stay floats: `1500000.0` becomes the text `1.5e+06` where a field is text, and
-/// that can only be told as long as it is no integer yet.
+/// only the float shows that.
 #[must_use]
 pub fn yaml_value(node: &Node) -> Value {
     match &node.value {
@@ -122,7 +121,7 @@ fn special(table: &Structs, custom: Custom, value: Option<&Value>) -> Value {
         (Custom::Quantity, Some(value)) => {
             let text = match value {
                 Value::String(text) => text.trim().to_owned(),
-                other => super::go_json::compact(other),
+                other => olmkit_go::json::marshal(other),
             };
             Value::String(canonical(&text).unwrap_or(text))
         }
@@ -172,8 +171,7 @@ fn whole(value: &Value) -> Value {
 /// Base64 as Go prints it: without line ends.
 fn padded(text: &str) -> String {
     let compact: String = text.chars().filter(|letter| !matches!(letter, '\r' | '\n')).collect();
-    let engine = base64::engine::general_purpose::STANDARD;
-    engine.decode(&compact).map_or(compact, |bytes| engine.encode(bytes))
+    olmkit_go::base64::decode(text).map_or(compact, olmkit_go::base64::encode)
 }
 
 #[cfg(test)]
@@ -222,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn misfits_are_told_with_their_place() {
+    fn misfits_are_reported_with_their_place() {
         let error = decode(&json!({"spec": {"replicas": "three"}}), "Deployment").unwrap_err();
         assert_eq!(error.0, "/spec/replicas");
     }

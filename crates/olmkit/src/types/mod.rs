@@ -1,20 +1,24 @@
 //! Typed views of the objects of the Operator Lifecycle Manager.
+//!
+//! The hidden modules, which decode and print values as the Go types do, are not part of the API.
 
 mod catalog_source;
 mod condition;
+#[doc(hidden)]
 pub mod convert;
 mod csv_status;
+#[doc(hidden)]
 pub mod decode;
+#[doc(hidden)]
 pub mod encode;
-pub mod go_json;
-pub mod go_number;
-pub mod go_text;
 mod install_plan;
 mod operator_group;
+#[doc(hidden)]
 pub mod structs;
 mod subscription;
-pub mod time;
+#[doc(hidden)]
 pub mod unknown;
+#[doc(hidden)]
 pub mod zero;
 
 pub use catalog_source::{CatalogSource, CatalogSourceSpec, CatalogSourceStatus, ConnectionState};

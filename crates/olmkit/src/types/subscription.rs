@@ -50,7 +50,7 @@ pub struct SubscriptionStatus {
     pub installed_csv: String,
     /// The plan that brings `currentCSV`.
     pub install_plan_ref: Option<ObjectReference>,
-    /// `ResolutionFailed`, `BundleUnpacking`, `CatalogSourcesUnhealthy`, … They go stale: see `cluster::explain`.
+    /// `ResolutionFailed`, `BundleUnpacking`, `CatalogSourcesUnhealthy`, … They go stale: see `cluster::causes`.
     pub conditions: Vec<Condition>,
 }
 

@@ -1,9 +1,10 @@
-//! Fields of a manifest that the Go types do not have: every tool passes over them without a word.
+//! Fields of a manifest that the Go types do not have: every tool silently ignores them.
 
 use serde_json::Value;
 
 use super::decode::lookup;
 use super::structs::{Custom, Struct, Structs, Type, structs};
+use crate::object::pointer_part;
 
 /// How alike two names must be for one to be taken for a misspelling of the other (1 is the same).
 const ALIKE: f64 = 0.75;
@@ -66,7 +67,7 @@ impl Search {
                     match lookup(entry, key).and_then(|(name, _)| table.field(entry, name)) {
                         Some(kind) => self.below(key, item, kind),
                         None => self.found.push(UnknownField {
-                            pointer: format!("{}/{}", self.pointer, escape(key)),
+                            pointer: format!("{}/{}", self.pointer, pointer_part(key)),
                             name: key.clone(),
                             of: entry.go_name,
                             meant: meant(entry, key),
@@ -85,7 +86,7 @@ impl Search {
         }
         let length = self.pointer.len();
         self.pointer.push('/');
-        self.pointer.push_str(&escape(key));
+        self.pointer.push_str(&pointer_part(key));
         self.value(value, kind);
         self.pointer.truncate(length);
     }
@@ -99,10 +100,6 @@ fn meant(entry: &Struct, key: &str) -> Option<&'static str> {
         .into_iter()
         .filter(|name| alike(name) >= ALIKE)
         .max_by(|a, b| alike(a).total_cmp(&alike(b)))
-}
-
-fn escape(part: &str) -> String {
-    part.replace('~', "~0").replace('/', "~1")
 }
 
 #[cfg(test)]

@@ -37,17 +37,17 @@ pub struct Earlier {
 /// Why there is nothing to compare with.
 #[derive(Debug, thiserror::Error)]
 pub enum AgainstError {
-    /// The bundle does not load.
-    #[error("{name} cannot be compared with, because it is no sound bundle: {reason}")]
+    /// The bundle cannot be loaded.
+    #[error("cannot compare with {name}: it is not a valid bundle: {reason}")]
     Unsound {
         /// The directory.
         name: String,
         /// operator-sdk's text.
         reason: String,
     },
-    /// A catalog holds the bundle without its manifests.
+    /// A catalog has the bundle without its manifests.
     #[error(
-        "the catalog holds {bundle} without its definitions (it was rendered with --migrate-level); name the bundle itself: --against {}",
+        "the catalog has {bundle} without its CRDs (it was rendered with --migrate-level); pass the bundle itself: --against {}",
         if image.is_empty() { "DIRECTORY" } else { image }
     )]
     NoManifests {

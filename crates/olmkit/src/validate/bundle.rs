@@ -13,9 +13,102 @@ use super::checked::{Checked, Subject};
 use super::context::{Context, Csv, field, items};
 use crate::bundle::load::Entry;
 use crate::bundle::{Bundle, Object};
-use crate::diagnostics::Severity;
+use crate::diagnostics::{Origin, Severity, define_rules};
 use crate::object::Reference;
-use crate::types::go_text::quote;
+use olmkit_go::strconv::quote;
+
+define_rules! {
+    BND_1 = {
+        id: "BND-1",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("bundle"),
+        summary: "Each version of an API is defined once.",
+        why: "The API server cannot have two definitions of one version, and one would overwrite the other.",
+        bad: "widgets.v1.yaml and widgets.v1beta1.yaml, both with version v1",
+        good: "one CustomResourceDefinition with all versions",
+        since: "0.1.0",
+    }
+    BND_2 = {
+        id: "BND-2",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("bundle"),
+        summary: "Each owned API has a CustomResourceDefinition in the bundle, with the same group, version and kind.",
+        why: "OLM waits for the definition of each owned API and fails the installation without it.",
+        bad: "owned:\n- name: widgets.example.com\n  version: v2\n  kind: Widget   # the CRD has v1 only",
+        good: "owned:\n- name: widgets.example.com\n  version: v1\n  kind: Widget",
+        since: "0.1.0",
+    }
+    BND_3 = {
+        id: "BND-3",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("bundle"),
+        summary: "Each CustomResourceDefinition of the bundle is owned, in one of its versions at least.",
+        why: "OLM installs the definition without knowing that this operator serves it.",
+        bad: "owned: []",
+        good: "owned:\n- name: widgets.example.com\n  version: v1\n  kind: Widget",
+        since: "0.1.0",
+    }
+    BND_4 = {
+        id: "BND-4",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("bundle"),
+        summary: "No ServiceAccount in the bundle has the name of a deployment's service account.",
+        why: "OLM creates the service account itself; a second one of the same name collides with it.",
+        bad: "kind: ServiceAccount\nmetadata: {name: manager}   # also serviceAccountName: manager",
+        good: "remove the ServiceAccount: OLM creates it",
+        since: "0.1.0",
+    }
+    BND_5 = {
+        id: "BND-5",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("bundle"),
+        summary: "The bundle, with each file compressed and base64-encoded on its own, is at most 1 MiB.",
+        why: "OLM unpacks the bundle into one ConfigMap, which cannot be larger than 1 MiB.",
+        bad: "a CRD with descriptions of 10 MB",
+        good: "controller-gen crd:maxDescLen=0",
+        since: "0.1.0",
+    }
+    BND_6 = {
+        id: "BND-6",
+        severity: Severity::Warning,
+        origin: Origin::OperatorSdk("bundle"),
+        summary: "The bundle should stay below 85 % of the limit.",
+        why: "The next version, with one more field in a schema, may no longer fit.",
+        bad: "900 kB",
+        good: "500 kB",
+        since: "0.1.0",
+    }
+    BND_7 = {
+        id: "BND-7",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("bundle"),
+        summary: "With `spec.release` the name is `<package>-v<version>-<release>` (profile api-0.45).",
+        why: "Releases of one version need different names, and opm accepts only this form.",
+        bad: "name: demo.v1.0.0",
+        good: "name: demo-v1.0.0-1",
+        since: "0.1.0",
+    }
+    BND_8 = {
+        id: "BND-8",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("bundle"),
+        summary: "Each related image names an image (profile api-0.45).",
+        why: "An entry without an image cannot be mirrored.",
+        bad: "relatedImages:\n- name: a",
+        good: "relatedImages:\n- name: a\n  image: quay.io/x/a:1",
+        since: "0.1.0",
+    }
+    BND_9 = {
+        id: "BND-9",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("bundle"),
+        summary: "Each related image is a valid reference (profile api-0.45).",
+        why: "Mirroring tools cannot pull an image by an invalid reference.",
+        bad: "image: https://quay.io/x/a",
+        good: "image: quay.io/x/a:1",
+        since: "0.1.0",
+    }
+}
 
 /// Most bytes of a bundle, compressed file by file and in base64, as OLM stores it in a ConfigMap.
 pub const MOST_COMPRESSED_BYTES: u64 = 1 << 20;
@@ -88,7 +181,7 @@ fn owned_crds(bundle: &Bundle, csv: &Csv<'_>) -> Vec<Checked> {
                     } else {
                         format!("{} defines it too: remove one of the two files", first.path)
                     };
-                    findings.push(error(detail, &key, "BND-1").at(crd, &pointer).hint(hint));
+                    findings.push(error(detail, &key, &BND_1).at(crd, &pointer).hint(hint));
                 } else {
                     keys.push((key, crd, pointer));
                 }
@@ -114,7 +207,7 @@ fn owned_crds(bundle: &Bundle, csv: &Csv<'_>) -> Vec<Checked> {
         );
         let pointer = format!("/spec/customresourcedefinitions/owned/{at}");
         findings.push(
-            error(detail, &key, "BND-2")
+            error(detail, &key, &BND_2)
                 .at(csv.object, &pointer)
                 .hint(missing_owned_hint(&key, &keys)),
         );
@@ -128,7 +221,7 @@ fn owned_crds(bundle: &Bundle, csv: &Csv<'_>) -> Vec<Checked> {
         );
         let hint =
             "list it under spec.customresourcedefinitions.owned of the ClusterServiceVersion, or leave the file out";
-        findings.push(error(detail, key, "BND-3").at(crd, pointer).hint(hint));
+        findings.push(error(detail, key, &BND_3).at(crd, pointer).hint(hint));
     }
     findings
 }
@@ -186,7 +279,7 @@ fn service_accounts(bundle: &Bundle, csv: &Csv<'_>) -> Vec<Checked> {
                  in either the bundle manifest or the CSV."
             );
             let subject = Subject::Value(name.to_string());
-            Checked::shared("BND-4", Severity::Error, &subject, detail)
+            Checked::shared(&BND_4, Severity::Error, &subject, detail)
                 .at(account, "/metadata/name")
                 .hint("OLM makes the service accounts that the deployments name: remove this file")
         })
@@ -236,10 +329,10 @@ fn size(bundle: &Bundle) -> Vec<Checked> {
     });
     let checked = if compressed > MOST_COMPRESSED_BYTES {
         let detail = format!("maximum bundle compressed size with gzip size exceeded: {sizes}");
-        Checked::shared("BND-5", Severity::Error, &subject, detail)
+        Checked::shared(&BND_5, Severity::Error, &subject, detail)
     } else if compressed as f64 > MOST_COMPRESSED_BYTES as f64 * 0.85 {
         Checked::shared(
-            "BND-6",
+            &BND_6,
             Severity::Warning,
             &subject,
             format!("nearing maximum bundle compressed size with gzip: {sizes}"),
@@ -321,7 +414,7 @@ fn release(bundle: &Bundle, csv: &Csv<'_>) -> Option<Checked> {
         quote(&expected)
     );
     let subject = Subject::Value(bundle.name.clone());
-    Some(Checked::shared("BND-7", Severity::Error, &subject, detail).at(csv.object, "/spec/release"))
+    Some(Checked::shared(&BND_7, Severity::Error, &subject, detail).at(csv.object, "/spec/release"))
 }
 
 fn related_images(csv: &Csv<'_>) -> Vec<Checked> {
@@ -332,13 +425,13 @@ fn related_images(csv: &Csv<'_>) -> Vec<Checked> {
         let subject = Subject::Value(format!("spec.relatedImages[{at}].image"));
         if image.is_empty() {
             let detail = format!("relatedImages[{at}] has an empty image field");
-            findings.push(Checked::shared("BND-8", Severity::Error, &subject, detail).at(csv.object, &pointer));
-        } else if let Err(reason) = Reference::parse(image) {
+            findings.push(Checked::shared(&BND_8, Severity::Error, &subject, detail).at(csv.object, &pointer));
+        } else if let Err(reason) = Reference::parse_normalized(image) {
             let detail = format!(
                 "relatedImages[{at}] has an invalid image pullspec {}: {reason}",
                 quote(image)
             );
-            findings.push(Checked::shared("BND-9", Severity::Error, &subject, detail).at(csv.object, &pointer));
+            findings.push(Checked::shared(&BND_9, Severity::Error, &subject, detail).at(csv.object, &pointer));
         }
     }
     findings

@@ -1,7 +1,7 @@
 //! One finding together with operator-sdk's text for it.
 
 use crate::bundle::Object;
-use crate::diagnostics::{Finding, Severity};
+use crate::diagnostics::{Finding, Rule, Severity, json_path};
 
 /// A finding, and what operator-sdk prints for it if it has the rule.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,7 +40,7 @@ impl Subject {
 
 impl Checked {
     /// A finding of a rule that operator-sdk has.
-    pub fn shared(rule: &'static str, severity: Severity, subject: &Subject, detail: impl Into<String>) -> Self {
+    pub fn shared(rule: &'static Rule, severity: Severity, subject: &Subject, detail: impl Into<String>) -> Self {
         let detail = detail.into();
         let reference = Some(subject.text(severity, &detail));
         Self {
@@ -50,9 +50,9 @@ impl Checked {
     }
 
     /// A finding of a rule of our own.
-    pub fn own(rule: &'static str, severity: Severity, message: impl Into<String>) -> Self {
+    pub fn new(rule: &'static Rule, message: impl Into<String>) -> Self {
         Self {
-            finding: Finding::new(rule, severity, message),
+            finding: Finding::new(rule, rule.severity, message),
             reference: None,
         }
     }
@@ -91,43 +91,5 @@ impl Checked {
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.finding = self.finding.hint(hint);
         self
-    }
-}
-
-/// A JSON pointer in the form people write: `spec.versions[0].name`.
-pub fn json_path(pointer: &str) -> String {
-    let mut out = String::new();
-    for part in pointer.split('/').skip(1) {
-        let part = part.replace("~1", "/").replace("~0", "~");
-        if !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()) {
-            out.push_str(&format!("[{part}]"));
-        } else if part.contains(['.', '/', ' ', '[']) {
-            out.push_str(&format!("[{part:?}]"));
-        } else {
-            if !out.is_empty() {
-                out.push('.');
-            }
-            out.push_str(&part);
-        }
-    }
-    out
-}
-
-/// One part of a JSON pointer.
-pub fn escape(part: &str) -> String {
-    part.replace('~', "~0").replace('/', "~1")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_are_written_as_people_write_them() {
-        assert_eq!(json_path("/spec/versions/0/name"), "spec.versions[0].name");
-        assert_eq!(
-            json_path("/metadata/annotations/olm.skipRange"),
-            "metadata.annotations[\"olm.skipRange\"]"
-        );
     }
 }

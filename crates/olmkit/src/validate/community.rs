@@ -7,8 +7,32 @@ use serde_json::Value;
 use super::checked::Checked;
 use super::context::{Context, Csv};
 use super::removed_apis::{list, removed_in_1_22};
-use crate::diagnostics::Severity;
+use crate::diagnostics::{Origin, Severity, define_rules};
+use crate::limits;
 use crate::object::Version;
+
+define_rules! {
+    COM_1 = {
+        id: "COM-1",
+        severity: Severity::Error,
+        origin: Origin::OptionalValidator("community"),
+        summary: "A bundle that uses APIs removed in Kubernetes 1.22 limits itself to OpenShift 4.8 or earlier in `olm.properties`.",
+        why: "OpenShift 4.9 is Kubernetes 1.22, where the operator cannot run; the property blocks the upgrade of the cluster.",
+        bad: "olm.properties: '[]'",
+        good: "olm.properties: '[{\"type\": \"olm.maxOpenShiftVersion\", \"value\": \"4.8\"}]'",
+        since: "0.1.0",
+    }
+    COM_2 = {
+        id: "COM-2",
+        severity: Severity::Error,
+        origin: Origin::OptionalValidator("community"),
+        summary: "The Dockerfile of such a bundle has the label com.redhat.openshift.versions with a range that ends below 4.9.",
+        why: "The label decides which OpenShift catalogs include the bundle.",
+        bad: "LABEL com.redhat.openshift.versions=v4.6",
+        good: "LABEL com.redhat.openshift.versions=v4.6-v4.8",
+        since: "0.1.0",
+    }
+}
 
 const GUIDE: &str = "https://kubernetes.io/docs/reference/using-api/deprecation-guide/#v1-22";
 const REMOVED: &str = "This bundle is using APIs which were deprecated and removed in v1.22. More info: \
@@ -39,7 +63,7 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
             findings.retain(|checked| checked.finding.severity == Severity::Error);
             let copies: Vec<Checked> = findings
                 .iter()
-                .map(|checked| csv.warning(checked.finding.rule, ANNOTATION, &checked.finding.message))
+                .map(|checked| csv.warning(&COM_1, ANNOTATION, &checked.finding.message))
                 .collect();
             findings.extend(copies);
             let detail = format!(
@@ -47,7 +71,7 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
                  validator check the labels configuration or migrate the API(s) for {apis}. (e.g. {INDEX_PATH}=./mypath/bundle.Dockerfile). \
                  {REMOVED} "
             );
-            findings.push(csv.warning("COM-2", "", detail));
+            findings.push(csv.warning(&COM_2, "", detail));
         }
         path => findings.extend(index_file(&csv, path, &apis)),
     }
@@ -55,7 +79,7 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
 }
 
 fn max_openshift_version(csv: &Csv<'_>, apis: &str) -> Option<Checked> {
-    let error = |detail: String| Some(csv.error("COM-1", ANNOTATION, detail));
+    let error = |detail: String| Some(csv.error(&COM_1, ANNOTATION, detail));
     let text = csv.annotation("olm.properties").unwrap_or_default();
     if text.is_empty() {
         return error(format!(
@@ -91,7 +115,7 @@ fn max_openshift_version(csv: &Csv<'_>, apis: &str) -> Option<Checked> {
             "csv.Annotations.olm.properties has an invalid value. {PROPERTY} must specify only major.minor versions, {version} will be \
              truncated to {truncated}"
         );
-        return Some(csv.warning("COM-1", ANNOTATION, detail));
+        return Some(csv.warning(&COM_1, ANNOTATION, detail));
     }
     if version >= Version::new(4, 9, 0) {
         return error(format!(
@@ -102,7 +126,7 @@ fn max_openshift_version(csv: &Csv<'_>, apis: &str) -> Option<Checked> {
     None
 }
 
-/// The (type, value) pairs of the annotation; `None` when it is no JSON list of them.
+/// The (type, value) pairs of the annotation; `None` unless it is a JSON list of them.
 fn properties(text: &str) -> Option<Vec<(String, String)>> {
     let list: Value = serde_json::from_str(text).ok()?;
     if list.is_null() {
@@ -133,7 +157,7 @@ fn properties(text: &str) -> Option<Vec<(String, String)>> {
 }
 
 fn index_file(csv: &Csv<'_>, path: &str, apis: &str) -> Option<Checked> {
-    let error = |detail: String| Some(csv.error("COM-2", "", detail));
+    let error = |detail: String| Some(csv.error(&COM_2, "", detail));
     let content = match read(path) {
         Ok(content) => content,
         Err(detail) => return error(detail),
@@ -211,7 +235,7 @@ fn read(path: &str) -> Result<String, String> {
              diretory and not a file"
         ));
     }
-    let bytes = std::fs::read(path)
+    let bytes = limits::read_named(path.as_ref(), &limits::SETTINGS_FILE)
         .map_err(|error| format!("unable to read the index image in the path ({path}). Error : {error}"))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

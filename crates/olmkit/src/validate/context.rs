@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::Options;
 use super::checked::{Checked, Subject};
 use crate::bundle::{Bundle, Object};
-use crate::diagnostics::Severity;
+use crate::diagnostics::{Rule, Severity};
 
 static NULL: Value = Value::Null;
 
@@ -78,7 +78,7 @@ impl<'a> Csv<'a> {
     }
 
     /// A finding whose text names the ClusterServiceVersion in front of the detail.
-    pub fn finding(&self, rule: &'static str, severity: Severity, pointer: &str, detail: impl AsRef<str>) -> Checked {
+    pub fn finding(&self, rule: &'static Rule, severity: Severity, pointer: &str, detail: impl AsRef<str>) -> Checked {
         let detail = detail.as_ref();
         let subject = Subject::Value(String::new());
         let mut checked = Checked::shared(rule, severity, &subject, detail);
@@ -87,12 +87,12 @@ impl<'a> Csv<'a> {
     }
 
     /// An error in that form.
-    pub fn error(&self, rule: &'static str, pointer: &str, detail: impl AsRef<str>) -> Checked {
+    pub fn error(&self, rule: &'static Rule, pointer: &str, detail: impl AsRef<str>) -> Checked {
         self.finding(rule, Severity::Error, pointer, detail)
     }
 
     /// A warning in that form.
-    pub fn warning(&self, rule: &'static str, pointer: &str, detail: impl AsRef<str>) -> Checked {
+    pub fn warning(&self, rule: &'static Rule, pointer: &str, detail: impl AsRef<str>) -> Checked {
         self.finding(rule, Severity::Warning, pointer, detail)
     }
 }

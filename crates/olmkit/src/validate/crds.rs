@@ -1,11 +1,165 @@
-//! CRD: the CustomResourceDefinitions, as the API server checks them when they are created. operator-sdk leaves out what concerns
-//! schemas and status; that is reported as rules of our own.
+//! CRD: the CustomResourceDefinitions, as the API server checks them when they are created. operator-sdk does not check schemas
+//! and status; the lint CRD-30 does.
 
 use super::checked::{Checked, Subject};
 use super::context::Context;
 use crate::bundle::Object;
 use crate::crd::validation::{ApiVersion, CrdFinding, validate_decoded};
-use crate::diagnostics::Severity;
+use crate::diagnostics::{Origin, Rule, Severity, define_rules};
+use crate::object::pointer_part;
+
+define_rules! {
+    CRD_1 = {
+        id: "CRD-1",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("CustomResourceDefinition"),
+        summary: "A CRD is named `<plural>.<group>`.",
+        why: "The API server refuses another name.",
+        bad: "name: widget.example.com   # plural: widgets",
+        good: "name: widgets.example.com",
+        since: "0.1.0",
+    }
+    CRD_2 = {
+        id: "CRD-2",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("CustomResourceDefinition"),
+        summary: "The metadata is valid: no namespace, well-formed labels and annotations.",
+        why: "The API server refuses the definition.",
+        bad: "namespace: default",
+        good: "name: widgets.example.com",
+        since: "0.1.0",
+    }
+    CRD_3 = {
+        id: "CRD-3",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("CustomResourceDefinition"),
+        summary: "The group is a domain with a dot.",
+        why: "The API server refuses a group that is not a domain.",
+        bad: "group: demo",
+        good: "group: demo.example.com",
+        since: "0.1.0",
+    }
+    CRD_4 = {
+        id: "CRD-4",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("CustomResourceDefinition"),
+        summary: "The scope is Cluster or Namespaced.",
+        why: "The API server refuses any other value.",
+        bad: "scope: namespaced",
+        good: "scope: Namespaced",
+        since: "0.1.0",
+    }
+    CRD_5 = {
+        id: "CRD-5",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("CustomResourceDefinition"),
+        summary: "Version names are DNS labels.",
+        why: "The version is part of the API's URL.",
+        bad: "name: V1",
+        good: "name: v1",
+        since: "0.1.0",
+    }
+    CRD_7 = {
+        id: "CRD-7",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("CustomResourceDefinition"),
+        summary: "Version names differ, and exactly one version has `storage: true`.",
+        why: "The API server stores objects in exactly one version.",
+        bad: "storage: false",
+        good: "storage: true",
+        since: "0.1.0",
+    }
+    CRD_9 = {
+        id: "CRD-9",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("CustomResourceDefinition"),
+        summary: "Names are DNS labels; kind and plural are present, and the list kind differs from the kind.",
+        why: "The names appear in URLs and in discovery, where they must be unambiguous.",
+        bad: "plural: Widgets",
+        good: "plural: widgets",
+        since: "0.1.0",
+    }
+    CRD_10 = {
+        id: "CRD-10",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("CustomResourceDefinition"),
+        summary: "Printer columns have a name, a known type and a JSON path.",
+        why: "The API server refuses a column that it cannot print.",
+        bad: "type: int",
+        good: "type: integer",
+        since: "0.1.0",
+    }
+    CRD_11 = {
+        id: "CRD-11",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("CustomResourceDefinition"),
+        summary: "The paths of the scale subresource are under `.spec` and `.status`.",
+        why: "The API server reads and writes replicas by these paths and refuses others.",
+        bad: "specReplicasPath: spec.size",
+        good: "specReplicasPath: .spec.size",
+        since: "0.1.0",
+    }
+    CRD_12 = {
+        id: "CRD-12",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("CustomResourceDefinition"),
+        summary: "The conversion strategy is None, or Webhook with either a URL or a service, and known review versions.",
+        why: "The API server cannot convert objects otherwise.",
+        bad: "strategy: Webhook",
+        good: "strategy: None",
+        since: "0.1.0",
+    }
+    CRD_14 = {
+        id: "CRD-14",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("CustomResourceDefinition"),
+        summary: "`preserveUnknownFields` is false; v1beta1 defaults to true, so there it must be set.",
+        why: "apiextensions.k8s.io/v1 accepts only false: fields that the schema does not know are dropped.",
+        bad: "preserveUnknownFields: true",
+        good: "preserveUnknownFields: false",
+        since: "0.1.0",
+    }
+    CRD_18 = {
+        id: "CRD-18",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("CustomResourceDefinition"),
+        summary: "A CRD in a Kubernetes API group has the annotation `api-approved.kubernetes.io`.",
+        why: "These groups belong to the Kubernetes project, whose reviewers approve each API in them.",
+        bad: "group: demo.k8s.io",
+        good: "group: demo.example.com",
+        since: "0.1.0",
+    }
+    CRD_19 = {
+        id: "CRD-19",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("CustomResourceDefinition"),
+        summary: "Selectable fields are string, boolean or integer fields of the schema.",
+        why: "The API server offers them as field selectors, and refuses fields of other types.",
+        bad: "jsonPath: .metadata.name",
+        good: "jsonPath: .spec.size",
+        since: "0.1.0",
+    }
+    CRD_20 = {
+        id: "CRD-20",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("CustomResourceDefinition"),
+        summary: "Only a deprecated version has a deprecation warning, of at most 256 printable bytes.",
+        why: "The API server sends the warning in an HTTP header, and only for deprecated versions.",
+        bad: "deprecationWarning: old",
+        good: "deprecated: true\ndeprecationWarning: old",
+        since: "0.1.0",
+    }
+    CRD_21 = {
+        id: "CRD-21",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("CustomResourceDefinition"),
+        summary: "The API server accepts the CRD in every other respect.",
+        why: "The installation or upgrade stops when the API server refuses a definition.",
+        bad: "a definition that the API server refuses for a reason that no other CRD rule covers",
+        good: "a definition changed as the finding says",
+        since: "0.1.0",
+    }
+}
 
 /// Checks all CustomResourceDefinitions, one group of findings for each: those of v1beta1 first.
 pub fn check(context: &Context<'_>) -> Vec<Vec<Checked>> {
@@ -20,7 +174,7 @@ pub fn check(context: &Context<'_>) -> Vec<Vec<Checked>> {
         .collect()
 }
 
-/// Each CRD with all that the API server would say.
+/// Each CRD with everything that the API server would report.
 fn each<'a>(context: &Context<'a>) -> impl Iterator<Item = (&'a Object, Vec<CrdFinding>)> + use<'a> {
     let versions = [(ApiVersion::V1Beta1, "v1beta1"), (ApiVersion::V1, "v1")];
     let bundle = context.bundle;
@@ -42,61 +196,74 @@ fn shared(object: &Object, finding: &CrdFinding) -> Checked {
 }
 
 /// The rule that looks at a field.
-fn rule(field: &str) -> &'static str {
+fn rule(field: &str) -> &'static Rule {
     let is = |part: &str| field.contains(part);
     if field == "metadata.name" {
-        "CRD-1"
+        &CRD_1
     } else if is("metadata.annotations[api-approved") {
-        "CRD-18"
+        &CRD_18
     } else if is("metadata.") {
-        "CRD-2"
+        &CRD_2
     } else if is("spec.group") {
-        "CRD-3"
+        &CRD_3
     } else if is("spec.scope") {
-        "CRD-4"
+        &CRD_4
     } else if is("spec.names") {
-        "CRD-9"
+        &CRD_9
     } else if is("additionalPrinterColumns") {
-        "CRD-10"
+        &CRD_10
     } else if is("subresources") {
-        "CRD-11"
+        &CRD_11
     } else if is("spec.conversion") {
-        "CRD-12"
+        &CRD_12
     } else if is("preserveUnknownFields") {
-        "CRD-14"
+        &CRD_14
     } else if is("electableFields") {
-        "CRD-19"
+        &CRD_19
     } else if is("deprecationWarning") {
-        "CRD-20"
+        &CRD_20
     } else if field == "spec.versions" {
-        "CRD-7"
+        &CRD_7
     } else if is("spec.version") {
-        "CRD-5"
+        &CRD_5
     } else {
-        "CRD-21"
+        &CRD_21
     }
 }
 
 fn hint(field: &str) -> Option<&'static str> {
-    Some(match rule(field) {
-        "CRD-1" => "name the CRD `<plural>.<group>`",
-        "CRD-2" => "remove the field: a CRD belongs to no namespace and to nobody",
-        "CRD-3" => "use a group of your own domain, such as `cache.example.com`",
-        "CRD-4" => "write `Namespaced` or `Cluster`",
-        "CRD-7" => "exactly one version has `storage: true`",
-        "CRD-14" => "write the CRD as apiextensions.k8s.io/v1 with a schema for each version",
-        "CRD-18" => "use a group of your own domain; those of Kubernetes need a review",
-        _ => return None,
-    })
+    let hints = [
+        (&CRD_1, "name the CRD `<plural>.<group>`"),
+        (
+            &CRD_2,
+            "a CRD has no namespace and no owner; labels and annotations are `prefix/name: value`",
+        ),
+        (&CRD_3, "use a group of your own domain, such as `cache.example.com`"),
+        (&CRD_4, "write `Namespaced` or `Cluster`"),
+        (&CRD_7, "exactly one version has `storage: true`"),
+        (
+            &CRD_14,
+            "write the CRD as apiextensions.k8s.io/v1 with a schema for each version",
+        ),
+        (
+            &CRD_18,
+            "use a group of your own domain; those of Kubernetes need a review",
+        ),
+    ];
+    let of_field = rule(field);
+    hints
+        .into_iter()
+        .find(|(rule, _)| rule.id == of_field.id)
+        .map(|(_, hint)| hint)
 }
 
 /// The place of a field in the file. Field names are those of the API server's internal form, where what all versions share
-/// stands once.
+/// appears once.
 fn pointer(object: &Object, field: &str) -> String {
     let mut pointer = String::new();
     for part in field.split(['.', '[', ']']).filter(|part| !part.is_empty()) {
         pointer.push('/');
-        pointer.push_str(&super::checked::escape(part));
+        pointer.push_str(&pointer_part(part));
     }
     if let Some(rest) = pointer.strip_prefix("/spec/conversion/webhookClientConfig") {
         return format!("/spec/conversion/webhook/clientConfig{rest}");

@@ -2,12 +2,135 @@
 
 use serde_json::Value;
 
-use super::checked::{Checked, Subject, escape};
+use super::checked::{Checked, Subject};
 use super::context::{Context, Csv, field, items};
 use super::examples;
-use crate::diagnostics::Severity;
-use crate::object::{Version, dns1123_subdomain_problems, label_value_problems};
-use crate::types::go_text::quote;
+use crate::diagnostics::{Origin, Severity, define_rules, json_path};
+use crate::object::{Version, dns1123_subdomain_problems, label_value_problems, pointer_part};
+use olmkit_go::strconv::quote;
+
+define_rules! {
+    CSV_1 = {
+        id: "CSV-1",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("ClusterServiceVersion"),
+        summary: "The name is a DNS subdomain of at most 63 characters.",
+        why: "The API server refuses other names, and OLM uses the name as a label value, which has at most 63 characters.",
+        bad: "name: Demo_v1",
+        good: "name: demo.v1.0.0",
+        since: "0.1.0",
+    }
+    CSV_2 = {
+        id: "CSV-2",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("ClusterServiceVersion"),
+        summary: "`spec.replaces` is a valid name of a ClusterServiceVersion.",
+        why: "It refers to another ClusterServiceVersion by its name.",
+        bad: "replaces: Demo_v0",
+        good: "replaces: demo.v0.9.0",
+        since: "0.1.0",
+    }
+    CSV_12 = {
+        id: "CSV-12",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("ClusterServiceVersion"),
+        summary: "The install modes are listed.",
+        why: "OLM refuses to install an operator into an OperatorGroup whose mode it does not support.",
+        bad: "installModes: []",
+        good: "installModes:\n- type: AllNamespaces\n  supported: true",
+        since: "0.1.0",
+    }
+    CSV_14 = {
+        id: "CSV-14",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("ClusterServiceVersion"),
+        summary: "An operator with a conversion webhook supports AllNamespaces only.",
+        why: "A CRD is converted for the whole cluster, so its webhook must serve all namespaces.",
+        bad: "- type: OwnNamespace\n  supported: true",
+        good: "- type: OwnNamespace\n  supported: false",
+        since: "0.1.0",
+    }
+    CSV_15 = {
+        id: "CSV-15",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("ClusterServiceVersion"),
+        summary: "At least one install mode is supported.",
+        why: "No OperatorGroup can select namespaces for such an operator.",
+        bad: "- type: AllNamespaces\n  supported: false",
+        good: "- type: AllNamespaces\n  supported: true",
+        since: "0.1.0",
+    }
+    CSV_16 = {
+        id: "CSV-16",
+        severity: Severity::Warning,
+        origin: Origin::OperatorSdk("ClusterServiceVersion"),
+        summary: "`minKubeVersion` should be set.",
+        why: "OLM can then refuse to install on a cluster that is too old, before the operator fails there at run time.",
+        bad: "spec: {}",
+        good: "spec:\n  minKubeVersion: 1.25.0",
+        since: "0.1.0",
+    }
+    CSV_17 = {
+        id: "CSV-17",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("ClusterServiceVersion"),
+        summary: "`minKubeVersion` is a version of three numbers.",
+        why: "OLM parses it as a semantic version and fails the ClusterServiceVersion otherwise.",
+        bad: "minKubeVersion: v1.25",
+        good: "minKubeVersion: 1.25.0",
+        since: "0.1.0",
+    }
+    CSV_18 = {
+        id: "CSV-18",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("ClusterServiceVersion"),
+        summary: "The required fields are present: metadata, spec, install with strategy and deployments, displayName.",
+        why: "OLM cannot install, and consoles cannot show, an operator without them.",
+        bad: "spec:\n  version: 1.0.0",
+        good: "spec:\n  displayName: Demo\n  version: 1.0.0",
+        since: "0.1.0",
+    }
+    CSV_19 = {
+        id: "CSV-19",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("ClusterServiceVersion"),
+        summary: "OLM's annotations have the right capitalization.",
+        why: "OLM looks the annotations up by their exact names and ignores others.",
+        bad: "olm.skiprange: <1.0.0",
+        good: "olm.skipRange: <1.0.0",
+        since: "0.1.0",
+    }
+    CSV_20 = {
+        id: "CSV-20",
+        severity: Severity::Warning,
+        origin: Origin::OperatorSdk("ClusterServiceVersion"),
+        summary: "Properties belong in metadata/properties.yaml.",
+        why: "OLM v1 writes this annotation itself, from metadata/properties.yaml.",
+        bad: "olm.properties: '[…]'",
+        good: "metadata/properties.yaml",
+        since: "0.1.0",
+    }
+    CSV_21 = {
+        id: "CSV-21",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("ClusterServiceVersion"),
+        summary: "`apiVersion` is present.",
+        why: "The API server refuses an object without it.",
+        bad: "kind: ClusterServiceVersion",
+        good: "apiVersion: operators.coreos.com/v1alpha1",
+        since: "0.1.0",
+    }
+    CSV_22 = {
+        id: "CSV-22",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("ClusterServiceVersion"),
+        summary: "`kind` is present.",
+        why: "The API server refuses an object without it.",
+        bad: "apiVersion: operators.coreos.com/v1alpha1",
+        good: "kind: ClusterServiceVersion",
+        since: "0.1.0",
+    }
+}
 
 /// What operator-sdk says when `minKubeVersion` is missing.
 pub const MIN_KUBE_VERSION_MISSING: &str = "csv.Spec.minKubeVersion is not informed. It is recommended you provide this information. \
@@ -48,15 +171,15 @@ fn names_of(csv: &Csv<'_>) -> Vec<Checked> {
             let mut checked = csv.error(rule, pointer, detail).hint(hint);
             checked.finding.message = match name {
                 "" => format!("{field} is missing"),
-                _ => format!("{field} {name:?} is no DNS subdomain of at most 63 characters"),
+                _ => format!("{field} {name:?} is not a DNS subdomain of at most 63 characters"),
             };
             findings.push(checked);
         }
     };
-    check("CSV-1", "/metadata/name", "metadata.name", csv.name());
+    check(&CSV_1, "/metadata/name", "metadata.name", csv.name());
     let replaces = csv.text("/spec/replaces");
     if !replaces.is_empty() {
-        check("CSV-2", "/spec/replaces", "spec.replaces", replaces);
+        check(&CSV_2, "/spec/replaces", "spec.replaces", replaces);
     }
     findings
 }
@@ -66,7 +189,7 @@ fn install_modes(csv: &Csv<'_>) -> Vec<Checked> {
     let modes = csv.list(pointer);
     if modes.is_empty() {
         let hint = "list the four install modes OwnNamespace, SingleNamespace, MultiNamespace and AllNamespaces, each with `supported`";
-        return vec![csv.error("CSV-12", pointer, "install modes not found").hint(hint)];
+        return vec![csv.error(&CSV_12, pointer, "install modes not found").hint(hint)];
     }
     let supported = |mode: &Value| mode.get("supported").and_then(Value::as_bool).unwrap_or(false);
     let only_all = modes
@@ -78,13 +201,13 @@ fn install_modes(csv: &Csv<'_>) -> Vec<Checked> {
             let pointer = format!("/spec/webhookdefinitions/{at}/conversionCRDs");
             let detail = "only AllNamespaces InstallModeType is supported when conversionCRDs is present";
             let hint = "a conversion webhook serves the whole cluster: support AllNamespaces only";
-            findings.push(csv.error("CSV-14", &pointer, detail).hint(hint));
+            findings.push(csv.error(&CSV_14, &pointer, detail).hint(hint));
         }
     }
     if !modes.iter().any(supported) {
         let hint = "set `supported: true` on at least one install mode";
         findings.push(
-            csv.error("CSV-15", pointer, "none of InstallModeTypes are supported")
+            csv.error(&CSV_15, pointer, "none of InstallModeTypes are supported")
                 .hint(hint),
         );
     }
@@ -96,7 +219,7 @@ fn min_kube_version(csv: &Csv<'_>) -> Option<Checked> {
     let version = csv.text(pointer);
     if version.trim().is_empty() {
         return Some(
-            csv.warning("CSV-16", pointer, MIN_KUBE_VERSION_MISSING)
+            csv.warning(&CSV_16, pointer, MIN_KUBE_VERSION_MISSING)
                 .hint("add for example `minKubeVersion: 1.25.0`"),
         );
     }
@@ -105,7 +228,7 @@ fn min_kube_version(csv: &Csv<'_>) -> Option<Checked> {
     }
     let detail = format!("csv.Spec.MinKubeVersion has an invalid value: {version}");
     Some(
-        csv.error("CSV-17", pointer, detail)
+        csv.error(&CSV_17, pointer, detail)
             .hint("write three numbers, without a `v`: `minKubeVersion: 1.25.0`"),
     )
 }
@@ -152,8 +275,8 @@ fn required_fields(csv: &Csv<'_>) -> Vec<Checked> {
     let finding = |(path, pointer, kind): (&str, &str, &str)| {
         let subject = Subject::FieldValue(path.to_string(), kind.to_string());
         let mut checked =
-            Checked::shared("CSV-18", Severity::Error, &subject, "required field missing").at(csv.object, pointer);
-        checked.finding.message = format!("required field {} is missing", super::checked::json_path(pointer));
+            Checked::shared(&CSV_18, Severity::Error, &subject, "required field missing").at(csv.object, pointer);
+        checked.finding.message = format!("required field {} is missing", json_path(pointer));
         let name = pointer.rsplit('/').next().unwrap_or_default();
         checked.hint(match name {
             "displayName" => "add `displayName: …`, the operator's name for people, under `spec`".to_string(),
@@ -172,7 +295,7 @@ fn is_zero(value: &Value, type_name: &str) -> bool {
 fn annotation_names(csv: &Csv<'_>) -> Vec<Checked> {
     let mut findings = Vec::new();
     for (key, _) in csv.annotations() {
-        let pointer = format!("/metadata/annotations/{}", escape(key));
+        let pointer = format!("/metadata/annotations/{}", pointer_part(key));
         if let Some(right) = CASE_SENSITIVE
             .iter()
             .find(|known| known.to_lowercase() == key.to_lowercase())
@@ -180,14 +303,14 @@ fn annotation_names(csv: &Csv<'_>) -> Vec<Checked> {
         {
             let detail = format!("provided annotation {key} uses wrong case and should be {right} instead");
             let subject = Subject::Value(csv.name().to_string());
-            let checked = Checked::shared("CSV-19", Severity::Error, &subject, detail).at(csv.object, &pointer);
+            let checked = Checked::shared(&CSV_19, Severity::Error, &subject, detail).at(csv.object, &pointer);
             findings.push(checked.hint(format!("write `{right}`: OLM does not see the annotation otherwise")));
         }
         if key == "olm.properties" {
             let detail =
                 "found olm.properties annotation, please define these properties in metadata/properties.yaml instead";
             let subject = Subject::Value(String::new());
-            findings.push(Checked::shared("CSV-20", Severity::Warning, &subject, detail).at(csv.object, &pointer));
+            findings.push(Checked::shared(&CSV_20, Severity::Warning, &subject, detail).at(csv.object, &pointer));
         }
     }
     findings
@@ -203,11 +326,11 @@ fn version_and_kind(csv: &Csv<'_>) -> Vec<Checked> {
     };
     if version.is_empty() {
         let hint = "write `apiVersion: operators.coreos.com/v1alpha1`";
-        findings.push(csv.error("CSV-21", "/apiVersion", "'apiVersion' is missing").hint(hint));
+        findings.push(csv.error(&CSV_21, "/apiVersion", "'apiVersion' is missing").hint(hint));
     }
     if csv.text("/kind").is_empty() {
         findings.push(
-            csv.error("CSV-22", "/kind", "'kind' is missing")
+            csv.error(&CSV_22, "/kind", "'kind' is missing")
                 .hint("write `kind: ClusterServiceVersion`"),
         );
     }

@@ -5,9 +5,122 @@ use serde_json::Value;
 use super::cel;
 use super::context::field;
 use super::format::MetadataFile;
-use crate::diagnostics::{Finding, Severity};
+use crate::diagnostics::{Finding, Origin, Rule, Severity, define_rules};
 use crate::object::VersionRange;
 use crate::types::decode::decode;
+
+define_rules! {
+    DEP_1 = {
+        id: "DEP-1",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("dependencies"),
+        summary: "A dependency has a known type and a value of that type.",
+        why: "OLM cannot resolve a dependency whose type or value it does not know.",
+        bad: "type: olm.crd",
+        good: "type: olm.gvk",
+        since: "0.1.0",
+    }
+    DEP_2 = {
+        id: "DEP-2",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("dependencies"),
+        summary: "A required API has a group.",
+        why: "OLM finds the provider of an API by group, version and kind.",
+        bad: "type: olm.gvk\nvalue: {kind: A, version: v1}",
+        good: "type: olm.gvk\nvalue: {group: a.example.com, kind: A, version: v1}",
+        since: "0.1.0",
+    }
+    DEP_3 = {
+        id: "DEP-3",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("dependencies"),
+        summary: "A required API has a version.",
+        why: "OLM finds the provider of an API by group, version and kind.",
+        bad: "value: {group: a.example.com, kind: A}",
+        good: "value: {group: a.example.com, kind: A, version: v1}",
+        since: "0.1.0",
+    }
+    DEP_4 = {
+        id: "DEP-4",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("dependencies"),
+        summary: "A required API has a kind.",
+        why: "OLM finds the provider of an API by group, version and kind.",
+        bad: "value: {group: a.example.com, version: v1}",
+        good: "value: {group: a.example.com, kind: A, version: v1}",
+        since: "0.1.0",
+    }
+    DEP_5 = {
+        id: "DEP-5",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("dependencies"),
+        summary: "A required package has a name.",
+        why: "OLM finds a required package by its name.",
+        bad: "value: {version: \">=1.0.0\"}",
+        good: "value: {packageName: a, version: \">=1.0.0\"}",
+        since: "0.1.0",
+    }
+    DEP_6 = {
+        id: "DEP-6",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("dependencies"),
+        summary: "A required package has a version range.",
+        why: "Without a range OLM cannot select a version of the package.",
+        bad: "value: {packageName: a}",
+        good: "value: {packageName: a, version: \">=1.0.0\"}",
+        since: "0.1.0",
+    }
+    DEP_7 = {
+        id: "DEP-7",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("dependencies"),
+        summary: "The range consists of full versions, as OLM parses it.",
+        why: "OLM cannot resolve the dependency if the range does not parse.",
+        bad: "version: ^1.0",
+        good: "version: \">=1.0.0 <2.0.0\"",
+        since: "0.1.0",
+    }
+    DEP_8 = {
+        id: "DEP-8",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("dependencies"),
+        summary: "A required label is not empty.",
+        why: "An empty label selects nothing.",
+        bad: "type: olm.label\nvalue: {label: \"\"}",
+        good: "type: olm.label\nvalue: {label: gpu}",
+        since: "0.1.0",
+    }
+    DEP_9 = {
+        id: "DEP-9",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("dependencies"),
+        summary: "A constraint has a `cel` member; operator-sdk supports no others.",
+        why: "operator-sdk refuses a constraint without CEL, although OLM supports compound constraints.",
+        bad: "type: olm.constraint\nvalue: {all: {}}",
+        good: "type: olm.constraint\nvalue: {cel: {rule: \"true\"}}",
+        since: "0.1.0",
+    }
+    DEP_10 = {
+        id: "DEP-10",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("dependencies"),
+        summary: "A CEL constraint has a rule.",
+        why: "Without a rule there is nothing to evaluate.",
+        bad: "cel: {}",
+        good: "cel: {rule: \"properties.exists(p, p.type == 'x')\"}",
+        since: "0.1.0",
+    }
+    DEP_11 = {
+        id: "DEP-11",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("dependencies"),
+        summary: "The CEL rule compiles to a boolean over `properties`.",
+        why: "OLM evaluates the rule for each candidate and fails if it does not compile or is not a boolean.",
+        bad: "rule: properties.size()",
+        good: "rule: properties.size() > 0",
+        since: "0.1.0",
+    }
+}
 
 /// Checks all entries.
 pub(super) fn check(file: &MetadataFile) -> Vec<Finding> {
@@ -34,7 +147,7 @@ pub(super) fn check(file: &MetadataFile) -> Vec<Finding> {
     findings
 }
 
-type Fault = (&'static str, String, &'static str);
+type Fault = (&'static Rule, String, &'static str);
 
 fn entry(dependency: &Value) -> Vec<Fault> {
     let kind = field(dependency, "type");
@@ -48,20 +161,20 @@ fn entry(dependency: &Value) -> Vec<Fault> {
     };
     faults.unwrap_or_else(|| {
         let hint = "the type must be olm.gvk, olm.package, olm.label or olm.constraint, and the value a map with strings in it";
-        vec![("DEP-1", format!("couldn't parse dependency of type {kind}"), hint)]
+        vec![(&DEP_1, format!("couldn't parse dependency of type {kind}"), hint)]
     })
 }
 
 fn gvk(value: &Value) -> Vec<Fault> {
     let parts = [
-        ("DEP-2", "group", "API Group is empty"),
-        ("DEP-3", "version", "API Version is empty"),
-        ("DEP-4", "kind", "API Kind is empty"),
+        (&DEP_2, "group", "API Group is empty"),
+        (&DEP_3, "version", "API Version is empty"),
+        (&DEP_4, "kind", "API Kind is empty"),
     ];
     parts
         .into_iter()
         .filter(|(_, key, _)| field(value, key).is_empty())
-        .map(|(rule, _, text)| (rule, text.to_string(), "an API is named by group, version and kind"))
+        .map(|(rule, _, text)| (rule, text.to_string(), "a required API needs group, version and kind"))
         .collect()
 }
 
@@ -69,7 +182,7 @@ fn package(value: &Value) -> Vec<Fault> {
     let mut faults = Vec::new();
     if field(value, "packageName").is_empty() {
         faults.push((
-            "DEP-5",
+            &DEP_5,
             "Package name is empty".to_string(),
             "name the package in `packageName`",
         ));
@@ -77,13 +190,13 @@ fn package(value: &Value) -> Vec<Fault> {
     let version = field(value, "version");
     if version.is_empty() {
         faults.push((
-            "DEP-6",
+            &DEP_6,
             "Package version is empty".to_string(),
             "give a range, for example `>=1.0.0`",
         ));
     } else if VersionRange::parse(version).is_err() {
-        let hint = "a range has full versions: `>=1.2.0 <2.0.0`, `1.2.x`, `>1.0.0 || 0.9.1`; neither `1.0` nor `^1.2.0` is one";
-        faults.push(("DEP-7", "Invalid semver format version".to_string(), hint));
+        let hint = "a range has full versions: `>=1.2.0 <2.0.0`, `1.2.x`, `>1.0.0 || 0.9.1`; `1.0` and `^1.2.0` are not ranges";
+        faults.push((&DEP_7, "Invalid semver format version".to_string(), hint));
     }
     faults
 }
@@ -91,7 +204,7 @@ fn package(value: &Value) -> Vec<Fault> {
 fn label(value: &Value) -> Vec<Fault> {
     if field(value, "label").is_empty() {
         return vec![(
-            "DEP-8",
+            &DEP_8,
             "Label information is missing".to_string(),
             "give the label in `label`",
         )];
@@ -102,12 +215,12 @@ fn label(value: &Value) -> Vec<Fault> {
 fn constraint(value: &Value) -> Vec<Fault> {
     let Some(constraint) = value.get("cel") else {
         let hint = "operator-sdk knows `cel` constraints only; OLM accepts all, any, not, gvk and package as well";
-        return vec![("DEP-9", "The CEL field is missing".to_string(), hint)];
+        return vec![(&DEP_9, "The CEL field is missing".to_string(), hint)];
     };
     let rule = field(constraint, "rule");
     if rule.is_empty() {
         return vec![(
-            "DEP-10",
+            &DEP_10,
             "The CEL expression is missing".to_string(),
             "give the expression in `cel.rule`",
         )];
@@ -115,8 +228,8 @@ fn constraint(value: &Value) -> Vec<Fault> {
     match cel::check(rule) {
         Ok(()) => Vec::new(),
         Err(error) => {
-            let hint = "the expression must be a boolean over `properties`, with semver_compare(a, b) at hand";
-            vec![("DEP-11", format!("Invalid CEL expression: {error}"), hint)]
+            let hint = "the expression must be a boolean over `properties`; semver_compare(a, b) is available";
+            vec![(&DEP_11, format!("Invalid CEL expression: {error}"), hint)]
         }
     }
 }

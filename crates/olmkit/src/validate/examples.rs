@@ -6,9 +6,92 @@ use serde_json::Value;
 
 use super::checked::{Checked, Subject};
 use super::context::{Csv, field};
-use crate::diagnostics::Severity;
-use crate::types::{decode, go_json};
+use crate::diagnostics::{Origin, Rule, Severity, define_rules};
 use crate::yaml;
+use olmkit_go::json;
+
+define_rules! {
+    CSV_3 = {
+        id: "CSV-3",
+        severity: Severity::Warning,
+        origin: Origin::OperatorSdk("ClusterServiceVersion"),
+        summary: "The ClusterServiceVersion should have annotations.",
+        why: "Consoles read the description, capabilities and examples from the annotations.",
+        bad: "metadata:\n  name: demo.v1.0.0",
+        good: "metadata:\n  name: demo.v1.0.0\n  annotations:\n    alm-examples: '[]'",
+        since: "0.1.0",
+    }
+    CSV_4 = {
+        id: "CSV-4",
+        severity: Severity::Warning,
+        origin: Origin::OperatorSdk("ClusterServiceVersion"),
+        summary: "The ClusterServiceVersion should have examples.",
+        why: "Consoles fill their forms with the examples; without them users start with an empty object.",
+        bad: "annotations: {capabilities: Basic Install}",
+        good: "annotations: {alm-examples: '[…]'}",
+        since: "0.1.0",
+    }
+    CSV_5 = {
+        id: "CSV-5",
+        severity: Severity::Warning,
+        origin: Origin::OperatorSdk("ClusterServiceVersion"),
+        summary: "Only one of `alm-examples` and `olm.examples` should be present.",
+        why: "If both are present, operator-sdk checks only `alm-examples`.",
+        bad: "alm-examples: '[]'\nolm.examples: '[]'",
+        good: "alm-examples: '[]'",
+        since: "0.1.0",
+    }
+    CSV_6 = {
+        id: "CSV-6",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("ClusterServiceVersion"),
+        summary: "The examples are valid JSON.",
+        why: "A console cannot show any example if the JSON does not parse.",
+        bad: "alm-examples: '[{},]'",
+        good: "alm-examples: '[{}]'",
+        since: "0.1.0",
+    }
+    CSV_7 = {
+        id: "CSV-7",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("ClusterServiceVersion"),
+        summary: "The examples are a list of objects, each with a kind.",
+        why: "A console matches examples to APIs by their kind.",
+        bad: "alm-examples: '{\"kind\": \"A\"}'",
+        good: "alm-examples: '[{\"kind\": \"A\"}]'",
+        since: "0.1.0",
+    }
+    CSV_8 = {
+        id: "CSV-8",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("ClusterServiceVersion"),
+        summary: "The name of an owned CRD is `<plural>.<group>`.",
+        why: "The API server accepts a CRD only under this name, so OLM would never find another.",
+        bad: "name: widgets",
+        good: "name: widgets.example.com",
+        since: "0.1.0",
+    }
+    CSV_9 = {
+        id: "CSV-9",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("ClusterServiceVersion"),
+        summary: "Each example belongs to an API that the operator owns.",
+        why: "A console would offer an example of an API that the operator does not serve.",
+        bad: "an example of Widget v2 when v1 is owned",
+        good: "an example of Widget v1",
+        since: "0.1.0",
+    }
+    CSV_10 = {
+        id: "CSV-10",
+        severity: Severity::Warning,
+        origin: Origin::OperatorSdk("ClusterServiceVersion"),
+        summary: "Each owned API should have an example.",
+        why: "Users have nothing to start from when they create the first object.",
+        bad: "alm-examples: '[]'",
+        good: "alm-examples: '[{\"apiVersion\": \"example.com/v1\", \"kind\": \"Widget\", …}]'",
+        since: "0.1.0",
+    }
+}
 
 /// Group, version and kind.
 type Key = (String, String, String);
@@ -18,7 +101,7 @@ pub fn check(csv: &Csv<'_>) -> Vec<Checked> {
     if csv.annotations().next().is_none() {
         let hint = "add the annotation `alm-examples` with one example of each API, as a JSON list";
         return vec![
-            csv.warning("CSV-3", "/metadata/annotations", "annotations not found")
+            csv.warning(&CSV_3, "/metadata/annotations", "annotations not found")
                 .hint(hint),
         ];
     }
@@ -27,7 +110,7 @@ pub fn check(csv: &Csv<'_>) -> Vec<Checked> {
         (None, None) => {
             let hint = "add the annotation `alm-examples` with one example of each API, as a JSON list";
             return vec![
-                csv.warning("CSV-4", "/metadata/annotations", "example annotations not found")
+                csv.warning(&CSV_4, "/metadata/annotations", "example annotations not found")
                     .hint(hint),
             ];
         }
@@ -35,7 +118,7 @@ pub fn check(csv: &Csv<'_>) -> Vec<Checked> {
             if other.is_some() {
                 let detail = "both `alm-examples` and `olm.examples` are present. Checking only `alm-examples`";
                 findings.push(
-                    csv.warning("CSV-5", "/metadata/annotations/olm.examples", detail)
+                    csv.warning(&CSV_5, "/metadata/annotations/olm.examples", detail)
                         .hint("remove `olm.examples`"),
                 );
             }
@@ -50,10 +133,10 @@ pub fn check(csv: &Csv<'_>) -> Vec<Checked> {
             let mut checked =
                 Checked::shared(rule, Severity::Error, &Subject::Value(value.clone()), detail).at(csv.object, &pointer);
             checked.finding.message = match serde_json::from_str::<Value>(text) {
-                // The offset that Go tells means little in a text of many lines.
-                Err(error) if rule == "CSV-6" => {
+                // The offset that Go reports means little in a text of many lines.
+                Err(error) if rule.id == CSV_6.id => {
                     place_in_annotation(&mut checked, csv, &pointer, &error);
-                    format!("{key} is no valid JSON: {error}")
+                    format!("{key} is not valid JSON: {error}")
                 }
                 _ => format!("{detail}: {value}"),
             };
@@ -75,8 +158,7 @@ pub fn check(csv: &Csv<'_>) -> Vec<Checked> {
             None => {
                 let detail = format!("couldn't parse plural.group from crd name: {name}");
                 let pointer = format!("/spec/customresourcedefinitions/owned/{at}/name");
-                let checked =
-                    Checked::shared("CSV-8", Severity::Error, &Subject::None, detail).at(csv.object, &pointer);
+                let checked = Checked::shared(&CSV_8, Severity::Error, &Subject::None, detail).at(csv.object, &pointer);
                 findings.push(checked.hint("the name of a CRD is `<plural>.<group>`"));
             }
         }
@@ -90,10 +172,10 @@ pub fn check(csv: &Csv<'_>) -> Vec<Checked> {
     }
     for key in examples.difference(&provided) {
         let subject = Subject::Value(super::bundle::show(key));
-        let mut checked = Checked::shared("CSV-9", Severity::Error, &subject, "example must have a provided API")
+        let mut checked = Checked::shared(&CSV_9, Severity::Error, &subject, "example must have a provided API")
             .at(csv.object, &pointer);
         checked.finding.message = format!(
-            "the example of {} has no API that this operator owns",
+            "the example is of {}, which this operator does not own",
             super::bundle::show(key)
         );
         findings.push(checked.hint(
@@ -103,7 +185,7 @@ pub fn check(csv: &Csv<'_>) -> Vec<Checked> {
     for key in provided.difference(&examples) {
         let subject = Subject::Value(super::bundle::show(key));
         let mut checked = Checked::shared(
-            "CSV-10",
+            &CSV_10,
             Severity::Warning,
             &subject,
             "provided API should have an example annotation",
@@ -117,14 +199,14 @@ pub fn check(csv: &Csv<'_>) -> Vec<Checked> {
     findings
 }
 
-/// Points at the fault where the annotation's text stands in the file line for line.
+/// Points at the fault if the annotation is a literal block, whose lines are those of the file.
 fn place_in_annotation(checked: &mut Checked, csv: &Csv<'_>, pointer: &str, error: &serde_json::Error) {
     let (annotation, found) = csv.object.nearest(pointer);
     if !found || annotation.style != yaml::Style::Literal {
         return;
     }
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-    // A literal text is indented below its key; how deep is not kept, and the line says enough.
+    // A literal block is indented below its key; how deep is not kept, and the line is enough.
     checked.finding.position = Some(yaml::Position {
         line: annotation.start.line.saturating_add(count(error.line())),
         column: 1,
@@ -132,21 +214,24 @@ fn place_in_annotation(checked: &mut Checked, csv: &Csv<'_>, pointer: &str, erro
     checked.finding.end = None;
 }
 
-type Refusal = (&'static str, String, &'static str, &'static str);
+type Refusal = (&'static Rule, String, &'static str, &'static str);
 
 /// The APIs of the examples.
 fn read(text: &str) -> Result<BTreeSet<Key>, Refusal> {
     if text.is_empty() {
         return Ok(BTreeSet::new());
     }
-    if let Err(fault) = go_json::check(text) {
-        let head = String::from_utf8_lossy(text.as_bytes().get(..fault).unwrap_or_default()).into_owned();
-        let value = format!("invalid character at {fault}\n {head}<--(see the invalid character)");
-        return Err(("CSV-6", value, "invalid example", "the value must be one JSON list"));
+    if let Err(error) = json::check(text) {
+        let head = String::from_utf8_lossy(text.as_bytes().get(..error.offset).unwrap_or_default()).into_owned();
+        let value = format!(
+            "invalid character at {}\n {head}<--(see the invalid character)",
+            error.offset
+        );
+        return Err((&CSV_6, value, "invalid example", "the value must be a single JSON list"));
     }
     let refuse = |value: String| {
         let hint = "the value is read as YAML after it passed as JSON: write a list of objects, without `\\/` and without \\u surrogate pairs";
-        ("CSV-7", value, "error decoding example CustomResource", hint)
+        (&CSV_7, value, "error decoding example CustomResource", hint)
     };
     if text.trim_start().starts_with('{') {
         // A JSON object goes to the JSON reader, which wants a list.
@@ -165,7 +250,7 @@ fn read(text: &str) -> Result<BTreeSet<Key>, Refusal> {
         Value::Null => return Ok(BTreeSet::new()),
         Value::Array(list) => list,
         other => {
-            let kind = decode::type_name(other);
+            let kind = olmkit_go::json::kind(other);
             return Err(in_json(format!(
                 "json: cannot unmarshal {kind} into Go value of type []unstructured.Unstructured"
             )));
@@ -174,7 +259,7 @@ fn read(text: &str) -> Result<BTreeSet<Key>, Refusal> {
     let mut keys = BTreeSet::new();
     for example in list {
         if !example.is_object() && !example.is_null() {
-            let kind = decode::type_name(example);
+            let kind = olmkit_go::json::kind(example);
             return Err(in_json(format!(
                 "json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
             )));
@@ -183,7 +268,7 @@ fn read(text: &str) -> Result<BTreeSet<Key>, Refusal> {
         if kind.is_empty() || api_version.matches('/').count() > 1 {
             return Err(in_json(format!(
                 "Object 'Kind' is missing in '{}'",
-                go_json::compact(example)
+                json::marshal(example)
             )));
         }
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));

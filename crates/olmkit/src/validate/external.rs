@@ -6,7 +6,20 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use super::checked::Checked;
-use crate::diagnostics::{Finding, Severity};
+use crate::diagnostics::{Finding, Origin, Severity, define_rules};
+
+define_rules! {
+    EXT_1 = {
+        id: "EXT-1",
+        severity: Severity::Error,
+        origin: Origin::OptionalValidator("external"),
+        summary: "An external validator runs and reports nothing.",
+        why: "`--alpha-select-external` runs programs of your own; what they report becomes part of the result.",
+        bad: "--alpha-select-external=./validator   # it prints an error, or no JSON",
+        good: "exit 0 and print {\"Name\": \"demo\", \"Errors\": null, \"Warnings\": null}",
+        since: "0.1.0",
+    }
+}
 
 /// Runs one program.
 ///
@@ -49,7 +62,7 @@ fn read(value: &Value) -> Result<Vec<Checked>, String> {
         Value::Null => return Ok(out),
         Value::Object(entries) => entries,
         other => {
-            let kind = crate::types::decode::type_name(other);
+            let kind = olmkit_go::json::kind(other);
             return Err(format!(
                 "json: cannot unmarshal {kind} into Go value of type errors.ManifestResult"
             ));
@@ -82,7 +95,7 @@ fn finding(entry: &Value, severity: Severity) -> Result<Checked, String> {
             "level" => level = text(),
             "field" => field = text(),
             "badvalue" if item.is_null() => {}
-            "badvalue" => value = Some(crate::types::go_text::value(item)),
+            "badvalue" => value = Some(olmkit_go::fmt::v(item)),
             "detail" => detail = text(),
             _ => return Err(format!("json: unknown field {key:?}")),
         }
@@ -105,7 +118,7 @@ fn finding(entry: &Value, severity: Severity) -> Result<Checked, String> {
     };
     let message = if detail.is_empty() { reference.clone() } else { detail };
     Ok(Checked {
-        finding: Finding::new("EXT-1", severity, message),
+        finding: Finding::new(&EXT_1, severity, message),
         reference: Some(reference),
     })
 }

@@ -8,8 +8,101 @@ use super::checked::Checked;
 use super::dependencies;
 use crate::bundle::Bundle;
 use crate::bundle::load::{self, CHANNELS, DEFAULT_CHANNEL, Entry, MANIFESTS, MEDIA_TYPE, METADATA, PACKAGE};
-use crate::diagnostics::{Finding, Severity};
+use crate::diagnostics::{Finding, Origin, Rule, Severity, define_rules};
 use crate::yaml;
+
+define_rules! {
+    FMT_2 = {
+        id: "FMT-2",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("bundle format"),
+        summary: "The bundle has a directory `manifests`.",
+        why: "The build of the bundle image copies this directory.",
+        bad: "demo/\n  deploy/",
+        good: "demo/\n  manifests/",
+        since: "0.1.0",
+    }
+    FMT_3 = {
+        id: "FMT-3",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("bundle format"),
+        summary: "The bundle has a directory `metadata`.",
+        why: "The build of the bundle image copies this directory.",
+        bad: "demo/\n  annotations.yaml",
+        good: "demo/\n  metadata/annotations.yaml",
+        since: "0.1.0",
+    }
+    FMT_4 = {
+        id: "FMT-4",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("bundle format"),
+        summary: "The directory `manifests` has readable files, even if the annotations name another directory.",
+        why: "operator-sdk's format check always reads the directory of this name.",
+        bad: "manifests/",
+        good: "manifests/demo.clusterserviceversion.yaml",
+        since: "0.1.0",
+    }
+    FMT_5 = {
+        id: "FMT-5",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("bundle format"),
+        summary: "A file in `metadata` contains the annotations.",
+        why: "OLM finds the manifests, the package and the channels by the annotations.",
+        bad: "metadata/notes.yaml",
+        good: "metadata/annotations.yaml",
+        since: "0.1.0",
+    }
+    FMT_6 = {
+        id: "FMT-6",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("bundle format"),
+        summary: "The annotations for media type, manifests, metadata, package and channels are present.",
+        why: "opm and OLM read each of them when the bundle is added to a catalog.",
+        bad: "annotations: {}",
+        good: "annotations:\n  operators.operatorframework.io.bundle.package.v1: demo",
+        since: "0.1.0",
+    }
+    FMT_7 = {
+        id: "FMT-7",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("bundle format"),
+        summary: "The media type matches the manifests.",
+        why: "OLM decides by the media type how to unpack the bundle.",
+        bad: "operators.operatorframework.io.bundle.mediatype.v1: plain",
+        good: "operators.operatorframework.io.bundle.mediatype.v1: registry+v1",
+        since: "0.1.0",
+    }
+    FMT_8 = {
+        id: "FMT-8",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("bundle format"),
+        summary: "The list of channels is not empty.",
+        why: "A bundle without channels cannot be subscribed to.",
+        bad: "operators.operatorframework.io.bundle.channels.v1: \"\"",
+        good: "operators.operatorframework.io.bundle.channels.v1: stable",
+        since: "0.1.0",
+    }
+    FMT_9 = {
+        id: "FMT-9",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("bundle format"),
+        summary: "The default channel, if present, is not empty.",
+        why: "An empty default channel leaves the package without one, and Subscriptions without a channel fail.",
+        bad: "operators.operatorframework.io.bundle.channel.default.v1:",
+        good: "operators.operatorframework.io.bundle.channel.default.v1: stable",
+        since: "0.1.0",
+    }
+    FMT_10 = {
+        id: "FMT-10",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("bundle format"),
+        summary: "No file in `metadata` is empty; operator-sdk crashes on it.",
+        why: "operator-sdk dereferences a nil pointer on an empty document, so nothing is validated.",
+        bad: "# only a comment",
+        good: "dependencies: []",
+        since: "0.1.0",
+    }
+}
 
 /// What the format rules found. operator-sdk prints it as one finding, so the texts are kept apart until the end.
 #[derive(Debug, Default)]
@@ -21,7 +114,7 @@ pub struct Format {
 }
 
 impl Format {
-    fn add(&mut self, rule: &'static str, message: impl Into<String>, place: impl FnOnce(Finding) -> Finding) {
+    fn add(&mut self, rule: &'static Rule, message: impl Into<String>, place: impl FnOnce(Finding) -> Finding) {
         self.findings.push(place(Finding::new(rule, Severity::Error, message)));
     }
 
@@ -49,14 +142,14 @@ pub fn check(bundle: &Bundle) -> Format {
     let tree = &bundle.tree;
     let is_real = |name: &str| matches!(tree.entry(name), Some(Entry::Directory));
     if !is_real("manifests") {
-        format.add("FMT-2", "Unable to locate manifests directory", |finding| {
+        format.add(&FMT_2, "Unable to locate manifests directory", |finding| {
             finding
                 .file("manifests")
                 .hint("a bundle has its manifests in `manifests/`")
         });
     }
     if !is_real("metadata") {
-        format.add("FMT-3", "Unable to locate metadata directory", |finding| {
+        format.add(&FMT_3, "Unable to locate metadata directory", |finding| {
             finding
                 .file("metadata")
                 .hint("a bundle has its annotations in `metadata/annotations.yaml`")
@@ -69,7 +162,7 @@ pub fn check(bundle: &Bundle) -> Format {
     let files = metadata_files(bundle, &mut format);
     match &files.annotations {
         None => {
-            format.add("FMT-5", "Could not find annotations file", |finding| {
+            format.add(&FMT_5, "Could not find annotations file", |finding| {
                 finding
                     .file("metadata")
                     .hint("metadata/annotations.yaml must hold an `annotations:` map")
@@ -90,7 +183,7 @@ fn detect_media_type(bundle: &Bundle, format: &mut Format) -> String {
     match load::media_type_of(&bundle.tree, &bundle.root, "manifests") {
         Ok(media_type) => media_type.to_string(),
         Err(problem) => {
-            format.add("FMT-4", problem.message, |finding| finding.file("manifests"));
+            format.add(&FMT_4, problem.message, |finding| finding.file("manifests"));
             String::new()
         }
     }
@@ -172,7 +265,7 @@ fn annotations(file: &MetadataFile, media_type: &str, format: &mut Format) {
     for key in [MEDIA_TYPE, MANIFESTS, METADATA, PACKAGE, CHANNELS] {
         if !values.contains_key(key) {
             let hint = format!("add `{key}` to the annotations");
-            format.add("FMT-6", format!("Missing annotation {key:?}"), |finding| {
+            format.add(&FMT_6, format!("Missing annotation {key:?}"), |finding| {
                 place(finding, key, &hint)
             });
         }
@@ -183,19 +276,19 @@ fn annotations(file: &MetadataFile, media_type: &str, format: &mut Format) {
             "Expecting annotation {MEDIA_TYPE:?} to have value {media_type:?} instead of {:?}",
             value(MEDIA_TYPE)
         );
-        let hint = format!("the manifests are {media_type:?}: say so, or change the manifests");
-        format.add("FMT-7", text, |finding| place(finding, MEDIA_TYPE, &hint));
+        let hint = format!("the manifests are {media_type:?}: change the annotation or the manifests");
+        format.add(&FMT_7, text, |finding| place(finding, MEDIA_TYPE, &hint));
     }
     if value(CHANNELS).is_empty() {
         format.add(
-            "FMT-8",
+            &FMT_8,
             format!("Expecting annotation {CHANNELS:?} to have non-empty value"),
             |finding| place(finding, CHANNELS, "list the channels, separated by commas"),
         );
     }
     if values.contains_key(DEFAULT_CHANNEL) && value(DEFAULT_CHANNEL).is_empty() {
         format.add(
-            "FMT-9",
+            &FMT_9,
             format!("Expecting annotation {DEFAULT_CHANNEL:?} to have non-empty value"),
             |finding| place(finding, DEFAULT_CHANNEL, "name a channel, or leave the annotation out"),
         );

@@ -7,9 +7,72 @@ use serde_json::Value;
 
 use super::checked::{Checked, Subject};
 use super::context::{Context, Csv, field, items, strings};
-use crate::diagnostics::Severity;
+use crate::diagnostics::{Origin, Rule, Severity, define_rules};
 use crate::object::Version;
-use crate::types::go_text::quote;
+use olmkit_go::strconv::quote;
+
+define_rules! {
+    GP_1 = {
+        id: "GP-1",
+        severity: Severity::Error,
+        origin: Origin::OptionalValidator("good-practices"),
+        summary: "The install strategy has deployments.",
+        why: "An operator without a deployment does not run.",
+        bad: "spec: {}",
+        good: "spec: {deployments: […]}",
+        since: "0.1.0",
+    }
+    GP_2 = {
+        id: "GP-2",
+        severity: Severity::Warning,
+        origin: Origin::OptionalValidator("good-practices"),
+        summary: "Each container should request resources.",
+        why: "Without requests the scheduler may put the pod on a node that is full, and it is evicted first.",
+        bad: "resources: {}",
+        good: "resources: {requests: {cpu: 10m, memory: 64Mi}}",
+        since: "0.1.0",
+    }
+    GP_3 = {
+        id: "GP-3",
+        severity: Severity::Warning,
+        origin: Origin::OptionalValidator("good-practices"),
+        summary: "Each owned and required API should have a description.",
+        why: "Consoles show the description to users who choose an API.",
+        bad: "- name: widgets.example.com",
+        good: "- name: widgets.example.com\n  description: A widget",
+        since: "0.1.0",
+    }
+    GP_5 = {
+        id: "GP-5",
+        severity: Severity::Warning,
+        origin: Origin::OptionalValidator("good-practices"),
+        summary: "An operator should not create CRDs.",
+        why: "OLM manages the CRDs in the bundle; it neither upgrades nor checks those that are created at run time.",
+        bad: "resources: [customresourcedefinitions]\nverbs: [create]",
+        good: "verbs: [get, list]",
+        since: "0.1.0",
+    }
+    GP_6 = {
+        id: "GP-6",
+        severity: Severity::Warning,
+        origin: Origin::OptionalValidator("good-practices"),
+        summary: "The name should end in a version.",
+        why: "People and tools see the version in the name, in `replaces` and in the catalog.",
+        bad: "name: demo",
+        good: "name: demo.v1.0.0",
+        since: "0.1.0",
+    }
+    GP_7 = {
+        id: "GP-7",
+        severity: Severity::Warning,
+        origin: Origin::OptionalValidator("good-practices"),
+        summary: "The name should be `<operator>.v<version>`.",
+        why: "Other versions, users and tools expect names of this form.",
+        bad: "name: demo.1.0.0",
+        good: "name: demo.v1.0.0",
+        since: "0.1.0",
+    }
+}
 
 /// Checks the ClusterServiceVersion.
 pub fn check(context: &Context<'_>) -> Vec<Checked> {
@@ -21,7 +84,7 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
     findings
 }
 
-fn warning(csv: &Csv<'_>, rule: &'static str, pointer: &str, detail: String) -> Checked {
+fn warning(csv: &Csv<'_>, rule: &'static Rule, pointer: &str, detail: String) -> Checked {
     Checked::shared(rule, Severity::Warning, &Subject::Value(csv.name().to_string()), detail).at(csv.object, pointer)
 }
 
@@ -30,7 +93,7 @@ fn resource_requests(csv: &Csv<'_>) -> Vec<Checked> {
     if csv.get(pointer).is_null() {
         let subject = Subject::Value(csv.name().to_string());
         let detail = "unable to find a deployment to install in the CSV";
-        return vec![Checked::shared("GP-1", Severity::Error, &subject, detail).at(csv.object, pointer)];
+        return vec![Checked::shared(&GP_1, Severity::Error, &subject, detail).at(csv.object, pointer)];
     }
     let mut findings = Vec::new();
     for (at, deployment) in csv.deployments().iter().enumerate() {
@@ -51,7 +114,7 @@ fn resource_requests(csv: &Csv<'_>) -> Vec<Checked> {
             );
             let pointer = format!("{pointer}/{at}/spec/template/spec/containers/{index}");
             findings
-                .push(warning(csv, "GP-2", &pointer, detail).hint("add `resources.requests` with `cpu` and `memory`"));
+                .push(warning(csv, &GP_2, &pointer, detail).hint("add `resources.requests` with `cpu` and `memory`"));
         }
     }
     findings
@@ -65,8 +128,8 @@ fn descriptions(csv: &Csv<'_>) -> Vec<Checked> {
             if field(crd, "description").is_empty() {
                 let detail = format!("{relation} CRD {} has an empty description", quote(field(crd, "name")));
                 findings.push(
-                    warning(csv, "GP-3", &format!("{list}/{at}"), detail)
-                        .hint("say in `description` what the API is for"),
+                    warning(csv, &GP_3, &format!("{list}/{at}"), detail)
+                        .hint("describe in `description` what the API is for"),
                 );
             }
         }
@@ -91,10 +154,12 @@ fn creates_crds(csv: &Csv<'_>) -> Option<Checked> {
                               job to manage the deployment and lifecycle of operators.  Please, review the design of your solution and if \
                               you should not be using Dependency Resolution from OLM instead. More info: \
                               https://sdk.operatorframework.io/docs/best-practices/common-recommendation/";
-                let checked = warning(csv, "GP-5", &format!("{list}/{at}/rules/{index}"), detail.to_string());
-                return Some(checked.hint(
-                    "put the CustomResourceDefinitions into the bundle, or depend on the package that has them",
-                ));
+                let checked = warning(csv, &GP_5, &format!("{list}/{at}/rules/{index}"), detail.to_string());
+                return Some(
+                    checked.hint(
+                        "add the CustomResourceDefinitions to the bundle, or depend on the package that has them",
+                    ),
+                );
             }
         }
     }
@@ -115,14 +180,14 @@ fn name(csv: &Csv<'_>) -> Vec<Checked> {
         let detail = format!(
             "csv.metadata.Name {name} is not following the versioning convention (MAJOR.MINOR.PATCH e.g 0.0.1): https://semver.org/"
         );
-        findings.push(warning(csv, "GP-6", pointer, detail).hint(hint));
+        findings.push(warning(csv, &GP_6, pointer, detail).hint(hint));
     }
     if name.split(".v").count() != 2 {
         let detail = format!(
             "csv.metadata.Name {name} is not following the recommended naming convention: <operator-name>.v<semver> e.g. \
              memcached-operator.v0.0.1"
         );
-        findings.push(warning(csv, "GP-7", pointer, detail).hint(hint));
+        findings.push(warning(csv, &GP_7, pointer, detail).hint(hint));
     }
     findings
 }

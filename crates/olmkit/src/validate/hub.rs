@@ -5,8 +5,143 @@ use serde_json::Value;
 use super::checked::Checked;
 use super::context::{Context, Csv, field};
 use super::csv::MIN_KUBE_VERSION_MISSING;
-use super::{link, mail, removed_apis, standard};
+use super::{removed_apis, standard};
+use crate::diagnostics::{Origin, Severity, define_rules};
 use crate::object::Version;
+use olmkit_go::{mail, url as go_url};
+
+define_rules! {
+    HUB_0 = {
+        id: "HUB-0",
+        severity: Severity::Warning,
+        origin: Origin::OptionalValidator("operatorhub"),
+        summary: "The validator `operatorhub` is deprecated.",
+        why: "Its checks were split into other validators, and it will be removed.",
+        bad: "--select-optional name=operatorhub",
+        good: "--select-optional suite=operatorframework",
+        since: "0.1.0",
+    }
+    HUB_1 = {
+        id: "HUB-1",
+        severity: Severity::Error,
+        origin: Origin::OptionalValidator("operatorhub"),
+        summary: "The provider has a name.",
+        why: "OperatorHub.io shows the provider of the operator.",
+        bad: "provider: {}",
+        good: "provider: {name: Example}",
+        since: "0.1.0",
+    }
+    HUB_2 = {
+        id: "HUB-2",
+        severity: Severity::Error,
+        origin: Origin::OptionalValidator("operatorhub"),
+        summary: "Each maintainer has a name and an email address.",
+        why: "OperatorHub.io lists the maintainers as contacts.",
+        bad: "- name: Ann",
+        good: "- name: Ann\n  email: ann@example.com",
+        since: "0.1.0",
+    }
+    HUB_3 = {
+        id: "HUB-3",
+        severity: Severity::Error,
+        origin: Origin::OptionalValidator("operatorhub"),
+        summary: "Each email is a single, valid address.",
+        why: "Mail to anything else is not delivered.",
+        bad: "email: ann",
+        good: "email: ann@example.com",
+        since: "0.1.0",
+    }
+    HUB_4 = {
+        id: "HUB-4",
+        severity: Severity::Error,
+        origin: Origin::OptionalValidator("operatorhub"),
+        summary: "Each link has a name and a URL.",
+        why: "OperatorHub.io shows a link by its name, and needs a target for it.",
+        bad: "- name: Docs",
+        good: "- name: Docs\n  url: https://example.com",
+        since: "0.1.0",
+    }
+    HUB_5 = {
+        id: "HUB-5",
+        severity: Severity::Error,
+        origin: Origin::OptionalValidator("operatorhub"),
+        summary: "Each link is a complete URL.",
+        why: "A URL without a scheme is read as a path on the page that shows it.",
+        bad: "url: www.example.com",
+        good: "url: https://www.example.com",
+        since: "0.1.0",
+    }
+    HUB_6 = {
+        id: "HUB-6",
+        severity: Severity::Error,
+        origin: Origin::OptionalValidator("operatorhub"),
+        summary: "`spec.version` is set.",
+        why: "OperatorHub.io orders the versions of an operator by it.",
+        bad: "version: 0.0.0",
+        good: "version: 1.0.0",
+        since: "0.1.0",
+    }
+    HUB_7 = {
+        id: "HUB-7",
+        severity: Severity::Warning,
+        origin: Origin::OptionalValidator("operatorhub"),
+        summary: "There should be an icon.",
+        why: "OperatorHub.io and consoles show a placeholder otherwise.",
+        bad: "spec: {}",
+        good: "icon:\n- base64data: …\n  mediatype: image/png",
+        since: "0.1.0",
+    }
+    HUB_8 = {
+        id: "HUB-8",
+        severity: Severity::Error,
+        origin: Origin::OptionalValidator("operatorhub"),
+        summary: "There is one icon.",
+        why: "Only one can be shown.",
+        bad: "two entries",
+        good: "one entry",
+        since: "0.1.0",
+    }
+    HUB_9 = {
+        id: "HUB-9",
+        severity: Severity::Error,
+        origin: Origin::OptionalValidator("operatorhub"),
+        summary: "The icon has data and a media type.",
+        why: "An icon cannot be shown without its data and type.",
+        bad: "- mediatype: image/png",
+        good: "- mediatype: image/png\n  base64data: …",
+        since: "0.1.0",
+    }
+    HUB_10 = {
+        id: "HUB-10",
+        severity: Severity::Error,
+        origin: Origin::OptionalValidator("operatorhub"),
+        summary: "The media type is one of image/gif, image/jpeg, image/png, image/svg+xml.",
+        why: "Browsers show these formats only.",
+        bad: "mediatype: image/PNG",
+        good: "mediatype: image/png",
+        since: "0.1.0",
+    }
+    HUB_11 = {
+        id: "HUB-11",
+        severity: Severity::Error,
+        origin: Origin::OptionalValidator("operatorhub"),
+        summary: "`minKubeVersion` is set to a version of three numbers.",
+        why: "Users see which clusters can run the operator before they install it.",
+        bad: "minKubeVersion: v1.25",
+        good: "minKubeVersion: 1.25.0",
+        since: "0.1.0",
+    }
+    HUB_13 = {
+        id: "HUB-13",
+        severity: Severity::Error,
+        origin: Origin::OptionalValidator("operatorhub"),
+        summary: "The list of icons is not empty; operator-sdk crashes on it.",
+        why: "operator-sdk reads the first element of an empty list and stops with a panic.",
+        bad: "icon: []",
+        good: "leave `icon` out",
+        since: "0.1.0",
+    }
+}
 
 const MEDIA_TYPES: [&str; 4] = ["image/gif", "image/jpeg", "image/png", "image/svg+xml"];
 
@@ -38,9 +173,9 @@ pub fn crashes(csv: &Csv<'_>) -> bool {
 fn provider_maintainers_links(csv: &Csv<'_>) -> Vec<Checked> {
     let mut findings = Vec::new();
     if csv.text("/spec/provider/name").trim().is_empty() {
-        let hint = "say who provides the operator in `spec.provider.name`";
+        let hint = "set `spec.provider.name` to the provider of the operator";
         findings.push(
-            csv.error("HUB-1", "/spec/provider/name", "csv.Spec.Provider.Name not specified")
+            csv.error(&HUB_1, "/spec/provider/name", "csv.Spec.Provider.Name not specified")
                 .hint(hint),
         );
     }
@@ -49,12 +184,12 @@ fn provider_maintainers_links(csv: &Csv<'_>) -> Vec<Checked> {
         let email = field(maintainer, "email");
         if field(maintainer, "name").is_empty() || email.is_empty() {
             let detail = "csv.Spec.Maintainers elements should contain both name and email";
-            findings.push(csv.error("HUB-2", &pointer, detail).hint("give both"));
+            findings.push(csv.error(&HUB_2, &pointer, detail).hint("give both"));
         }
-        if let Some(reason) = mail::fault(email).filter(|_| !email.is_empty()) {
+        if let Some(reason) = mail::parse_address(email).err().filter(|_| !email.is_empty()) {
             let detail = format!("csv.Spec.Maintainers email {email} is invalid: {reason}");
             let hint = "write one address, such as `team@example.com`";
-            findings.push(csv.error("HUB-3", &format!("{pointer}/email"), detail).hint(hint));
+            findings.push(csv.error(&HUB_3, &format!("{pointer}/email"), detail).hint(hint));
         }
     }
     for (at, link) in csv.list("/spec/links").iter().enumerate() {
@@ -62,12 +197,12 @@ fn provider_maintainers_links(csv: &Csv<'_>) -> Vec<Checked> {
         let url = field(link, "url");
         if field(link, "name").is_empty() || url.is_empty() {
             let detail = "csv.Spec.Links elements should contain both name and url";
-            findings.push(csv.error("HUB-4", &pointer, detail).hint("give both"));
+            findings.push(csv.error(&HUB_4, &pointer, detail).hint("give both"));
         }
-        if let Some(reason) = link::fault(url).filter(|_| !url.is_empty()) {
+        if let Some(reason) = go_url::parse_request_uri(url).err().filter(|_| !url.is_empty()) {
             let detail = format!("csv.Spec.Links url {url} is invalid: {reason}");
-            let hint = "write the whole address with its scheme: `https://example.com/docs`";
-            findings.push(csv.error("HUB-5", &format!("{pointer}/url"), detail).hint(hint));
+            let hint = "use a complete URL with its scheme: `https://example.com/docs`";
+            findings.push(csv.error(&HUB_5, &format!("{pointer}/url"), detail).hint(hint));
         }
     }
     findings
@@ -76,9 +211,9 @@ fn provider_maintainers_links(csv: &Csv<'_>) -> Vec<Checked> {
 fn version_icon_kubernetes(csv: &Csv<'_>) -> Vec<Checked> {
     let mut findings = Vec::new();
     if Version::parse(csv.text("/spec/version")).map_or(true, |version| version == Version::default()) {
-        let hint = "write the version that the name carries: `version: 1.2.3`";
+        let hint = "use the version in the name: `version: 1.2.3`";
         findings.push(
-            csv.error("HUB-6", "/spec/version", "csv.Spec.Version must be set")
+            csv.error(&HUB_6, "/spec/version", "csv.Spec.Version must be set")
                 .hint(hint),
         );
     }
@@ -87,13 +222,13 @@ fn version_icon_kubernetes(csv: &Csv<'_>) -> Vec<Checked> {
     let minimum = csv.text(pointer);
     if minimum.trim().is_empty() {
         findings.push(
-            csv.warning("HUB-11", pointer, MIN_KUBE_VERSION_MISSING)
+            csv.warning(&HUB_11, pointer, MIN_KUBE_VERSION_MISSING)
                 .hint("add for example `minKubeVersion: 1.25.0`"),
         );
     } else if Version::parse(minimum).is_err() {
         let detail = format!("csv.Spec.MinKubeVersion has an invalid value: {minimum}");
         findings.push(
-            csv.error("HUB-11", pointer, detail)
+            csv.error(&HUB_11, pointer, detail)
                 .hint("write three numbers, without a `v`: `minKubeVersion: 1.25.0`"),
         );
     }
@@ -104,14 +239,14 @@ fn icon(csv: &Csv<'_>) -> Vec<Checked> {
     let Some(icons) = csv.get("/spec/icon").as_array() else {
         let hint = "add `spec.icon` with `base64data` and `mediatype`";
         return vec![
-            csv.warning("HUB-7", "/spec/icon", "csv.Spec.Icon not specified")
+            csv.warning(&HUB_7, "/spec/icon", "csv.Spec.Icon not specified")
                 .hint(hint),
         ];
     };
     let mut findings = Vec::new();
     if icons.len() != 1 {
         findings.push(
-            csv.error("HUB-8", "/spec/icon", "csv.Spec.Icon should only have one element")
+            csv.error(&HUB_8, "/spec/icon", "csv.Spec.Icon should only have one element")
                 .hint("keep one icon"),
         );
     }
@@ -120,12 +255,12 @@ fn icon(csv: &Csv<'_>) -> Vec<Checked> {
     if media_type.is_empty() || field(icon, "base64data").is_empty() {
         let detail = "csv.Spec.Icon elements should contain both data and mediatype";
         let hint = "put the image into `base64data` and its type into `mediatype`, or leave `spec.icon` out";
-        findings.push(csv.error("HUB-9", "/spec/icon/0", detail).hint(hint));
+        findings.push(csv.error(&HUB_9, "/spec/icon/0", detail).hint(hint));
     }
     if !media_type.is_empty() && !MEDIA_TYPES.contains(&media_type) {
         let detail = format!("csv.Spec.Icon {media_type} does not have a valid mediatype");
         let hint = format!("use one of {}", MEDIA_TYPES.join(", "));
-        findings.push(csv.error("HUB-10", "/spec/icon/0/mediatype", detail).hint(hint));
+        findings.push(csv.error(&HUB_10, "/spec/icon/0/mediatype", detail).hint(hint));
     }
     findings
 }

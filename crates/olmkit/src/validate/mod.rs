@@ -1,34 +1,31 @@
-//! Validates bundles: the rules of operator-sdk with its verdicts and texts, and rules of our own.
+//! Validates bundles: the rules of operator-sdk with its verdicts and messages, and lints.
 //!
 //! One file holds one family of rules. A rule looks at a loaded [`Bundle`] and yields [`Checked`] findings; which of them
 //! operator-sdk has, and what it prints for them, goes with each finding.
 
 pub mod against;
-mod bundle;
+pub(crate) mod bundle;
 mod cel;
 pub mod checked;
-mod community;
+pub(crate) mod community;
 pub mod context;
-mod crds;
-mod csv;
-mod dependencies;
-mod examples;
+pub(crate) mod crds;
+pub(crate) mod csv;
+pub(crate) mod dependencies;
+pub(crate) mod examples;
 pub mod external;
-mod extra;
-mod format;
-mod good_practices;
-mod hub;
-mod link;
-mod mail;
-mod multiarch;
+pub(crate) mod format;
+pub(crate) mod good_practices;
+pub(crate) mod hub;
+pub(crate) mod lints;
+pub(crate) mod multiarch;
 mod object_meta;
-mod objects;
+pub(crate) mod objects;
 pub mod optional;
-mod removed_apis;
-pub mod rules;
+pub(crate) mod removed_apis;
 pub mod selector;
 pub mod source;
-mod standard;
+pub(crate) mod standard;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -41,7 +38,9 @@ pub use selector::Selector;
 pub use standard::CATEGORIES_FILE;
 
 use crate::bundle::MediaType;
-use crate::bundle::load::{self, Problem, Reading};
+use crate::bundle::load::media_type::LOC_6;
+use crate::bundle::load::metadata::LOC_3;
+use crate::bundle::load::{self, Reading};
 use crate::diagnostics::{Finding, Severity};
 
 /// Which release of the reference tools is followed.
@@ -67,8 +66,8 @@ pub struct Options {
     pub categories_file: Option<String>,
     /// External validators.
     pub external: Vec<PathBuf>,
-    /// Whether rules of our own run too.
-    pub extra: bool,
+    /// Whether lints run too.
+    pub lints: bool,
     /// The directory that external validators get.
     pub directory: PathBuf,
     /// The labels of the image, if the bundle comes from one.
@@ -77,7 +76,7 @@ pub struct Options {
     pub against: Option<Arc<against::Against>>,
 }
 
-/// What validating one bundle gave.
+/// The result of validating one bundle.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// Why operator-sdk stops without a result.
@@ -126,7 +125,7 @@ impl Outcome {
 pub fn validate(reading: &Reading, options: &Options) -> Outcome {
     let mut outcome = Outcome {
         fatal: reading.fatal.clone(),
-        checked: match no_bundle(reading) {
+        checked: match not_a_bundle(reading) {
             Some(checked) => vec![checked],
             None => reading.problems.iter().map(problem).collect(),
         },
@@ -138,41 +137,38 @@ pub fn validate(reading: &Reading, options: &Options) -> Outcome {
     if outcome.fatal.is_none() {
         reference_rules(&context, options, &mut outcome);
     }
-    if options.extra {
-        outcome.checked.extend(extra::check(&context));
+    if options.lints {
+        outcome.checked.extend(lints::check(&context));
     }
     outcome
 }
 
-/// A loader problem as a finding. operator-sdk has one text for all of them, which is not part of its result.
-fn problem(problem: &Problem) -> Checked {
-    let mut checked = Checked::own(problem.rule, Severity::Error, problem.message.clone());
-    if let Some(file) = &problem.file {
-        checked = checked.in_file(file);
-    }
-    checked.finding.position = problem.position;
-    checked.finding.path = problem.pointer.as_deref().map(checked::json_path);
-    checked.finding.hint.clone_from(&problem.hint);
-    // Go names the types of its program; the field and what it takes are what an author needs to read first.
-    if let (Some(path), Some(hint)) = (checked.finding.path.clone(), problem.hint.as_deref())
-        && let Some(rest) = hint.strip_prefix(load::FIELD_TAKES)
+/// A loader problem. operator-sdk has one text for all of them, which is not part of its result.
+fn problem(found: &Finding) -> Checked {
+    let mut finding = found.clone();
+    // Go names the types of its program; an author needs to read first which value the field must have.
+    if let (Some(path), Some(hint)) = (&found.path, &found.hint)
+        && let Some(rest) = hint.strip_prefix(load::FIELD_MUST_BE)
     {
-        checked.finding.message = format!("{path} takes{rest}");
-        checked.finding.hint = Some(format!("operator-sdk says: {}", problem.message));
+        finding.message = format!("{path} must be{rest}");
+        finding.hint = Some(format!("operator-sdk says: {}", found.message));
     }
-    checked
+    Checked {
+        finding,
+        reference: None,
+    }
 }
 
-/// What to say of a directory that has nothing of a bundle, in place of everything that is missing from it.
-fn no_bundle(reading: &Reading) -> Option<Checked> {
+/// The one finding for a directory that has nothing of a bundle, instead of one for everything that is missing.
+fn not_a_bundle(reading: &Reading) -> Option<Checked> {
     let bundle = &reading.bundle;
     let is_bundle = |tree: &load::Tree| tree.is_directory("manifests") || tree.is_directory("metadata");
-    let found_nothing = |problem: &Problem| matches!(problem.rule, "LOC-3" | "LOC-6");
+    let found_nothing = |problem: &Finding| [LOC_3.id, LOC_6.id].contains(&problem.rule);
     if is_bundle(&bundle.tree) || !reading.problems.iter().any(found_nothing) {
         return None;
     }
     let message = format!(
-        "{} is no bundle: it has neither `manifests/` nor `metadata/`",
+        "{} is not a bundle: it has neither `manifests/` nor `metadata/`",
         bundle.root
     );
     let below = bundle
@@ -183,23 +179,23 @@ fn no_bundle(reading: &Reading) -> Option<Checked> {
         matches!(entry, load::Entry::File(bytes) if memchr::memmem::find(bytes, b"kind: ClusterServiceVersion").is_some())
     });
     let hint = match below {
-        Some(path) => format!("a bundle lies in {path}: name that directory, or use --recursive"),
+        Some(path) => format!("found a bundle in {path}; pass that directory or use --recursive"),
         None if holds_csv => {
-            "these are the manifests of a bundle: name the directory above, which holds `metadata` too".to_string()
+            "these are the manifests of a bundle; pass the parent directory, which also has `metadata/`".to_string()
         }
-        None => "name the directory that holds both; `olmkit generate bundle` makes one".to_string(),
+        None => "pass the directory that has both; `olmkit generate bundle` creates one".to_string(),
     };
-    Some(Checked::own("LOC-3", Severity::Error, message).hint(hint))
+    Some(Checked::new(&LOC_3, message).hint(hint))
 }
 
 fn reference_rules(context: &Context<'_>, options: &Options, outcome: &mut Outcome) {
     let format = format::check(context.bundle);
     if let Some(file) = &format.crash {
-        outcome.fatal = Some(format!("{file} holds no metadata: operator-sdk crashes on it"));
-        let hint = "write a map into the file, or remove it";
-        let message = "this metadata file holds nothing; operator-sdk crashes on it (nil pointer dereference)";
+        outcome.fatal = Some(format!("{file} is empty: operator-sdk crashes on it"));
+        let hint = "add a map to the file or remove it";
+        let message = "this metadata file is empty; operator-sdk crashes on it (nil pointer dereference)";
         outcome.checked.push(
-            Checked::own("FMT-10", Severity::Error, message)
+            Checked::new(&crate::validate::format::FMT_10, message)
                 .in_file(file)
                 .hint(hint),
         );
@@ -221,7 +217,7 @@ fn reference_rules(context: &Context<'_>, options: &Options, outcome: &mut Outco
             outcome.fatal = Some("spec.icon is an empty list: operator-sdk crashes on it".to_string());
             let message = "spec.icon is an empty list; operator-sdk crashes on it (index out of range)";
             let mut checked =
-                Checked::own("HUB-13", Severity::Error, message).hint("add an icon or remove `spec.icon`");
+                Checked::new(&crate::validate::hub::HUB_13, message).hint("add an icon or remove `spec.icon`");
             if let Some(csv) = context.csv() {
                 checked = checked.at(csv.object, "/spec/icon");
             }
@@ -233,7 +229,7 @@ fn reference_rules(context: &Context<'_>, options: &Options, outcome: &mut Outco
             let detail = "The \"operatorhub\" validator is deprecated; for equivalent validation use \"operatorhub/v2\", \
                           \"standardcapabilities\" and \"standardcategories\" validators";
             let subject = checked::Subject::Value(String::new());
-            let checked = Checked::shared("HUB-0", Severity::Warning, &subject, detail);
+            let checked = Checked::shared(&crate::validate::hub::HUB_0, Severity::Warning, &subject, detail);
             let hint = "select `operatorhubv2`, `capabilities` and `categories` instead";
             outcome.checked.push(checked.hint(hint));
         }
@@ -242,10 +238,10 @@ fn reference_rules(context: &Context<'_>, options: &Options, outcome: &mut Outco
         match external::run(program, &options.directory) {
             Ok(findings) => outcome.checked.extend(findings),
             Err(reason) => {
-                let message = format!("{} gave no result: {reason}", program.display());
+                let message = format!("{} failed: {reason}", program.display());
                 outcome.checked.push(
-                    Checked::own("EXT-1", Severity::Error, message)
-                        .hint("an external validator ends with 0 and prints one JSON object, whatever it finds"),
+                    Checked::new(&crate::validate::external::EXT_1, message)
+                        .hint("an external validator must exit with 0 and print one JSON object, whatever it finds"),
                 );
                 outcome.fatal = Some(reason);
                 return;

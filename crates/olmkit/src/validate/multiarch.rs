@@ -8,8 +8,81 @@ use serde_json::Value;
 use super::Profile;
 use super::checked::{Checked, Subject};
 use super::context::{Context, Csv, field, items, strings};
-use crate::diagnostics::Severity;
-use crate::types::go_text::quote;
+use crate::diagnostics::{Origin, Rule, Severity, define_rules};
+use olmkit_go::strconv::quote;
+
+define_rules! {
+    MA_0 = {
+        id: "MA-0",
+        severity: Severity::Error,
+        origin: Origin::OptionalValidator("multiarch"),
+        summary: "The container tool is docker or podman and can inspect the images.",
+        why: "Without the tool the platforms of the images cannot be read.",
+        bad: "container-tools=skopeo",
+        good: "container-tools=podman",
+        since: "0.1.0",
+    }
+    MA_1 = {
+        id: "MA-1",
+        severity: Severity::Error,
+        origin: Origin::OptionalValidator("multiarch"),
+        summary: "All images are built for the platforms of the labels.",
+        why: "A pod fails to start on a node of a platform that its image does not have.",
+        bad: "an image for amd64 only, label arch.arm64",
+        good: "an image index with both",
+        since: "0.1.0",
+    }
+    MA_2 = {
+        id: "MA-2",
+        severity: Severity::Warning,
+        origin: Origin::OptionalValidator("multiarch"),
+        summary: "Each architecture of the manager's image should have a label.",
+        why: "Consoles hide the operator on clusters of an architecture without a label.",
+        bad: "image for arm64 without label",
+        good: "operatorframework.io/arch.arm64: supported",
+        since: "0.1.0",
+    }
+    MA_3 = {
+        id: "MA-3",
+        severity: Severity::Warning,
+        origin: Origin::OptionalValidator("multiarch"),
+        summary: "Each operating system of the manager's image should have a label.",
+        why: "Consoles hide the operator on clusters of an operating system without a label.",
+        bad: "image for windows without label",
+        good: "operatorframework.io/os.windows: supported",
+        since: "0.1.0",
+    }
+    MA_4 = {
+        id: "MA-4",
+        severity: Severity::Warning,
+        origin: Origin::OptionalValidator("multiarch"),
+        summary: "Other images should be built for the platforms of the manager's image.",
+        why: "The pods with these images fail on platforms where the manager runs.",
+        bad: "sidecar for amd64 only",
+        good: "sidecar for both",
+        since: "0.1.0",
+    }
+    MA_5 = {
+        id: "MA-5",
+        severity: Severity::Warning,
+        origin: Origin::OptionalValidator("multiarch"),
+        summary: "Pods should have a node affinity for the platforms of their images.",
+        why: "In a cluster with nodes of several platforms a pod may be scheduled to one that cannot run it.",
+        bad: "affinity: {}",
+        good: "kubernetes.io/arch In [amd64, arm64]",
+        since: "0.1.0",
+    }
+    MA_6 = {
+        id: "MA-6",
+        severity: Severity::Warning,
+        origin: Origin::OptionalValidator("multiarch"),
+        summary: "The node affinity and the images name the same platforms.",
+        why: "The pod is scheduled to a node that cannot run it, or never uses one that could.",
+        bad: "In [amd64]",
+        good: "In [amd64, arm64]",
+        since: "0.1.0",
+    }
+}
 
 const ARCHITECTURE_LABEL: &str = "operatorframework.io/arch.";
 const SYSTEM_LABEL: &str = "operatorframework.io/os.";
@@ -55,14 +128,14 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
             let detail = format!(
                 "invalid value (container-tools) for ({other}). One of: [docker, podman, none] (If not set, the default value is docker)"
             );
-            return vec![finding(&csv, "MA-0", Severity::Error, detail)];
+            return vec![finding(&csv, &MA_0, Severity::Error, detail)];
         }
     };
     let keep_unknown = context.options.profile == Profile::OperatorSdk142;
     check_with(&csv, &|image| inspect(tool, image, keep_unknown))
 }
 
-fn finding(csv: &Csv<'_>, rule: &'static str, severity: Severity, detail: String) -> Checked {
+fn finding(csv: &Csv<'_>, rule: &'static Rule, severity: Severity, detail: String) -> Checked {
     Checked::shared(rule, severity, &Subject::Value(csv.name().to_string()), detail)
         .at(csv.object, "/spec/install/spec/deployments")
 }
@@ -86,7 +159,7 @@ fn inspect(tool: &str, image: &str, keep_unknown: bool) -> Result<Vec<Platform>,
     };
     // The bundle is not to be trusted: no image name may become a flag of the container tool.
     if image.starts_with('-') {
-        return Err(format!("{} is no image name", quote(image)));
+        return Err(format!("{} is not an image name", quote(image)));
     }
     run(&["pull", image])?;
     let manifest: Value =
@@ -125,7 +198,7 @@ fn check_with(csv: &Csv<'_>, inspect: &Inspect<'_>) -> Vec<Checked> {
                 Ok(found) => *platforms = found,
                 Err(reason) => {
                     let detail = format!("unable to inspect the image ({image}) : {reason}");
-                    findings.push(finding(csv, "MA-0", Severity::Warning, detail));
+                    findings.push(finding(csv, &MA_0, Severity::Warning, detail));
                     *platforms = vec![Platform::unknown()];
                 }
             }
@@ -303,7 +376,7 @@ impl Survey {
                  ({platform}) was not found for the image(s) [{}]",
                 images.join(" ")
             );
-            finding(csv, "MA-1", Severity::Error, detail)
+            finding(csv, &MA_1, Severity::Error, detail)
         };
         missing.into_iter().map(finding).collect()
     }
@@ -312,7 +385,7 @@ impl Survey {
         let mut findings = Vec::new();
         let sides = [
             (
-                "MA-2",
+                &MA_2,
                 true,
                 &self.architecture_labels,
                 ARCHITECTURE_LABEL,
@@ -321,7 +394,7 @@ impl Survey {
                 "amd64 architectures, you MUST,use",
             ),
             (
-                "MA-3",
+                &MA_3,
                 false,
                 &self.system_labels,
                 SYSTEM_LABEL,
@@ -387,7 +460,7 @@ impl Survey {
                     quoted(missing),
                     quoted(self.manager_names.iter().map(String::as_str))
                 );
-                findings.push(finding(csv, "MA-4", Severity::Warning, detail));
+                findings.push(finding(csv, &MA_4, Severity::Warning, detail));
             }
         }
         findings
@@ -402,7 +475,7 @@ impl Survey {
             if affinity.is_empty() {
                 if platforms.iter().any(Platform::is_unknown) {
                     add(
-                        "MA-5",
+                        &MA_5,
                         format!("check if the CSV is missing a node affinity configuration for the image: {shown}. "),
                     );
                 }
@@ -411,7 +484,7 @@ impl Survey {
                      the following platforms are supported: {}",
                     quoted_platforms(platforms)
                 );
-                add("MA-5", detail);
+                add(&MA_5, detail);
                 continue;
             }
             let beyond = |these: &[Platform], those: &[Platform]| -> Vec<Platform> {
@@ -429,7 +502,7 @@ impl Survey {
                     quoted_platforms(&extra),
                     quoted_platforms(platforms)
                 );
-                add("MA-6", detail);
+                add(&MA_6, detail);
             }
             if !missing.is_empty() {
                 let detail = format!(
@@ -438,7 +511,7 @@ impl Survey {
                     quoted_platforms(&missing),
                     quoted_platforms(affinity)
                 );
-                add("MA-6", detail);
+                add(&MA_6, detail);
             }
         }
         findings

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::context::field;
 use crate::object::{label_value_problems, qualified_name_problems};
-use crate::types::go_text::quote;
+use olmkit_go::strconv::quote;
 
 /// One fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -238,7 +238,7 @@ fn finalizers(metadata: &Value, add: &mut Add<'_>) {
 
 fn managed_fields(metadata: &Value, add: &mut Add<'_>) {
     let pointer = "/metadata/managedFields";
-    let hint = "remove managedFields: they are the API server's";
+    let hint = "remove managedFields: the API server maintains them";
     let list = metadata
         .get("managedFields")
         .and_then(Value::as_array)

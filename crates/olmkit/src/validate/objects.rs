@@ -4,37 +4,39 @@ use super::checked::{Checked, Subject};
 use super::context::Context;
 use super::{Profile, object_meta};
 use crate::bundle::MediaType;
-use crate::diagnostics::Severity;
-use crate::types::go_text;
+use crate::bundle::kinds::{self, Program};
+use crate::diagnostics::{Origin, Severity, define_rules};
 
-/// Kinds that OLM takes from a bundle, whatever their group and version.
-pub const SUPPORTED_KINDS: [&str; 21] = [
-    "ClusterServiceVersion",
-    "CustomResourceDefinition",
-    "Secret",
-    "ClusterRole",
-    "ClusterRoleBinding",
-    "ConfigMap",
-    "ServiceAccount",
-    "Service",
-    "Role",
-    "RoleBinding",
-    "PrometheusRule",
-    "ServiceMonitor",
-    "PodDisruptionBudget",
-    "PriorityClass",
-    "VerticalPodAutoscaler",
-    "ConsoleYAMLSample",
-    "ConsoleQuickStart",
-    "ConsoleCLIDownload",
-    "ConsoleLink",
-    "ConsolePlugin",
-    "NetworkPolicy",
-];
+define_rules! {
+    OBJ_1 = {
+        id: "OBJ-1",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("objects"),
+        summary: "Every object is of a kind that OLM installs from bundles.",
+        why: "OLM fails to install a bundle with an object of another kind.",
+        bad: "kind: Namespace",
+        good: "kind: ConfigMap",
+        since: "0.1.0",
+    }
+    OBJ_2 = {
+        id: "OBJ-2",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("objects"),
+        summary: "Every object has a name, no namespace, and valid labels, annotations, owners and finalizers.",
+        why: "The API server refuses the object, or OLM creates it in another namespace than the one it names.",
+        bad: "metadata:\n  name: demo\n  namespace: default",
+        good: "metadata:\n  name: demo",
+        since: "0.1.0",
+    }
+}
 
 /// True when a bundle may hold objects of a kind.
 pub fn is_supported(kind: &str, profile: Profile) -> bool {
-    SUPPORTED_KINDS.contains(&kind) || (profile == Profile::Api045 && kind == "PodMonitor")
+    let release = match profile {
+        Profile::OperatorSdk142 => kinds::OPERATOR_SDK_1_42,
+        Profile::Api045 => kinds::API_0_45,
+    };
+    kinds::is_accepted(kind, Program::OperatorRegistry, release)
 }
 
 /// Checks all objects.
@@ -50,17 +52,17 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
             let subject = Subject::Value(object.gvk());
             let detail = format!("unsupported media type {} for bundle object", MediaType::RegistryV1);
             let hint = if kind.is_empty() {
-                "only the first YAML document of a file counts: remove a comment before the first `---`; move files that are no manifests out of the directory".to_string()
+                "only the first YAML document of a file counts: remove a comment before the first `---`; move files that are not manifests out of the directory".to_string()
             } else {
                 format!(
-                    "OLM does not install objects of kind {kind}: let the operator create it, or deliver it outside the bundle"
+                    "OLM does not install objects of kind {kind}: let the operator create it, or install it separately"
                 )
             };
-            let mut checked = Checked::shared("OBJ-1", Severity::Error, &subject, detail)
+            let mut checked = Checked::shared(&OBJ_1, Severity::Error, &subject, detail)
                 .at(object, "/kind")
                 .hint(hint);
             if kind.is_empty() {
-                checked.finding.message = "this file holds no Kubernetes object".to_string();
+                checked.finding.message = "this file contains no Kubernetes object".to_string();
                 checked.finding.object = None;
                 checked.finding.path = None;
             } else {
@@ -75,14 +77,14 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
         }
         let texts: Vec<String> = faults.iter().map(|fault| fault.text.clone()).collect();
         let list = object_meta::aggregate(&texts);
-        let whole = go_text::value(&object.value);
+        let whole = olmkit_go::fmt::v(&object.value);
         let subject = Subject::Value(object.name().to_string());
         let mut reference = Some(subject.text(
             Severity::Error,
             &format!("error validating object: {list}. &{{{whole}}}"),
         ));
         for fault in faults {
-            let mut checked = Checked::own("OBJ-2", Severity::Error, fault.text)
+            let mut checked = Checked::new(&OBJ_2, fault.text)
                 .at(object, fault.pointer)
                 .hint(fault.hint);
             checked.reference = reference.take();

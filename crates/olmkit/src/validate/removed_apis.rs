@@ -8,10 +8,73 @@ use super::Profile;
 use super::checked::{Checked, Subject};
 use super::context::{Context, Csv, field, items, strings};
 use crate::bundle::Bundle;
-use crate::diagnostics::Severity;
+use crate::diagnostics::{Origin, Rule, Severity, define_rules};
 use crate::object::Version;
 use crate::types::convert::convert;
-use crate::types::go_text::quote_ascii;
+use olmkit_go::strconv::quote_to_ascii;
+
+define_rules! {
+    API_1 = {
+        id: "API-1",
+        severity: Severity::Error,
+        origin: Origin::OptionalValidator("alpha-deprecated-apis"),
+        summary: "`k8s-version` is a version.",
+        why: "Otherwise operator-sdk cannot decide which removed APIs matter.",
+        bad: "k8s-version=new",
+        good: "k8s-version=1.30",
+        since: "0.1.0",
+    }
+    API_2 = {
+        id: "API-2",
+        severity: Severity::Error,
+        origin: Origin::OptionalValidator("alpha-deprecated-apis"),
+        summary: "`minKubeVersion` is a version.",
+        why: "operator-sdk compares it with the version that removed an API.",
+        bad: "minKubeVersion: latest",
+        good: "minKubeVersion: 1.25.0",
+        since: "0.1.0",
+    }
+    API_22 = {
+        id: "API-22",
+        severity: Severity::Error,
+        origin: Origin::OptionalValidator("alpha-deprecated-apis"),
+        summary: "No object uses an API that Kubernetes 1.22 removed.",
+        why: "API servers of this and later versions do not have the API, so the installation fails.",
+        bad: "apiVersion: rbac.authorization.k8s.io/v1beta1",
+        good: "apiVersion: rbac.authorization.k8s.io/v1",
+        since: "0.1.0",
+    }
+    API_25 = {
+        id: "API-25",
+        severity: Severity::Error,
+        origin: Origin::OptionalValidator("alpha-deprecated-apis"),
+        summary: "No object, and no resource of an owned or required API, uses an API that Kubernetes 1.25 removed.",
+        why: "API servers of this and later versions do not have the API, so the installation fails.",
+        bad: "apiVersion: policy/v1beta1",
+        good: "apiVersion: policy/v1",
+        since: "0.1.0",
+    }
+    API_25_RBAC = {
+        id: "API-25-RBAC",
+        severity: Severity::Warning,
+        origin: Origin::OptionalValidator("alpha-deprecated-apis"),
+        summary: "Permissions for resources whose v1beta1 API Kubernetes 1.25 removed should be reviewed.",
+        why: "Rules do not name a version: most of these resources exist in a later one, but PodSecurityPolicies are gone.",
+        bad: "apiGroups: [policy]\nresources: [podsecuritypolicies]",
+        good: "leave the rule out",
+        since: "0.1.0",
+    }
+    API_26 = {
+        id: "API-26",
+        severity: Severity::Error,
+        origin: Origin::OptionalValidator("alpha-deprecated-apis"),
+        summary: "No object uses an API that Kubernetes 1.26 removed.",
+        why: "API servers of this and later versions do not have the API, so the installation fails.",
+        bad: "apiVersion: autoscaling/v2beta2",
+        good: "apiVersion: autoscaling/v2",
+        since: "0.1.0",
+    }
+}
 
 /// Names of objects by kind, or places of rules by resource.
 type Found = BTreeMap<String, Vec<String>>;
@@ -82,8 +145,7 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
     let target = Version::parse_tolerant(wanted).ok();
     if target.is_none() && !wanted.is_empty() {
         let detail = format!("invalid value informed via the k8s key option : {wanted}");
-        findings
-            .push(finding(&csv, "API-1", Severity::Error, detail).hint("give a version such as `k8s-version=1.25`"));
+        findings.push(finding(&csv, &API_1, Severity::Error, detail).hint("give a version such as `k8s-version=1.25`"));
     }
     let minimum_text = csv.text("/spec/minKubeVersion");
     let minimum = Version::parse_tolerant(minimum_text).ok();
@@ -91,7 +153,7 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
         let detail = format!(
             "unable to use csv.Spec.MinKubeVersion to verify the CRD/Webhook apis because it has an invalid value: {minimum_text}"
         );
-        findings.push(finding(&csv, "API-2", Severity::Error, detail).at(csv.object, "/spec/minKubeVersion"));
+        findings.push(finding(&csv, &API_2, Severity::Error, detail).at(csv.object, "/spec/minKubeVersion"));
     }
     let reached = |minor: u64| {
         [&target, &minimum]
@@ -101,10 +163,10 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
     };
     let (objects_1_25, rules_1_25) = removed_in_1_25(context, &csv);
     let groups = [
-        ("API-22", 22, removed_in_1_22(context.bundle), true),
-        ("API-25", 25, objects_1_25, true),
-        ("API-25-RBAC", 25, rules_1_25, false),
-        ("API-26", 26, removed_in_1_26(context.bundle), true),
+        (&API_22, 22, removed_in_1_22(context.bundle), true),
+        (&API_25, 25, objects_1_25, true),
+        (&API_25_RBAC, 25, rules_1_25, false),
+        (&API_26, 26, removed_in_1_26(context.bundle), true),
     ];
     for (rule, minor, found, may_fail) in groups {
         if found.is_empty() {
@@ -130,7 +192,7 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
     findings
 }
 
-fn finding(csv: &Csv<'_>, rule: &'static str, severity: Severity, detail: String) -> Checked {
+fn finding(csv: &Csv<'_>, rule: &'static Rule, severity: Severity, detail: String) -> Checked {
     Checked::shared(rule, severity, &Subject::Value(csv.name().to_string()), detail).at(csv.object, "")
 }
 
@@ -138,7 +200,7 @@ fn finding(csv: &Csv<'_>, rule: &'static str, severity: Severity, detail: String
 pub(super) fn list(found: &Found) -> String {
     let end = if found.len() > 1 { "," } else { "" };
     let entry = |(kind, names): (&String, &Vec<String>)| {
-        let names: Vec<String> = names.iter().map(|name| quote_ascii(name)).collect();
+        let names: Vec<String> = names.iter().map(|name| quote_to_ascii(name)).collect();
         format!("{kind}: ([{}]){end}", names.join(" "))
     };
     found.iter().map(entry).collect()

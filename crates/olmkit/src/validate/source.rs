@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::{Options, Outcome};
 use crate::bundle::load::{self, Limits, Reading, Tree, TreeError, paths};
+use crate::diagnostics::{Finding, Report, Severity};
 
 /// A bundle directory with the name it has in texts.
 #[derive(Debug, Clone)]
@@ -47,6 +49,87 @@ impl Source {
             Tree::from_dir(&self.directory, Limits::default())?,
             &self.shown,
         ))
+    }
+
+    /// Reads and validates the bundle; what was read comes with the result. Directory and labels of the options are set here.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn validate(&self, options: &Options) -> Result<(Validated, Reading), TreeError> {
+        let reading = self.read()?;
+        let options = Options {
+            directory: self.directory.clone(),
+            image_labels: self.image_labels.clone(),
+            ..options.clone()
+        };
+        let validated = Validated {
+            name: self
+                .image
+                .clone()
+                .unwrap_or_else(|| self.directory.display().to_string()),
+            is_image: self.image.is_some(),
+            directory: self.directory.clone(),
+            outcome: super::validate(&reading, &options),
+        };
+        Ok((validated, reading))
+    }
+}
+
+/// One bundle with what validating it gave.
+#[derive(Debug)]
+pub struct Validated {
+    /// The image or directory as the user named it.
+    pub name: String,
+    /// Whether the directory is a temporary one that an image was unpacked to.
+    pub is_image: bool,
+    /// The directory in front of file names.
+    pub directory: PathBuf,
+    /// What was found.
+    pub outcome: Outcome,
+}
+
+impl Validated {
+    /// Whether a run fails because of this bundle: operator-sdk would fail it, or it has findings of that severity or a worse one.
+    #[must_use]
+    pub fn fails(&self, from: Severity) -> bool {
+        !self.outcome.passed()
+            || self.count(Severity::Error) > 0
+            || (from == Severity::Warning && self.count(Severity::Warning) > 0)
+    }
+
+    /// The number of findings of a severity.
+    #[must_use]
+    pub fn count(&self, severity: Severity) -> usize {
+        self.outcome
+            .findings()
+            .filter(|finding| finding.severity == severity)
+            .count()
+    }
+
+    /// The findings, sorted, with file names as seen from the working directory.
+    #[must_use]
+    pub fn findings(&self) -> Vec<Finding> {
+        let mut report: Report = self.outcome.findings().cloned().collect();
+        for finding in &mut report.findings {
+            let file = finding.file.take().unwrap_or_default();
+            finding.file = Some(self.directory.join(file));
+        }
+        report.sort();
+        report.findings
+    }
+
+    /// As [`Self::findings`]; files of an image have the names that they have in it, because the directory it was unpacked to is
+    /// gone afterwards.
+    #[must_use]
+    pub fn findings_for_machines(&self) -> Vec<Finding> {
+        let mut findings = self.findings();
+        for finding in findings.iter_mut().filter(|_| self.is_image) {
+            let inside = finding.file.as_deref().map(|file| file.strip_prefix(&self.directory));
+            if let Some(Ok(inside)) = inside {
+                finding.file = Some(inside.to_path_buf());
+            }
+        }
+        findings
     }
 }
 

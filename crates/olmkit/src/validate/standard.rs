@@ -2,8 +2,43 @@
 
 use super::checked::Checked;
 use super::context::{Context, Csv};
+use crate::diagnostics::{Origin, Severity, define_rules};
+use crate::limits;
 use crate::types::decode::decode;
-use crate::types::go_text::quote;
+use olmkit_go::strconv::quote;
+
+define_rules! {
+    CAP_1 = {
+        id: "CAP-1",
+        severity: Severity::Error,
+        origin: Origin::OptionalValidator("capabilities"),
+        summary: "The capability level is one of the five defined levels.",
+        why: "OperatorHub.io and consoles filter by these five levels.",
+        bad: "capabilities: Level 3",
+        good: "capabilities: Full Lifecycle",
+        since: "0.1.0",
+    }
+    CAT_1 = {
+        id: "CAT-1",
+        severity: Severity::Error,
+        origin: Origin::OptionalValidator("categories"),
+        summary: "Each category is a known one.",
+        why: "OperatorHub.io and consoles group operators by these categories.",
+        bad: "categories: database",
+        good: "categories: Database",
+        since: "0.1.0",
+    }
+    CAT_2 = {
+        id: "CAT-2",
+        severity: Severity::Error,
+        origin: Origin::OptionalValidator("categories"),
+        summary: "The file with custom categories can be read.",
+        why: "Without the file operator-sdk does not know which categories are allowed.",
+        bad: "OPERATOR_BUNDLE_CATEGORIES=missing.json",
+        good: "{\"categories\": [\"Own\"]}",
+        since: "0.1.0",
+    }
+}
 
 /// The capability levels.
 pub const CAPABILITIES: [&str; 5] = [
@@ -52,7 +87,7 @@ pub fn capabilities(context: &Context<'_>) -> Vec<Checked> {
     );
     let hint = format!("use one of: {}", CAPABILITIES.join(", "));
     vec![
-        csv.error("CAP-1", "/metadata/annotations/capabilities", detail)
+        csv.error(&CAP_1, "/metadata/annotations/capabilities", detail)
             .hint(hint),
     ]
 }
@@ -79,10 +114,7 @@ pub fn categories(context: &Context<'_>) -> Vec<Checked> {
                     "could not extract custom categories from categories map[string]struct {{}}(nil): {reason}"
                 );
                 let hint = format!("{CATEGORIES_FILE} must name a JSON file with {{\"categories\": [\"…\"]}}");
-                vec![
-                    csv.error("CAT-2", "/metadata/annotations/categories", detail)
-                        .hint(hint),
-                ]
+                vec![csv.error(&CAT_2, "/metadata/annotations/categories", detail).hint(hint)]
             }
         },
     }
@@ -94,7 +126,7 @@ fn unknown(csv: &Csv<'_>, list: &str, set: &str, known: impl Fn(&str) -> bool) -
             "csv.Metadata.Annotations[\"categories\"] value {} is not in the set of {set} categories",
             quote(category)
         );
-        let checked = csv.error("CAT-1", "/metadata/annotations/categories", detail);
+        let checked = csv.error(&CAT_1, "/metadata/annotations/categories", detail);
         if set == "standard" {
             checked.hint(format!("use one of: {}", CATEGORIES.join(", ")))
         } else {
@@ -109,17 +141,19 @@ fn unknown(csv: &Csv<'_>, list: &str, set: &str, known: impl Fn(&str) -> bool) -
 
 fn custom_categories(path: &str) -> Result<Vec<String>, String> {
     let shown = std::path::absolute(path).map_or_else(|_| path.to_string(), |path| path.display().to_string());
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        let reason = match error.kind() {
-            std::io::ErrorKind::NotFound => "no such file or directory".to_string(),
-            _ => error.to_string(),
-        };
-        format!("reading category file: open {shown}: {reason}")
-    })?;
+    let text = limits::read_named(path.as_ref(), &limits::SETTINGS_FILE)
+        .and_then(limits::text)
+        .map_err(|error| {
+            let reason = match error.kind() {
+                std::io::ErrorKind::NotFound => "no such file or directory".to_string(),
+                _ => error.to_string(),
+            };
+            format!("reading category file: open {shown}: {reason}")
+        })?;
     let refused = |reason: String| format!("unmarshaling category file: {reason}");
-    let value: serde_json::Value = match crate::types::go_json::check(&text) {
+    let value: serde_json::Value = match olmkit_go::json::check(&text) {
         Ok(()) => serde_json::from_str(&text).map_err(|error| refused(error.to_string()))?,
-        Err(at) => return Err(refused(crate::types::go_json::syntax_error(&text, at))),
+        Err(error) => return Err(refused(error.message)),
     };
     let decoded = decode(&value, "CategoriesFile", false).map_err(|error| refused(error.message))?;
     Ok(super::context::strings(&decoded, "categories")

@@ -257,7 +257,7 @@ fn merge(rules: Vec<Value>) -> Vec<Value> {
     let typed: Result<Vec<crate::rbac::PolicyRule>, _> = rules.iter().cloned().map(serde_json::from_value).collect();
     match typed {
         Ok(typed) => crate::rbac::merge(typed).into_iter().map(|rule| json!(rule)).collect(),
-        // Not a rule of the form that the Go type has; it stays as it is and the validator speaks about it.
+        // Not a rule of the form that the Go type has; it stays as it is and the validator reports it.
         Err(_) => rules,
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::Document;
-use crate::types::{go_json, go_number};
+use olmkit_go::json;
 
 /// The value of the annotation.
 pub(super) fn text(samples: &[Document]) -> String {
@@ -30,7 +30,7 @@ fn print(out: &mut String, value: &Value, depth: usize) {
             out.push('{');
             for (at, (key, item)) in entries.iter().enumerate() {
                 line(out, at, depth + 1);
-                let _ = write!(out, "{}: ", go_json::string(key));
+                let _ = write!(out, "{}: ", json::string(key));
                 print(out, item, depth + 1);
             }
             line(out, 0, depth);
@@ -38,8 +38,8 @@ fn print(out: &mut String, value: &Value, depth: usize) {
         }
         Value::Array(_) => out.push_str("[]"),
         Value::Object(_) => out.push_str("{}"),
-        Value::String(text) => out.push_str(&go_json::string(text)),
-        Value::Number(number) => out.push_str(&go_number::json(number)),
+        Value::String(text) => out.push_str(&json::string(text)),
+        Value::Number(number) => out.push_str(&json::number(number)),
         Value::Null | Value::Bool(_) => {
             let _ = write!(out, "{value}");
         }

@@ -1,6 +1,5 @@
 //! The parts put together.
 
-use crate::object::SetAt as _;
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
@@ -11,6 +10,7 @@ use super::{
     Error, Input, Notice, OPERATOR_SDK_BUILDER, Options, accounts, almexamples, base, definitions, images, strict,
     webhooks,
 };
+use crate::object::{PathPart, SetAt as _};
 use crate::types::encode;
 
 type Assembled = (Value, Vec<(String, Value)>, Option<Value>);
@@ -41,13 +41,16 @@ pub(super) fn assemble(input: Input, options: &Options, notices: &mut Vec<Notice
         strict::compare(&kept, &csv, notices);
     }
 
-    let mut manifests = vec![(
-        format!("{}.clusterserviceversion.yaml", options.package.to_lowercase()),
-        finish(&csv),
-    )];
+    let csv_file = format!("{}.clusterserviceversion.yaml", options.package.to_lowercase());
+    PathPart::new(csv_file.as_str()).map_err(|reason| Error::Package(reason.to_string()))?;
+    let mut manifests = vec![(csv_file, finish(&csv))];
     let mut names = Names::default();
     for (origin, object) in objects(&found, &split) {
-        let (name, double) = names.of(&object);
+        let (name, double) = names.of(&object).map_err(|reason| Error::Object {
+            origin: origin.document.origin.clone(),
+            object: origin.document.object(),
+            reason: reason.to_string(),
+        })?;
         if double {
             notices.push(strict::doubled(&origin, &name));
         }

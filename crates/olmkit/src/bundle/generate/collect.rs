@@ -211,7 +211,7 @@ fn unique(list: &mut Vec<Typed>, seen: &mut BTreeSet<(String, String)>, class: &
         }
         let first = seen.insert((class.to_owned(), value.to_string()));
         if !first {
-            notices.push(object.notice(Weight::Note, "occurs twice; the second one is passed over", ""));
+            notices.push(object.notice(Weight::Note, "occurs twice; the second one is skipped", ""));
         }
         first
     });

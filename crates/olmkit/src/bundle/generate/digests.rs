@@ -1,14 +1,66 @@
 //! Images by digest: a tag can point to something else tomorrow, a digest cannot.
 
+use crate::limits;
 use crate::object::SetAt as _;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::Error;
+use super::{Error, Generated};
 
 /// Digests by image, as a file gives them: `registry/name:tag: sha256:…` or `…: registry/name@sha256:…`.
 pub type DigestMap = BTreeMap<String, String>;
+
+/// Where digests come from: first the map, then whoever can look them up, which is a registry in practice.
+pub struct Digests<'a> {
+    /// Digests that are known.
+    pub known: DigestMap,
+    /// Looks up the digest (`sha256:…`) of an image; a failure is a text for the user.
+    pub look_up: &'a mut dyn FnMut(&str) -> Result<String, String>,
+}
+
+/// Reads a YAML or JSON file of digests by image.
+///
+/// # Errors
+/// When it cannot be read, or is not such a map.
+pub fn read_digest_map(path: &Path) -> Result<DigestMap, Error> {
+    let bytes = limits::read_named(path, &limits::SETTINGS_FILE).map_err(|reason| Error::Io {
+        path: path.to_owned(),
+        reason,
+    })?;
+    crate::yaml::from_slice(&bytes).map_err(|source| Error::DigestFile {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Pins the images of a bundle's CSV.
+pub(super) fn pin_generated(generated: &mut Generated, digests: &mut Digests<'_>) -> Result<(), Error> {
+    pin(&mut generated.csv, |image| match digests.known.get(image) {
+        Some(digest) if digest.starts_with("sha256:") => Ok(format!("{}@{digest}", without_tag(image))),
+        Some(pinned) => Ok(pinned.clone()),
+        None => match (digests.look_up)(image) {
+            Ok(digest) => Ok(format!("{}@{digest}", without_tag(image))),
+            Err(reason) => Err(Error::Digest {
+                image: image.to_owned(),
+                reason,
+            }),
+        },
+    })?;
+    if let Some((_, csv)) = generated.manifests.first_mut() {
+        csv.clone_from(&generated.csv);
+    }
+    Ok(())
+}
+
+/// `host:5000/name` for `host:5000/name:tag`.
+fn without_tag(image: &str) -> &str {
+    match image.rsplit_once(':') {
+        Some((name, tag)) if !tag.contains('/') => name,
+        _ => image,
+    }
+}
 
 /// Replaces every image of a CSV by its digest, and lists them as related images. `resolve` gives the image with its
 /// digest; images that have one already are not asked for. The order of questions and of the result is that of the names.
@@ -38,7 +90,7 @@ pub fn pin(csv: &mut Value, mut resolve: impl FnMut(&str) -> Result<String, Erro
     relate(csv, &found, &digests)
 }
 
-/// Calls `each` with a name for the place and the image that stands there.
+/// Calls `each` with a name for the place and the image that is there.
 fn visit(csv: &mut Value, each: &mut impl FnMut(&str, &mut String)) {
     if let Some(Value::String(image)) = csv.pointer_mut("/metadata/annotations/containerImage") {
         each("", image);

@@ -4,37 +4,15 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// Kinds that OLM's bundle format has a place for (operator-registry 1.59).
-const SUPPORTED: &[&str] = &[
-    "ClusterRole",
-    "ClusterRoleBinding",
-    "ClusterServiceVersion",
-    "ConfigMap",
-    "ConsoleCLIDownload",
-    "ConsoleLink",
-    "ConsolePlugin",
-    "ConsoleQuickStart",
-    "ConsoleYAMLSample",
-    "CustomResourceDefinition",
-    "NetworkPolicy",
-    "PodDisruptionBudget",
-    "PriorityClass",
-    "PrometheusRule",
-    "Role",
-    "RoleBinding",
-    "Secret",
-    "Service",
-    "ServiceAccount",
-    "ServiceMonitor",
-    "VerticalPodAutoscaler",
-];
+use crate::bundle::kinds::{self, Program};
+use crate::object::{InvalidPathPart, PathPart};
 
 /// Whether a bundle may hold objects of the kind.
 pub(super) fn supported(kind: &str) -> bool {
-    SUPPORTED.contains(&kind)
+    kinds::is_accepted(kind, Program::OperatorRegistry, kinds::OPERATOR_SDK_1_42)
 }
 
-/// Names for objects in the order of writing; a name that is taken gets a prefix that tells.
+/// Names for objects in the order of writing; a name that is taken gets a distinguishing prefix.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     taken: BTreeSet<String>,
@@ -43,15 +21,19 @@ pub(super) struct Names {
 
 impl Names {
     /// The file name of an object, and whether another object had the same one.
-    pub fn of(&mut self, object: &Value) -> (String, bool) {
+    ///
+    /// # Errors
+    /// The object's names do not make the name of a file.
+    pub fn of(&mut self, object: &Value) -> Result<(String, bool), InvalidPathPart> {
         let mut name = file_name(object);
         let double = self.taken.contains(&name);
         if double {
             name = format!("dup{}_{name}", self.duplicates);
             self.duplicates += 1;
         }
+        PathPart::new(name.as_str())?;
         self.taken.insert(name.clone());
-        (name, double)
+        Ok((name, double))
     }
 }
 

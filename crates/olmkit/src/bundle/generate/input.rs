@@ -7,13 +7,11 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{Error, Notice, Weight};
+use crate::limits;
 use crate::types::encode;
 use crate::yaml;
 
-/// Most bytes that are read from a stream or one file. A whole operator's manifests take a few megabytes.
-const MAX_BYTES: u64 = 256 << 20;
-
-/// Where a document stands.
+/// Where a document is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Origin {
     /// The file; none for standard input.
@@ -39,7 +37,7 @@ impl fmt::Display for Origin {
 /// One object of the input.
 #[derive(Debug, Clone)]
 pub struct Document {
-    /// Where it stands.
+    /// Where it is.
     pub origin: Origin,
     /// The object, as Go reads it without a type.
     pub value: Value,
@@ -164,7 +162,7 @@ impl Input {
         self.add(&bytes, Some(path), false)
     }
 
-    /// Takes the objects out of one file. What is no object is noticed, not refused: directories of manifests hold
+    /// Takes the objects out of one file. What is not an object gives a notice, not an error: directories of manifests hold
     /// settings and scripts too.
     fn add(&mut self, bytes: &[u8], file: Option<&Path>, from_crds_dir: bool) -> Result<(), Error> {
         for part in split(bytes) {
@@ -205,7 +203,7 @@ impl Input {
                 self.notices.push(Notice {
                     weight: Weight::Note,
                     object: document.object(),
-                    message: "is no Kubernetes object and is passed over".into(),
+                    message: "is not a Kubernetes object and is skipped".into(),
                     hint: String::new(),
                     origin: document.origin,
                 });
@@ -313,25 +311,15 @@ fn entries(directory: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 fn read_file(path: &Path) -> Result<Vec<u8>, Error> {
-    let file = std::fs::File::open(path).map_err(|reason| Error::Io {
+    limits::read_file(path, &limits::GENERATE_INPUT).map_err(|reason| Error::Io {
         path: path.to_owned(),
         reason,
-    })?;
-    read(file, path)
+    })
 }
 
 fn read(reader: impl Read, path: &Path) -> Result<Vec<u8>, Error> {
-    let mut bytes = Vec::new();
-    let fail = |reason| Error::Io {
+    limits::read(reader, &limits::GENERATE_INPUT).map_err(|reason| Error::Io {
         path: path.to_owned(),
         reason,
-    };
-    reader.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(fail)?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(fail(std::io::Error::other(format!(
-            "more than {} MiB",
-            MAX_BYTES >> 20
-        ))));
-    }
-    Ok(bytes)
+    })
 }

@@ -1,4 +1,4 @@
-//! Makes a bundle of an operator's manifests: what `operator-sdk generate bundle` does, with nothing lost in silence.
+//! Makes a bundle of an operator's manifests: what `operator-sdk generate bundle` does, with nothing lost silently.
 //!
 //! [`Input`] collects objects from a stream or from directories; [`generate`] assembles the ClusterServiceVersion and the
 //! files beside it. Both are pure: nothing is written before the whole bundle exists, see [`super::write`].
@@ -12,13 +12,16 @@ mod almexamples;
 mod assemble;
 mod base;
 mod collect;
+pub mod created_at;
 mod definitions;
 mod digests;
 mod files;
 mod images;
 mod input;
+pub mod job;
 mod metadata;
 mod notice;
+pub mod present;
 mod project_file;
 mod strict;
 mod webhooks;
@@ -28,8 +31,9 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-pub use digests::{DigestMap, pin};
+pub use digests::{DigestMap, Digests, pin, read_digest_map};
 pub use input::{Document, Input, Origin};
+pub use job::{Job, Target};
 pub use metadata::Metadata;
 pub use notice::{Notice, Weight};
 pub use project_file::ProjectFile;
@@ -40,6 +44,7 @@ pub const OPERATOR_SDK_BUILDER: &str = "operator-sdk-v1.42.3";
 
 /// Why no bundle could be made.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// A file or directory that cannot be read.
     #[error("cannot read {path}: {reason}", path = path.display())]
@@ -49,16 +54,16 @@ pub enum Error {
         /// What the system says. No source: the message holds it.
         reason: std::io::Error,
     },
-    /// A line that begins like a separator of documents and goes on.
+    /// A line that begins like a document separator and continues with other text.
     #[error("{origin}: a line that begins with --- separates documents; nothing but a comment may follow on it")]
     Separator {
-        /// Where the line stands.
+        /// Where the line is.
         origin: Origin,
     },
     /// An object that its Kubernetes type does not accept.
     #[error("{origin}: {object}{at}: {message}")]
     Decode {
-        /// Where the object stands.
+        /// Where the object is.
         origin: Origin,
         /// Kind and name.
         object: String,
@@ -70,7 +75,7 @@ pub enum Error {
     /// Two objects of a kind of which a bundle holds one.
     #[error("{origin}: {object}: {reason}")]
     Object {
-        /// Where the second one stands.
+        /// Where the second one is.
         origin: Origin,
         /// Kind and name.
         object: String,
@@ -96,7 +101,7 @@ pub enum Error {
         /// The variable's name.
         variable: String,
     },
-    /// A version that is no semantic version.
+    /// A version that is not a semantic version.
     #[error("{version} is not a valid semantic version: {reason}")]
     Version {
         /// The version as given.
@@ -125,6 +130,36 @@ pub enum Error {
         image: String,
         /// What is wrong and what to do.
         reason: String,
+    },
+    /// A file of digests that cannot be used.
+    #[error("{path} must map images to digests, as in `quay.io/a/b:v1: sha256:…`", path = path.display())]
+    DigestFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: crate::yaml::Error,
+    },
+    /// No package name can be determined.
+    #[error("{0}")]
+    Package(String),
+    /// `SOURCE_DATE_EPOCH` that is not a number.
+    #[error("SOURCE_DATE_EPOCH is {text:?}; it must be a number of seconds since 1970")]
+    SourceDateEpoch {
+        /// The value of the variable.
+        text: String,
+        /// What is wrong with it.
+        source: std::num::ParseIntError,
+    },
+    /// `SOURCE_DATE_EPOCH` that is not a time.
+    #[error("SOURCE_DATE_EPOCH is out of range")]
+    SourceDateEpochRange(#[source] jiff::Error),
+    /// Metadata of an earlier bundle that cannot be read.
+    #[error("{path}: no annotations can be read", path = path.display())]
+    Annotations {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A value that does not print.
     #[error(transparent)]
@@ -158,6 +193,7 @@ pub struct Options {
 
 /// A bundle's manifests, not yet written.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Generated {
     /// The ClusterServiceVersion, as it will be printed.
     pub csv: Value,
@@ -225,7 +261,7 @@ pub fn base_form(base: &Value) -> Value {
 /// Checks a version as operator-sdk does: strict semantic versioning, no leading `v`, no leading zeros.
 ///
 /// # Errors
-/// When it is none.
+/// When it is not such a version.
 pub fn check_version(version: &str) -> Result<(), Error> {
     let fail = |reason: String| Error::Version {
         version: version.to_owned(),
@@ -233,7 +269,7 @@ pub fn check_version(version: &str) -> Result<(), Error> {
     };
     if let Some(rest) = version.strip_prefix(['v', 'V']) {
         return Err(fail(format!(
-            "leave the {:?} away, write {rest}",
+            "drop the {:?}: use {rest}",
             version.chars().next().unwrap_or('v')
         )));
     }

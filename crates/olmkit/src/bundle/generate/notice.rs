@@ -3,9 +3,11 @@
 use std::fmt;
 
 use super::Origin;
+use crate::object::UntrustedText;
 
 /// How much a notice matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Weight {
     /// Something is lost: the operator behaves differently when it is installed through OLM. An error in strict mode.
     Loss,
@@ -17,10 +19,11 @@ pub enum Weight {
 
 /// One thing worth knowing.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub struct Notice {
     /// How much it matters.
     pub weight: Weight,
-    /// Where the object stands; the default when it stands nowhere in particular.
+    /// Where the object is; the default when it has no particular place.
     pub origin: Origin,
     /// Kind and name.
     pub object: String,
@@ -41,7 +44,8 @@ impl fmt::Display for Notice {
         if self.origin != Origin::default() {
             write!(out, "{}: ", self.origin)?;
         }
-        write!(out, "{}: {}", self.object, self.message)?;
+        let (object, message) = (UntrustedText::new(&self.object), UntrustedText::new(&self.message));
+        write!(out, "{object}: {message}")?;
         if !self.hint.is_empty() {
             write!(out, "\n  {}", self.hint)?;
         }

@@ -5,9 +5,11 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::Error;
+use crate::limits;
 
 /// What a bundle takes from a PROJECT file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ProjectFile {
     /// `projectName`.
     pub name: String,
@@ -27,7 +29,7 @@ impl ProjectFile {
         if !path.exists() {
             return Ok(None);
         }
-        let bytes = std::fs::read(&path).map_err(|reason| Error::Io {
+        let bytes = limits::read_file(&path, &limits::SETTINGS_FILE).map_err(|reason| Error::Io {
             path: path.clone(),
             reason,
         })?;

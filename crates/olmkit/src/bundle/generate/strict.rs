@@ -70,7 +70,7 @@ pub(super) fn compare(kept: &Kept, csv: &Value, notices: &mut Vec<Notice>) {
             weight: Weight::Warning,
             origin: Origin::default(),
             object: format!("related image {} {}", text("name"), text("image")),
-            message: "stands in the base CSV and is overwritten".into(),
+            message: "is set in the base CSV and is overwritten".into(),
             hint: "Use --strict to keep it, or set it in a RELATED_IMAGE_ variable of a Deployment.".into(),
         });
     }
@@ -115,7 +115,7 @@ fn has_conversion(csv: &Value) -> bool {
         .is_some_and(|list| !list.is_empty())
 }
 
-/// Secrets that cert-manager's Certificates of the input would fill: nobody does so under OLM.
+/// Secrets that cert-manager's Certificates of the input would fill: nothing does so under OLM.
 fn certificate_secrets(found: &Collection) -> BTreeMap<String, Origin> {
     found
         .others
@@ -128,7 +128,7 @@ fn certificate_secrets(found: &Collection) -> BTreeMap<String, Origin> {
         .collect()
 }
 
-/// Names of a pod's volumes that hold certificates which OLM replaces or nobody makes.
+/// Names of a pod's volumes that hold certificates which OLM replaces or nothing creates.
 fn certificate_volumes(pod: &Value, secrets: &BTreeMap<String, Origin>) -> BTreeSet<String> {
     let mut names: BTreeSet<String> = pod
         .get("volumes")
@@ -276,11 +276,11 @@ pub(super) fn report(
     }
 }
 
-/// Objects of kinds that a bundle has no place for. What kustomize reads is no object of the cluster: nobody misses it.
-fn others(found: &Collection, told: &BTreeSet<&Origin>, options: &Options, notices: &mut Vec<Notice>) {
+/// Objects of kinds that a bundle has no place for. What kustomize reads is not an object of the cluster and is not reported.
+fn others(found: &Collection, reported: &BTreeSet<&Origin>, options: &Options, notices: &mut Vec<Notice>) {
     let samples: BTreeSet<&Origin> = found.custom_resources.iter().map(|sample| &sample.origin).collect();
     for other in &found.others {
-        if supported(other.kind()) || samples.contains(&other.origin) || told.contains(&other.origin) {
+        if supported(other.kind()) || samples.contains(&other.origin) || reported.contains(&other.origin) {
             continue;
         }
         if other.group_version().0 == "kustomize.config.k8s.io" {
@@ -316,8 +316,8 @@ fn fate(kind: &str, group: &str) -> (Weight, &'static str, &'static str) {
         ),
         (_, "List") => (
             Weight::Loss,
-            "is left out with everything in it: a List is no object of its own",
-            "Write its items as documents of their own.",
+            "is left out with everything in it: a List is not an object itself",
+            "Write its items as separate documents.",
         ),
         ("apps", "StatefulSet" | "DaemonSet" | "ReplicaSet") | ("batch", _) | ("", "Pod" | "ReplicationController") => {
             (
@@ -349,7 +349,7 @@ fn fate(kind: &str, group: &str) -> (Weight, &'static str, &'static str) {
 }
 
 /// Custom resources that the operator's own definitions do not serve in that version: reports them, returns where they
-/// stand.
+/// are.
 fn unmanaged_resources<'a>(found: &'a Collection, notices: &mut Vec<Notice>) -> BTreeSet<&'a Origin> {
     let mut unserved = BTreeSet::new();
     let defined: BTreeMap<(String, String), Vec<String>> =
@@ -377,7 +377,7 @@ fn unmanaged_resources<'a>(found: &'a Collection, notices: &mut Vec<Notice>) -> 
                 origin: other.origin.clone(),
                 object: other.object(),
                 message: format!(
-                    "is no example: version {version} is not served, only {}",
+                    "cannot be an example: version {version} is not served, only {}",
                     versions.join(", ")
                 ),
                 hint: "Write it in a version that the CustomResourceDefinition serves.".into(),
@@ -401,7 +401,11 @@ fn permissions(found: &Collection, split: &accounts::Split, options: &Options, n
         ));
     }
     for binding in &split.without_subject {
-        notices.push(binding.notice(Weight::Loss, "has no subject and is left out", "Name whom it is for."));
+        notices.push(binding.notice(
+            Weight::Loss,
+            "has no subject and is left out",
+            "Add the subjects that it is for.",
+        ));
     }
     let ours = accounts::accounts(found, options);
     let homes: BTreeSet<&str> = found.deployments.iter().map(Typed::namespace).collect();

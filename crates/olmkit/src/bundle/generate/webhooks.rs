@@ -151,7 +151,7 @@ fn set_ports(definition: &mut Map<String, Value>, service: &Typed, wanted: i64) 
     false
 }
 
-/// A Service that can select pods: one with a selector that is no alias of a DNS name.
+/// A Service that can select pods: one with a selector, not an alias of a DNS name.
 fn selects(service: &Typed) -> bool {
     service.value.pointer("/spec/type").and_then(Value::as_str) != Some("ExternalName")
         && service
@@ -209,7 +209,7 @@ fn conversion(definition: &Typed) -> Option<(&Value, Value)> {
 }
 
 /// One definition for each port and path of a Service that definitions convert through. Definitions that name a port
-/// stand alone, as they do in operator-sdk, which compares the ports by address.
+/// are kept apart, as in operator-sdk, which compares the ports by address.
 fn conversions(found: &Collection, service: &Typed) -> Vec<Value> {
     type Key = (Option<(usize, i64)>, String);
     let mut groups: BTreeMap<Key, Vec<(&str, Value)>> = BTreeMap::new();

@@ -2,17 +2,32 @@
 
 use serde_json::Value;
 
+use super::Object;
 use super::documents::{self, DocumentError};
-use super::{Object, Problem};
+use crate::diagnostics::{Finding, Origin, Severity, define_rules};
 use crate::yaml;
+
+define_rules! {
+    LOAD_5 = {
+        id: "LOAD-5",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("bundle loader"),
+        summary: "Every file beside the ClusterServiceVersion must read as a Kubernetes object with a kind.",
+        why: "Every file of the directory is applied to the cluster, so each must be an object.",
+        bad: "manifests/README.md",
+        good: "README.md",
+        since: "0.1.0",
+    }
+}
 
 /// What the generic reading of a file gives.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Manifest {
     /// Path relative to the bundle root.
     pub path: String,
-    /// The first document as an object, or why it is none.
-    pub object: Result<Object, Box<Problem>>,
+    /// The first document as an object, or why it is not one.
+    pub object: Result<Object, Box<Finding>>,
     /// Kind of the first JSON value when the file is JSON that the YAML reader refuses.
     pub json_kind: Option<String>,
 }
@@ -20,7 +35,7 @@ pub struct Manifest {
 impl Manifest {
     /// Reads a file.
     pub fn read(path: &str, bytes: &[u8]) -> Self {
-        let object = read_object(path, bytes).map_err(|problem| problem.at_file(path));
+        let object = read_object(path, bytes).map_err(|problem| Box::new(problem.file(path)));
         let json_kind = match &object {
             Ok(_) => None,
             Err(_) => {
@@ -43,18 +58,19 @@ impl Manifest {
     }
 }
 
-fn read_object(path: &str, bytes: &[u8]) -> Result<Object, Box<Problem>> {
+fn read_object(path: &str, bytes: &[u8]) -> Result<Object, Box<Finding>> {
     let documents = documents::split(bytes).map_err(|error| {
         let line = match &error {
             DocumentError::Separator { line, .. } => Some(*line),
             DocumentError::Empty => None,
         };
-        let mut problem = Problem::new("LOAD-5", error.to_string());
+        let mut problem = Finding::of(&LOAD_5, error.to_string())
+            .hint("the file needs a Kubernetes object; only a comment may follow `---` on its line");
         problem.position = line.map(|line| yaml::Position {
             line: u32::try_from(line).unwrap_or(u32::MAX),
             column: 1,
         });
-        problem.hint("the file needs a Kubernetes object; only a comment may follow `---` on its line")
+        problem
     })?;
     let (document, value) = parse(&documents.first)?;
     check_kind(&value)?;
@@ -70,7 +86,7 @@ fn read_object(path: &str, bytes: &[u8]) -> Result<Object, Box<Problem>> {
 }
 
 /// Reads one YAML document into the tree and the JSON value.
-pub(super) fn parse(bytes: &[u8]) -> Result<(yaml::Document, Value), Box<Problem>> {
+pub(super) fn parse(bytes: &[u8]) -> Result<(yaml::Document, Value), Box<Finding>> {
     let document = yaml::parse_document(bytes).map_err(|error| failed(&error))?;
     let value = document.root.to_json().map_err(|error| failed(&error))?;
     Ok((document, value))
@@ -101,11 +117,11 @@ pub(super) fn infinite_annotations_as_text(root: &mut yaml::Node) {
     }
 }
 
-pub(super) fn failed(error: &yaml::Error) -> Box<Problem> {
-    let mut problem = Problem::new("LOAD-5", conversion_text(error));
+pub(super) fn failed(error: &yaml::Error) -> Box<Finding> {
+    let mut problem = Finding::of(&LOAD_5, conversion_text(error));
     problem.position = error.position();
     problem.hint = syntax_hint(error);
-    problem
+    Box::new(problem)
 }
 
 /// What usually is behind the parser's words.
@@ -144,13 +160,8 @@ fn conversion_text(error: &yaml::Error) -> String {
 }
 
 /// The generic reading wants a map with a kind; a document without anything in it passes.
-fn check_kind(value: &Value) -> Result<(), Box<Problem>> {
-    let refuse = |text: String| {
-        Problem::new(
-            "LOAD-5",
-            format!("error unmarshaling JSON: while decoding JSON: {text}"),
-        )
-    };
+fn check_kind(value: &Value) -> Result<(), Box<Finding>> {
+    let refuse = |text: String| Finding::of(&LOAD_5, format!("error unmarshaling JSON: while decoding JSON: {text}"));
     match value {
         Value::Null => Ok(()),
         Value::Object(_) => {
@@ -159,20 +170,20 @@ fn check_kind(value: &Value) -> Result<(), Box<Problem>> {
             if kind.is_empty() || api_version.matches('/').count() > 1 {
                 let problem = refuse(format!(
                     "Object 'Kind' is missing in '{}'",
-                    crate::types::go_json::compact(value)
+                    olmkit_go::json::marshal(value)
                 ));
-                return Err(problem.hint(
+                return Err(Box::new(problem.hint(
                     "every file in the manifests directory must be a Kubernetes object with `apiVersion: group/version` and a `kind`; \
                      move other files elsewhere",
-                ));
+                )));
             }
             Ok(())
         }
         other => {
-            let kind = crate::types::decode::type_name(other);
-            Err(refuse(format!(
+            let kind = olmkit_go::json::kind(other);
+            Err(Box::new(refuse(format!(
                 "json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
-            )))
+            ))))
         }
     }
 }

@@ -6,14 +6,89 @@ use rayon::prelude::*;
 
 use super::manifest::Manifest;
 use super::tree::{Entry, Tree};
-use super::{Object, Problem, manifest, paths, typed, typed_yaml};
+use super::{Object, manifest, typed, typed_yaml};
+use crate::diagnostics::{Finding, Origin, Rule, Severity, define_rules};
+use olmkit_go::filepath;
+
+define_rules! {
+    LOAD_1 = {
+        id: "LOAD-1",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("bundle loader"),
+        summary: "One file of the manifests directory must read as an object of kind ClusterServiceVersion.",
+        why: "The ClusterServiceVersion is what OLM installs; without it the directory is not a bundle.",
+        bad: "# a comment\n---\nkind: ClusterServiceVersion",
+        good: "kind: ClusterServiceVersion",
+        since: "0.1.0",
+    }
+    LOAD_2 = {
+        id: "LOAD-2",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("bundle loader"),
+        summary: "A file named annotations… among the manifests must read as annotations.",
+        why: "A file of this name is taken for the bundle's annotations and stops the loading if it is something else.",
+        bad: "manifests/annotations.yaml",
+        good: "metadata/annotations.yaml",
+        since: "0.1.0",
+    }
+    LOAD_3 = {
+        id: "LOAD-3",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("bundle loader"),
+        summary: "The directory of the ClusterServiceVersion must have no sub-directories.",
+        why: "OLM does not look into sub-directories, so their files would never be installed.",
+        bad: "manifests/\n  crds/",
+        good: "manifests/",
+        since: "0.1.0",
+    }
+    LOAD_4 = {
+        id: "LOAD-4",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("bundle loader"),
+        summary: "The directory of the ClusterServiceVersion must have no hidden files.",
+        why: "Every file of the directory is read as a manifest, hidden ones too.",
+        bad: "manifests/\n  .gitkeep",
+        good: "manifests/",
+        since: "0.1.0",
+    }
+    LOAD_6 = {
+        id: "LOAD-6",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("bundle loader"),
+        summary: "A bundle has one ClusterServiceVersion.",
+        why: "OLM installs one ClusterServiceVersion for each bundle and could not choose.",
+        bad: "manifests/\n  demo.v1.yaml\n  demo.v2.yaml",
+        good: "manifests/\n  demo.v2.yaml",
+        since: "0.1.0",
+    }
+    LOAD_7 = {
+        id: "LOAD-7",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("bundle loader"),
+        summary: "The ClusterServiceVersion and the CRDs must have values of the right types.",
+        why: "The API server and OLM decode the object with Go's types and refuse a value of another type.",
+        bad: "replicas: \"1\"",
+        good: "replicas: 1",
+        since: "0.1.0",
+    }
+    LOAD_8 = {
+        id: "LOAD-8",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("bundle loader"),
+        summary: "A CustomResourceDefinition is of apiextensions.k8s.io/v1 or v1beta1.",
+        why: "The API server knows no other versions.",
+        bad: "apiVersion: apiextensions.k8s.io/v2",
+        good: "apiVersion: apiextensions.k8s.io/v1",
+        since: "0.1.0",
+    }
+}
 
 /// What loading gave.
 #[derive(Debug, Default)]
 pub(super) struct Loaded {
     pub objects: Vec<Object>,
     pub name: String,
-    pub problems: Vec<Problem>,
+    pub problems: Vec<Finding>,
     pub fatal: Option<String>,
 }
 
@@ -55,7 +130,7 @@ fn visible_files<'a>(tree: &'a Tree, directory: &str) -> impl Iterator<Item = (S
     })
 }
 
-/// Loads the directory: every ClusterServiceVersion found brings the directory it lies in.
+/// Loads the directory: every ClusterServiceVersion found brings the directory it is in.
 pub(super) fn load(tree: &Tree, root: &str, directory: &str, mut files: BTreeMap<String, Manifest>) -> Loaded {
     let mut loaded = Loaded::default();
     let mut errors: Vec<String> = Vec::new();
@@ -105,7 +180,7 @@ pub(super) fn load(tree: &Tree, root: &str, directory: &str, mut files: BTreeMap
             loaded.objects = part.objects;
         }
     }
-    let shown = paths::join(root, directory);
+    let shown = filepath::join(root, directory);
     if !found {
         errors.push(format!("unable to find a csv in bundle directory {shown}"));
         loaded.problems.extend(missing_csv(&files, &shown, directory));
@@ -130,46 +205,45 @@ fn check_annotations(tree: &Tree, root: &str, path: &str, loaded: &mut Loaded, e
     match typed_yaml(bytes, "AnnotationsFile") {
         Ok(_) => true,
         Err(mut problem) => {
-            let shown = paths::join(root, path);
-            problem.rule = "LOAD-2";
+            let shown = filepath::join(root, path);
+            problem.rule = LOAD_2.id;
             problem.message = format!("unable to load the annotations file {shown}: {}", problem.message);
             errors.push(problem.message.clone());
-            loaded.problems.push(
-                *problem
-                    .at_file(path)
-                    .hint("annotations.yaml belongs in metadata/, not among the manifests"),
-            );
+            let hint = "annotations.yaml belongs in metadata/, not among the manifests";
+            loaded.problems.push(problem.file(path).hint(hint));
             false
         }
     }
 }
 
 /// Why no ClusterServiceVersion was found: files that could not be read are the likely reason, so they are named.
-fn missing_csv(files: &BTreeMap<String, Manifest>, shown: &str, directory: &str) -> Vec<Problem> {
-    let mut problems: Vec<Problem> = files
+fn missing_csv(files: &BTreeMap<String, Manifest>, shown: &str, directory: &str) -> Vec<Finding> {
+    let as_missing = |problem: &Finding| Finding {
+        rule: LOAD_1.id,
+        ..problem.clone()
+    };
+    let mut problems: Vec<Finding> = files
         .values()
-        .filter_map(|file| {
-            file.object.as_ref().err().map(|problem| Problem {
-                rule: "LOAD-1",
-                ..(**problem).clone()
-            })
-        })
+        .filter_map(|file| Some(as_missing(file.object.as_ref().err()?)))
         .collect();
     let kindless = files
         .values()
         .filter_map(|file| file.object.as_ref().ok())
         .filter(|object| object.value.is_null());
     for object in kindless {
-        let mut problem = *Problem::new("LOAD-1", "the first YAML document of this file is empty")
-            .at_file(&object.path)
-            .hint("only the first document of a file is read: remove the comment or separator before the first `---`");
-        problem.position = Some(object.node.start);
-        problems.push(problem);
+        problems.push(
+            Finding::of(&LOAD_1, "the first YAML document of this file is empty")
+                .file(&object.path)
+                .at(object.node.start)
+                .hint(
+                    "only the first document of a file is read: remove the comment or separator before the first `---`",
+                ),
+        );
     }
     if problems.is_empty() {
         problems.push(
-            *Problem::new("LOAD-1", format!("unable to find a csv in bundle directory {shown}"))
-                .at_file(directory)
+            Finding::of(&LOAD_1, format!("unable to find a csv in bundle directory {shown}"))
+                .file(directory)
                 .hint("one file must hold an object with `kind: ClusterServiceVersion`"),
         );
     }
@@ -191,12 +265,12 @@ fn aggregate(errors: &[String]) -> Option<String> {
     }
 }
 
-/// The directory that a ClusterServiceVersion lies in.
+/// The directory of a ClusterServiceVersion.
 struct Directory<'a> {
     tree: &'a Tree,
     root: &'a str,
     path: &'a str,
-    problems: Vec<Problem>,
+    problems: Vec<Finding>,
     errors: Vec<String>,
     objects: Vec<Object>,
 }
@@ -207,11 +281,11 @@ impl Directory<'_> {
         let mut stopped: Option<String> = None;
         let mut csvs = 0;
         for (name, entry) in self.tree.children(self.path) {
-            let path = paths::join(self.path, name);
-            let shown = paths::join(self.root, &path);
+            let path = filepath::join(self.path, name);
+            let shown = filepath::join(self.root, &path);
             if matches!(entry, Entry::Directory) {
                 self.note(
-                    "LOAD-3",
+                    &LOAD_3,
                     &path,
                     format!("bundle manifests dir contains directory: {shown}"),
                     SUB_DIRECTORY_HINT,
@@ -221,7 +295,7 @@ impl Directory<'_> {
             }
             if name.starts_with('.') {
                 self.note(
-                    "LOAD-4",
+                    &LOAD_4,
                     &path,
                     format!("bundle manifests dir has hidden file: {shown}"),
                     HIDDEN_HINT,
@@ -236,7 +310,7 @@ impl Directory<'_> {
                     if stopped.is_none() {
                         self.errors.push(message.clone());
                     }
-                    self.problems.push(Problem { message, ..*problem });
+                    self.problems.push(Finding { message, ..*problem });
                     continue;
                 }
                 None => continue,
@@ -245,38 +319,38 @@ impl Directory<'_> {
                 if stopped.is_none() {
                     stopped = Some(problem.message.clone());
                 }
-                self.problems.push(*problem.at_file(&path));
+                self.problems.push(problem.file(&path));
             }
             self.objects.push(object);
         }
         stopped
     }
 
-    fn note(&mut self, rule: &'static str, path: &str, message: String, hint: &str, stopped: bool) {
+    fn note(&mut self, rule: &'static Rule, path: &str, message: String, hint: &str, stopped: bool) {
         if !stopped {
             self.errors.push(message.clone());
         }
-        self.problems
-            .push(*Problem::new(rule, message).at_file(path).hint(hint));
+        self.problems.push(Finding::of(rule, message).file(path).hint(hint));
     }
 
-    fn decode(&self, object: &mut Object, name: &str, csvs: &mut usize) -> Result<(), Box<Problem>> {
+    fn decode(&self, object: &mut Object, name: &str, csvs: &mut usize) -> Result<(), Box<Finding>> {
         let (word, key) = match (object.kind(), object.api_version()) {
             ("ClusterServiceVersion", _) => {
                 *csvs += 1;
                 if *csvs > 1 {
-                    return Err(Problem::new("LOAD-6", "invalid bundle: contains multiple CSVs")
-                        .hint("a bundle holds one version of one operator; put the other ClusterServiceVersion into a bundle of its own"));
+                    let hint = "a bundle holds one version of one operator; put the other ClusterServiceVersion into a bundle of its own";
+                    let problem = Finding::of(&LOAD_6, "invalid bundle: contains multiple CSVs");
+                    return Err(Box::new(problem.hint(hint)));
                 }
                 ("CSV", "ClusterServiceVersion")
             }
             ("CustomResourceDefinition", "apiextensions.k8s.io/v1") => ("CRD", "v1.CustomResourceDefinition"),
             ("CustomResourceDefinition", "apiextensions.k8s.io/v1beta1") => ("CRD", "v1beta1.CustomResourceDefinition"),
             ("CustomResourceDefinition", version) => {
-                let mut problem = Problem::new("LOAD-8", format!("unsupported CRD version {version} for {name}"))
+                let problem = Finding::of(&LOAD_8, format!("unsupported CRD version {version} for {name}"))
+                    .at(object.position("/apiVersion"))
                     .hint("use `apiVersion: apiextensions.k8s.io/v1`");
-                problem.position = Some(object.position("/apiVersion"));
-                return Err(problem);
+                return Err(Box::new(problem));
             }
             _ => return Ok(()),
         };
@@ -290,20 +364,20 @@ impl Directory<'_> {
                 Ok(())
             }
             Err(mut problem) => {
-                problem.rule = "LOAD-7";
+                problem.rule = LOAD_7.id;
                 problem.message = format!("unable to parse {word} {name}: {}", problem.message);
                 let hint = type_hint(&problem);
-                Err(problem.hint(hint))
+                Err(Box::new(problem.hint(hint)))
             }
         }
     }
 }
 
 /// How to put right a value that does not fit its field: Go's words, in those of YAML.
-fn type_hint(problem: &Problem) -> String {
+fn type_hint(problem: &Finding) -> String {
     const KINDS: [(&str, &str); 10] = [
-        ("string", "a text"),
-        ("bool", "`true` or `false`"),
+        ("string", "a string"),
+        ("bool", "a boolean"),
         ("int32", "a whole number"),
         ("int64", "a whole number"),
         ("float64", "a number"),
@@ -321,17 +395,15 @@ fn type_hint(problem: &Problem) -> String {
         .message
         .split_once("cannot unmarshal ")
         .and_then(|(_, rest)| Some((rest.split(' ').next()?, rest.rsplit_once(" of type ")?.1)));
-    match (misfit, problem.pointer.as_deref()) {
-        (Some((found, wanted)), _) => format!("{FIELD_TAKES} {}, here is {}", of(wanted), of(found)),
-        (None, Some("/spec/version")) => {
-            "write a version of three numbers, such as `1.2.3` or `1.2.3-rc.1`".to_string()
-        }
+    match (misfit, problem.path.as_deref()) {
+        (Some((found, wanted)), _) => format!("{FIELD_MUST_BE} {}, got {}", of(wanted), of(found)),
+        (None, Some("spec.version")) => "write a version of three numbers, such as `1.2.3` or `1.2.3-rc.1`".to_string(),
         (None, _) => "write a value that the field takes".to_string(),
     }
 }
 
-/// How the hint begins that tells what a field takes and what is there.
-pub(crate) const FIELD_TAKES: &str = "the field takes";
+/// The start of the hint that names the type of a field and of its value.
+pub(crate) const FIELD_MUST_BE: &str = "the field must be";
 
 const SUB_DIRECTORY_HINT: &str = "OLM reads the files of this directory only: move the files up, or out of the bundle";
 const HIDDEN_HINT: &str = "remove the file, or keep it out of the bundle with .gitignore or .dockerignore";

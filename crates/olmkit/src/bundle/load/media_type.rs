@@ -5,11 +5,36 @@ use std::fmt;
 
 use super::manifest::Manifest;
 use super::tree::{Entry, Tree};
-use super::{Problem, paths};
+use crate::diagnostics::{Finding, Origin, Severity, define_rules};
 use crate::yaml;
+use olmkit_go::filepath;
+
+define_rules! {
+    LOC_6 = {
+        id: "LOC-6",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("bundle loader"),
+        summary: "The manifests directory must hold files.",
+        why: "OLM reads the files of this directory only, and a bundle without manifests installs nothing.",
+        bad: "manifests/\n  crds/demo.yaml",
+        good: "manifests/\n  demo.yaml",
+        since: "0.1.0",
+    }
+    LOC_7 = {
+        id: "LOC-7",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("bundle loader"),
+        summary: "Every entry of the manifests directory must be a file that can be read.",
+        why: "An entry that cannot be read stops operator-sdk, and is missing in the image.",
+        bad: "manifests/crd.yaml -> ../missing.yaml",
+        good: "manifests/crd.yaml",
+        since: "0.1.0",
+    }
+}
 
 /// The kind of manifests, as the `mediatype` annotation names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum MediaType {
     /// A ClusterServiceVersion with the objects it needs.
     RegistryV1,
@@ -35,36 +60,41 @@ pub(crate) fn detect(
     root: &str,
     directory: &str,
     manifests: &BTreeMap<String, Manifest>,
-) -> Result<MediaType, Box<Problem>> {
+) -> Result<MediaType, Box<Finding>> {
     if matches!(tree.entry(directory), Some(Entry::LinkedDirectory)) {
         // Listing a linked directory works, walking it does not: the loader stops there.
         return Ok(MediaType::RegistryV1);
     }
-    let shown = paths::join(root, directory);
+    let shown = filepath::join(root, directory);
     let mut files = Vec::new();
     for (name, entry) in tree.children(directory) {
         match entry {
             Entry::Directory => {}
             Entry::File(_) => files.push(name),
             Entry::LinkedDirectory | Entry::Unreadable(_) => {
-                let path = paths::join(&shown, name);
-                return Err(Problem::new("LOC-7", format!("Unable to read file {path} in bundle"))
-                    .at_file(&paths::join(directory, name))
-                    .hint("replace the link by the file it should point to"));
+                let path = filepath::join(&shown, name);
+                let problem = Finding::of(&LOC_7, format!("Unable to read file {path} in bundle"))
+                    .file(filepath::join(directory, name))
+                    .hint("replace the link by the file it should point to");
+                return Err(Box::new(problem));
             }
         }
     }
     if files.is_empty() {
-        return Err(Problem::new("LOC-6", format!("The directory {shown} contains no yaml files"))
-            .at_file(directory)
-            .hint("the manifests of a bundle lie in `manifests/`, not below it; the annotation for the manifests directory must name it"));
+        let problem = Finding::of(&LOC_6, format!("The directory {shown} contains no yaml files"))
+            .file(directory)
+            .hint("the manifests of a bundle lie in `manifests/`, not below it; the annotation for the manifests directory must name it");
+        return Err(Box::new(problem));
     }
-    if tree.file(&paths::join(directory, "Chart.yaml")).is_some_and(is_chart) {
+    if tree
+        .file(&filepath::join(directory, "Chart.yaml"))
+        .is_some_and(is_chart)
+    {
         return Ok(MediaType::Helm);
     }
     let has_csv = files.iter().any(|name| {
         manifests
-            .get(&paths::join(directory, name))
+            .get(&filepath::join(directory, name))
             .is_some_and(|file| file.kind() == "ClusterServiceVersion")
     });
     Ok(if has_csv {

@@ -2,9 +2,33 @@
 
 use std::collections::BTreeMap;
 
-use super::paths;
 use super::tree::{Entry, Tree};
-use super::{Problem, typed_yaml};
+use super::typed_yaml;
+use crate::diagnostics::{Finding, Origin, Severity, define_rules};
+use olmkit_go::filepath;
+
+define_rules! {
+    LOC_1 = {
+        id: "LOC-1",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("bundle loader"),
+        summary: "metadata/annotations.yaml must hold a map of strings under `annotations`.",
+        why: "operator-sdk and OLM read package, channels and directories from there; without them the bundle cannot be loaded.",
+        bad: "annotations:\n- package: demo",
+        good: "annotations:\n  operators.operatorframework.io.bundle.package.v1: demo",
+        since: "0.1.0",
+    }
+    LOC_3 = {
+        id: "LOC-3",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("bundle loader"),
+        summary: "Some file of the bundle must hold the annotations.",
+        why: "Package and channels are named nowhere else, so no catalog could place the bundle.",
+        bad: "demo/\n  manifests/",
+        good: "demo/\n  manifests/\n  metadata/annotations.yaml",
+        since: "0.1.0",
+    }
+}
 
 /// The prefix of all bundle annotations.
 pub const PREFIX: &str = "operators.operatorframework.io.bundle.";
@@ -41,15 +65,17 @@ impl Metadata {
     /// The manifests directory relative to the bundle root, cleaned. It can point outside the bundle.
     pub fn manifests_dir(&self) -> String {
         let named = self.get(MANIFESTS).unwrap_or("manifests/");
-        paths::join(".", &paths::clean(named))
+        filepath::join(".", &filepath::clean(named))
     }
 }
 
 /// Finds the annotations: in the usual file, else in the first file of the bundle that has some.
-pub(super) fn find(tree: &Tree, root: &str) -> Result<Metadata, Box<Problem>> {
+pub(super) fn find(tree: &Tree, root: &str) -> Result<Metadata, Box<Finding>> {
     if matches!(tree.entry("metadata"), Some(Entry::File(_))) {
-        let path = paths::join(root, USUAL_FILE);
-        return Err(Problem::new("LOC-1", format!("open {path}: not a directory")).at_file("metadata"));
+        let path = filepath::join(root, USUAL_FILE);
+        return Err(Box::new(
+            Finding::of(&LOC_1, format!("open {path}: not a directory")).file("metadata"),
+        ));
     }
     match tree.entry(USUAL_FILE) {
         Some(Entry::File(bytes)) => match annotations_of(bytes) {
@@ -61,32 +87,39 @@ pub(super) fn find(tree: &Tree, root: &str) -> Result<Metadata, Box<Problem>> {
             }
             Ok(_) => {}
             Err(problem) => {
-                let path = paths::join(root, USUAL_FILE);
-                let mut problem = problem;
-                problem.message = format!(
+                let path = filepath::join(root, USUAL_FILE);
+                let message = format!(
                     "error unmarshalling potential bundle metadata {path}: {}",
                     problem.message
                 );
-                problem.rule = "LOC-1";
-                return Err(problem.at_file(USUAL_FILE).hint(
+                let problem = Finding {
+                    rule: LOC_1.id,
+                    message,
+                    ..*problem
+                };
+                return Err(Box::new(problem.file(USUAL_FILE).hint(
                     "`annotations:` must be a map of strings; quote values that look like numbers, and put every key on its own line",
-                ));
+                )));
             }
         },
         Some(Entry::Unreadable(reason)) if !reason.contains("No such file") => {
-            let path = paths::join(root, USUAL_FILE);
-            return Err(Problem::new("LOC-1", format!("read {path}: {reason}")).at_file(USUAL_FILE));
+            let path = filepath::join(root, USUAL_FILE);
+            return Err(Box::new(
+                Finding::of(&LOC_1, format!("read {path}: {reason}")).file(USUAL_FILE),
+            ));
         }
         Some(Entry::Directory | Entry::LinkedDirectory) => {
-            let path = paths::join(root, USUAL_FILE);
-            return Err(Problem::new("LOC-1", format!("read {path}: is a directory")).at_file(USUAL_FILE));
+            let path = filepath::join(root, USUAL_FILE);
+            return Err(Box::new(
+                Finding::of(&LOC_1, format!("read {path}: is a directory")).file(USUAL_FILE),
+            ));
         }
         _ => {}
     }
     for (path, entry) in tree.walk("") {
         // The whole path is looked at, so nothing is found in a bundle that is given as `../somewhere`.
         let Entry::File(bytes) = entry else { continue };
-        if paths::join(root, &path).starts_with('.') {
+        if filepath::join(root, &path).starts_with('.') {
             continue;
         }
         match annotations_of(bytes) {
@@ -104,12 +137,11 @@ pub(super) fn find(tree: &Tree, root: &str) -> Result<Metadata, Box<Problem>> {
     } else {
         "a bundle needs metadata/annotations.yaml with an `annotations:` map; `olmkit generate bundle` writes it"
     };
-    Err(Problem::new("LOC-3", format!("metadata not found in {root}"))
-        .at_file(USUAL_FILE)
-        .hint(hint))
+    let problem = Finding::of(&LOC_3, format!("metadata not found in {root}"));
+    Err(Box::new(problem.file(USUAL_FILE).hint(hint)))
 }
 
-fn annotations_of(bytes: &[u8]) -> Result<BTreeMap<String, String>, Box<Problem>> {
+fn annotations_of(bytes: &[u8]) -> Result<BTreeMap<String, String>, Box<Finding>> {
     let decoded = typed_yaml(bytes, "AnnotationMetadata")?;
     let annotations = decoded.get("annotations").and_then(serde_json::Value::as_object);
     Ok(annotations

@@ -1,13 +1,13 @@
-//! Loads a bundle the way operator-sdk loads it, and tells why when it cannot.
+//! Loads a bundle the way operator-sdk loads it, and reports why it cannot.
 //!
 //! Reading is in three steps: the directory into a [`Tree`], the tree into a [`Reading`] that holds whatever could be
 //! understood together with everything that stops operator-sdk, and the reading into a [`Bundle`] when nothing does.
 
 mod documents;
-mod manifest;
-mod manifests;
-mod media_type;
-mod metadata;
+pub(crate) mod manifest;
+pub(crate) mod manifests;
+pub(crate) mod media_type;
+pub(crate) mod metadata;
 pub mod paths;
 mod tree;
 
@@ -16,68 +16,42 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 pub use manifest::Manifest;
-pub(crate) use manifests::FIELD_TAKES;
+pub(crate) use manifests::FIELD_MUST_BE;
 pub use media_type::MediaType;
 pub use metadata::{CHANNELS, DEFAULT_CHANNEL, MANIFESTS, MEDIA_TYPE, METADATA, Metadata, PACKAGE, PREFIX};
 pub use tree::{Entry, Limits, Tree, TreeError};
 
+use crate::diagnostics::{Finding, Origin, Severity, define_rules, json_path};
 use crate::types::decode::decode;
 use crate::yaml;
 
-/// Something that keeps a bundle from being loaded.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error("{message}")]
-pub struct Problem {
-    /// Id of the rule, such as `LOAD-5`.
-    pub rule: &'static str,
-    /// What is wrong, in operator-sdk's words.
-    pub message: String,
-    /// The file, relative to the bundle root.
-    pub file: Option<String>,
-    /// The place in the file.
-    pub position: Option<yaml::Position>,
-    /// JSON pointer to the value.
-    pub pointer: Option<String>,
-    /// What to do about it.
-    pub hint: Option<String>,
-}
-
-impl Problem {
-    fn new(rule: &'static str, message: impl Into<String>) -> Box<Self> {
-        Box::new(Self {
-            rule,
-            message: message.into(),
-            file: None,
-            position: None,
-            pointer: None,
-            hint: None,
-        })
-    }
-
-    fn at_file(mut self: Box<Self>, file: &str) -> Box<Self> {
-        self.file.get_or_insert_with(|| file.to_string());
-        self
-    }
-
-    fn hint(mut self: Box<Self>, hint: impl Into<String>) -> Box<Self> {
-        self.hint = Some(hint.into());
-        self
+define_rules! {
+    LOC_5 = {
+        id: "LOC-5",
+        severity: Severity::Error,
+        origin: Origin::OperatorSdk("bundle loader"),
+        summary: "The manifests directory must be inside the bundle.",
+        why: "An image holds nothing outside the bundle's directory, so the manifests would be missing there.",
+        bad: "operators.operatorframework.io.bundle.manifests.v1: ../other/",
+        good: "operators.operatorframework.io.bundle.manifests.v1: manifests/",
+        since: "0.1.0",
     }
 }
 
 /// Why a bundle could not be loaded.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LoadError {
     /// The directory could not be read.
     #[error(transparent)]
     Tree(#[from] TreeError),
-    /// What was read is no bundle. The text is operator-sdk's; `problems` say where.
+    /// What was read is not a bundle. The text is operator-sdk's; `problems` say where.
     #[error("{message}")]
     Bundle {
         /// operator-sdk's text.
         message: String,
         /// Every problem with its place.
-        problems: Vec<Problem>,
+        problems: Vec<Finding>,
     },
 }
 
@@ -95,7 +69,7 @@ pub struct Object {
     pub typed: Option<Value>,
     /// The text that typed decoding reads when it is not the first document (see [`documents`]).
     typed_document: Option<Vec<u8>>,
-    /// Keys that stand more than once in one map.
+    /// Keys that occur more than once in one map.
     pub duplicates: Vec<yaml::Duplicate>,
     /// Line of a second YAML document, which every tool ignores or misreads.
     pub second_document: Option<usize>,
@@ -107,7 +81,7 @@ impl Object {
         self.text("/kind")
     }
 
-    /// The apiVersion; empty when there is none or it is no string.
+    /// The apiVersion; empty when there is none or it is not a string.
     pub fn api_version(&self) -> &str {
         self.text("/apiVersion")
     }
@@ -124,12 +98,12 @@ impl Object {
             .map_or(self.api_version(), |(_, version)| version)
     }
 
-    /// `metadata.name`; empty when there is none or it is no string.
+    /// `metadata.name`; empty when there is none or it is not a string.
     pub fn name(&self) -> &str {
         self.text("/metadata/name")
     }
 
-    /// `metadata.namespace`; empty when there is none or it is no string.
+    /// `metadata.namespace`; empty when there is none or it is not a string.
     pub fn namespace(&self) -> &str {
         self.text("/metadata/namespace")
     }
@@ -170,6 +144,7 @@ impl Object {
 
 /// A loaded bundle.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Bundle {
     /// The bundle's root as texts show it.
     pub root: String,
@@ -229,11 +204,12 @@ impl Bundle {
 
 /// Whatever could be understood of a directory.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Reading {
     /// The bundle, as far as it goes. Files that could not be read are missing from it.
     pub bundle: Bundle,
     /// What stops operator-sdk, in the order it would have been met. Empty for a bundle that loads.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<Finding>,
     /// operator-sdk's text for these problems.
     pub fatal: Option<String>,
 }
@@ -241,7 +217,7 @@ pub struct Reading {
 /// Loads the bundle in a directory.
 ///
 /// # Errors
-/// When the directory cannot be read, or when what is in it is no bundle to operator-sdk.
+/// When the directory cannot be read, or when operator-sdk does not accept it as a bundle.
 pub fn load(directory: &Path) -> Result<Bundle, LoadError> {
     let tree = Tree::from_dir(directory, Limits::default())?;
     let reading = read(tree, &paths::relative_to_working_directory(directory));
@@ -276,11 +252,11 @@ pub fn read(tree: Tree, root: &str) -> Reading {
     let directory = reading.bundle.metadata.manifests_dir();
     if directory == ".." || directory.starts_with("../") {
         reading.stop(
-            *Problem::new(
-                "LOC-5",
+            Finding::of(
+                &LOC_5,
                 format!("annotation {MANIFESTS} names {directory:?}, which is outside the bundle"),
             )
-            .at_file(&reading.bundle.metadata.file.clone())
+            .file(&reading.bundle.metadata.file)
             .hint("name a directory of the bundle, normally `manifests/`"),
         );
         reading.bundle.tree = tree;
@@ -305,14 +281,14 @@ pub fn read(tree: Tree, root: &str) -> Reading {
 
 impl Reading {
     /// Notes a problem at which operator-sdk stops.
-    fn stop(&mut self, problem: Problem) {
+    fn stop(&mut self, problem: Finding) {
         self.fatal.get_or_insert_with(|| problem.message.clone());
         self.problems.push(problem);
     }
 }
 
 /// Reads YAML text into one of the metadata types.
-pub(crate) fn typed_yaml(bytes: &[u8], key: &str) -> Result<Value, Box<Problem>> {
+pub(crate) fn typed_yaml(bytes: &[u8], key: &str) -> Result<Value, Box<Finding>> {
     let mut root = yaml::parse(bytes).map_err(|error| manifest::failed(&error))?;
     manifest::infinite_annotations_as_text(&mut root);
     let value = root.to_json().map_err(|error| manifest::failed(&error))?;
@@ -327,19 +303,16 @@ pub(crate) fn typed_metadata(node: &yaml::Node, key: &str) -> Option<Value> {
 }
 
 /// The media type of any directory of a tree.
-pub(crate) fn media_type_of(tree: &Tree, root: &str, directory: &str) -> Result<MediaType, Box<Problem>> {
+pub(crate) fn media_type_of(tree: &Tree, root: &str, directory: &str) -> Result<MediaType, Box<Finding>> {
     media_type::detect(tree, root, directory, &manifests::read_files(tree, directory))
 }
 
-fn typed(node: &yaml::Node, value: &Value, key: &str) -> Result<Value, Box<Problem>> {
+fn typed(node: &yaml::Node, value: &Value, key: &str) -> Result<Value, Box<Finding>> {
     decode(value, key, true).map_err(|error| {
-        let mut problem = Problem::new(
-            "LOAD-7",
-            format!("error unmarshaling JSON: while decoding JSON: {}", error.message),
-        );
+        let message = format!("error unmarshaling JSON: while decoding JSON: {}", error.message);
+        let mut problem = Finding::of(&manifests::LOAD_7, message).path(json_path(&error.pointer));
         problem.position = node.pointer(&error.pointer).map(|node| node.start);
-        problem.pointer = Some(error.pointer);
-        problem
+        Box::new(problem)
     })
 }
 

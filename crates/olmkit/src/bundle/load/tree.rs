@@ -1,9 +1,11 @@
-//! What lies in a bundle directory, read once: every later step is a function of this value, never of the disk.
+//! The content of a bundle directory, read once: every later step is a function of this value, never of the disk.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+
+use crate::limits::{self, Limit};
 
 /// How much a bundle may hold. A real bundle stays far below: the largest public ones are some 10 MB.
 #[derive(Debug, Clone, Copy)]
@@ -19,15 +21,16 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            bytes: 64 << 20,
-            entries: 10_000,
-            depth: 32,
+            bytes: limits::BUNDLE_BYTES.get(),
+            entries: limits::BUNDLE_FILES.count(),
+            depth: limits::BUNDLE_DEPTH.count(),
         }
     }
 }
 
 /// Why a directory could not be read.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TreeError {
     /// The directory itself cannot be listed.
     #[error("cannot list {}: {error}", path.display())]
@@ -38,17 +41,20 @@ pub enum TreeError {
         error: std::io::Error,
     },
     /// The directory holds more than a bundle may.
-    #[error("{} holds more than {limit}: this is not a bundle directory, or it is one with foreign files in it", path.display())]
+    #[error("{} holds more than {limit}: this is not a bundle directory, or it is one with foreign files in it{way_out}", path.display())]
     TooLarge {
         /// The directory.
         path: PathBuf,
         /// The limit that was reached, as a phrase.
         limit: String,
+        /// How to raise it.
+        way_out: String,
     },
 }
 
 /// One entry of a directory.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum Entry {
     /// A directory.
     Directory,
@@ -71,8 +77,8 @@ impl Tree {
     /// Reads a directory. The root may be a symbolic link; links below it are followed to files only.
     ///
     /// # Errors
-    /// When the directory cannot be listed or holds more than `limits` allow. A single unreadable file is no error: it is an
-    /// [`Entry::Unreadable`].
+    /// When the directory cannot be listed or holds more than `limits` allow. A single unreadable file is not an error but
+    /// an [`Entry::Unreadable`].
     pub fn from_dir(root: &Path, limits: Limits) -> Result<Self, TreeError> {
         let mut reader = Reader {
             root,
@@ -118,7 +124,7 @@ impl Tree {
         }
     }
 
-    /// What lies at a path.
+    /// The entry at a path.
     pub fn entry(&self, path: &str) -> Option<&Entry> {
         self.entries.get(&parts(path))
     }
@@ -129,7 +135,7 @@ impl Tree {
         parts.is_empty() || matches!(self.entries.get(&parts), Some(Entry::Directory))
     }
 
-    /// The names in one directory with what they are, in the order of their bytes. Empty for anything that is no directory.
+    /// The names in one directory with what they are, in the order of their bytes. Empty for anything else.
     pub fn children<'a>(&'a self, directory: &str) -> impl Iterator<Item = (&'a str, &'a Entry)> + use<'a> {
         let parent = parts(directory);
         let depth = parent.len();
@@ -170,7 +176,10 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn directory(&mut self, path: &Path, parts: &mut Vec<String>) -> Result<(), TreeError> {
         if parts.len() > self.limits.depth {
-            return Err(self.too_large(format!("{} levels of directories", self.limits.depth)));
+            return Err(self.too_large(
+                format!("{} levels of directories", self.limits.depth),
+                &limits::BUNDLE_DEPTH,
+            ));
         }
         let listing = match fs::read_dir(path) {
             Ok(listing) => listing,
@@ -187,7 +196,7 @@ impl Reader<'_> {
         };
         for item in listing.filter_map(Result::ok) {
             if self.entries.len() >= self.limits.entries {
-                return Err(self.too_large(format!("{} files", self.limits.entries)));
+                return Err(self.too_large(format!("{} files", self.limits.entries), &limits::BUNDLE_FILES));
             }
             parts.push(item.file_name().to_string_lossy().into_owned());
             let is_directory = item.file_type().is_ok_and(|kind| kind.is_dir());
@@ -221,15 +230,16 @@ impl Reader<'_> {
         }
         self.bytes += bytes.len() as u64;
         if self.bytes > self.limits.bytes {
-            return Err(self.too_large(format!("{} MiB", self.limits.bytes >> 20)));
+            return Err(self.too_large(format!("{} MiB", self.limits.bytes >> 20), &limits::BUNDLE_BYTES));
         }
         Ok(Entry::File(bytes))
     }
 
-    fn too_large(&self, limit: String) -> TreeError {
+    fn too_large(&self, reached: String, limit: &Limit) -> TreeError {
         TreeError::TooLarge {
             path: self.root.to_path_buf(),
-            limit,
+            limit: reached,
+            way_out: limit.way_out(),
         }
     }
 }

@@ -6,7 +6,8 @@ use super::csv_types::{
 };
 use super::definitions::field;
 use crate::catalog::decode::Place;
-use crate::catalog::text::{Html, Value, stream};
+use crate::catalog::text::{Value, stream};
+use olmkit_go::json::Html;
 
 /// Name in the property, where the CSV has it, and the field there.
 const METADATA: &[(&str, &str, Field)] = &[

@@ -3,8 +3,9 @@
 
 use super::definitions::field;
 use crate::catalog::decode::{Mismatch, Place};
-use crate::catalog::text::value::write_string;
-use crate::catalog::text::{Html, Numbers, Value};
+use crate::catalog::text::{Numbers, Value};
+use olmkit_go::json::Html;
+use olmkit_go::json::write_string;
 
 /// The Go type of a field.
 #[allow(missing_docs)]
@@ -54,22 +55,26 @@ pub const fn optional(name: &'static str, shape: Shape) -> Field {
     }
 }
 
-pub(crate) const LINK: Structure = Structure {
+/// Go's `AppLink`.
+pub const LINK: Structure = Structure {
     name: "AppLink",
     fields: &[optional("name", Shape::Text), optional("url", Shape::Text)],
 };
 
-pub(crate) const MAINTAINER: Structure = Structure {
+/// Go's `Maintainer`.
+pub const MAINTAINER: Structure = Structure {
     name: "Maintainer",
     fields: &[optional("name", Shape::Text), optional("email", Shape::Text)],
 };
 
-pub(crate) const INSTALL_MODE: Structure = Structure {
+/// Go's `InstallMode`.
+pub const INSTALL_MODE: Structure = Structure {
     name: "InstallMode",
     fields: &[required("type", Shape::Text), required("supported", Shape::Flag)],
 };
 
-pub(crate) const NATIVE_API: Structure = Structure {
+/// Go's `GroupVersionKind`.
+pub const NATIVE_API: Structure = Structure {
     name: "GroupVersionKind",
     fields: &[
         required("group", Shape::Text),
@@ -131,7 +136,8 @@ const API_SERVICE: Structure = Structure {
     ],
 };
 
-pub(crate) const CRDS: Structure = Structure {
+/// Go's `CustomResourceDefinitions`.
+pub const CRDS: Structure = Structure {
     name: "CustomResourceDefinitions",
     fields: &[
         optional("owned", Shape::List(&CRD)),
@@ -139,7 +145,8 @@ pub(crate) const CRDS: Structure = Structure {
     ],
 };
 
-pub(crate) const API_SERVICES: Structure = Structure {
+/// Go's `APIServiceDefinitions`.
+pub const API_SERVICES: Structure = Structure {
     name: "APIServiceDefinitions",
     fields: &[
         optional("owned", Shape::List(&API_SERVICE)),

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use super::Error;
 use super::manifests::Manifest;
-use crate::catalog::decode::{Mismatch, Place, fields, names, string};
+use crate::catalog::decode::{Mismatch, Place, fields, string};
 use crate::catalog::text::Value;
+use olmkit_go::json::names_field;
 
 /// An API. Ordered as Go prints a map of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,7 +98,7 @@ pub fn field<'v, 'a>(value: &'v Value<'a>, name: &str) -> Option<&'v Value<'a>> 
         .entries()
         .iter()
         .rev()
-        .find(|(key, _)| names(key, name))
+        .find(|(key, _)| names_field(key, name))
         .map(|(_, value)| value)
 }
 
@@ -149,9 +150,9 @@ fn definition_lists(csv: &Value<'_>, key: &str) -> Result<(Vec<Api>, Vec<Api>), 
     let root = Place::root("registry.definitions");
     let (mut owned, mut required) = (Vec::new(), Vec::new());
     for (name, value) in fields(lists, "registry.definitions", &root, &mut mismatch) {
-        if names(name, "owned") {
+        if names_field(name, "owned") {
             owned = keys(value, &root.field("", "owned"), &mut mismatch);
-        } else if names(name, "required") {
+        } else if names_field(name, "required") {
             required = keys(value, &root.field("", "required"), &mut mismatch);
         }
     }
@@ -175,10 +176,10 @@ fn keys(value: &Value<'_>, place: &Place<'_>, mismatch: &mut Mismatch) -> Vec<Ap
             for (name, value) in fields(item, "registry.DefinitionKey", place, mismatch) {
                 let at = |field| place.field("DefinitionKey", field);
                 match name {
-                    name if names(name, "group") => string(value, &mut api.group, &at("group"), mismatch),
-                    name if names(name, "version") => string(value, &mut api.version, &at("version"), mismatch),
-                    name if names(name, "kind") => string(value, &mut api.kind, &at("kind"), mismatch),
-                    name if names(name, "name") => string(value, &mut api.plural, &at("name"), mismatch),
+                    name if names_field(name, "group") => string(value, &mut api.group, &at("group"), mismatch),
+                    name if names_field(name, "version") => string(value, &mut api.version, &at("version"), mismatch),
+                    name if names_field(name, "kind") => string(value, &mut api.kind, &at("kind"), mismatch),
+                    name if names_field(name, "name") => string(value, &mut api.plural, &at("name"), mismatch),
                     _ => {}
                 }
             }

@@ -1,7 +1,7 @@
 //! A quick look whether a value fits a Go type.
 //!
 //! Decoding builds a second tree to find out where a value does not fit and how Go words it. Nearly every manifest fits,
-//! and to see that needs no copy. What this look is not sure about is for the decoder to tell.
+//! and to see that needs no copy. The decoder decides where this check is not sure.
 
 use crate::catalog::text::Value;
 use crate::types::structs::{Custom, Structs, Type};

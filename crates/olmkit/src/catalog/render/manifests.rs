@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use super::Error;
-use crate::catalog::text::{Html, Numbers, Value, stream};
+use crate::catalog::text::{Numbers, Value, stream};
+use crate::limits;
+use olmkit_go::json::Html;
 
 /// A manifest that decodes and has a kind.
 #[derive(Debug, Clone)]
@@ -27,7 +29,7 @@ impl Manifest {
 }
 
 /// Reads `manifests/`: files in byte order of name, the first document of each. Sub-directories, hidden files, files
-/// that do not decode or have no kind, and every ClusterServiceVersion but the first are left out without a word, as
+/// that do not decode or have no kind, and every ClusterServiceVersion but the first are silently left out, as
 /// opm does; `bundle validate` is what reports them.
 ///
 /// # Errors
@@ -70,7 +72,7 @@ pub fn file_names(directory: &Path) -> Result<Vec<String>, Error> {
 }
 
 fn read_file(path: &Path) -> Option<Manifest> {
-    let value = first_document(&std::fs::read(path).ok()?)?;
+    let value = first_document(&limits::read_file(path, &limits::BUNDLE_BYTES).ok()?)?;
     let version = value.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
     crate::object::split_api_version(version)?;
     let kind = value.get("kind")?.as_str().filter(|kind| !kind.is_empty())?.to_owned();

@@ -10,8 +10,10 @@ use crate::catalog::model::{
     PROPERTY_BUNDLE_OBJECT, PROPERTY_GVK, PROPERTY_GVK_REQUIRED, PROPERTY_PACKAGE, PROPERTY_PACKAGE_REQUIRED, Property,
 };
 use crate::catalog::property::read_strings;
-use crate::catalog::text::value::write_string;
-use crate::catalog::text::{Html, Numbers, Value};
+use crate::catalog::text::{Numbers, Value};
+use crate::limits;
+use olmkit_go::json::Html;
+use olmkit_go::json::write_string;
 
 /// What the `metadata/` directory of a bundle says.
 #[derive(Debug, Clone, Default)]
@@ -38,7 +40,7 @@ pub fn metadata(directory: &Path) -> Result<Metadata, Error> {
     let mut metadata = Metadata::default();
     let mut annotations = None;
     for name in file_names(directory)? {
-        let Ok(bytes) = std::fs::read(directory.join(name)) else {
+        let Ok(bytes) = limits::read_file(&directory.join(name), &limits::BUNDLE_BYTES) else {
             continue;
         };
         let Some(value) = first_document(&bytes) else { continue };
@@ -93,7 +95,7 @@ fn list(file: &Value<'_>, key: &str) -> Option<Vec<Property>> {
         .collect()
 }
 
-/// The properties listed in the CSV's annotation `olm.properties`; nothing if it is no such list, as in opm.
+/// The properties listed in the CSV's annotation `olm.properties`; nothing if it is not such a list, as in opm.
 fn annotation(csv: &Value<'_>) -> Vec<Property> {
     #[derive(serde::Deserialize)]
     struct Entry<'a> {

@@ -1,6 +1,6 @@
 //! What the arguments of `catalog render` name, and rendering all of them.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use rayon::prelude::*;
 
@@ -47,7 +47,7 @@ pub struct Unpacked {
 /// A directory that may go away with its owner.
 pub enum Directory {
     /// Removed on drop.
-    Temporary(tempfile::TempDir),
+    Temporary(crate::temporary::Directory),
     /// Left alone.
     Kept(PathBuf),
 }
@@ -118,7 +118,7 @@ fn read(reference: &str, options: &Options, images: &dyn Images) -> Result<Catal
         return Ok(crate::catalog::load::directory(path)?);
     }
     if looks_like_a_path(reference) {
-        return Err(Error::Bundle(format!("there is no file or directory {reference}")));
+        return Err(Error::Bundle(format!("no such file or directory: {reference}")));
     }
     read_image(reference, images)
 }
@@ -143,7 +143,7 @@ impl Located {
 /// Finds the files of a catalog that is given as a directory, layout or image.
 ///
 /// # Errors
-/// The image cannot be had, or is no catalog image.
+/// The image cannot be pulled, or is not a catalog image.
 pub fn locate(reference: &str, images: &dyn Images) -> Result<Located, Error> {
     let path = Path::new(reference);
     let layout = path.join("oci-layout").is_file();
@@ -166,8 +166,21 @@ pub fn locate(reference: &str, images: &dyn Images) -> Result<Located, Error> {
             "{problem}; a catalog image has the label {CONFIGS_LABEL}"
         )));
     };
-    let path = image.directory.path().join(configs.trim_start_matches('/'));
+    let path = configs_below(image.directory.path(), configs)?;
     Ok(Located::Image(image.directory, path))
+}
+
+/// Where an image's label says that its catalog is, below the image's root. The label is the image's own word, so it must not lead
+/// to files of this machine.
+fn configs_below(root: &Path, label: &str) -> Result<PathBuf, Error> {
+    let path = Path::new(label.trim_start_matches('/'));
+    let stays = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+    if !path.components().all(stays) {
+        return Err(Error::Bundle(format!(
+            "label {CONFIGS_LABEL} leads out of the image: {label:?}"
+        )));
+    }
+    Ok(root.join(path))
 }
 
 /// Whether a reference can only mean a path: asking a registry for it would confuse.
@@ -179,9 +192,7 @@ fn read_image(reference: &str, images: &dyn Images) -> Result<Catalog, Error> {
     let image = images.unpack(reference).map_err(Error::Bundle)?;
     let root = image.directory.path();
     if let Some(configs) = image.labels.get(CONFIGS_LABEL) {
-        return Ok(crate::catalog::load::directory(
-            &root.join(configs.trim_start_matches('/')),
-        )?);
+        return Ok(crate::catalog::load::directory(&configs_below(root, configs)?)?);
     }
     if image.labels.contains_key(BUNDLE_LABEL) {
         return Ok(one_bundle(Source::read(root)?.render(reference)?));
@@ -191,8 +202,8 @@ fn read_image(reference: &str, images: &dyn Images) -> Result<Catalog, Error> {
 
 fn unknown_image(reference: &str, labels: &std::collections::BTreeMap<String, String>) -> String {
     if labels.contains_key("operators.operatorframework.io.index.database.v1") {
-        return "this is an SQLite catalog image; such images are no longer supported: ask its publisher for a \
-                file-based catalog"
+        return "this is an SQLite catalog image, which is no longer supported: ask its publisher for a file-based \
+                catalog"
             .into();
     }
     if labels.is_empty() {
@@ -297,5 +308,32 @@ mod tests {
         assert_eq!(template.fill("p", "p.v1", "1.0.0"), "r.io/p/p.v1:v1.0.0");
         assert!("{{.Nope}}".parse::<ImageTemplate>().is_err());
         assert!("{{.Name".parse::<ImageTemplate>().is_err());
+    }
+
+    /// An image that consists of labels.
+    struct Labelled(&'static str);
+
+    impl Images for Labelled {
+        fn unpack(&self, _: &str) -> Result<Unpacked, String> {
+            let directory = crate::temporary::Directory::new("image").map_err(|error| error.to_string())?;
+            std::fs::create_dir(directory.path().join("configs")).map_err(|error| error.to_string())?;
+            Ok(Unpacked {
+                directory: Directory::Temporary(directory),
+                labels: [(CONFIGS_LABEL.to_owned(), self.0.to_owned())].into(),
+            })
+        }
+    }
+
+    #[test]
+    fn a_label_does_not_lead_out_of_its_image() {
+        for label in ["/../../etc", "..", "configs/../../x", "/configs/../.."] {
+            let images = Labelled(label);
+            assert!(read_image("registry.test/c:v1", &images).is_err(), "{label}");
+            let located = locate("registry.test/c:v1", &images).map(|located| located.path().to_owned());
+            assert!(located.is_err(), "{label}: {located:?}");
+        }
+        for label in ["/configs", "configs/", "//configs", "./configs"] {
+            assert!(read_image("registry.test/c:v1", &Labelled(label)).is_ok(), "{label}");
+        }
     }
 }

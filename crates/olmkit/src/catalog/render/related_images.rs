@@ -2,9 +2,10 @@
 
 use super::Error;
 use super::definitions::field;
-use crate::catalog::decode::{Mismatch, Place, fields, names, string};
+use crate::catalog::decode::{Mismatch, Place, fields, string};
 use crate::catalog::model::RelatedImage;
 use crate::catalog::text::Value;
+use olmkit_go::json::names_field;
 
 /// The CSV's related images, the bundle image, and the images of the operator's own containers, each of the latter
 /// once and only if not listed already. Environment variables are not looked at: `generate bundle` lists those.
@@ -48,14 +49,14 @@ fn listed(spec: &Value<'_>) -> Result<Vec<RelatedImage>, Error> {
     for item in items {
         let mut image = RelatedImage::default();
         for (name, value) in fields(item, "declcfg.RelatedImage", &root, &mut mismatch) {
-            if names(name, "name") {
+            if names_field(name, "name") {
                 string(
                     value,
                     &mut image.name,
                     &root.field("RelatedImage", "name"),
                     &mut mismatch,
                 );
-            } else if names(name, "image") {
+            } else if names_field(name, "image") {
                 string(
                     value,
                     &mut image.image,

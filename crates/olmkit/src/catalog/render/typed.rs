@@ -7,10 +7,11 @@ use super::Error;
 use super::definitions::field;
 use super::fits;
 use super::manifests::Manifest;
-use crate::catalog::text::value::write_indented;
-use crate::catalog::text::{Html, Numbers, Value};
+use crate::catalog::text::{Numbers, Value};
 use crate::types::decode::{DecodeError, decode};
 use crate::types::structs::structs;
+use olmkit_go::json::Html;
+use olmkit_go::json::write_indented;
 
 /// CRDs must fit their type.
 ///

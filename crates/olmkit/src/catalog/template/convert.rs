@@ -4,15 +4,16 @@ use super::{Error, Kind};
 use crate::catalog::meta;
 use crate::catalog::model::BUNDLE;
 use crate::catalog::render::definitions::field;
-use crate::catalog::text::value::{write_indented, write_string};
-use crate::catalog::text::{Html, Numbers, Value, stream};
+use crate::catalog::text::{Numbers, Value, stream};
 use crate::catalog::write::Format;
 use crate::yaml;
+use olmkit_go::json::Html;
+use olmkit_go::json::{write_indented, write_string};
 
 /// Turns the blobs of a catalog into a basic or substitutes template.
 ///
 /// # Errors
-/// The text is no catalog, or the kind cannot be converted to.
+/// The text is not a catalog, or the kind cannot be converted to.
 pub fn convert(text: &str, kind: Kind, format: Format) -> Result<String, Error> {
     let (documents, error) = stream::documents(text);
     if let Some(error) = error {

@@ -54,7 +54,7 @@ pub trait Bundles: Sync {
     fn render(&self, reference: &str) -> Result<Catalog, String>;
 }
 
-/// Renders a template. Without a kind it is told by the document's schema.
+/// Renders a template. Without a kind the document's schema decides.
 ///
 /// # Errors
 /// See [`Error`].
@@ -103,11 +103,10 @@ fn check_schema(document: &Value<'_>, kind: Kind) -> Result<(), String> {
     if schema == kind.schema() {
         return Ok(());
     }
-    let quoted = crate::object::quoted;
     Err(format!(
         "template has unknown schema ({}), should be {}",
-        quoted(schema),
-        quoted(kind.schema())
+        olmkit_go::strconv::quote(schema),
+        olmkit_go::strconv::quote(kind.schema())
     ))
 }
 

@@ -5,13 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use rayon::prelude::*;
 
 use super::{Bundles, Kind};
-use crate::catalog::decode::names;
 use crate::catalog::model::{Bundle, Catalog, Channel, ChannelEntry, Icon, PROPERTY_CSV_METADATA, Package};
 use crate::catalog::objects;
 use crate::catalog::property;
 use crate::catalog::render::definitions::field;
-use crate::catalog::text::{Html, Numbers, Value};
-use crate::object::{Version, quoted};
+use crate::catalog::text::{Numbers, Value};
+use crate::object::Version;
+use olmkit_go::json::Html;
+use olmkit_go::json::names_field;
+use olmkit_go::strconv::quote;
 
 /// How mature a list of bundles is. Later ones are preferred for the default channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,7 +56,7 @@ pub(super) fn render(document: &Value<'_>, bundles: &dyn Bundles) -> Result<Cata
                 Ok([bundle]) => Ok((reference.clone(), bundle)),
                 Err(_) => Err(format!(
                     "bundle reference {} resulted in {count} bundles, expected 1",
-                    quoted(reference)
+                    quote(reference)
                 )),
             }
         })
@@ -88,19 +90,19 @@ fn read(document: &Value<'_>) -> Result<Template, String> {
     let unknown = |key: &str| {
         format!(
             "error unmarshaling JSON: while decoding JSON: json: unknown field {}",
-            quoted(key)
+            quote(key)
         )
     };
     let mut schema = "";
     for (key, value) in document.entries() {
-        let archetype = ARCHETYPES.iter().position(|(_, name)| names(key, name));
-        if names(key, "schema") {
+        let archetype = ARCHETYPES.iter().position(|(_, name)| names_field(key, name));
+        if names_field(key, "schema") {
             schema = value.as_str().unwrap_or_default();
-        } else if names(key, "generateMajorChannels") {
+        } else if names_field(key, "generateMajorChannels") {
             template.major = *value == Value::Bool(true);
-        } else if names(key, "generateMinorChannels") {
+        } else if names_field(key, "generateMinorChannels") {
             template.minor = *value == Value::Bool(true);
-        } else if names(key, "defaultChannelTypePreference") {
+        } else if names_field(key, "defaultChannelTypePreference") {
             template.preference = value.as_str().map(str::to_lowercase);
         } else if let Some(archetype) = archetype {
             template.images.insert(archetype, images(value, &unknown)?);
@@ -111,7 +113,7 @@ fn read(document: &Value<'_>) -> Result<Template, String> {
     if schema != Kind::Semver.schema() {
         return Err(format!(
             "readFile: input file has unknown schema, should be {}",
-            quoted(Kind::Semver.schema())
+            quote(Kind::Semver.schema())
         ));
     }
     if !template.major && !template.minor {
@@ -131,7 +133,7 @@ fn read(document: &Value<'_>) -> Result<Template, String> {
                  not generating {preference}-version channels"
             ));
         }
-        Some(other) => return Err(format!("unknown DefaultChannelTypePreference: {}", quoted(other))),
+        Some(other) => return Err(format!("unknown DefaultChannelTypePreference: {}", quote(other))),
     }
     Ok(template)
 }
@@ -139,12 +141,12 @@ fn read(document: &Value<'_>) -> Result<Template, String> {
 fn images(archetype: &Value<'_>, unknown: &dyn Fn(&str) -> String) -> Result<Vec<String>, String> {
     let mut images = Vec::new();
     for (key, value) in archetype.entries() {
-        if !names(key, "bundles") {
+        if !names_field(key, "bundles") {
             return Err(unknown(key));
         }
         for bundle in value.items() {
             for (key, value) in bundle.entries() {
-                if !names(key, "image") {
+                if !names_field(key, "image") {
                     return Err(unknown(key));
                 }
                 images.push(match value {
@@ -170,7 +172,7 @@ fn versions(template: &Template, bundles: &BTreeMap<&str, &Bundle>) -> Result<(S
             let Some(bundle) = bundles.get(image.as_str()) else {
                 continue;
             };
-            let name = quoted(&bundle.name);
+            let name = quote(&bundle.name);
             let properties =
                 property::parse(bundle).map_err(|(_, error)| format!("parse properties for bundle {name}: {error}"))?;
             let [own] = properties.as_slice() else {
@@ -179,10 +181,10 @@ fn versions(template: &Template, bundles: &BTreeMap<&str, &Bundle>) -> Result<(S
                 ));
             };
             let version = Version::parse(&own.version)
-                .map_err(|error| format!("bundle {name} has invalid version {}: {error}", quoted(&own.version)))?;
+                .map_err(|error| format!("bundle {name} has invalid version {}: {error}", quote(&own.version)))?;
             let known = package.get_or_insert_with(|| own.package.clone());
             if *known != own.package {
-                let (other, known) = (quoted(&own.package), quoted(known));
+                let (other, known) = (quote(&own.package), quote(known));
                 return Err(format!("bundle {other} does not belong to this package: {known}"));
             }
             if found.insert(bundle.name.clone(), version).is_some() {
@@ -203,7 +205,7 @@ fn unordered(sorted: &[(String, Version)]) -> Result<(), String> {
         if let [(_, left), (_, right)] = pair
             && left == right
         {
-            let (left, right) = (quoted(&right.to_string()), quoted(&left.to_string()));
+            let (left, right) = (quote(&right.to_string()), quote(&left.to_string()));
             return Err(format!(
                 "encountered bundle versions which differ only by build metadata, which cannot be ordered: bundle \
                  version {left} cannot be compared to {right}"

@@ -10,7 +10,8 @@ use crate::catalog::render::MigrateLevel;
 use crate::catalog::render::definitions::field;
 use crate::catalog::text::Value;
 use crate::catalog::validate;
-use crate::object::{Version, quoted};
+use crate::object::Version;
+use olmkit_go::strconv::quote;
 
 pub(super) fn render(document: &Value<'_>, bundles: &dyn Bundles, level: MigrateLevel) -> Result<Catalog, String> {
     check_schema(document, Kind::Substitutes)?;
@@ -27,8 +28,8 @@ pub(super) fn render(document: &Value<'_>, bundles: &dyn Bundles, level: Migrate
         let fail = |error: String| {
             format!(
                 "render: error processing substitution {} -> {}: {error}",
-                quoted(base),
-                quoted(name)
+                quote(base),
+                quote(name)
             )
         };
         substitute(&mut catalog, name, base, bundles, level).map_err(fail)?;
@@ -51,10 +52,10 @@ fn unique(substitutions: &[(String, String)]) -> Result<(), String> {
     let (mut names, mut bases) = (BTreeSet::new(), BTreeSet::new());
     for (name, base) in substitutions {
         if !names.insert(name) {
-            return Err(format!("render: duplicate substitution name {}", quoted(name)));
+            return Err(format!("render: duplicate substitution name {}", quote(name)));
         }
         if !bases.insert(base) {
-            return Err(format!("render: duplicate substitution base {}", quoted(base)));
+            return Err(format!("render: duplicate substitution base {}", quote(base)));
         }
     }
     Ok(())
@@ -76,21 +77,21 @@ fn substitute(
     if name == base {
         return Err(format!(
             "substitution name and base cannot be the same: {}",
-            quoted(name)
+            quote(name)
         ));
     }
     let Some(base_bundle) = catalog.bundles.iter().find(|bundle| bundle.name == base) else {
-        return Err(format!("base bundle {} does not exist in catalog", quoted(base)));
+        return Err(format!("base bundle {} does not exist in catalog", quote(base)));
     };
     let rendered = bundles.render(name)?;
     let Some(mut bundle) = rendered.bundles.into_iter().next() else {
-        return Err(format!("{} holds no bundle", quoted(name)));
+        return Err(format!("{} holds no bundle", quote(name)));
     };
     if order_key(base_bundle)? >= order_key(&bundle)? {
         return Err(format!(
             "base bundle {} is not less than substitute bundle {}",
-            quoted(base),
-            quoted(name)
+            quote(base),
+            quote(name)
         ));
     }
     let package = base_bundle.package.clone();

@@ -18,7 +18,7 @@ impl<'a> Build<'a> for Values {
     type Key = Cow<'a, str>;
     type Value = Value<'a>;
 
-    /// Keys that are no strings and merges are left to the full reader.
+    /// Keys that are not strings and merges are left to the full reader.
     fn key(&mut self, scalar: Scalar<'a>) -> Option<Cow<'a, str>> {
         let text = scalar.style != Style::Plain || resolve_plain(&scalar.text).1 == Resolved::Text;
         (text && scalar.text != "<<").then_some(scalar.text)

@@ -4,9 +4,9 @@
 //! reader.
 
 pub mod block;
-mod json_error;
 pub mod stream;
 pub mod value;
 
+pub use olmkit_go::json::Html;
 pub use stream::{Document, documents};
-pub use value::{Html, Numbers, Value};
+pub use value::{Numbers, Value};

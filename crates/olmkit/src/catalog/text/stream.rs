@@ -9,7 +9,6 @@ use rayon::prelude::*;
 use serde::Deserialize;
 
 use super::block;
-use super::json_error;
 use super::value::Value;
 use crate::yaml;
 
@@ -123,7 +122,9 @@ fn each_json<T: Send>(
             }
             Some(Err(error)) if count > 1 => {
                 // What Go takes and this reader does not is rare: depth, for one.
-                let message = json_error::syntax_error(rest).unwrap_or_else(|| format!("invalid JSON: {error}"));
+                let message = olmkit_go::json::check_first(rest)
+                    .err()
+                    .map_or_else(|| format!("invalid JSON: {error}"), |error| error.message);
                 return Some(Error {
                     message,
                     line: error.line(),
@@ -235,16 +236,35 @@ fn split(text: &str, lines_before: usize) -> (Vec<Piece<'_>>, Option<Error>) {
                 break;
             }
             if at > start {
+                if at - start > yaml::MAX_DOCUMENT_BYTES {
+                    error = Some(too_large(start_line));
+                    start = text.len();
+                    break;
+                }
                 pieces.push(piece(text.get(start..at).unwrap_or_default(), start_line, carriage));
                 (start, start_line) = (end, line_number + 1);
             }
         }
         at = end;
     }
-    if start < text.len() {
+    if text.len() - start > yaml::MAX_DOCUMENT_BYTES {
+        error = Some(too_large(start_line));
+    } else if start < text.len() {
         pieces.push(piece(text.get(start..).unwrap_or_default(), start_line, carriage));
     }
     (pieces, error)
+}
+
+/// What the full reader says, before anything of the document is copied.
+fn too_large(line: usize) -> Error {
+    Error {
+        message: format!(
+            "error converting YAML to JSON: yaml: document is larger than {} MiB",
+            yaml::MAX_DOCUMENT_BYTES >> 20
+        ),
+        line,
+        column: 0,
+    }
 }
 
 fn piece(text: &str, line: usize, carriage: bool) -> Piece<'_> {
@@ -265,7 +285,7 @@ fn piece(text: &str, line: usize, carriage: bool) -> Piece<'_> {
 /// Reads a JSON text that is one value; strings without escapes are borrowed from it.
 ///
 /// # Errors
-/// The text is no JSON.
+/// The text is not JSON.
 pub fn json(text: &str) -> Result<Value<'_>, serde_json::Error> {
     serde_json::from_str::<JsonValue<'_>>(text).map(|value| value.0)
 }

@@ -1,9 +1,11 @@
 //! The value tree of one blob, and its JSON text as the Go tools write it.
 //!
 //! Catalogs of a hundred megabytes pass through here, so strings borrow from the source where they can. Positions
-//! are not kept: whoever reports an error reads the document again with [`crate::yaml`].
+//! are not kept: to report an error, a caller reads the document again with [`crate::yaml`].
 
 use std::borrow::Cow;
+
+use olmkit_go::json::{Html, write_float, write_string};
 
 /// A JSON value. Mappings are sorted by key bytes and hold each key once, which is what Go's maps give when they are
 /// written.
@@ -34,15 +36,6 @@ pub enum Numbers {
     Keep,
     /// Every number goes through a 64-bit float, as blobs do in opm: above 2^53 digits are lost.
     Float64,
-}
-
-/// Whether `<`, `>` and `&` in strings are written as `\u003c`, `\u003e`, `\u0026`, as Go's `json.Marshal` does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Html {
-    /// `json.Marshal`
-    Escape,
-    /// An encoder with `SetEscapeHTML(false)`.
-    Plain,
 }
 
 impl<'a> Value<'a> {
@@ -204,160 +197,9 @@ fn write_integer(out: &mut String, value: i64, numbers: Numbers) {
     }
 }
 
-/// Appends a float as Go's `encoding/json` does: the shortest digits that read back equal, in plain notation between
-/// 1e-6 and 1e21, else with an exponent that has a sign and no leading zero.
-pub fn write_float(out: &mut String, value: f64) {
-    use std::fmt::Write as _;
-
-    let size = value.abs();
-    // Writing to a String cannot fail.
-    if size != 0.0 && !(1e-6..1e21).contains(&size) {
-        let text = format!("{value:e}");
-        match text.split_once('e') {
-            Some((digits, exponent)) if !exponent.starts_with('-') => {
-                let _ = write!(out, "{digits}e+{exponent}");
-            }
-            _ => out.push_str(&text),
-        }
-    } else {
-        let _ = write!(out, "{value}");
-    }
-}
-
-/// Appends a JSON string as Go's `encoding/json` does.
-pub fn write_string(out: &mut String, text: &str, html: Html) {
-    out.reserve(text.len() + 2);
-    out.push('"');
-    let bytes = text.as_bytes();
-    let mut start = 0;
-    for (index, &byte) in bytes.iter().enumerate() {
-        let escape = match byte {
-            b'"' => "\\\"",
-            b'\\' => "\\\\",
-            b'\n' => "\\n",
-            b'\r' => "\\r",
-            b'\t' => "\\t",
-            0x08 => "\\b",
-            0x0c => "\\f",
-            0..=0x1f => "",
-            b'<' if html == Html::Escape => "\\u003c",
-            b'>' if html == Html::Escape => "\\u003e",
-            b'&' if html == Html::Escape => "\\u0026",
-            // U+2028 and U+2029 are E2 80 A8 and E2 80 A9.
-            0xe2 if bytes.get(index + 1) == Some(&0x80) => match bytes.get(index + 2) {
-                Some(0xa8) => "\\u2028",
-                Some(0xa9) => "\\u2029",
-                _ => continue,
-            },
-            _ => continue,
-        };
-        out.push_str(text.get(start..index).unwrap_or_default());
-        if escape.is_empty() {
-            out.push_str(&format!("\\u{byte:04x}"));
-        } else {
-            out.push_str(escape);
-        }
-        start = index + if byte == 0xe2 { 3 } else { 1 };
-    }
-    out.push_str(text.get(start..).unwrap_or_default());
-    out.push('"');
-}
-
-/// Appends compact JSON text indented as Go's `json.Indent` does: one step of `indent` for each level, empty lists and
-/// maps on one line. The text must be valid JSON without white space between tokens.
-pub fn write_indented(out: &mut String, compact: &str, indent: &str) {
-    let bytes = compact.as_bytes();
-    out.reserve(bytes.len() + bytes.len() / 4);
-    let mut depth = 0usize;
-    let mut start = 0;
-    let mut index = 0;
-    while let Some(&byte) = bytes.get(index) {
-        match byte {
-            b'"' => {
-                index = end_of_string(bytes, index);
-                continue;
-            }
-            b'{' | b'[' => {
-                let closes = matches!(bytes.get(index + 1), Some(b'}' | b']'));
-                if closes {
-                    index += 2;
-                    continue;
-                }
-                depth += 1;
-                out.push_str(compact.get(start..=index).unwrap_or_default());
-                line(out, indent, depth);
-                start = index + 1;
-            }
-            b',' => {
-                out.push_str(compact.get(start..=index).unwrap_or_default());
-                line(out, indent, depth);
-                start = index + 1;
-            }
-            b':' => {
-                out.push_str(compact.get(start..=index).unwrap_or_default());
-                out.push(' ');
-                start = index + 1;
-            }
-            b'}' | b']' => {
-                out.push_str(compact.get(start..index).unwrap_or_default());
-                depth = depth.saturating_sub(1);
-                line(out, indent, depth);
-                start = index;
-            }
-            _ => {}
-        }
-        index += 1;
-    }
-    out.push_str(compact.get(start..).unwrap_or_default());
-}
-
-fn line(out: &mut String, indent: &str, depth: usize) {
-    out.push('\n');
-    for _ in 0..depth {
-        out.push_str(indent);
-    }
-}
-
-/// The index behind the closing quote of the string that starts at `index`.
-fn end_of_string(bytes: &[u8], index: usize) -> usize {
-    let mut at = index + 1;
-    while let Some(found) = memchr::memchr2(b'"', b'\\', bytes.get(at..).unwrap_or_default()) {
-        at += found;
-        if bytes.get(at) == Some(&b'"') {
-            return at + 1;
-        }
-        at += 2;
-    }
-    bytes.len()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn float(value: f64) -> String {
-        let mut out = String::new();
-        write_float(&mut out, value);
-        out
-    }
-
-    #[test]
-    fn floats_are_written_as_go_writes_them() {
-        assert_eq!(float(1.0), "1");
-        assert_eq!(float(-0.5), "-0.5");
-        assert_eq!(float(1e20), "100000000000000000000");
-        assert_eq!(float(1e21), "1e+21");
-        assert_eq!(float(1.5e-7), "1.5e-7");
-        assert_eq!(float(0.000001), "0.000001");
-        assert_eq!(float(0.0), "0");
-    }
-
-    #[test]
-    fn strings_escape_what_go_escapes() {
-        let mut out = String::new();
-        write_string(&mut out, "a\"\\\n\u{8}\u{1}<\u{2028}é\u{7f}", Html::Escape);
-        assert_eq!(out, "\"a\\\"\\\\\\n\\b\\u0001\\u003c\\u2028é\u{7f}\"");
-    }
 
     #[test]
     fn integers_above_2_53_lose_digits_in_blobs() {
@@ -379,15 +221,5 @@ mod tests {
             ("b".into(), Value::Integer(3)),
         ]);
         assert_eq!(value.to_json(Numbers::Keep, Html::Plain), r#"{"a":2,"b":3}"#);
-    }
-
-    #[test]
-    fn indentation_leaves_empty_lists_on_one_line() {
-        let mut out = String::new();
-        write_indented(&mut out, r#"{"a":[],"b":{"c":"x,\"y"},"d":[1,2]}"#, "  ");
-        assert_eq!(
-            out,
-            "{\n  \"a\": [],\n  \"b\": {\n    \"c\": \"x,\\\"y\"\n  },\n  \"d\": [\n    1,\n    2\n  ]\n}"
-        );
     }
 }

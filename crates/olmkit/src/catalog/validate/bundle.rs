@@ -1,10 +1,55 @@
 //! What a bundle blob says by itself: its version, release, properties, image references.
 
+use super::Problem;
 use super::model::BundleFacts;
-use super::{Problem, quoted};
 use crate::catalog::model::Bundle;
 use crate::catalog::property::{self, PackageProperty};
+use crate::diagnostics::{Origin, Severity, define_rules};
 use crate::object::{Reference, Version};
+use olmkit_go::strconv::quote;
+
+define_rules! {
+    PROPERTY = {
+        id: "catalog-property",
+        severity: Severity::Error,
+        origin: Origin::Opm,
+        summary: "The properties of a bundle can be decoded.",
+        why: "OLM resolves versions and dependencies from the properties.",
+        bad: "properties:\n- type: olm.gvk\n  value: widgets",
+        good: "properties:\n- type: olm.gvk\n  value: {group: example.com, version: v1, kind: Widget}",
+        since: "0.1.0",
+    }
+    PACKAGE_PROPERTY = {
+        id: "catalog-package-property",
+        severity: Severity::Error,
+        origin: Origin::Opm,
+        summary: "A bundle has exactly one `olm.package` property, which names its package.",
+        why: "OLM reads the bundle's version from it.",
+        bad: "package: demo\nproperties:\n- type: olm.package\n  value: {packageName: other, version: 1.0.0}",
+        good: "package: demo\nproperties:\n- type: olm.package\n  value: {packageName: demo, version: 1.0.0}",
+        since: "0.1.0",
+    }
+    IMAGE = {
+        id: "catalog-image",
+        severity: Severity::Error,
+        origin: Origin::Opm,
+        summary: "Each image of a bundle is a valid reference.",
+        why: "An invalid reference can be neither pulled nor mirrored.",
+        bad: "image: https://quay.io/example/demo",
+        good: "image: quay.io/example/demo@sha256:…",
+        since: "0.1.0",
+    }
+    VERSION = {
+        id: "catalog-version",
+        severity: Severity::Error,
+        origin: Origin::Opm,
+        summary: "The version and the release of a bundle can be parsed.",
+        why: "OLM orders bundles by version, then by release.",
+        bad: "value: {packageName: demo, version: v1}",
+        good: "value: {packageName: demo, version: 1.0.0}",
+        since: "0.1.0",
+    }
+}
 
 /// Reads a bundle blob by type, with all that is wrong with it alone.
 pub fn bundle_facts(bundle: &Bundle) -> (BundleFacts<'_>, Vec<Problem>) {
@@ -16,7 +61,7 @@ pub fn bundle_facts(bundle: &Bundle) -> (BundleFacts<'_>, Vec<Problem>) {
         deprecation: None,
     };
     let mut problems = Vec::new();
-    let (package, name) = (quoted(&bundle.package), quoted(&bundle.name));
+    let (package, name) = (quote(&bundle.package), quote(&bundle.name));
     let report = |rule, message: String, pointer: String| {
         Problem::error(rule, message, &bundle.origin)
             .at(pointer)
@@ -25,7 +70,7 @@ pub fn bundle_facts(bundle: &Bundle) -> (BundleFacts<'_>, Vec<Problem>) {
     match property::parse(bundle) {
         Err((index, error)) => {
             let message = format!("parse properties for bundle {name}: {error}");
-            problems.push(report("catalog-property", message, format!("/properties/{index}")));
+            problems.push(report(&PROPERTY, message, format!("/properties/{index}")));
         }
         Ok(packages) => {
             facts.packages = Some(packages.len());
@@ -34,15 +79,15 @@ pub fn bundle_facts(bundle: &Bundle) -> (BundleFacts<'_>, Vec<Problem>) {
                 let message = format!(
                     "package {package} bundle {name} must have exactly 1 \"olm.package\" property, found {count}"
                 );
-                problems.push(report("catalog-package-property", message, "/properties".into()));
+                problems.push(report(&PACKAGE_PROPERTY, message, "/properties".into()));
             }
             if let [own] = packages.as_slice() {
                 if own.package != bundle.package {
                     let message = format!(
                         "package {package} does not match \"olm.package\" property {}",
-                        quoted(&own.package)
+                        quote(&own.package)
                     );
-                    problems.push(report("catalog-package-property", message, "/package".into()));
+                    problems.push(report(&PACKAGE_PROPERTY, message, "/package".into()));
                 }
                 images(bundle, &mut problems);
                 version(bundle, own, &mut facts, &mut problems);
@@ -57,7 +102,7 @@ fn images(bundle: &Bundle, problems: &mut Vec<Problem>) {
     let images =
         std::iter::once((None, &bundle.image)).chain(related.map(|(index, image)| (Some(index), &image.image)));
     for (index, image) in images.filter(|(_, image)| !image.is_empty()) {
-        if let Err(error) = Reference::parse(image) {
+        if let Err(error) = Reference::parse_normalized(image) {
             let (field, pointer) = match index {
                 None => ("image".to_owned(), "/image".to_owned()),
                 Some(index) => (
@@ -72,13 +117,13 @@ fn images(bundle: &Bundle, problems: &mut Vec<Problem>) {
                 }
                 text => text,
             };
-            let (package, name) = (quoted(&bundle.package), quoted(&bundle.name));
+            let (package, name) = (quote(&bundle.package), quote(&bundle.name));
             let message = format!(
                 "package {package} bundle {name} {field}: invalid image pull spec {}: {error}",
-                quoted(image)
+                quote(image)
             );
             problems.push(
-                Problem::error("catalog-image", message, &bundle.origin)
+                Problem::error(&IMAGE, message, &bundle.origin)
                     .at(pointer)
                     .of(&bundle.name),
             );
@@ -87,10 +132,10 @@ fn images(bundle: &Bundle, problems: &mut Vec<Problem>) {
 }
 
 fn version(bundle: &Bundle, own: &PackageProperty, facts: &mut BundleFacts<'_>, problems: &mut Vec<Problem>) {
-    let name = quoted(&bundle.name);
+    let name = quote(&bundle.name);
     let mut report = |message: String| {
         problems.push(
-            Problem::error("catalog-version", message, &bundle.origin)
+            Problem::error(&VERSION, message, &bundle.origin)
                 .at("/properties")
                 .of(&bundle.name),
         );
@@ -99,14 +144,14 @@ fn version(bundle: &Bundle, own: &PackageProperty, facts: &mut BundleFacts<'_>, 
         Ok(version) => facts.version = version,
         Err(error) => report(format!(
             "error parsing bundle {name} version {}: {error}",
-            quoted(&own.version)
+            quote(&own.version)
         )),
     }
     match release(&own.release) {
         Ok(()) => facts.release.clone_from(&own.release),
         Err(error) => report(format!(
             "error parsing bundle {name} release version {release}: invalid release {release}: {error}",
-            release = quoted(&own.release)
+            release = quote(&own.release)
         )),
     }
 }

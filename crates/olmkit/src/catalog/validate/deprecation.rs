@@ -2,31 +2,56 @@
 
 use std::collections::BTreeSet;
 
+use super::Problem;
 use super::model::{Model, PackageFacts};
-use super::{Problem, quoted};
 use crate::catalog::model::{self, Deprecation};
+use crate::diagnostics::{Origin, Severity, define_rules};
+use olmkit_go::strconv::quote;
 
-/// Which entry of a deprecations blob says that something is deprecated.
+define_rules! {
+    DEPRECATION = {
+        id: "catalog-deprecation",
+        severity: Severity::Error,
+        origin: Origin::Opm,
+        summary: "Each deprecation refers to an existing package, channel or bundle, and is listed once.",
+        why: "A deprecation of something else never reaches users.",
+        bad: "schema: olm.deprecations\npackage: demo\nentries:\n- reference: {schema: olm.channel, name: gone}",
+        good: "entries:\n- reference: {schema: olm.channel, name: stable}\n  message: use the channel fast",
+        since: "0.1.0",
+    }
+    DEPRECATION_MESSAGE = {
+        id: "catalog-deprecation-message",
+        severity: Severity::Error,
+        origin: Origin::Opm,
+        summary: "A deprecation has a message.",
+        why: "Without a message users see that something is deprecated, but not what to do.",
+        bad: "- reference: {schema: olm.package}",
+        good: "- reference: {schema: olm.package}\n  message: use the package demo-next",
+        since: "0.1.0",
+    }
+}
+
+/// The entry of an `olm.deprecations` blob that deprecates something.
 #[derive(Debug, Clone, Copy)]
-pub struct Told<'c> {
+pub struct DeprecationEntry<'c> {
     blob: &'c Deprecation,
     index: usize,
 }
 
-impl Told<'_> {
-    /// The problem that users are told nothing.
+impl DeprecationEntry<'_> {
+    /// The problem that the entry has no message.
     pub fn without_message(self, object: &str) -> Option<Problem> {
         let entry = self.blob.entries.iter().flatten().nth(self.index)?;
         let text = "invalid deprecation: message must be set";
         entry.message.is_empty().then(|| {
-            Problem::error("catalog-deprecation-message", text, &self.blob.origin)
+            Problem::error(&DEPRECATION_MESSAGE, text, &self.blob.origin)
                 .at(format!("/entries/{}", self.index))
                 .of(object)
         })
     }
 }
 
-/// Brings deprecations to what they deprecate.
+/// Assigns deprecations to what they deprecate.
 pub fn deprecations<'c>(model: &mut Model<'c>, deprecations: &'c [Deprecation]) {
     let mut seen = BTreeSet::new();
     for (item, blob) in deprecations.iter().enumerate() {
@@ -35,17 +60,17 @@ pub fn deprecations<'c>(model: &mut Model<'c>, deprecations: &'c [Deprecation]) 
             |rule, message: String, pointer: &str| Problem::error(rule, message, &blob.origin).at(pointer).of(name);
         if name.is_empty() {
             let message = format!("package name must be set for deprecation item {item}");
-            model.problems.push(report("catalog-deprecation", message, "/package"));
+            model.problems.push(report(&DEPRECATION, message, "/package"));
             continue;
         }
         let Some(package) = model.packages.get_mut(name) else {
-            let message = format!("cannot apply deprecations to an unknown package {}", quoted(name));
-            model.problems.push(report("catalog-deprecation", message, "/package"));
+            let message = format!("cannot apply deprecations to an unknown package {}", quote(name));
+            model.problems.push(report(&DEPRECATION, message, "/package"));
             continue;
         };
         if !seen.insert(name) {
-            let message = format!("expected a maximum of one deprecation per package: {}", quoted(name));
-            model.problems.push(report("catalog-deprecation", message, "/package"));
+            let message = format!("expected a maximum of one deprecation per package: {}", quote(name));
+            model.problems.push(report(&DEPRECATION, message, "/package"));
             continue;
         }
         let mut found = Vec::new();
@@ -55,13 +80,13 @@ pub fn deprecations<'c>(model: &mut Model<'c>, deprecations: &'c [Deprecation]) 
 }
 
 fn deprecation_entries<'c>(package: &mut PackageFacts<'c>, blob: &'c Deprecation, problems: &mut Vec<Problem>) {
-    let package_name = quoted(&blob.package);
+    let package_name = quote(&blob.package);
     let mut references = BTreeSet::new();
     for (index, entry) in blob.entries.iter().flatten().enumerate() {
         let mut report = |message: String| {
             let pointer = format!("/entries/{index}/reference");
             problems.push(
-                Problem::error("catalog-deprecation", message, &blob.origin)
+                Problem::error(&DEPRECATION, message, &blob.origin)
                     .at(pointer)
                     .of(&blob.package),
             );
@@ -69,8 +94,8 @@ fn deprecation_entries<'c>(package: &mut PackageFacts<'c>, blob: &'c Deprecation
         let (schema, name) = (entry.schema.as_str(), entry.name.as_str());
         let go_struct = format!(
             "declcfg.PackageScopedReference{{Schema:{}, Name:{}}}",
-            quoted(schema),
-            quoted(name)
+            quote(schema),
+            quote(name)
         );
         if schema.is_empty() {
             report(format!(
@@ -84,26 +109,26 @@ fn deprecation_entries<'c>(package: &mut PackageFacts<'c>, blob: &'c Deprecation
             ));
             continue;
         }
-        let told = Some(Told { blob, index });
+        let deprecation = Some(DeprecationEntry { blob, index });
         match schema {
             model::BUNDLE => match package.bundles.get_mut(name) {
-                Some(bundle) => bundle.deprecation = told,
+                Some(bundle) => bundle.deprecation = deprecation,
                 None => report(format!(
                     "cannot deprecate bundle {} for package {package_name}: bundle not found",
-                    quoted(name)
+                    quote(name)
                 )),
             },
             model::CHANNEL => match package.channels.get_mut(name) {
-                Some(channel) => channel.deprecation = told,
+                Some(channel) => channel.deprecation = deprecation,
                 None => report(format!(
                     "cannot deprecate channel {} for package {package_name}: channel not found",
-                    quoted(name)
+                    quote(name)
                 )),
             },
-            model::PACKAGE if name.is_empty() => package.deprecation = told,
+            model::PACKAGE if name.is_empty() => package.deprecation = deprecation,
             model::PACKAGE => report(format!(
                 "package name must be empty for deprecated package {package_name} (specified {})",
-                quoted(name)
+                quote(name)
             )),
             _ => report(format!(
                 "cannot deprecate object {go_struct} referenced by entry {index} for package {package_name}: object schema unknown"

@@ -1,14 +1,14 @@
-//! `catalog validate`: every rule of `opm validate` with its texts, and advice of our own.
+//! `catalog validate`: every rule of `opm validate` with its texts, and lints.
 //!
 //! opm builds a model of the catalog and stops at the first thing that does not fit into it ([`model`]); then it
 //! checks packages, channels and bundles and prints all it finds as a tree ([`package`], [`tree`]). Here all of it
 //! becomes findings with a place, in a fixed order, and [`Verdict::opm_text`] is what opm would have said.
 
-mod advice;
-mod bundle;
-mod deprecation;
-mod model;
-mod package;
+pub(crate) mod bundle;
+pub(crate) mod deprecation;
+pub(crate) mod lints;
+pub(crate) mod model;
+pub(crate) mod package;
 mod place;
 mod tree;
 
@@ -16,19 +16,31 @@ use std::path::Path;
 
 use super::load;
 use super::model::{Catalog, Origin};
-use crate::diagnostics::{Finding, Report, Severity};
-use crate::object::quoted;
+use crate::diagnostics::{self, Finding, Report, Rule, Severity, define_rules};
 
 pub use tree::Tree;
 
-/// Something wrong, before its place in the file is known.
+define_rules! {
+    LOAD = {
+        id: "catalog-load",
+        severity: Severity::Error,
+        origin: diagnostics::Origin::Opm,
+        summary: "Every file of the catalog can be read and decoded.",
+        why: "opm and OLM load the whole catalog or nothing.",
+        bad: "schema: [olm.package]",
+        good: "schema: olm.package",
+        since: "0.1.0",
+    }
+}
+
+/// A finding before its place in the file is known.
 #[derive(Debug, Clone)]
 pub struct Problem {
     /// Identifier of the rule.
-    pub rule: &'static str,
+    pub rule: &'static Rule,
     /// How bad it is.
     pub severity: Severity,
-    /// opm's text, or ours for rules of our own.
+    /// opm's text; ours for lints.
     pub message: String,
     /// Package, channel or bundle.
     pub object: String,
@@ -36,12 +48,12 @@ pub struct Problem {
     pub origin: Origin,
     /// JSON pointer to the value in the blob.
     pub pointer: String,
-    /// The way out.
+    /// What to do about it.
     pub hint: Option<&'static str>,
 }
 
 impl Problem {
-    fn error(rule: &'static str, message: impl Into<String>, origin: &Origin) -> Self {
+    fn error(rule: &'static Rule, message: impl Into<String>, origin: &Origin) -> Self {
         Problem {
             rule,
             severity: Severity::Error,
@@ -53,14 +65,14 @@ impl Problem {
         }
     }
 
-    fn warning(rule: &'static str, message: impl Into<String>, origin: &Origin) -> Self {
+    fn warning(rule: &'static Rule, message: impl Into<String>, origin: &Origin) -> Self {
         Problem {
             severity: Severity::Warning,
             ..Problem::error(rule, message, origin)
         }
     }
 
-    fn info(rule: &'static str, message: impl Into<String>, origin: &Origin) -> Self {
+    fn info(rule: &'static Rule, message: impl Into<String>, origin: &Origin) -> Self {
         Problem {
             severity: Severity::Info,
             ..Problem::error(rule, message, origin)
@@ -86,9 +98,9 @@ impl Problem {
 /// What validation found.
 #[derive(Debug, Clone, Default)]
 pub struct Verdict {
-    /// What `opm validate` says; none if it accepts the catalog. Siblings in a tree are sorted: opm's order is random.
+    /// What `opm validate` prints; none if it accepts the catalog. Siblings in a tree are sorted: opm's order is random.
     pub opm_text: Option<String>,
-    /// Everything found, ours too.
+    /// Everything found, including lints.
     pub problems: Vec<Problem>,
 }
 
@@ -112,7 +124,7 @@ impl Verdict {
                 finding = finding.object(&problem.object);
             }
             if !problem.pointer.is_empty() {
-                finding = finding.path(place::dotted(&problem.pointer));
+                finding = finding.path(diagnostics::json_path(&problem.pointer));
             }
             if let Some(hint) = problem.hint {
                 finding = finding.hint(hint);
@@ -138,7 +150,7 @@ pub fn directory(root: &Path) -> Verdict {
 
 fn load_failure(error: &load::Error) -> Verdict {
     let opm_text = error.opm_text();
-    let mut problem = Problem::error("catalog-load", opm_text.clone(), &Origin::default());
+    let mut problem = Problem::error(&LOAD, opm_text.clone(), &Origin::default());
     if let load::Error::Document { file, line, .. } = error {
         problem.origin = Origin {
             file: Some(file.as_path().into()),
@@ -156,7 +168,7 @@ pub fn opm_text(catalog: &Catalog) -> Option<String> {
     opm_verdict(&model::build(catalog)).0
 }
 
-/// What opm says, and what it says it about.
+/// What opm prints, and the problems behind it.
 fn opm_verdict(built: &model::Model<'_>) -> (Option<String>, Vec<Problem>) {
     let (tree, found) = package::check(built);
     let text = match built.problems.first() {
@@ -170,9 +182,9 @@ fn opm_verdict(built: &model::Model<'_>) -> (Option<String>, Vec<Problem>) {
 pub fn catalog_verdict(catalog: &Catalog) -> Verdict {
     let built = model::build(catalog);
     let (opm_text, found) = opm_verdict(&built);
-    let advice = advice::give(&built);
+    let lints = lints::check(&built);
     let mut problems = built.problems;
     problems.extend(found);
-    problems.extend(advice);
+    problems.extend(lints);
     Verdict { opm_text, problems }
 }

@@ -1,14 +1,119 @@
-//! The first phase: packages, channels and bundles find each other.
+//! The first phase: channels and bundles are assigned to their packages.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rayon::prelude::*;
 
+use super::Problem;
 use super::bundle::bundle_facts;
-use super::deprecation::{Told, deprecations};
-use super::{Problem, quoted};
+use super::deprecation::{DeprecationEntry, deprecations};
 use crate::catalog::model::{Bundle, Catalog, Channel, ChannelEntry, Origin, Package};
+use crate::diagnostics::{self, Severity, define_rules};
 use crate::object::{Version, dns1123_label_problems};
+use olmkit_go::strconv::quote;
+
+define_rules! {
+    PACKAGE_NAME = {
+        id: "catalog-package-name",
+        severity: Severity::Error,
+        origin: diagnostics::Origin::Opm,
+        summary: "A package has a name, which is a DNS label.",
+        why: "Channels, bundles and Subscriptions refer to the package by its name.",
+        bad: "schema: olm.package\nname: My_Operator",
+        good: "schema: olm.package\nname: my-operator",
+        since: "0.1.0",
+    }
+    PACKAGE_DUPLICATE = {
+        id: "catalog-package-duplicate",
+        severity: Severity::Error,
+        origin: diagnostics::Origin::Opm,
+        summary: "A package has at most one `olm.package` blob.",
+        why: "Two blobs could disagree about the default channel and the icon.",
+        bad: "schema: olm.package\nname: demo\n---\nschema: olm.package\nname: demo",
+        good: "schema: olm.package\nname: demo",
+        since: "0.1.0",
+    }
+    UNKNOWN_PACKAGE = {
+        id: "catalog-unknown-package",
+        severity: Severity::Error,
+        origin: diagnostics::Origin::Opm,
+        summary: "The package of each channel and bundle has an `olm.package` blob.",
+        why: "A channel or bundle of an unknown package cannot be subscribed to.",
+        bad: "schema: olm.channel\nname: stable\npackage: demo   # no olm.package of this name",
+        good: "schema: olm.package\nname: demo\ndefaultChannel: stable",
+        since: "0.1.0",
+    }
+    CHANNEL_NAME = {
+        id: "catalog-channel-name",
+        severity: Severity::Error,
+        origin: diagnostics::Origin::Opm,
+        summary: "A channel has a name.",
+        why: "A Subscription selects a channel by its name.",
+        bad: "schema: olm.channel\npackage: demo",
+        good: "schema: olm.channel\npackage: demo\nname: stable",
+        since: "0.1.0",
+    }
+    CHANNEL_DUPLICATE = {
+        id: "catalog-channel-duplicate",
+        severity: Severity::Error,
+        origin: diagnostics::Origin::Opm,
+        summary: "Channel names are unique within a package.",
+        why: "Two channels of one name could define different upgrades.",
+        bad: "two olm.channel blobs with package: demo and name: stable",
+        good: "one olm.channel blob with all entries",
+        since: "0.1.0",
+    }
+    ENTRY_DUPLICATE = {
+        id: "catalog-entry-duplicate",
+        severity: Severity::Error,
+        origin: diagnostics::Origin::Opm,
+        summary: "A channel lists each bundle once.",
+        why: "Two entries for one bundle could define different upgrades.",
+        bad: "entries:\n- name: demo.v1.0.0\n- name: demo.v1.0.0",
+        good: "entries:\n- name: demo.v1.0.0",
+        since: "0.1.0",
+    }
+    ENTRY_WITHOUT_BUNDLE = {
+        id: "catalog-entry-without-bundle",
+        severity: Severity::Error,
+        origin: diagnostics::Origin::Opm,
+        summary: "Each entry of a channel has an `olm.bundle` blob.",
+        why: "OLM would choose an upgrade that it cannot install.",
+        bad: "entries:\n- name: demo.v1.0.0   # no olm.bundle of this name",
+        good: "schema: olm.bundle\nname: demo.v1.0.0\npackage: demo",
+        since: "0.1.0",
+    }
+    BUNDLE_PACKAGE = {
+        id: "catalog-bundle-package",
+        severity: Severity::Error,
+        origin: diagnostics::Origin::Opm,
+        summary: "A bundle names its package.",
+        why: "Without it the bundle belongs to no channel.",
+        bad: "schema: olm.bundle\nname: demo.v1.0.0",
+        good: "schema: olm.bundle\nname: demo.v1.0.0\npackage: demo",
+        since: "0.1.0",
+    }
+    BUNDLE_DUPLICATE = {
+        id: "catalog-bundle-duplicate",
+        severity: Severity::Error,
+        origin: diagnostics::Origin::Opm,
+        summary: "Bundle names are unique within a package.",
+        why: "Two bundles of one name could point to different images.",
+        bad: "two olm.bundle blobs with name: demo.v1.0.0",
+        good: "one olm.bundle blob with name: demo.v1.0.0",
+        since: "0.1.0",
+    }
+    BUNDLE_WITHOUT_CHANNEL = {
+        id: "catalog-bundle-without-channel",
+        severity: Severity::Error,
+        origin: diagnostics::Origin::Opm,
+        summary: "Each bundle is an entry of a channel.",
+        why: "OLM finds bundles only through channels.",
+        bad: "schema: olm.bundle\nname: demo.v1.0.0   # not an entry of any channel",
+        good: "schema: olm.channel\nentries:\n- name: demo.v1.0.0",
+        since: "0.1.0",
+    }
+}
 
 /// What a bundle blob says, read by type.
 #[derive(Debug, Clone)]
@@ -21,8 +126,8 @@ pub struct BundleFacts<'c> {
     pub release: String,
     /// Number of `olm.package` properties; none if the properties cannot be read.
     pub packages: Option<usize>,
-    /// What users are told, if it is deprecated.
-    pub deprecation: Option<Told<'c>>,
+    /// The entry that deprecates it, if any.
+    pub deprecation: Option<DeprecationEntry<'c>>,
 }
 
 /// A channel with its entries.
@@ -34,8 +139,8 @@ pub struct ChannelFacts<'c> {
     pub name: &'c str,
     /// The first entry of each name.
     pub entries: Vec<&'c ChannelEntry>,
-    /// What users are told, if it is deprecated.
-    pub deprecation: Option<Told<'c>>,
+    /// The entry that deprecates it, if any.
+    pub deprecation: Option<DeprecationEntry<'c>>,
 }
 
 /// A package with everything that belongs to it.
@@ -47,11 +152,11 @@ pub struct PackageFacts<'c> {
     pub channels: BTreeMap<&'c str, ChannelFacts<'c>>,
     /// Bundles by name.
     pub bundles: BTreeMap<&'c str, BundleFacts<'c>>,
-    /// What users are told, if it is deprecated.
-    pub deprecation: Option<Told<'c>>,
+    /// The entry that deprecates it, if any.
+    pub deprecation: Option<DeprecationEntry<'c>>,
 }
 
-/// A catalog whose parts have found each other.
+/// A catalog with channels and bundles assigned to their packages.
 #[derive(Debug, Default)]
 pub struct Model<'c> {
     /// Packages by name.
@@ -71,7 +176,7 @@ pub fn build(catalog: &Catalog) -> Model<'_> {
             let names: Vec<&str> = entries.into_iter().collect();
             let message = format!(
                 "no olm.bundle blobs found in package {} for olm.channel entries [{}]",
-                quoted(package),
+                quote(package),
                 names.join(" ")
             );
             let origin = model
@@ -80,9 +185,9 @@ pub fn build(catalog: &Catalog) -> Model<'_> {
                 .map(|package| package.blob.origin.clone())
                 .unwrap_or_default();
             model.problems.push(
-                Problem::error("catalog-entry-without-bundle", message, &origin)
+                Problem::error(&ENTRY_WITHOUT_BUNDLE, message, &origin)
                     .of(package)
-                    .hint("add the bundles with `catalog add`, or take the entries out"),
+                    .hint("add the bundles with `catalog add`, or remove the entries"),
             );
         }
     }
@@ -100,20 +205,17 @@ fn packages<'c>(model: &mut Model<'c>, packages: &'c [Package]) {
                 .push(Problem::error(rule, message, &package.origin).at("/name").of(name));
         };
         if name.is_empty() {
-            report("catalog-package-name", "config contains package with no name".into());
+            report(&PACKAGE_NAME, "config contains package with no name".into());
             continue;
         }
         if model.packages.contains_key(name) {
-            report(
-                "catalog-package-duplicate",
-                format!("duplicate package {}", quoted(name)),
-            );
+            report(&PACKAGE_DUPLICATE, format!("duplicate package {}", quote(name)));
             continue;
         }
         let problems = dns1123_label_problems(name);
         if !problems.is_empty() {
-            let message = format!("invalid package name {}: [{}]", quoted(name), problems.join(" "));
-            report("catalog-package-name", message);
+            let message = format!("invalid package name {}: [{}]", quote(name), problems.join(" "));
+            report(&PACKAGE_NAME, message);
         }
         model.packages.insert(
             name,
@@ -140,25 +242,21 @@ fn channels<'c>(model: &mut Model<'c>, channels: &'c [Channel]) -> Entries<'c> {
                 .of(format!("{package}/{name}"))
         };
         let Some(facts) = model.packages.get_mut(package) else {
-            let message = format!("unknown package {} for channel {}", quoted(package), quoted(name));
+            let message = format!("unknown package {} for channel {}", quote(package), quote(name));
             model.problems.push(
-                report("catalog-unknown-package", message, "/package".into())
-                    .hint("a catalog needs an olm.package blob for each package: see `catalog init`"),
+                report(&UNKNOWN_PACKAGE, message, "/package".into())
+                    .hint("add an olm.package blob for the package; see `catalog init`"),
             );
             continue;
         };
         if name.is_empty() {
-            let message = format!("package {} contains channel with no name", quoted(package));
-            model
-                .problems
-                .push(report("catalog-channel-name", message, "/name".into()));
+            let message = format!("package {} contains channel with no name", quote(package));
+            model.problems.push(report(&CHANNEL_NAME, message, "/name".into()));
             continue;
         }
         if facts.channels.contains_key(name) {
-            let message = format!("package {} has duplicate channel {}", quoted(package), quoted(name));
-            model
-                .problems
-                .push(report("catalog-channel-duplicate", message, "/name".into()));
+            let message = format!("package {} has duplicate channel {}", quote(package), quote(name));
+            model.problems.push(report(&CHANNEL_DUPLICATE, message, "/name".into()));
             continue;
         }
         let mut names = BTreeSet::new();
@@ -169,15 +267,13 @@ fn channels<'c>(model: &mut Model<'c>, channels: &'c [Channel]) -> Entries<'c> {
             } else {
                 let message = format!(
                     "invalid package {}, channel {}: duplicate entry {}",
-                    quoted(package),
-                    quoted(name),
-                    quoted(&entry.name)
+                    quote(package),
+                    quote(name),
+                    quote(&entry.name)
                 );
-                model.problems.push(report(
-                    "catalog-entry-duplicate",
-                    message,
-                    format!("/entries/{index}/name"),
-                ));
+                model
+                    .problems
+                    .push(report(&ENTRY_DUPLICATE, message, format!("/entries/{index}/name")));
             }
         }
         last.insert(package, names);
@@ -213,25 +309,21 @@ fn bundles<'c>(model: &mut Model<'c>, bundles: &'c [Bundle], mut missing: Entrie
         let report =
             |rule, message: String, pointer: &str| Problem::error(rule, message, &bundle.origin).at(pointer).of(name);
         if package.is_empty() {
-            let message = format!("package name must be set for bundle {}", quoted(name));
-            model
-                .problems
-                .push(report("catalog-bundle-package", message, "/package"));
+            let message = format!("package name must be set for bundle {}", quote(name));
+            model.problems.push(report(&BUNDLE_PACKAGE, message, "/package"));
             continue;
         }
         let Some(package_facts) = model.packages.get_mut(package) else {
-            let message = format!("unknown package {} for bundle {}", quoted(package), quoted(name));
+            let message = format!("unknown package {} for bundle {}", quote(package), quote(name));
             model.problems.push(
-                report("catalog-unknown-package", message, "/package")
-                    .hint("a catalog needs an olm.package blob for each package: see `catalog init`"),
+                report(&UNKNOWN_PACKAGE, message, "/package")
+                    .hint("add an olm.package blob for the package; see `catalog init`"),
             );
             continue;
         };
         if package_facts.bundles.contains_key(name) {
-            let message = format!("package {} has duplicate bundle {}", quoted(package), quoted(name));
-            model
-                .problems
-                .push(report("catalog-bundle-duplicate", message, "/name"));
+            let message = format!("package {} has duplicate bundle {}", quote(package), quote(name));
+            model.problems.push(report(&BUNDLE_DUPLICATE, message, "/name"));
             continue;
         }
         model.problems.extend(problems);
@@ -241,12 +333,12 @@ fn bundles<'c>(model: &mut Model<'c>, bundles: &'c [Bundle], mut missing: Entrie
         if !entries.get(package).is_some_and(|entries| entries.contains(name)) {
             let message = format!(
                 "package {}, bundle {} not found in any channel entries",
-                quoted(package),
-                quoted(name)
+                quote(package),
+                quote(name)
             );
             model.problems.push(
-                report("catalog-bundle-without-channel", message, "/name")
-                    .hint("name it in the entries of an olm.channel blob, or take it out"),
+                report(&BUNDLE_WITHOUT_CHANNEL, message, "/name")
+                    .hint("add it to the entries of an olm.channel blob, or remove it"),
             );
         }
         package_facts.bundles.insert(name, facts);

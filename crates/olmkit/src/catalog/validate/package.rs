@@ -3,11 +3,146 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::model::{ChannelFacts, Model, PackageFacts, channel_origin};
-use super::{Problem, Tree, quoted};
+use super::{Problem, Tree};
 use crate::catalog::graph;
 use crate::catalog::model::{ChannelEntry, PROPERTY_BUNDLE_OBJECT};
+use crate::diagnostics::{Origin, Rule, Severity, define_rules};
 use crate::object::Version;
 use crate::object::VersionRange;
+use olmkit_go::strconv::quote;
+
+define_rules! {
+    DEFAULT_CHANNEL = {
+        id: "catalog-default-channel",
+        severity: Severity::Error,
+        origin: Origin::Opm,
+        summary: "A package names its default channel.",
+        why: "Subscriptions that do not name a channel use the default channel.",
+        bad: "schema: olm.package\nname: demo",
+        good: "schema: olm.package\nname: demo\ndefaultChannel: stable",
+        since: "0.1.0",
+    }
+    NO_CHANNEL = {
+        id: "catalog-no-channel",
+        severity: Severity::Error,
+        origin: Origin::Opm,
+        summary: "A package has at least one channel.",
+        why: "Without a channel there is nothing to subscribe to.",
+        bad: "schema: olm.package\nname: demo   # and no olm.channel",
+        good: "schema: olm.channel\npackage: demo\nname: stable",
+        since: "0.1.0",
+    }
+    VERSION_DUPLICATE = {
+        id: "catalog-version-duplicate",
+        severity: Severity::Error,
+        origin: Origin::Opm,
+        summary: "Each bundle of a package has a version of its own.",
+        why: "OLM cannot order bundles of the same version.",
+        bad: "demo.v1.0.0 and demo.v1.0.0-fixed, both of version 1.0.0",
+        good: "demo.v1.0.0 of version 1.0.0 and demo.v1.0.1 of version 1.0.1",
+        since: "0.1.0",
+    }
+    CHANNEL_EMPTY = {
+        id: "catalog-channel-empty",
+        severity: Severity::Error,
+        origin: Origin::Opm,
+        summary: "A channel has at least one entry.",
+        why: "A Subscription to an empty channel installs nothing.",
+        bad: "schema: olm.channel\nentries: []",
+        good: "schema: olm.channel\nentries:\n- name: demo.v1.0.0",
+        since: "0.1.0",
+    }
+    HEAD = {
+        id: "catalog-head",
+        severity: Severity::Error,
+        origin: Origin::Opm,
+        summary: "A channel has exactly one head: an entry that no other entry replaces or skips.",
+        why: "OLM installs the head and upgrades to it.",
+        bad: "- name: demo.v1.0.0\n- name: demo.v1.1.0",
+        good: "- name: demo.v1.0.0\n- name: demo.v1.1.0\n  replaces: demo.v1.0.0",
+        since: "0.1.0",
+    }
+    CYCLE = {
+        id: "catalog-cycle",
+        severity: Severity::Error,
+        origin: Origin::Opm,
+        summary: "The chain of `replaces` from the head has no cycle.",
+        why: "The upgrade path would never end.",
+        bad: "- name: demo.v1.2.0\n  replaces: demo.v1.1.0\n- name: demo.v1.1.0\n  replaces: demo.v1.0.0\n- name: demo.v1.0.0\n  replaces: demo.v1.1.0",
+        good: "- name: demo.v1.2.0\n  replaces: demo.v1.1.0\n- name: demo.v1.1.0\n  replaces: demo.v1.0.0\n- name: demo.v1.0.0",
+        since: "0.1.0",
+    }
+    STRANDED = {
+        id: "catalog-stranded",
+        severity: Severity::Error,
+        origin: Origin::Opm,
+        summary: "Each entry is on the chain of `replaces` from the head, or is skipped.",
+        why: "opm follows `replaces` from the head; an entry that it does not reach may have no upgrade path.",
+        bad: "- name: demo.v1.2.0\n  skips: [demo.v1.1.0]\n- name: demo.v1.1.0\n  replaces: demo.v1.0.0\n- name: demo.v1.0.0",
+        good: "- name: demo.v1.2.0\n  replaces: demo.v1.0.0\n  skips: [demo.v1.1.0]\n- name: demo.v1.1.0\n  replaces: demo.v1.0.0\n- name: demo.v1.0.0",
+        since: "0.1.0",
+    }
+    ENTRY_NAME = {
+        id: "catalog-entry-name",
+        severity: Severity::Error,
+        origin: Origin::Opm,
+        summary: "An entry has a name.",
+        why: "An entry refers to a bundle by its name.",
+        bad: "entries:\n- replaces: demo.v1.0.0",
+        good: "entries:\n- name: demo.v1.1.0\n  replaces: demo.v1.0.0",
+        since: "0.1.0",
+    }
+    SKIP_EMPTY = {
+        id: "catalog-skip-empty",
+        severity: Severity::Error,
+        origin: Origin::Opm,
+        summary: "`skips` contains no empty names.",
+        why: "An empty name skips nothing, so it is a mistake.",
+        bad: "skips: [\"\"]",
+        good: "skips: [demo.v1.0.1]",
+        since: "0.1.0",
+    }
+    SKIP_RANGE = {
+        id: "catalog-skip-range",
+        severity: Severity::Error,
+        origin: Origin::Opm,
+        summary: "`skipRange` is a valid version range.",
+        why: "OLM upgrades from every version in the range; a range that does not parse contains none.",
+        bad: "skipRange: ~1.0",
+        good: "skipRange: '>=1.0.0 <1.1.0'",
+        since: "0.1.0",
+    }
+    RELEASE_NAME = {
+        id: "catalog-release-name",
+        severity: Severity::Error,
+        origin: Origin::Opm,
+        summary: "The name of a bundle with a release is `<package>-v<version>-<release>`.",
+        why: "Releases of one version need different names, and opm accepts only this form.",
+        bad: "name: demo.v1.0.0   # release 1",
+        good: "name: demo-v1.0.0-1",
+        since: "0.1.0",
+    }
+    RELEASE_BUILD = {
+        id: "catalog-release-build",
+        severity: Severity::Error,
+        origin: Origin::Opm,
+        summary: "A version with a release has no build metadata.",
+        why: "Both identify a build of one version, and could contradict each other.",
+        bad: "version: 1.0.0+build1\nrelease: \"1\"",
+        good: "version: 1.0.0\nrelease: \"1\"",
+        since: "0.1.0",
+    }
+    NO_IMAGE = {
+        id: "catalog-no-image",
+        severity: Severity::Error,
+        origin: Origin::Opm,
+        summary: "A bundle has an image or inline manifests.",
+        why: "Without either there is nothing to install.",
+        bad: "schema: olm.bundle\nname: demo.v1.0.0",
+        good: "schema: olm.bundle\nname: demo.v1.0.0\nimage: quay.io/example/demo-bundle@sha256:…",
+        since: "0.1.0",
+    }
+}
 
 /// Checks all packages: opm's tree, and the same as problems.
 pub fn check(model: &Model<'_>) -> (Option<Tree>, Vec<Problem>) {
@@ -43,32 +178,24 @@ fn check_package(package: &PackageFacts<'_>, problems: &mut Vec<Problem>) -> Opt
         |rule, message: &str, pointer| Problem::error(rule, message, &package.blob.origin).at(pointer).of(name);
     if package.blob.default_channel.is_empty() {
         messages.add(
-            report(
-                "catalog-default-channel",
-                "default channel must be set",
-                "/defaultChannel",
-            )
-            .hint("set defaultChannel in the olm.package blob"),
+            report(&DEFAULT_CHANNEL, "default channel must be set", "/defaultChannel")
+                .hint("set defaultChannel in the olm.package blob"),
         );
     }
     if package.channels.is_empty() {
-        messages.add(report(
-            "catalog-no-channel",
-            "package must contain at least one channel",
-            "",
-        ));
+        messages.add(report(&NO_CHANNEL, "package must contain at least one channel", ""));
     }
     if let Some(message) = duplicate_versions(package) {
-        messages.add(report("catalog-version-duplicate", &message, ""));
+        messages.add(report(&VERSION_DUPLICATE, &message, ""));
     }
-    if let Some(problem) = package.deprecation.and_then(|told| told.without_message(name)) {
+    if let Some(problem) = package.deprecation.and_then(|entry| entry.without_message(name)) {
         messages.add(problem);
     }
     let Messages { problems, mut leaves } = messages;
     for channel in package.channels.values() {
         leaves.extend(check_channel(package, channel, problems));
     }
-    Tree::over(format!("invalid package {}", quoted(name)), leaves)
+    Tree::over(format!("invalid package {}", quote(name)), leaves)
 }
 
 /// Bundles of equal version; build metadata and release count.
@@ -115,27 +242,23 @@ fn check_channel(package: &PackageFacts<'_>, channel: &ChannelFacts<'_>, problem
         } else {
             "/defaultChannel"
         };
-        let problem = report(
-            "catalog-channel-empty",
-            "channel must contain at least one bundle",
-            pointer,
-        );
+        let problem = report(&CHANNEL_EMPTY, "channel must contain at least one bundle", pointer);
         messages.add(if channel.blob.is_some() {
             problem
         } else {
-            problem.hint("the package's defaultChannel names no channel blob")
+            problem.hint("the package's defaultChannel has no olm.channel blob")
         });
     } else if let Err((rule, message, culprit)) = replaces_chain(&channel.entries) {
         messages.add(report(rule, &message, &entry_pointer(channel, culprit.as_deref())));
     }
-    if let Some(problem) = channel.deprecation.and_then(|told| told.without_message(&object)) {
+    if let Some(problem) = channel.deprecation.and_then(|entry| entry.without_message(&object)) {
         messages.add(problem);
     }
     let Messages { problems, mut leaves } = messages;
     for entry in &channel.entries {
         leaves.extend(check_entry(package, channel, entry, problems));
     }
-    Tree::over(format!("invalid channel {}", quoted(channel.name)), leaves)
+    Tree::over(format!("invalid channel {}", quote(channel.name)), leaves)
 }
 
 fn entry_pointer(channel: &ChannelFacts<'_>, name: Option<&str>) -> String {
@@ -144,16 +267,16 @@ fn entry_pointer(channel: &ChannelFacts<'_>, name: Option<&str>) -> String {
     index.map_or_else(|| "/entries".into(), |index| format!("/entries/{index}"))
 }
 
-/// One head, no cycle, nothing stranded. An error has the rule, opm's text, and the entry to point at.
-fn replaces_chain(entries: &[&ChannelEntry]) -> Result<(), (&'static str, String, Option<String>)> {
+/// One head, no cycle, nothing stranded. An error has the rule, opm's text and the entry to point at.
+fn replaces_chain(entries: &[&ChannelEntry]) -> Result<(), (&'static Rule, String, Option<String>)> {
     let owned: Vec<ChannelEntry> = entries.iter().map(|entry| (*entry).clone()).collect();
     let heads = graph::heads(&owned);
     let head = match heads.as_slice() {
         [head] => *head,
-        [] => return Err(("catalog-head", "no channel head found in graph".into(), None)),
+        [] => return Err((&HEAD, "no channel head found in graph".into(), None)),
         many => {
             let message = format!("multiple channel heads found in graph: {}", many.join(", "));
-            return Err(("catalog-head", message, many.last().map(|head| (*head).to_owned())));
+            return Err((&HEAD, message, many.last().map(|head| (*head).to_owned())));
         }
     };
     let by_name: BTreeMap<&str, &ChannelEntry> = entries.iter().map(|entry| (entry.name.as_str(), *entry)).collect();
@@ -170,7 +293,7 @@ fn replaces_chain(entries: &[&ChannelEntry]) -> Result<(), (&'static str, String
             chain.push(next);
             let cycle = chain.get(start..).unwrap_or_default().join(" -> ");
             let message = format!("detected cycle in replaces chain of upgrade graph: {cycle}");
-            return Err(("catalog-cycle", message, Some(entry.name.clone())));
+            return Err((&CYCLE, message, Some(entry.name.clone())));
         }
         chain.push(next);
         if skipped.contains(next) {
@@ -185,7 +308,7 @@ fn replaces_chain(entries: &[&ChannelEntry]) -> Result<(), (&'static str, String
         .collect();
     if let Some(first) = stranded.first() {
         let message = format!("channel contains one or more stranded bundles: {}", stranded.join(", "));
-        return Err(("catalog-stranded", message, Some((*first).to_owned())));
+        return Err((&STRANDED, message, Some((*first).to_owned())));
     }
     Ok(())
 }
@@ -208,12 +331,12 @@ fn check_entry(
             .of(&entry.name)
     };
     if entry.name.is_empty() {
-        messages.add(report("catalog-entry-name", "name must be set".into(), "/name"));
+        messages.add(report(&ENTRY_NAME, "name must be set".into(), "/name"));
     }
     for (index, skip) in entry.skips.iter().enumerate() {
         if skip.is_empty() {
             messages.add(report(
-                "catalog-skip-empty",
+                &SKIP_EMPTY,
                 format!("skip[{index}] is empty"),
                 &format!("/skips/{index}"),
             ));
@@ -222,28 +345,27 @@ fn check_entry(
     if !entry.skip_range.is_empty()
         && let Err(error) = VersionRange::parse(&entry.skip_range)
     {
-        let message = format!("invalid skipRange {}: {error}", quoted(&entry.skip_range));
+        let message = format!("invalid skipRange {}: {error}", quote(&entry.skip_range));
         messages.add(
-            report("catalog-skip-range", message, "/skipRange")
-                .hint("write comparisons with blanks between: \">=1.0.0 <1.2.0\""),
+            report(&SKIP_RANGE, message, "/skipRange").hint("separate comparisons with spaces: \">=1.0.0 <1.2.0\""),
         );
     }
     check_bundle(package, entry, &report, &mut messages);
-    Tree::over(format!("invalid bundle {}", quoted(&entry.name)), messages.leaves)
+    Tree::over(format!("invalid bundle {}", quote(&entry.name)), messages.leaves)
 }
 
 fn check_bundle(
     package: &PackageFacts<'_>,
     entry: &ChannelEntry,
-    report: &dyn Fn(&'static str, String, &str) -> Problem,
+    report: &dyn Fn(&'static Rule, String, &str) -> Problem,
     messages: &mut Messages<'_>,
 ) {
     const ONE_PACKAGE: &str = "must be exactly one property with type \"olm.package\"";
     let Some(facts) = package.bundles.get(entry.name.as_str()) else {
         // opm has an empty bundle then.
-        messages.add(report("catalog-entry-without-bundle", ONE_PACKAGE.into(), ""));
+        messages.add(report(&super::model::ENTRY_WITHOUT_BUNDLE, ONE_PACKAGE.into(), ""));
         messages.add(report(
-            "catalog-entry-without-bundle",
+            &super::model::ENTRY_WITHOUT_BUNDLE,
             "bundle image must be set".into(),
             "",
         ));
@@ -262,27 +384,31 @@ fn check_bundle(
         if bundle.name != normal {
             let message = format!(
                 "name {} does not match normalized name {}",
-                quoted(&bundle.name),
-                quoted(&normal)
+                quote(&bundle.name),
+                quote(&normal)
             );
-            add("catalog-release-name", message, "/name");
+            add(&RELEASE_NAME, message, "/name");
         }
         if !facts.version.build.is_empty() {
             let message = "cannot use build metadata in version with a release version";
-            add("catalog-release-build", message.into(), "/properties");
+            add(&RELEASE_BUILD, message.into(), "/properties");
         }
     }
     if facts.packages.is_some_and(|packages| packages != 1) {
-        add("catalog-package-property", ONE_PACKAGE.into(), "/properties");
+        add(
+            &crate::catalog::validate::bundle::PACKAGE_PROPERTY,
+            ONE_PACKAGE.into(),
+            "/properties",
+        );
     }
     let inline = bundle
         .properties
         .iter()
         .any(|property| property.kind == PROPERTY_BUNDLE_OBJECT);
     if bundle.image.is_empty() && !inline {
-        add("catalog-no-image", "bundle image must be set".into(), "/image");
+        add(&NO_IMAGE, "bundle image must be set".into(), "/image");
     }
-    if let Some(problem) = facts.deprecation.and_then(|told| told.without_message(&bundle.name)) {
+    if let Some(problem) = facts.deprecation.and_then(|entry| entry.without_message(&bundle.name)) {
         messages.add(problem);
     }
 }

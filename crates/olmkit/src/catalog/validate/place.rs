@@ -115,7 +115,7 @@ fn top_level(text: &str, key: &str) -> Option<Position> {
         (value.is_empty() || value.starts_with(' ')).then_some((value, number))
     })?;
     let first = value.trim_start_matches(' ');
-    // What carries an anchor, a tag or a comment, and what stands on further lines, is left to the parser.
+    // What carries an anchor, a tag or a comment, and what follows on further lines, is left to the parser.
     if first.is_empty() || first.starts_with(['&', '!', '*', '#', '\t']) {
         let (next, line) = lines.next().filter(|_| first.is_empty())?;
         let item = next.trim_start_matches(' ');
@@ -124,22 +124,6 @@ fn top_level(text: &str, key: &str) -> Option<Position> {
     }
     let column = u32::try_from(key.len() + 1 + value.len() - first.len() + 1).ok()?;
     Some(Position { line, column })
-}
-
-/// A JSON pointer as a path: `/entries/0/name` is `entries[0].name`.
-pub fn dotted(pointer: &str) -> String {
-    let mut path = String::new();
-    for step in pointer.split('/').skip(1) {
-        if !step.is_empty() && step.bytes().all(|byte| byte.is_ascii_digit()) {
-            path.push_str(&format!("[{step}]"));
-        } else {
-            if !path.is_empty() {
-                path.push('.');
-            }
-            path.push_str(step);
-        }
-    }
-    path
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! What a newer CustomResourceDefinition takes away from an older one: versions, fields, values.
 //!
 //! The API server takes nearly every change of a definition. What breaks are the objects that users have stored: OLM refuses
-//! an upgrade under which one of them would no longer be valid or readable, and a field that is gone is dropped from objects
-//! without a word.
+//! an upgrade under which one of them would no longer be valid or readable, and objects silently lose
+//! a field that was removed.
 
 mod schema;
 
@@ -14,6 +14,7 @@ use super::instance::schema_of_version;
 
 /// What is taken away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Loss {
     /// A version that clients use, or that objects are stored in.
     Version,
@@ -29,6 +30,7 @@ pub enum Loss {
 
 /// One thing that is taken away.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub struct Change {
     /// What kind of thing.
     pub loss: Loss,
@@ -113,19 +115,19 @@ fn versions(old: &Value, new: &Value) -> Vec<Change> {
             None if before.stored => (
                 "/spec/versions".to_string(),
                 format!(
-                    "version {name} is gone, in which objects are stored: OLM refuses the upgrade (\"risk of data loss\")"
+                    "version {name}, in which objects are stored, was removed: OLM refuses the upgrade (\"risk of data loss\")"
                 ),
                 "keep the version with `served: true, storage: false`; drop it a release after all objects are stored in another and status.storedVersions no longer names it",
             ),
             None if before.served => (
                 "/spec/versions".to_string(),
-                format!("version {name} is gone, which was served: clients and files that use it stop working"),
-                "keep the version, with `deprecated: true`, until nobody uses it",
+                format!("version {name}, which was served, was removed: clients and files that use it stop working"),
+                "keep the version, with `deprecated: true`, until it is no longer used",
             ),
             Some(version) if before.served && !version.served => (
                 format!("{}/served", version.pointer),
-                format!("version {name} was served and is no longer: clients and files that use it stop working"),
-                "serve the version, with `deprecated: true`, until nobody uses it",
+                format!("version {name} is no longer served: clients and files that use it stop working"),
+                "serve the version, with `deprecated: true`, until it is no longer used",
             ),
             _ => continue,
         };
@@ -139,17 +141,17 @@ fn versions(old: &Value, new: &Value) -> Vec<Change> {
     changes
 }
 
-/// Where a loss is told, what to do about it, and the versions that share it.
-struct Told<'v> {
+/// Where a loss is reported, what to do about it, and the versions that share it.
+struct ReportedLoss<'v> {
     pointer: String,
     hint: &'static str,
     versions: BTreeSet<&'v str>,
 }
 
-/// Compares the schemas of every version that both have. What several versions lose alike is told once.
+/// Compares the schemas of every version that both have. A loss that versions share is reported once.
 fn schemas(old: &Value, new: &Value) -> Vec<Change> {
     let now = list(new);
-    let mut told: BTreeMap<(Loss, String, String), Told<'_>> = BTreeMap::new();
+    let mut losses: BTreeMap<(Loss, String, String), ReportedLoss<'_>> = BTreeMap::new();
     for before in list(old) {
         let Some(version) = now.iter().find(|version| version.name == before.name) else {
             continue;
@@ -166,7 +168,7 @@ fn schemas(old: &Value, new: &Value) -> Vec<Change> {
         };
         for change in schema::compare(old_schema, new_schema) {
             let key = (change.loss, change.path.clone(), change.message);
-            let known = told.entry(key).or_insert_with(|| Told {
+            let known = losses.entry(key).or_insert_with(|| ReportedLoss {
                 pointer: format!("{root}{}", change.pointer),
                 hint: change.hint,
                 versions: BTreeSet::new(),
@@ -174,14 +176,14 @@ fn schemas(old: &Value, new: &Value) -> Vec<Change> {
             known.versions.insert(before.name);
         }
     }
-    let changes = told.into_iter().map(|((loss, path, message), told)| {
-        let versions: Vec<&str> = told.versions.into_iter().collect();
+    let changes = losses.into_iter().map(|((loss, path, message), reported)| {
+        let versions: Vec<&str> = reported.versions.into_iter().collect();
         let path = if path.is_empty() { "the object" } else { &path };
         Change {
             loss,
-            pointer: told.pointer,
+            pointer: reported.pointer,
             message: format!("{path} {message} ({})", versions.join(", ")),
-            hint: told.hint,
+            hint: reported.hint,
         }
     });
     changes.collect()

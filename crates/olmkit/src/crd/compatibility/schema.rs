@@ -4,9 +4,7 @@ use serde_json::Value;
 
 use super::Loss;
 use crate::crd::instance::{flag, member};
-
-/// A definition nests at most as deep as its text does; this bounds a walk over one that was made by hand.
-const DEEPEST: usize = 100;
+use crate::limits;
 
 /// What a schema takes away.
 #[derive(Debug)]
@@ -31,7 +29,7 @@ pub(super) fn compare(old: &Value, new: &Value) -> Vec<SchemaChange> {
     walk.found
 }
 
-/// Where the walk stands, in an object and in the newer schema.
+/// Where the walk is, in an object and in the newer schema.
 #[derive(Debug, Clone, Default)]
 struct Place {
     path: String,
@@ -78,7 +76,7 @@ impl Walk {
 
     fn schema(&mut self, old: &Value, new: &Value, place: &Place, depth: usize) {
         // Most parts of a definition stay as they are.
-        if depth > DEEPEST || old == new {
+        if depth > limits::COMPARED_DEPTH.count() || old == new {
             return;
         }
         if !self.kind(old, new, place) {
@@ -131,7 +129,7 @@ impl Walk {
                 Loss::Value,
                 place,
                 "enum",
-                "took any value and takes only those of a list now",
+                "accepted any value and now accepts only those of a list",
             ),
             Some(before) => {
                 let gone: Vec<String> = before
@@ -144,7 +142,7 @@ impl Walk {
                         Loss::Value,
                         place,
                         "enum",
-                        format!("no longer takes {}", gone.join(", ")),
+                        format!("no longer accepts {}", gone.join(", ")),
                     );
                 }
             }
@@ -225,7 +223,7 @@ impl Walk {
             }
             let says = says.split_whitespace().collect::<Vec<_>>().join(" ");
             let keyword = format!("x-kubernetes-validations/{at}");
-            self.lose(Loss::Value, place, &keyword, format!("must fulfil a new rule: {says}"));
+            self.lose(Loss::Value, place, &keyword, format!("must satisfy a new rule: {says}"));
         }
     }
 
@@ -254,7 +252,7 @@ impl Walk {
                     Loss::Value,
                     place,
                     keyword,
-                    format!("must fulfil a new condition ({keyword})"),
+                    format!("must satisfy a new condition ({keyword})"),
                 );
             }
         }
@@ -280,7 +278,7 @@ impl Walk {
                 Some(now) => self.schema(before, now, &place.property(name), depth + 1),
                 None if keeps_unknown => {}
                 None => {
-                    let message = "is gone from the schema: the API server drops it from objects";
+                    let message = "was removed from the schema: the API server drops it from objects";
                     self.lose(Loss::Field, &place.property(name), "", message);
                 }
             }

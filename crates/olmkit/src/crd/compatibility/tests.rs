@@ -37,8 +37,8 @@ fn messages(old: &Value, new: &Value) -> Vec<(Loss, String)> {
 }
 
 #[test]
-fn each_narrowing_of_a_field_is_told() {
-    // The field before, the field after, what is told of it.
+fn each_narrowing_of_a_field_is_reported() {
+    // The field before, the field after, what is reported of it.
     let rows = [
         (
             json!({"type": "string"}),
@@ -56,13 +56,13 @@ fn each_narrowing_of_a_field_is_told() {
             json!({"type": "string", "enum": ["a", "b"]}),
             json!({"type": "string", "enum": ["b", "c"]}),
             Loss::Value,
-            "no longer takes \"a\"",
+            "no longer accepts \"a\"",
         ),
         (
             json!({"type": "string"}),
             json!({"type": "string", "enum": ["b"]}),
             Loss::Value,
-            "takes only those of a list",
+            "accepts only those of a list",
         ),
         (
             json!({"type": "integer", "maximum": 9}),
@@ -128,13 +128,13 @@ fn each_narrowing_of_a_field_is_told() {
             json!({"type": "integer"}),
             json!({"type": "integer", "x-kubernetes-validations": [{"rule": "self  > 1"}]}),
             Loss::Value,
-            "must fulfil a new rule: self > 1",
+            "must satisfy a new rule: self > 1",
         ),
         (
             json!({"type": "object"}),
             json!({"type": "object", "oneOf": [{"required": ["a"]}]}),
             Loss::Value,
-            "must fulfil a new condition (oneOf)",
+            "must satisfy a new condition (oneOf)",
         ),
         (
             json!({"type": "object", "properties": {"a": {"type": "string"}}}),
@@ -146,7 +146,7 @@ fn each_narrowing_of_a_field_is_told() {
             json!({"type": "object", "properties": {"a": {"type": "string"}}}),
             json!({"type": "object", "properties": {"b": {"type": "string"}}}),
             Loss::Field,
-            "spec.field.a is gone from the schema",
+            "spec.field.a was removed from the schema",
         ),
         (
             json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
@@ -175,19 +175,19 @@ fn each_narrowing_of_a_field_is_told() {
     ];
     for (before, after, loss, words) in rows {
         let spec = |field: &Value| one(&json!({"type": "object", "properties": {"field": field}}));
-        let told = messages(&spec(&before), &spec(&after));
-        assert_eq!(told.len(), 1, "{before} -> {after}: {told:?}");
-        assert_eq!(told[0].0, loss, "{before} -> {after}");
+        let changes = messages(&spec(&before), &spec(&after));
+        assert_eq!(changes.len(), 1, "{before} -> {after}: {changes:?}");
+        assert_eq!(changes[0].0, loss, "{before} -> {after}");
         assert!(
-            told[0].1.contains(words) && told[0].1.starts_with("spec.field"),
-            "{before} -> {after}: {told:?}"
+            changes[0].1.contains(words) && changes[0].1.starts_with("spec.field"),
+            "{before} -> {after}: {changes:?}"
         );
         assert_eq!(messages(&spec(&before), &spec(&before)), [], "{before}");
     }
 }
 
 #[test]
-fn what_allows_more_is_no_loss() {
+fn widening_a_field_is_not_a_loss() {
     let rows = [
         (json!({"type": "integer"}), json!({"type": "number"})),
         (
@@ -247,19 +247,22 @@ fn versions_that_are_used_stay() {
     let spec = json!({"type": "object"});
     let old = definition(json!([version("v1alpha1", false, &spec), version("v1", true, &spec)]));
     let gone = definition(json!([version("v2", true, &spec)]));
-    let told = messages(&old, &gone);
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].1.contains("v1alpha1 is gone, which was served"), "{told:?}");
+    let changes = messages(&old, &gone);
+    assert_eq!(changes.len(), 2, "{changes:?}");
     assert!(
-        told[1].1.contains("v1 is gone, in which objects are stored"),
-        "{told:?}"
+        changes[0].1.contains("v1alpha1, which was served, was removed"),
+        "{changes:?}"
+    );
+    assert!(
+        changes[1].1.contains("v1, in which objects are stored, was removed"),
+        "{changes:?}"
     );
 
     let mut unserved = old.clone();
     unserved["spec"]["versions"][0]["served"] = json!(false);
-    let told = compare(&old, &unserved);
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!(told[0].pointer, "/spec/versions/0/served");
+    let changes = compare(&old, &unserved);
+    assert_eq!(changes.len(), 1, "{changes:?}");
+    assert_eq!(changes[0].pointer, "/spec/versions/0/served");
     // Nobody can use a version that was not served.
     assert_eq!(
         messages(&unserved, &definition(json!([version("v1", true, &spec)]))),
@@ -275,12 +278,12 @@ fn versions_that_differ_need_their_conversion() {
     );
     let old = definition(json!([version("v1", true, &a), version("v2", false, &b)]));
     let new = definition(json!([version("v1", false, &a), version("v2", true, &b)]));
-    let told = messages(&old, &new);
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!(told[0].0, Loss::Conversion);
+    let changes = messages(&old, &new);
+    assert_eq!(changes.len(), 1, "{changes:?}");
+    assert_eq!(changes[0].0, Loss::Conversion);
     assert!(
-        told[0].1.contains("stored as v1") && told[0].1.contains("spec.a is gone"),
-        "{told:?}"
+        changes[0].1.contains("stored as v1") && changes[0].1.contains("spec.a was removed"),
+        "{changes:?}"
     );
 
     let with_webhook = |definition: &Value| {
@@ -289,9 +292,9 @@ fn versions_that_differ_need_their_conversion() {
         definition
     };
     assert_eq!(messages(&with_webhook(&old), &with_webhook(&new)), []);
-    let told = messages(&with_webhook(&old), &old);
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].1.contains("were converted by a webhook"), "{told:?}");
+    let changes = messages(&with_webhook(&old), &old);
+    assert_eq!(changes.len(), 1, "{changes:?}");
+    assert!(changes[0].1.contains("were converted by a webhook"), "{changes:?}");
 }
 
 #[test]
@@ -300,14 +303,17 @@ fn scope_and_kind_never_change() {
     let mut new = old.clone();
     new["spec"]["scope"] = json!("Cluster");
     new["spec"]["names"]["kind"] = json!("Gadget");
-    let told = compare(&old, &new);
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told.iter().all(|change| change.loss == Loss::Identity), "{told:?}");
-    assert_eq!(told[0].pointer, "/spec/scope");
+    let changes = compare(&old, &new);
+    assert_eq!(changes.len(), 2, "{changes:?}");
+    assert!(
+        changes.iter().all(|change| change.loss == Loss::Identity),
+        "{changes:?}"
+    );
+    assert_eq!(changes[0].pointer, "/spec/scope");
 }
 
 #[test]
-fn what_several_versions_lose_alike_is_told_once() {
+fn a_loss_that_versions_share_is_reported_once() {
     let spec =
         |maximum: u32| json!({"type": "object", "properties": {"size": {"type": "integer", "maximum": maximum}}});
     let both = |maximum| {
@@ -316,11 +322,11 @@ fn what_several_versions_lose_alike_is_told_once() {
             version("v2", false, &spec(maximum))
         ]))
     };
-    let told = compare(&both(5), &both(3));
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!(told[0].message, "spec.size has maximum 3, was 5 (v1, v2)");
+    let changes = compare(&both(5), &both(3));
+    assert_eq!(changes.len(), 1, "{changes:?}");
+    assert_eq!(changes[0].message, "spec.size has maximum 3, was 5 (v1, v2)");
     assert_eq!(
-        told[0].pointer,
+        changes[0].pointer,
         "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/size/maximum"
     );
 }
@@ -337,10 +343,10 @@ fn a_definition_of_v1beta1_is_compared_too() {
         "versions": [{"name": "v1", "served": true, "storage": true}],
         "validation": {"openAPIV3Schema": schema(3)},
     }});
-    let told = compare(&old, &new);
-    assert_eq!(told.len(), 1, "{told:?}");
+    let changes = compare(&old, &new);
+    assert_eq!(changes.len(), 1, "{changes:?}");
     assert_eq!(
-        told[0].pointer,
+        changes[0].pointer,
         "/spec/validation/openAPIV3Schema/properties/spec/properties/size/maximum"
     );
 }

@@ -4,7 +4,9 @@
 //! A quarter of the public bundles carry examples (`alm-examples`) that the API server refuses. They fill the forms of
 //! the OpenShift console, so users meet them first.
 
+mod defaults;
 mod format;
+mod metadata;
 mod rules;
 mod schema;
 mod unknown;
@@ -13,19 +15,23 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::object::pointer_part;
+
 /// What kind of fault an object has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum InstanceFault {
     /// A value does not fit the schema; the API server refuses the object.
     Invalid,
     /// A CEL rule does not hold; the API server refuses the object.
     Rule,
-    /// A field is not in the schema; the API server drops it without a word.
+    /// A field is not in the schema; the API server silently drops it.
     Unknown,
 }
 
 /// One fault of an object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub struct InstanceFinding {
     /// JSON pointer to the value.
     pub pointer: String,
@@ -37,18 +43,22 @@ pub struct InstanceFinding {
 
 impl fmt::Display for InstanceFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.pointer.is_empty() {
+            return f.write_str(&self.message);
+        }
         write!(f, "{}: {}", dotted(&self.pointer), self.message)
     }
 }
 
 /// Checks `object` against the root schema (`openAPIV3Schema`) of its version.
 ///
-/// `apiVersion`, `kind` and `metadata` are not checked: every object has them, whatever the schema says. Patterns and
-/// rules that cannot be evaluated here (a syntax that only Go knows, a rule whose cost has no bound) count as fulfilled.
+/// Of `metadata`, names, labels and annotations are checked, which every object has, whatever the schema says. Patterns and
+/// rules that cannot be evaluated here (a syntax that only Go knows, a rule that takes too many steps) count as fulfilled.
 pub fn check(schema: &Value, object: &Value) -> Vec<InstanceFinding> {
     let mut findings = unknown::check(schema, object);
-    let defaulted = kube_cel::apply_defaults(schema, object);
+    let defaulted = defaults::apply(schema, object);
     findings.extend(schema::check(schema, &defaulted));
+    findings.extend(metadata::check(object));
     // A rule presumes that types are right; with wrong ones it only says the same in stranger words.
     if !findings.iter().any(|finding| finding.fault == InstanceFault::Invalid) {
         findings.extend(rules::check(schema, &defaulted));
@@ -100,7 +110,7 @@ fn dotted(pointer: &str) -> String {
 
 /// The pointer of a member.
 pub(super) fn member(pointer: &str, name: &str) -> String {
-    format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
+    format!("{pointer}/{}", pointer_part(name))
 }
 
 /// A flag of a schema.

@@ -1,110 +1,223 @@
 //! CEL rules (`x-kubernetes-validations`).
 
-use std::borrow::Cow;
+use std::collections::HashMap;
 
-use kube_cel::{ErrorKind, Validator};
+use olmkit_cel::{Budget, Failure, Value as Cel};
 use serde_json::Value;
 
-use super::{InstanceFault, InstanceFinding};
+use super::{InstanceFault, InstanceFinding, member};
+use crate::crd::cel::{self, Rule};
 
-/// Macros that run their body once for each item of a list.
-const LOOPS: [&str; 6] = [".all(", ".exists(", ".exists_one(", ".map(", ".filter(", "sortBy("];
+/// Most bytes of a message; the API server takes the plain message instead of longer ones.
+const MESSAGE: usize = 5 * 1024;
 
-/// Most steps that a rule may take, counted as if every list held all values of the object.
-const MOST_STEPS: u64 = 20_000_000;
-
-/// Evaluates the rules of a schema over an object that fits it.
+/// Evaluates the rules of a schema over an object that fits it. One budget holds for all of them, as in the API server; when it is
+/// exhausted, the rules that are left count as fulfilled.
 pub(super) fn check(schema: &Value, object: &Value) -> Vec<InstanceFinding> {
-    let size = count(object);
-    let (mut any, mut costly) = (false, false);
-    each_rule(schema, &mut |rule| {
-        any = true;
-        costly |= !is_affordable(rule, size);
-    });
-    if !any {
+    check_within(schema, object, Budget::for_object())
+}
+
+fn check_within(schema: &Value, object: &Value, budget: Budget) -> Vec<InstanceFinding> {
+    if !cel::has_rules(schema) {
         return Vec::new();
     }
-    // Schemas may be large, so they are copied only when something must go.
-    let affordable = if costly {
-        Cow::Owned(without_costly_rules(schema, size))
-    } else {
-        Cow::Borrowed(schema)
+    let mut walk = Walk {
+        budget,
+        compiled: HashMap::new(),
+        findings: Vec::new(),
     };
-    let errors = match Validator::new().validate(&affordable, object, None) {
-        Ok(()) => return Vec::new(),
-        Err(errors) => errors.into_vec(),
-    };
-    let broken = errors
-        .into_iter()
-        .filter(|error| error.kind == ErrorKind::ValidationFailure);
-    broken
-        .map(|error| InstanceFinding {
-            pointer: pointer(&error.field_path),
-            fault: InstanceFault::Rule,
-            message: format!(
-                "{} (rule {})",
-                error.message.trim(),
-                error.rule.split_whitespace().collect::<Vec<_>>().join(" ")
-            ),
-        })
-        .collect()
+    // An exhausted budget ends the walk; what was found before holds.
+    let _ = walk.root(schema, object);
+    walk.findings
 }
 
-fn each_rule(schema: &Value, found: &mut impl FnMut(&Value)) {
-    match schema {
-        Value::Object(fields) => {
-            for (name, value) in fields {
-                match (name.as_str(), value) {
-                    ("x-kubernetes-validations", Value::Array(rules)) => rules.iter().for_each(&mut *found),
-                    _ => each_rule(value, found),
+struct Walk {
+    budget: Budget,
+    /// The programs of the rules of a schema, by where the rules lie: items of a list have the same.
+    compiled: HashMap<*const Value, Vec<Option<Rule>>>,
+    findings: Vec<InstanceFinding>,
+}
+
+/// One value and what holds for it.
+#[derive(Clone, Copy)]
+struct Place<'w> {
+    /// Says what types there are.
+    schema: &'w Value,
+    /// Holds rules: the schema itself, or a part of its `allOf`.
+    rules: &'w Value,
+    json: &'w Value,
+    /// Whether this is a whole object.
+    is_object: bool,
+    pointer: &'w str,
+}
+
+impl Walk {
+    fn root(&mut self, schema: &Value, object: &Value) -> Result<(), Failure> {
+        let place = Place {
+            schema,
+            rules: schema,
+            json: object,
+            is_object: true,
+            pointer: "",
+        };
+        self.value(place)
+    }
+
+    fn value(&mut self, place: Place<'_>) -> Result<(), Failure> {
+        self.budget.step(1)?;
+        if place.json.is_null() {
+            return Ok(());
+        }
+        if !cel::rules(place.rules).is_empty() {
+            self.own_rules(place)?;
+        }
+        for part in place.rules.get("allOf").and_then(Value::as_array).into_iter().flatten() {
+            self.value(Place { rules: part, ..place })?;
+        }
+        match place.json {
+            Value::Array(items) => {
+                let (Some(schema), Some(rules)) = (place.schema.get("items"), place.rules.get("items")) else {
+                    return Ok(());
+                };
+                for (at, item) in items.iter().enumerate() {
+                    self.below(schema, rules, item, &format!("{}/{at}", place.pointer))?;
                 }
+                Ok(())
+            }
+            Value::Object(fields) => {
+                for (name, field) in fields {
+                    if let (Some(schema), Some(rules)) = (of_field(place.schema, name), of_field(place.rules, name)) {
+                        self.below(schema, rules, field, &member(place.pointer, name))?;
+                    }
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn below(&mut self, schema: &Value, rules: &Value, json: &Value, pointer: &str) -> Result<(), Failure> {
+        let is_object = cel::is_embedded(schema);
+        self.value(Place {
+            schema,
+            rules,
+            json,
+            is_object,
+            pointer,
+        })
+    }
+
+    fn own_rules(&mut self, place: Place<'_>) -> Result<(), Failure> {
+        let key = std::ptr::from_ref(place.rules);
+        let programs = match self.compiled.remove(&key) {
+            Some(programs) => programs,
+            None => compile(place),
+        };
+        let own = cel::value::convert(place.schema, place.json, place.is_object, &mut self.budget)?;
+        let mut result = Ok(());
+        for (rule, program) in cel::rules(place.rules).iter().zip(&programs) {
+            if let Some(program) = program {
+                result = self.rule(place, rule, program, &own);
+            }
+            if result.is_err() {
+                break;
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| each_rule(item, found)),
-        _ => {}
+        self.compiled.insert(key, programs);
+        result
     }
-}
 
-/// A schema without the rules whose loops may run too often.
-fn without_costly_rules(schema: &Value, size: u64) -> Value {
-    match schema {
-        Value::Object(fields) => {
-            let cleaned = fields.iter().map(|(name, value)| {
-                let value = match (name.as_str(), value) {
-                    ("x-kubernetes-validations", Value::Array(rules)) => {
-                        Value::Array(rules.iter().filter(|rule| is_affordable(rule, size)).cloned().collect())
-                    }
-                    _ => without_costly_rules(value, size),
-                };
-                (name.clone(), value)
-            });
-            Value::Object(cleaned.collect())
+    fn rule(&mut self, place: Place<'_>, rule: &Value, compiled: &Rule, own: &Cel) -> Result<(), Failure> {
+        let is_optional = rule.get("optionalOldSelf").and_then(Value::as_bool).unwrap_or(false);
+        // Rules of transitions refer to an older object; there is none.
+        if compiled.program.uses("oldSelf") && !is_optional {
+            return Ok(());
         }
-        Value::Array(items) => Value::Array(items.iter().map(|item| without_costly_rules(item, size)).collect()),
-        other => other.clone(),
+        let variables = [("self", own.clone()), ("oldSelf", Cel::Optional(None))];
+        let message = match compiled.program.run(&variables, &mut self.budget) {
+            Ok(Cel::Bool(false)) => self.message(rule, compiled, &variables),
+            Ok(_) | Err(Failure::Undecided(_)) => return Ok(()),
+            Err(Failure::Error(problem)) if problem.starts_with("no such overload") => format!(
+                "'{problem}': call arguments did not match a supported operator, function or macro signature for rule: {}",
+                plain(rule)
+            ),
+            Err(Failure::Error(problem)) => format!("{problem} evaluating rule: {}", plain(rule)),
+            Err(Failure::Exhausted) => return Err(Failure::Exhausted),
+        };
+        let shown = text(rule, "rule").split_whitespace().collect::<Vec<_>>().join(" ");
+        self.findings.push(InstanceFinding {
+            pointer: format!("{}{}", place.pointer, field_path(text(rule, "fieldPath"))),
+            fault: InstanceFault::Rule,
+            message: format!("{} (rule {shown})", message.trim()),
+        });
+        Ok(())
+    }
+
+    /// What the rule says when it does not hold.
+    fn message(&mut self, rule: &Value, compiled: &Rule, variables: &[(&str, Cel)]) -> String {
+        // A message that cannot be made changes nothing: the rule is broken all the same.
+        if let Some(expression) = &compiled.message
+            && let Ok(Cel::String(message)) = expression.run(variables, &mut self.budget)
+        {
+            let message = message.trim();
+            if !message.is_empty() && message.len() <= MESSAGE && !message.contains('\n') {
+                return message.to_owned();
+            }
+        }
+        let message = text(rule, "message").trim();
+        if message.is_empty() {
+            return format!("failed rule: {}", plain(rule));
+        }
+        message.to_owned()
     }
 }
 
-fn is_affordable(rule: &Value, size: u64) -> bool {
-    let text = rule.get("rule").and_then(Value::as_str).unwrap_or_default();
-    let loops = LOOPS.iter().map(|name| text.matches(name).count()).sum::<usize>();
-    let loops = u32::try_from(loops).unwrap_or(u32::MAX);
-    // Transition rules speak of an older object; there is none.
-    !text.contains("oldSelf") && size.checked_pow(loops.max(1)).is_some_and(|steps| steps <= MOST_STEPS)
-}
-
-fn count(value: &Value) -> u64 {
-    match value {
-        Value::Array(items) => items.iter().map(count).sum::<u64>() + 1,
-        Value::Object(fields) => fields.values().map(count).sum::<u64>() + 1,
-        _ => 1,
-    }
-}
-
-/// `spec.ports[0].name` as a JSON pointer.
-fn pointer(path: &str) -> String {
-    let tokens = path.split(['.', '[', ']']).filter(|token| !token.is_empty());
-    tokens
-        .map(|token| format!("/{}", token.replace('~', "~0").replace('/', "~1")))
+fn compile(place: Place<'_>) -> Vec<Option<Rule>> {
+    let own = cel::declare::declare(place.schema, place.is_object, "self");
+    let rules = cel::rules(place.rules).iter();
+    rules
+        .map(|rule| own.as_ref().and_then(|own| cel::compile(rule, own).ok()))
         .collect()
+}
+
+/// The schema of a field or of a map's value.
+fn of_field<'s>(schema: &'s Value, name: &str) -> Option<&'s Value> {
+    let property = schema.get("properties").and_then(|properties| properties.get(name));
+    property.or_else(|| schema.get("additionalProperties").filter(|others| others.is_object()))
+}
+
+fn text<'r>(rule: &'r Value, name: &str) -> &'r str {
+    rule.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The rule's message, else the rule.
+fn plain(rule: &Value) -> &str {
+    let message = text(rule, "message").trim();
+    if message.is_empty() {
+        text(rule, "rule").trim()
+    } else {
+        message
+    }
+}
+
+/// `.spec.ports['a.b']` as a JSON pointer.
+fn field_path(path: &str) -> String {
+    let mut pointer = String::new();
+    let mut rest = path;
+    loop {
+        let token = if let Some(quoted) = rest.strip_prefix("['") {
+            let end = quoted.find("']").unwrap_or(quoted.len());
+            rest = quoted.get(end + 2..).unwrap_or_default();
+            quoted.get(..end).unwrap_or_default()
+        } else {
+            let named = rest.strip_prefix('.').unwrap_or(rest);
+            let end = named.find(['.', '[']).unwrap_or(named.len());
+            rest = named.get(end..).unwrap_or_default();
+            named.get(..end).unwrap_or_default()
+        };
+        if token.is_empty() {
+            return pointer;
+        }
+        pointer = member(&pointer, token);
+    }
 }

@@ -91,3 +91,39 @@ fn the_schema_of_a_version_is_found() {
     assert_eq!(schema_of_version(&crd, "v1beta1"), Some((None, false)));
     assert_eq!(schema_of_version(&crd, "v2"), None);
 }
+
+#[test]
+fn metadata_is_what_the_server_takes() {
+    let of = |metadata: Value| -> Vec<String> {
+        let object = json!({"apiVersion": "a/v1", "kind": "A", "metadata": metadata, "spec": {"size": 1}});
+        check(&schema(), &object).iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(
+        of(json!({"name": "a.b-c", "annotations": {"a": "1", "b": null}})),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        of(json!({"name": "a", "annotations": {"a": 1}})),
+        ["metadata.annotations.a: must be a string, is a number"]
+    );
+    let named = of(json!({"name": "My_Thing"}));
+    assert!(
+        named.len() == 1 && named[0].starts_with("metadata.name: \"My_Thing\": "),
+        "{named:?}"
+    );
+}
+
+#[test]
+fn a_list_that_keeps_unknown_fields_keeps_those_of_its_items_only() {
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"steps": {
+        "type": "array", "x-kubernetes-preserve-unknown-fields": true,
+        "items": {"type": "object", "properties": {"run": {"type": "object", "properties": {}}}},
+    }}}}});
+    let object = json!({"apiVersion": "a/v1", "kind": "A", "metadata": {"name": "a"},
+        "spec": {"steps": [{"other": 1, "run": {"deeper": 1}}]}});
+    let found: Vec<String> = check(&schema, &object)
+        .iter()
+        .map(|finding| finding.pointer.clone())
+        .collect();
+    assert_eq!(found, ["/spec/steps/0/run/deeper"]);
+}

@@ -10,24 +10,34 @@ const OBJECT_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 /// Finds unknown fields. Below one, nothing more is said.
 pub(super) fn check(schema: &Value, object: &Value) -> Vec<InstanceFinding> {
     let mut findings = Vec::new();
-    walk(schema, object, true, "", &mut findings);
+    walk(schema, object, true, false, "", &mut findings);
     findings
 }
 
-/// Finds unknown fields of a value that is no object of its own.
+/// Finds unknown fields of a value that is not an object itself.
 pub(super) fn check_value(schema: &Value, value: &Value) -> Vec<InstanceFinding> {
     let mut findings = Vec::new();
     walk(
         schema,
         value,
         flag(schema, "x-kubernetes-embedded-resource"),
+        false,
         "",
         &mut findings,
     );
     findings
 }
 
-fn walk(schema: &Value, value: &Value, is_object: bool, pointer: &str, findings: &mut Vec<InstanceFinding>) {
+/// `keeps` is whether a list around the value keeps unknown fields: that holds for its items, not for what is in their fields.
+fn walk(
+    schema: &Value,
+    value: &Value,
+    is_object: bool,
+    keeps: bool,
+    pointer: &str,
+    findings: &mut Vec<InstanceFinding>,
+) {
+    let keeps = keeps || flag(schema, "x-kubernetes-preserve-unknown-fields");
     match value {
         Value::Array(items) => {
             let Some(schema) = schema.get("items") else { return };
@@ -36,13 +46,13 @@ fn walk(schema: &Value, value: &Value, is_object: bool, pointer: &str, findings:
                     schema,
                     item,
                     flag(schema, "x-kubernetes-embedded-resource"),
+                    keeps,
                     &format!("{pointer}/{at}"),
                     findings,
                 );
             }
         }
         Value::Object(fields) => {
-            let keeps_unknown = flag(schema, "x-kubernetes-preserve-unknown-fields");
             for (name, field) in fields {
                 if is_object && OBJECT_FIELDS.contains(&name.as_str()) {
                     continue;
@@ -51,10 +61,10 @@ fn walk(schema: &Value, value: &Value, is_object: bool, pointer: &str, findings:
                 match member_schema(schema, name) {
                     Member::Known(schema) => {
                         let embedded = flag(schema, "x-kubernetes-embedded-resource");
-                        walk(schema, field, embedded, &pointer, findings);
+                        walk(schema, field, embedded, false, &pointer, findings);
                     }
                     Member::Free => {}
-                    Member::Unknown if keeps_unknown => {}
+                    Member::Unknown if keeps => {}
                     Member::Unknown => findings.push(InstanceFinding {
                         pointer,
                         fault: InstanceFault::Unknown,

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::finding::{BadValue, Findings};
 use super::internal::{Conversion, text};
-use super::url::Url;
 use crate::object::{dns1035_label_problems, dns1123_subdomain_problems};
+use olmkit_go::url;
 
 const FORM: &str = "; desired format: https://host[/path]";
 
@@ -44,7 +44,7 @@ fn client_config(config: Option<&Value>, findings: &mut Findings) {
 }
 
 fn check_url(text: &str, path: &str, findings: &mut Findings) {
-    let url = match Url::parse(text) {
+    let url = match url::parse(text) {
         Ok(url) => url,
         Err(problem) => {
             findings.required(path, format!("url must be a valid URL: {problem}{FORM}"));
@@ -61,7 +61,7 @@ fn check_url(text: &str, path: &str, findings: &mut Findings) {
     if let Some(user) = &url.user {
         findings.invalid(
             path,
-            BadValue::text(user),
+            BadValue::text(&user.to_string()),
             "user information is not permitted in the URL",
         );
     }
@@ -72,10 +72,10 @@ fn check_url(text: &str, path: &str, findings: &mut Findings) {
             "fragments are not permitted in the URL",
         );
     }
-    if !url.query.is_empty() {
+    if !url.raw_query.is_empty() {
         findings.invalid(
             path,
-            BadValue::text(&url.query),
+            BadValue::text(&url.raw_query),
             "query parameters are not permitted in the URL",
         );
     }

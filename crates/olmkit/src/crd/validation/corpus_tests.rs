@@ -7,8 +7,8 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::*;
-use crate::corpus::corpus;
 use crate::yaml;
+use test_support::corpus;
 
 /// What operator-sdk said about the CRDs of a bundle; `None` when it never came to check them.
 fn recorded(file: &Path) -> Option<Vec<String>> {

@@ -4,6 +4,7 @@ use std::fmt;
 
 /// What kind of fault a field has, in apimachinery's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum FindingKind {
     /// The field must be set.
     Required,
@@ -11,7 +12,7 @@ pub enum FindingKind {
     Duplicate,
     /// The value is malformed.
     Invalid,
-    /// The value is none of a list.
+    /// The value is not one of the supported values.
     NotSupported,
     /// The field may not be set.
     Forbidden,
@@ -38,6 +39,7 @@ impl FindingKind {
 
 /// One fault of a CRD.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CrdFinding {
     /// What kind of fault.
     pub kind: FindingKind,
@@ -78,7 +80,7 @@ impl BadValue {
     pub(super) fn text(text: &str) -> Self {
         Self {
             plain: text.to_owned(),
-            shown: crate::object::quoted(text),
+            shown: olmkit_go::strconv::quote(text),
         }
     }
 
@@ -101,7 +103,7 @@ impl BadValue {
 
     /// A list of strings.
     pub(super) fn texts(texts: &[String]) -> Self {
-        let quoted: Vec<String> = texts.iter().map(|text| crate::object::quoted(text)).collect();
+        let quoted: Vec<String> = texts.iter().map(|text| olmkit_go::strconv::quote(text)).collect();
         Self {
             plain: format!("[{}]", texts.join(" ")),
             shown: format!("[]string{{{}}}", quoted.join(", ")),
@@ -109,7 +111,7 @@ impl BadValue {
     }
 }
 
-/// Stands for an address in texts of Go.
+/// Replaces addresses in texts of Go.
 pub(super) const POINTER: &str = "0x0";
 
 /// Collects findings.
@@ -122,9 +124,9 @@ impl Findings {
         self.add(FindingKind::Invalid, field, value, detail.into());
     }
 
-    /// The value of a field is none of a list.
+    /// The value of a field is not one of the supported values.
     pub(super) fn not_supported(&mut self, field: &str, value: &str, supported: &[&str]) {
-        let supported: Vec<String> = supported.iter().map(|text| crate::object::quoted(text)).collect();
+        let supported: Vec<String> = supported.iter().map(|text| olmkit_go::strconv::quote(text)).collect();
         let detail = format!("supported values: {}", supported.join(", "));
         self.add(FindingKind::NotSupported, field, BadValue::text(value), detail);
     }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::finding::{BadValue, POINTER};
 use super::internal::{Spec, Version, text};
-use crate::object::quoted;
+use olmkit_go::strconv::quote;
 
 /// `spec.versions` as a value in a finding. Addresses are all the same here; they change in every run of Go.
 pub(super) fn versions_value(spec: &Spec) -> BadValue {
@@ -61,7 +61,7 @@ fn shown_version(version: &Version) -> String {
     format!(
         "apiextensions.CustomResourceDefinitionVersion{{Name:{}, Served:{}, Storage:{}, Deprecated:{}, \
          DeprecationWarning:{}, Schema:{}, Subresources:{}, AdditionalPrinterColumns:{}, SelectableFields:{}}}",
-        quoted(&version.name),
+        quote(&version.name),
         version.served,
         version.storage,
         version.deprecated,
@@ -76,7 +76,7 @@ fn shown_version(version: &Version) -> String {
         list("apiextensions.SelectableField", own.selectable_fields, |field| {
             format!(
                 "apiextensions.SelectableField{{JSONPath:{}}}",
-                quoted(&text(field, "jsonPath"))
+                quote(&text(field, "jsonPath"))
             )
         }),
     )
@@ -91,12 +91,12 @@ fn list(kind: &str, items: Option<&[Value]>, show: impl Fn(&Value) -> String) ->
 
 fn shown_column(column: &Value) -> String {
     let [name, kind, format, description] =
-        ["name", "type", "format", "description"].map(|field| quoted(&text(column, field)));
+        ["name", "type", "format", "description"].map(|field| quote(&text(column, field)));
     format!(
         "apiextensions.CustomResourceColumnDefinition{{Name:{name}, Type:{kind}, Format:{format}, \
          Description:{description}, Priority:{}, JSONPath:{}}}",
         priority(column),
-        quoted(&json_path(column))
+        quote(&json_path(column))
     )
 }
 

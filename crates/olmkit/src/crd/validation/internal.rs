@@ -11,7 +11,7 @@ pub(super) struct Crd<'a> {
     pub(super) status: &'a Value,
 }
 
-/// `spec`. What is identical in all versions of a v1 CRD stands here and no longer in the versions.
+/// `spec`. What is identical in all versions of a v1 CRD is here and no longer in the versions.
 #[derive(Default)]
 pub(super) struct Spec<'a> {
     pub(super) group: String,
@@ -37,7 +37,7 @@ pub(super) struct Names {
     pub(super) categories: Vec<String>,
 }
 
-/// What may stand in a version or in the spec. `None` is Go's nil.
+/// What may be in a version or in the spec. `None` is Go's nil.
 #[derive(Default, Clone, Copy, PartialEq)]
 pub(super) struct Shared<'a> {
     pub(super) validation: Option<&'a Value>,
@@ -283,7 +283,7 @@ fn same_but_for_zeros(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// False for a field that Go cannot tell from an absent one.
+/// False for a field that Go cannot distinguish from an absent one.
 fn is_set(name: &str, value: &Value) -> bool {
     let is_map = || {
         matches!(

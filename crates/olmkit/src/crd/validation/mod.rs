@@ -11,7 +11,6 @@ mod metadata;
 mod schema;
 mod selectable_fields;
 mod spec;
-mod url;
 
 pub use finding::{CrdFinding, FindingKind};
 
@@ -157,7 +156,8 @@ fn check_approval(crd: &Crd, findings: &mut Findings) {
         .and_then(Value::as_str);
     let field = format!("metadata.annotations[{APPROVAL}]");
     let see = "see https://github.com/kubernetes/enhancements/pull/1111";
-    let is_url = |text: &str| url::Url::parse(text).is_ok_and(|url| !url.host.is_empty() && !url.scheme.is_empty());
+    let is_url =
+        |text: &str| olmkit_go::url::parse(text).is_ok_and(|url| !url.host.is_empty() && !url.scheme.is_empty());
     match annotation.unwrap_or_default() {
         "" => findings.required(
             &field,

@@ -1,4 +1,4 @@
-//! Defaults must fit the schema they stand in, and hold no field that it does not know.
+//! Defaults must fit the schema they are in, and hold no field that it does not know.
 
 use serde_json::Value;
 

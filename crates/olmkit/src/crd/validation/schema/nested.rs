@@ -1,4 +1,4 @@
-//! What may not stand below `allOf`, `anyOf`, `oneOf` and `not`: all that belongs to the structure itself.
+//! What may not be below `allOf`, `anyOf`, `oneOf` and `not`: all that belongs to the structure itself.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ pub(super) fn check(schema: &Value, path: &str, findings: &mut Findings) {
     alternatives(schema, Some(schema), path, findings);
 }
 
-/// `skeleton` is the structural schema for the same value; what an alternative speaks of must exist there.
+/// `skeleton` is the structural schema for the same value; what an alternative refers to must exist there.
 fn alternatives(schema: &Value, skeleton: Option<&Value>, path: &str, findings: &mut Findings) {
     for name in LISTS {
         if name == "anyOf" && is_int_or_string(schema.get("anyOf")) {
@@ -81,7 +81,7 @@ fn alternative(schema: &Value, skeleton: Option<&Value>, path: &str, findings: &
     }
 }
 
-/// The one place where types may stand in alternatives: what `x-kubernetes-int-or-string` means.
+/// The one place where types are allowed in alternatives: what `x-kubernetes-int-or-string` means.
 fn is_int_or_string(alternatives: Option<&Value>) -> bool {
     alternatives == Some(&json!([{"type": "integer"}, {"type": "string"}]))
 }

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::super::finding::{BadValue, Findings};
 use super::{skeleton, text};
+use crate::crd::cel;
 
 /// Reasons that a rule may give.
 const REASONS: [&str; 4] = [
@@ -22,7 +23,7 @@ fn rules(schema: &Value) -> impl Iterator<Item = (usize, &Value)> {
         .enumerate()
 }
 
-/// Checks what stands beside the expressions.
+/// Checks what accompanies the expressions.
 pub(super) fn check_texts(schema: &Value, path: &str, findings: &mut Findings) {
     for (at, rule) in rules(schema) {
         let field = |name: &str| format!("{path}.x-kubernetes-validations[{at}].{name}");
@@ -67,21 +68,23 @@ pub(super) fn check_texts(schema: &Value, path: &str, findings: &mut Findings) {
     }
 }
 
-/// Checks that expressions can be parsed. Their types and costs are not checked here.
+/// Checks that expressions compile. What they cost is not checked here.
 pub(super) fn check(schema: &Value, path: &str, findings: &mut Findings) {
-    for (at, rule) in rules(schema) {
-        for name in ["rule", "messageExpression"] {
-            let expression = text(rule, name);
-            if !expression.trim().is_empty()
-                && let Err(error) = cel::Program::compile(expression)
-            {
-                let problem = format!("compilation failed: {error}");
-                let field = format!("{path}.x-kubernetes-validations[{at}].{name}");
-                findings.invalid(&field, BadValue::text(expression), problem);
+    check_below(schema, path, true, findings);
+}
+
+fn check_below(schema: &Value, path: &str, is_object: bool, findings: &mut Findings) {
+    if rules(schema).next().is_some()
+        && let Some(own) = cel::declare::declare(schema, is_object, "self")
+    {
+        for (at, rule) in rules(schema).filter(|(_, rule)| !text(rule, "rule").trim().is_empty()) {
+            if let Err(Some(refusal)) = cel::compile(rule, &own) {
+                let field = format!("{path}.x-kubernetes-validations[{at}].{}", refusal.field);
+                findings.invalid(&field, BadValue::text(text(rule, refusal.field)), refusal.message);
             }
         }
     }
     for (path, below) in skeleton(schema, path) {
-        check(below, &path, findings);
+        check_below(below, &path, cel::is_embedded(below), findings);
     }
 }

@@ -90,14 +90,14 @@ fn pattern(schema: &Value, path: &str, findings: &mut Findings) {
     let pattern = text(schema, "pattern");
     let Err(error) = Regex::new(pattern) else { return };
     // Go's syntax lacks looking around and back references, as Rust's does, and both want what is opened to be closed. Where the two
-    // differ otherwise nothing is said.
+    // differ otherwise nothing is reported.
     let looks_around = ["(?=", "(?!", "(?<=", "(?<!", "\\1", "\\2"]
         .iter()
         .any(|part| pattern.contains(part));
-    let told = error.to_string();
+    let message = error.to_string();
     let is_broken = ["unclosed", "unopened", "repetition operator missing"]
         .iter()
-        .any(|words| told.contains(words));
+        .any(|words| message.contains(words));
     let problem = if looks_around {
         "must be a valid regular expression, but isn't: look-around and back references are not supported"
     } else {

@@ -1,0 +1,120 @@
+//! What an evaluation may take, and how it can end without a value.
+
+use std::fmt;
+
+use crate::limits;
+
+/// Steps and bytes that are left.
+#[derive(Debug, Clone)]
+pub struct Budget {
+    steps: u64,
+    bytes: u64,
+}
+
+impl Budget {
+    /// A budget of steps of the evaluator, each about a node of the tree or ten bytes of a text, and of allocated bytes.
+    pub fn new(steps: u64, bytes: u64) -> Self {
+        Self { steps, bytes }
+    }
+
+    /// What all rules of a schema may take for one object.
+    pub fn for_object() -> Self {
+        Self::new(limits::OBJECT_STEPS, limits::OBJECT_BYTES)
+    }
+
+    /// Whether nothing is left.
+    pub fn is_exhausted(&self) -> bool {
+        self.steps == 0 || self.bytes == 0
+    }
+
+    /// Steps that are left.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Takes steps. An exhausted budget stays exhausted.
+    ///
+    /// # Errors
+    /// [`Failure::Exhausted`] when fewer are left.
+    pub fn step(&mut self, steps: u64) -> Result<(), Failure> {
+        match self.steps.checked_sub(steps) {
+            Some(left) if left > 0 => {
+                self.steps = left;
+                Ok(())
+            }
+            _ => {
+                self.steps = 0;
+                Err(Failure::Exhausted)
+            }
+        }
+    }
+
+    /// Takes bytes, before they are allocated.
+    ///
+    /// # Errors
+    /// [`Failure::Exhausted`] when fewer are left.
+    pub fn allocate(&mut self, bytes: usize) -> Result<(), Failure> {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        match self.bytes.checked_sub(bytes) {
+            Some(left) if left > 0 => {
+                self.bytes = left;
+                self.step(bytes / 64)
+            }
+            _ => {
+                self.bytes = 0;
+                Err(Failure::Exhausted)
+            }
+        }
+    }
+
+    /// Takes the steps to look at a text.
+    pub(crate) fn read(&mut self, length: usize) -> Result<(), Failure> {
+        self.step(u64::try_from(length / 10 + 1).unwrap_or(u64::MAX))
+    }
+}
+
+/// Why an evaluation has no value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// The API server's evaluation fails too; its words.
+    Error(String),
+    /// We do not know what the API server does; why.
+    Undecided(String),
+    /// The budget is exhausted.
+    Exhausted,
+}
+
+impl Failure {
+    pub(crate) fn error(message: impl Into<String>) -> Self {
+        Self::Error(message.into())
+    }
+
+    pub(crate) fn undecided(reason: impl Into<String>) -> Self {
+        Self::Undecided(reason.into())
+    }
+
+    pub(crate) fn no_overload() -> Self {
+        Self::Error("no such overload".to_owned())
+    }
+
+    /// Of two failures of terms of `&&` or `||`, the one that says less.
+    pub(crate) fn or(self, known: Option<Self>) -> Self {
+        match known {
+            None => self,
+            Some(known) if matches!(known, Self::Undecided(_)) => known,
+            Some(known) if matches!(self, Self::Error(_)) => known,
+            Some(_) => self,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Error(message) | Self::Undecided(message) => f.write_str(message),
+            Self::Exhausted => f.write_str("the evaluation takes too many steps or too much memory"),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}

@@ -1,0 +1,63 @@
+//! Names of fields as expressions spell them.
+
+/// Words of CEL that a field may be called.
+const WORDS: [&str; 21] = [
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
+/// The name of a property in expressions: `a.b` is `a__dot__b`. `None` when expressions cannot name it.
+pub fn escape(name: &str) -> Option<String> {
+    let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./".contains(&byte);
+    if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !name.bytes().all(is_inner) {
+        return None;
+    }
+    if WORDS.contains(&name) {
+        return Some(format!("__{name}__"));
+    }
+    let escaped = name
+        .replace("__", "\u{0}")
+        .replace('.', "__dot__")
+        .replace('-', "__dash__")
+        .replace('/', "__slash__");
+    Some(escaped.replace('\u{0}', "__underscores__"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escape;
+
+    #[test]
+    fn names_are_escaped_as_the_api_server_does() {
+        for (name, escaped) in [
+            ("plain_1", Some("plain_1")),
+            ("a.b-c/d", Some("a__dot__b__dash__c__slash__d")),
+            ("a__b", Some("a__underscores__b")),
+            ("namespace", Some("__namespace__")),
+            ("$ref", None),
+            ("1a", None),
+            ("", None),
+        ] {
+            assert_eq!(escape(name).as_deref(), escaped, "{name}");
+        }
+    }
+}

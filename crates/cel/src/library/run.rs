@@ -1,0 +1,114 @@
+//! Finds the function that a call means.
+
+use crate::budget::Failure;
+use crate::eval::Evaluator;
+use crate::value::Value;
+
+/// What a function gives; `None` when it is not one of the group.
+pub(super) type Found = Option<Result<Value, Failure>>;
+
+/// Calls a function. The receiver is the first argument.
+pub(crate) fn call(evaluator: &mut Evaluator, name: &str, is_member: bool, args: &[Value]) -> Result<Value, Failure> {
+    for arg in args {
+        if let Value::Broken(failure) = arg {
+            return Err((**failure).clone());
+        }
+    }
+    let groups = [
+        super::convert::call,
+        super::strings::call,
+        super::lists::call,
+        super::objects::call,
+        super::urls::call,
+        super::times::call,
+        super::formats::call,
+    ];
+    for group in groups {
+        if let Some(result) = group(evaluator, name, is_member, args) {
+            return result;
+        }
+    }
+    // What is known but got other types than it takes, and what is not known at all.
+    if super::signature::overloads(name).is_empty() {
+        return Err(Failure::undecided(format!("the function {name}")));
+    }
+    if args.iter().any(|arg| matches!(arg, Value::Preserved(_))) {
+        return Err(Failure::undecided("data without a schema"));
+    }
+    Err(Failure::no_overload())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::net::{IpAddr, Ipv4Addr};
+    use std::rc::Rc;
+
+    use super::*;
+    use crate::budget::Budget;
+    use crate::library::declarations::TYPES;
+    use crate::library::signature;
+    use crate::types::{Shape, Type};
+    use crate::value::net::Cidr;
+    use crate::value::quantity::Quantity;
+    use crate::value::time::Timestamp;
+    use crate::value::{Key, ParsedUrl};
+
+    fn sample(of: &Type) -> Value {
+        let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        match of {
+            Type::Null => Value::Null,
+            Type::Bool => Value::Bool(true),
+            Type::Int | Type::Dyn | Type::Unknown | Type::Param(_) | Type::Object(_) => Value::Int(1),
+            Type::Uint => Value::Uint(1),
+            Type::Double => Value::Double(1.0),
+            Type::String => Value::string("1"),
+            Type::Bytes => Value::Bytes(Rc::from(*b"1")),
+            Type::Timestamp => Timestamp::new(1, 0).map_or(Value::Null, Value::Timestamp),
+            Type::Duration => Value::Duration(1),
+            Type::Opaque("net.IP") => Value::Ip(address),
+            Type::Opaque("net.CIDR") => Value::Cidr(Cidr { address, bits: 8 }),
+            Type::Opaque("kubernetes.Quantity") => Value::Quantity(Quantity::of_int(1)),
+            Type::Opaque("kubernetes.Semver") => Value::Semver(Rc::new(semver::Version::new(1, 0, 0))),
+            Type::Opaque("kubernetes.URL") => Value::Url(Rc::new(ParsedUrl {
+                text: "/".to_owned(),
+                url: olmkit_go::url::Url::default(),
+            })),
+            Type::Opaque(_) => Value::Format("dns1123Label"),
+            Type::Of(compound) => {
+                let inner = compound.args.last().map_or(Value::Null, sample);
+                match compound.shape {
+                    Shape::List => Value::list(vec![inner]),
+                    Shape::Map => Value::map(BTreeMap::from([(Key::Int(1), inner)])),
+                    Shape::Optional => Value::some(inner),
+                    Shape::Type => Value::Type(Rc::from("int")),
+                }
+            }
+        }
+    }
+
+    /// A function that is declared but not there would make objects look wrong that the API server accepts.
+    #[test]
+    fn every_declared_function_is_there() {
+        assert_eq!(TYPES.len(), 6);
+        let mut count = 0;
+        for (name, overload) in signature::all() {
+            // Operators and macros are no calls when an expression runs.
+            if name.contains(['_', '@']) {
+                continue;
+            }
+            let args: Vec<Value> = overload.params.iter().map(sample).collect();
+            let mut budget = Budget::for_object();
+            let mut evaluator = Evaluator::new(&[], &mut budget);
+            let result = call(&mut evaluator, name, overload.is_member, &args);
+            let is_missing = match &result {
+                Err(Failure::Error(message)) => message == "no such overload",
+                Err(Failure::Undecided(reason)) => reason.starts_with("the function"),
+                _ => false,
+            };
+            assert!(!is_missing, "{name} of {args:?}: {result:?}");
+            count += 1;
+        }
+        assert!(count > 150, "{count}");
+    }
+}

@@ -1,0 +1,101 @@
+//! URLs.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use olmkit_go::url;
+
+use super::run::Found;
+use crate::budget::Failure;
+use crate::eval::{Evaluator, ITEM};
+use crate::value::{Key, ParsedUrl, Value};
+
+pub(super) fn call(evaluator: &mut Evaluator, name: &str, is_member: bool, args: &[Value]) -> Found {
+    match (is_member, name, args) {
+        (false, "url", [Value::String(text)]) => Some(parse(evaluator, text)),
+        (false, "isURL", [Value::String(text)]) => {
+            let read = evaluator.budget.read(text.len());
+            Some(read.map(|()| Value::Bool(url::parse_request_uri(text).is_ok())))
+        }
+        (true, name, [Value::Url(own)]) => part(evaluator, name, own),
+        _ => None,
+    }
+}
+
+fn parse(evaluator: &mut Evaluator, text: &str) -> Result<Value, Failure> {
+    evaluator.budget.allocate(text.len().saturating_mul(4) + ITEM)?;
+    let wrong = |problem: String| Failure::error(format!("URL parse error during conversion from string: {problem}"));
+    url::parse_request_uri(text).map_err(wrong)?;
+    let url = url::parse(text).map_err(wrong)?;
+    let text = text.to_owned();
+    Ok(Value::Url(Rc::new(ParsedUrl { text, url })))
+}
+
+fn part(evaluator: &mut Evaluator, name: &str, own: &ParsedUrl) -> Found {
+    let (hostname, port) = split_host(&own.url.host);
+    Some(match name {
+        "getScheme" => evaluator.text(&own.url.scheme),
+        "getHost" => evaluator.text(&own.url.host),
+        "getHostname" => evaluator.text(hostname),
+        "getPort" => evaluator.text(port),
+        "getEscapedPath" => escaped_path(evaluator, own),
+        "getQuery" => query(evaluator, &own.url.raw_query),
+        _ => return None,
+    })
+}
+
+/// Name and port of `name:port` or `[address]:port`.
+fn split_host(host: &str) -> (&str, &str) {
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    let (name, port) = match host.rsplit_once(':') {
+        Some((name, port)) if is_port(port) && (!name.contains(':') || name.ends_with(']')) => (name, port),
+        _ => (host, ""),
+    };
+    let name = name
+        .strip_prefix('[')
+        .and_then(|name| name.strip_suffix(']'))
+        .unwrap_or(name);
+    (name, port)
+}
+
+/// The path as it was written, if nothing in it would be written in another way.
+fn escaped_path(evaluator: &mut Evaluator, own: &ParsedUrl) -> Result<Value, Failure> {
+    if !own.url.opaque.is_empty() {
+        return evaluator.text("");
+    }
+    let whole = own.text.split(['?', '#']).next().unwrap_or_default();
+    let rest = whole.split_once("://").map_or(whole, |(_, rest)| rest);
+    let is_absolute = whole.len() != rest.len();
+    let path = if is_absolute {
+        rest.find('/').and_then(|at| rest.get(at..)).unwrap_or_default()
+    } else {
+        whole
+    };
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@".contains(&byte);
+    if !path.bytes().all(is_plain) {
+        return Err(Failure::undecided("a path with escapes"));
+    }
+    evaluator.text(path)
+}
+
+fn query(evaluator: &mut Evaluator, raw: &str) -> Result<Value, Failure> {
+    if raw.contains(['%', ';']) {
+        return Err(Failure::undecided("a query with escapes"));
+    }
+    let mut found: BTreeMap<Key, Vec<Value>> = BTreeMap::new();
+    for pair in raw.split('&').filter(|pair| !pair.is_empty()) {
+        evaluator.budget.allocate(pair.len() + 4 * ITEM)?;
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let key = Key::String(Rc::from(key.replace('+', " ")));
+        found
+            .entry(key)
+            .or_default()
+            .push(Value::string(value.replace('+', " ")));
+    }
+    Ok(Value::map(
+        found
+            .into_iter()
+            .map(|(key, values)| (key, Value::list(values)))
+            .collect(),
+    ))
+}

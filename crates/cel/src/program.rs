@@ -1,0 +1,138 @@
+//! An expression that was read and checked.
+
+use std::collections::BTreeSet;
+
+use crate::ast::{Call, Expr, Node};
+use crate::budget::{Budget, Failure};
+use crate::check;
+use crate::env::Env;
+use crate::error::ParseError;
+use crate::eval;
+use crate::library::{Library, signature};
+use crate::parser;
+use crate::types::Type;
+use crate::value::Value;
+
+/// An expression that can be run.
+#[derive(Debug, Clone)]
+pub struct Program {
+    node: Node,
+    result: Type,
+    libraries: BTreeSet<Library>,
+    variables: BTreeSet<String>,
+}
+
+/// Why there is no program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CompileError {
+    /// The API server's compiler refuses the expression too.
+    Refused(ParseError),
+    /// The expression passes a bound of ours, so nothing is known.
+    Undecided(ParseError),
+}
+
+impl Program {
+    /// Reads and checks an expression.
+    ///
+    /// # Errors
+    /// See [`CompileError`].
+    pub fn compile(env: &Env, text: &str) -> Result<Self, CompileError> {
+        let sorted = |error: ParseError| {
+            if error.is_limit {
+                CompileError::Undecided(error)
+            } else {
+                CompileError::Refused(error)
+            }
+        };
+        let mut node = parser::parse(text).map_err(sorted)?;
+        let checked = check::check(env, text, &node).map_err(sorted)?;
+        link(&mut node, env);
+        Ok(Self {
+            node,
+            result: checked.result,
+            libraries: checked.libraries,
+            variables: checked.variables,
+        })
+    }
+
+    /// The type of the value; [`Type::Unknown`] when only the API server knows.
+    pub fn result(&self) -> &Type {
+        &self.result
+    }
+
+    /// The libraries that the expression needs.
+    pub fn libraries(&self) -> &BTreeSet<Library> {
+        &self.libraries
+    }
+
+    /// Whether the expression refers to a variable of its environment.
+    pub fn uses(&self, variable: &str) -> bool {
+        self.variables.contains(variable)
+    }
+
+    /// Runs the expression.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub fn run(&self, variables: &[(&str, Value)], budget: &mut Budget) -> Result<Value, Failure> {
+        eval::evaluate(&self.node, variables, budget)?.sound()
+    }
+}
+
+/// Gives functions and types that have a dot in their name this name, as the checker understood them.
+fn link(node: &mut Node, env: &Env) {
+    let named = match &node.expr {
+        Expr::Select(select) if !select.test => node
+            .qualified_name()
+            .filter(|name| signature::type_named(name).is_some()),
+        _ => None,
+    };
+    if let Some(name) = named {
+        node.expr = Expr::Ident(name);
+        return;
+    }
+    match &mut node.expr {
+        Expr::Literal(_) | Expr::Ident(_) => {}
+        Expr::Select(select) => link(&mut select.operand, env),
+        Expr::Index(index) => {
+            link(&mut index.operand, env);
+            link(&mut index.index, env);
+        }
+        Expr::Call(call) => link_call(call, env),
+        Expr::Unary(_, operand) => link(operand, env),
+        Expr::Binary(_, operands) => {
+            link(&mut operands.0, env);
+            link(&mut operands.1, env);
+        }
+        Expr::And(terms) | Expr::Or(terms) | Expr::Message(_, terms) => {
+            terms.iter_mut().for_each(|node| link(node, env))
+        }
+        Expr::Conditional(parts) => parts.iter_mut().for_each(|node| link(node, env)),
+        Expr::List(items) => items.iter_mut().for_each(|(_, node)| link(node, env)),
+        Expr::Map(entries) => entries.iter_mut().for_each(|entry| {
+            link(&mut entry.key, env);
+            link(&mut entry.value, env);
+        }),
+        Expr::Fold(fold) => {
+            link(&mut fold.range, env);
+            fold.filter.iter_mut().for_each(|node| link(node, env));
+            link(&mut fold.body, env);
+        }
+    }
+}
+
+fn link_call(call: &mut Call, env: &Env) {
+    let qualified = call
+        .target
+        .as_ref()
+        .and_then(Node::qualified_name)
+        .map(|prefix| format!("{prefix}.{}", call.name));
+    if let Some(name) = qualified.filter(|name| env.knows(name)) {
+        call.name = name;
+        call.target = None;
+    }
+    call.target
+        .iter_mut()
+        .chain(&mut call.args)
+        .for_each(|node| link(node, env));
+}

@@ -1,0 +1,153 @@
+//! `olmkit bundle unpack`
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use olmkit::bundle::unpack::{Target, unpack};
+use olmkit::bundle::{Bundle, load, write};
+use olmkit::object::PathPart;
+use olmkit_oci::registry::Platforms;
+use olmkit_oci::spec::Platform;
+use olmkit_oci::{Location, fetch};
+use serde_json::Value;
+
+use crate::registry_flags::RegistryFlags;
+
+/// Turns a bundle into plain manifests that `kubectl apply` installs without OLM.
+///
+/// The manifests are printed, or written as one file for each object with --output-dir. Webhooks get objects for
+/// cert-manager, which must run in the cluster then.
+#[derive(clap::Args)]
+pub struct Args {
+    /// A bundle: directory or image (REFERENCE, store:…, oci:…, oci-archive:…, docker-archive:…).
+    bundle: String,
+    /// Write files into this directory instead of printing.
+    #[arg(short, long, value_name = "DIR")]
+    output_dir: Option<PathBuf>,
+    /// Namespace to run in [default: the one the bundle suggests, else <package>-system].
+    #[arg(short, long)]
+    namespace: Option<String>,
+    /// Namespaces to watch, comma-separated [default: all].
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    watch_namespaces: Vec<String>,
+    /// Omit the Namespace object.
+    #[arg(long)]
+    no_namespace: bool,
+    #[command(flatten)]
+    registry: RegistryFlags,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    // Holds what was pulled until the manifests are written.
+    let folder = olmkit::temporary::Directory::new("bundle")?;
+    let directory = Path::new(&args.bundle);
+    let bundle = if directory.is_dir() {
+        load(directory)?
+    } else {
+        load(&pull(args, folder.path())?)?
+    };
+    let manifests = manifests(args, &bundle)?;
+    for note in notes(&bundle, &manifests) {
+        eprintln!("note: {note}");
+    }
+    match &args.output_dir {
+        Some(output) => write_files(output, &manifests)?,
+        None => {
+            let mut out = crate::terminal::document();
+            for (at, manifest) in manifests.iter().enumerate() {
+                let separator = if at > 0 { "---\n" } else { "" };
+                write!(out, "{separator}{}", olmkit::yaml::to_string(manifest)?)?;
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn pull(args: &Args, folder: &Path) -> anyhow::Result<PathBuf> {
+    let location: Location = args
+        .bundle
+        .parse()
+        .with_context(|| format!("{:?} is neither a directory nor an image", args.bundle))?;
+    let client = args.registry.client()?;
+    let platform = Platform::host();
+    let fetched = crate::block_on(fetch(&client, &location, &Platforms::One(platform.clone())))??;
+    fetched.unpack(&platform, folder, &[])?;
+    Ok(folder.to_owned())
+}
+
+fn manifests(args: &Args, bundle: &Bundle) -> anyhow::Result<Vec<Value>> {
+    let Some(csv) = bundle.csv() else {
+        bail!("{} has no ClusterServiceVersion", args.bundle)
+    };
+    let suggested = csv
+        .value
+        .pointer("/metadata/annotations")
+        .and_then(|annotations| annotations.get("operatorframework.io/suggested-namespace"))
+        .and_then(Value::as_str);
+    let namespace = args
+        .namespace
+        .clone()
+        .or_else(|| suggested.map(str::to_owned))
+        .unwrap_or_else(|| format!("{}-system", bundle.package()));
+    let target = Target {
+        namespace,
+        watched: args.watch_namespaces.clone(),
+        create_namespace: !args.no_namespace,
+    };
+    let others: Vec<Value> = bundle
+        .objects
+        .iter()
+        .filter(|object| object.kind() != "ClusterServiceVersion" && !object.value.is_null())
+        .map(|object| object.value.clone())
+        .collect();
+    Ok(unpack(&csv.value, &others, &target)?)
+}
+
+/// What the cluster must have first, and what OLM does that manifests cannot.
+fn notes(bundle: &Bundle, manifests: &[Value]) -> Vec<String> {
+    let text = |value: &Value, pointer: &str| {
+        let found = value.pointer(pointer).and_then(Value::as_str);
+        found.unwrap_or_default().to_owned()
+    };
+    let mut notes = Vec::new();
+    if manifests
+        .iter()
+        .any(|manifest| text(manifest, "/apiVersion").starts_with("cert-manager.io/"))
+    {
+        notes.push(
+            "the webhooks' certificates come from cert-manager: install it first (https://cert-manager.io)".into(),
+        );
+    }
+    let csv = bundle.csv();
+    let served = csv.and_then(|csv| csv.value.pointer("/spec/apiservicedefinitions/owned"));
+    for api in served.and_then(Value::as_array).into_iter().flatten() {
+        notes.push(format!(
+            "the API {}/{} is left out: OLM registers it with an APIService and a certificate of its own; write both for \
+             this cluster",
+            text(api, "/group"),
+            text(api, "/version")
+        ));
+    }
+    notes
+}
+
+/// One file for each object; the number in front keeps the order in which `kubectl apply -f DIR` applies them.
+fn write_files(output: &Path, manifests: &[Value]) -> anyhow::Result<()> {
+    let width = manifests.len().to_string().len();
+    for (at, manifest) in manifests.iter().enumerate() {
+        let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let name = text("/metadata/name").replace(['/', ':'], "-");
+        let file = format!("{:0width$}_{}_{name}.yaml", at + 1, text("/kind").to_lowercase());
+        let file = output.join(PathPart::new(file)?);
+        write::file(&file, olmkit::yaml::to_string(manifest)?.as_bytes())?;
+    }
+    eprintln!(
+        "{} manifests in {}; install them with kubectl apply -f {}",
+        manifests.len(),
+        output.display(),
+        output.display()
+    );
+    Ok(())
+}

@@ -1,0 +1,353 @@
+//! `olmkit bundle validate`
+
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use clap::ValueEnum;
+use comfy_table::{Cell, Table, presets};
+use indicatif::{ProgressBar, ProgressStyle};
+use olmkit::catalog::render::reference::{Options as RenderOptions, is_bundle, render_one};
+use olmkit::diagnostics::{Report, Severity, TextOptions, write_text};
+use olmkit::object::UntrustedText;
+use olmkit::validate::against::{Against, Earlier};
+use olmkit::validate::optional::{self, VALIDATORS};
+use olmkit::validate::source::{Source, Validated, find_bundles};
+use olmkit::validate::{CATEGORIES_FILE, Options, Profile, Selector};
+use olmkit_oci::registry::Platforms;
+use olmkit_oci::source::{Location, fetch};
+use olmkit_oci::spec::Platform;
+use rayon::prelude::*;
+
+use super::output::{self, Format};
+use crate::catalog::images::RegistryImages;
+use crate::registry_flags::RegistryFlags;
+use crate::terminal;
+
+/// Validate operator bundles
+///
+/// The verdict is that of operator-sdk. Each finding has its place in the file, and a way to fix it.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Bundle directories or images (`REGISTRY/NAME:TAG`, `oci:DIR`, `oci-archive:FILE`, `docker-archive:FILE`, `store:NAME`)
+    #[arg(value_name = "BUNDLE")]
+    bundles: Vec<String>,
+    /// Validate every bundle below the given directories
+    #[arg(long)]
+    recursive: bool,
+    /// Accepted for compatibility; images are always pulled without a container tool
+    #[arg(short = 'b', long, default_value = "docker", value_parser = ["docker", "podman", "none"], hide_possible_values = true)]
+    image_builder: String,
+    /// Run the optional validators whose labels match, such as suite=operatorframework
+    #[arg(
+        long,
+        value_name = "SELECTOR",
+        default_value = "",
+        overrides_with = "select_optional"
+    )]
+    select_optional: String,
+    /// List the optional validators and exit
+    #[arg(long)]
+    list_optional: bool,
+    /// Values for optional validators, such as k8s-version=1.30
+    #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',')]
+    optional_values: Vec<String>,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    output: Format,
+    /// Colon-separated list of programs to run as validators
+    #[arg(long, value_name = "PROGRAMS", default_value = "")]
+    alpha_select_external: String,
+    /// Which release of the reference tools to follow
+    #[arg(long, value_enum, default_value_t = ProfileName::OperatorSdk142)]
+    profile: ProfileName,
+    /// Check the upgrade from an earlier bundle, or from the bundles of a catalog (directories or images)
+    #[arg(long, value_name = "BUNDLE|CATALOG")]
+    against: Option<String>,
+    /// Fail on warnings too, including those of lints
+    #[arg(long)]
+    strict: bool,
+    /// Lowest severity that fails the command
+    #[arg(long, value_enum, default_value_t = FailOn::Error)]
+    fail_on: FailOn,
+    /// Skip lints
+    #[arg(long, alias = "no-extra")]
+    no_lints: bool,
+    /// Omit source lines from text output
+    #[arg(long)]
+    short: bool,
+    #[command(flatten)]
+    registry: RegistryFlags,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ProfileName {
+    #[value(name = "operator-sdk-1.42", alias = "sdk-1.42")]
+    OperatorSdk142,
+    #[value(name = "api-0.45")]
+    Api045,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FailOn {
+    Error,
+    Warning,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let selector = match Selector::parse(&args.select_optional) {
+        Ok(selector) => selector,
+        Err(reason) => return Ok(output::fatal(&format!("unable to parse requirement: {reason}"))),
+    };
+    if args.list_optional {
+        output::optional_validators(&VALIDATORS)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.bundles.is_empty() {
+        return Ok(wrong_usage("an image tag or directory is a required argument"));
+    }
+    if !selector.is_empty() && optional::selected(&selector).is_empty() {
+        return Ok(wrong_usage(&format!(
+            "selector {:?} does not match any validator labels",
+            args.select_optional
+        )));
+    }
+    let mut options = Options {
+        profile: if args.profile == ProfileName::Api045 {
+            Profile::Api045
+        } else {
+            Profile::OperatorSdk142
+        },
+        selector,
+        values: BTreeMap::new(),
+        categories_file: std::env::var(CATEGORIES_FILE).ok(),
+        external: args
+            .alpha_select_external
+            .split(':')
+            .filter(|path| !path.trim().is_empty())
+            .map(PathBuf::from)
+            .collect(),
+        lints: !args.no_lints && (args.output != Format::JsonAlpha1 || args.strict),
+        directory: PathBuf::new(),
+        image_labels: None,
+        against: None,
+    };
+    for pair in &args.optional_values {
+        let Some((key, value)) = pair.split_once('=') else {
+            return Ok(wrong_usage(&format!("{pair} must be formatted as key=value")));
+        };
+        options.values.insert(key.to_string(), value.to_string());
+    }
+    if args.select_optional == "name=community" {
+        eprintln!(
+            "warning: the validator `community` is deprecated by operator-sdk; the external ocp-olm-catalog-validator has its checks"
+        );
+    }
+    if let Some(reference) = &args.against {
+        if !options.lints {
+            return Ok(wrong_usage(
+                "--against adds lints: drop --no-lints, and add --strict to json-alpha1",
+            ));
+        }
+        options.against = Some(Arc::new(against(reference, args)?));
+    }
+    let (sources, _unpacked) = sources(args)?;
+    let validated = validate_all(&sources, &options)?;
+    let worst = if args.strict || args.fail_on == FailOn::Warning {
+        Severity::Warning
+    } else {
+        Severity::Error
+    };
+    match args.output {
+        Format::Text => print_text(&validated, args.short)?,
+        format => output::machine(&validated, format, args.strict)?,
+    }
+    let failed = validated.iter().any(|validated| validated.fails(worst));
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn wrong_usage(message: &str) -> ExitCode {
+    eprintln!("Error: invalid command args: {message}");
+    ExitCode::from(2)
+}
+
+/// Reads the earlier bundle, or the catalog, of `--against`.
+fn against(reference: &str, args: &Args) -> anyhow::Result<Against> {
+    let path = Path::new(reference);
+    let attempt = || format!("cannot compare with {reference}");
+    if is_bundle(path) {
+        let reading = Source::directory(path).read().with_context(attempt)?;
+        return Ok(Against::Bundle(Earlier::of_reading(reference, &reading)?));
+    }
+    let catalog = render_one(
+        reference,
+        &RenderOptions::default(),
+        &RegistryImages::new(&args.registry),
+    )
+    .with_context(attempt)?;
+    if catalog.bundles.is_empty() {
+        anyhow::bail!("cannot compare with {reference}: no bundles found");
+    }
+    Against::catalog(reference, catalog).with_context(attempt)
+}
+
+/// The bundles to validate. Images are unpacked into temporary directories, which live as long as the second value.
+fn sources(args: &Args) -> anyhow::Result<(Vec<Source>, Vec<olmkit::temporary::Directory>)> {
+    let (mut sources, mut unpacked) = (Vec::new(), Vec::new());
+    for bundle in &args.bundles {
+        let path = Path::new(bundle);
+        if args.recursive {
+            let found = find_bundles(path).with_context(|| format!("cannot search {bundle} for bundles"))?;
+            if found.is_empty() {
+                eprintln!("warning: no bundles found in {bundle}: no directory has both `manifests` and `metadata`");
+            }
+            sources.extend(found.iter().map(|path| Source::directory(path)));
+        } else if path.exists() {
+            sources.push(Source::directory(path));
+        } else if bundle.starts_with(['.', '/']) {
+            anyhow::bail!("no such directory: {bundle}");
+        } else {
+            let (directory, labels) = unpack(bundle, args)
+                .with_context(|| format!("{bundle} is not a directory, and pulling it as an image failed"))?;
+            sources.push(Source::image(bundle, directory.path(), labels));
+            unpacked.push(directory);
+        }
+    }
+    Ok((sources, unpacked))
+}
+
+/// Unpacks an image into a temporary directory, and gives its labels too.
+fn unpack(image: &str, args: &Args) -> anyhow::Result<(olmkit::temporary::Directory, BTreeMap<String, String>)> {
+    let location: Location = image.parse()?;
+    let client = args.registry.client()?;
+    let platform = Platform::host();
+    eprintln!("Unpacking {location}");
+    let fetched = crate::block_on(fetch(&client, &location, &Platforms::One(platform.clone())))??;
+    let directory = olmkit::temporary::Directory::new("bundle")?;
+    fetched.unpack(&platform, directory.path(), &[])?;
+    Ok((directory, fetched.image(&platform)?.config.config.labels))
+}
+
+fn validate_all(sources: &[Source], options: &Options) -> anyhow::Result<Vec<Validated>> {
+    if let [source] = sources {
+        let (validated, reading) = source.validate(options)?;
+        // The process exits soon and frees all memory at once; freeing node by node would take a tenth of the run.
+        std::mem::forget(reading);
+        return Ok(vec![validated]);
+    }
+    let bar = if std::io::stderr().is_terminal() {
+        ProgressBar::new(sources.len() as u64)
+    } else {
+        ProgressBar::hidden()
+    };
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} bundles {elapsed}") {
+        bar.set_style(style);
+    }
+    let validated: Result<Vec<Validated>, _> = sources
+        .par_iter()
+        .map(|source| {
+            let validated = source.validate(options).map(|(validated, _)| validated);
+            bar.inc(1);
+            validated
+        })
+        .collect();
+    bar.finish_and_clear();
+    Ok(validated?)
+}
+
+/// Prints the findings of every bundle with source lines, and a table of verdicts for several bundles.
+fn print_text(all: &[Validated], short: bool) -> anyhow::Result<()> {
+    let out = &mut terminal::styled_output();
+    for validated in all {
+        text(validated, short, out)?;
+    }
+    if all.len() > 1 {
+        summary(all, out)?;
+    }
+    Ok(())
+}
+
+fn text(validated: &Validated, short: bool, out: &mut dyn Write) -> anyhow::Result<()> {
+    let report = Report {
+        findings: validated.findings(),
+    };
+    let options = TextOptions {
+        short,
+        color: true,
+        width: terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0.into()),
+    };
+    let mut text = Vec::new();
+    write_text(&report, options, &mut text)?;
+    let mut text = String::from_utf8_lossy(&text).into_owned();
+    if validated.is_image {
+        text = text.replace(
+            &*validated.directory.to_string_lossy(),
+            &UntrustedText::new(&validated.name).to_string(),
+        );
+    }
+    out.write_all(text.as_bytes())?;
+    // A finding has the same text, and its place.
+    if let Some(message) = validated
+        .outcome
+        .fatal
+        .as_ref()
+        .filter(|_| report.count(Severity::Error) == 0)
+    {
+        out.flush()?;
+        output::fatal(message);
+    }
+    let (errors, warnings) = (report.count(Severity::Error), report.count(Severity::Warning));
+    if errors + warnings > 0 {
+        writeln!(
+            out,
+            "{}: {} and {}",
+            UntrustedText::new(&validated.name),
+            number(errors, "error"),
+            number(warnings, "warning")
+        )?;
+    } else if validated.outcome.passed() {
+        eprintln!(
+            "{}: all validation tests have completed successfully",
+            UntrustedText::new(&validated.name)
+        );
+    }
+    Ok(())
+}
+
+fn number(count: usize, word: &str) -> String {
+    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+}
+
+fn summary(all: &[Validated], out: &mut dyn Write) -> anyhow::Result<()> {
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_header(["BUNDLE", "VERDICT", "ERRORS", "WARNINGS"]);
+    let mut failures = 0;
+    for validated in all {
+        let verdict = match (&validated.outcome.fatal, validated.outcome.passed()) {
+            (Some(_), _) => "not loaded",
+            (None, true) => "passed",
+            (None, false) => "failed",
+        };
+        failures += usize::from(verdict != "passed");
+        let errors = validated.count(Severity::Error);
+        table.add_row([
+            Cell::new(UntrustedText::new(&validated.name)),
+            Cell::new(verdict),
+            Cell::new(errors),
+            Cell::new(validated.count(Severity::Warning)),
+        ]);
+    }
+    writeln!(
+        out,
+        "{}\n{} bundles, {} passed, {failures} failed",
+        table.trim_fmt(),
+        all.len(),
+        all.len() - failures
+    )?;
+    Ok(())
+}

@@ -1,0 +1,240 @@
+//! `olmkit catalog diff`, `path`, `add`, `deprecate`, `images`
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::ValueEnum;
+use olmkit::catalog::render::reference::{ImageTemplate, Options, render};
+use olmkit::catalog::source::{self, NewEdges};
+use olmkit::catalog::{Catalog, difference, edit, mirror, path};
+use olmkit::object::UntrustedText;
+
+use super::MigrateLevel;
+use super::images::RegistryImages;
+use crate::registry_flags::RegistryFlags;
+use crate::terminal;
+
+/// `--output text|json`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Default)]
+enum Output {
+    /// Human-readable lines.
+    #[default]
+    Text,
+    /// JSON, for scripts.
+    Json,
+}
+
+fn read(reference: &str, registry: &RegistryFlags) -> anyhow::Result<Catalog> {
+    Ok(render(
+        &[reference.to_owned()],
+        &Options::default(),
+        &RegistryImages::new(registry),
+    )?)
+}
+
+#[derive(clap::Args)]
+pub struct DiffArgs {
+    /// The old catalog, a directory or image.
+    old: String,
+    /// The new catalog, a directory or image.
+    new: String,
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+    #[command(flatten)]
+    registry: RegistryFlags,
+}
+
+pub fn diff(args: &DiffArgs) -> anyhow::Result<ExitCode> {
+    let changes = difference::between(&read(&args.old, &args.registry)?, &read(&args.new, &args.registry)?);
+    let mut out = terminal::output();
+    match args.output {
+        Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&changes)?)?,
+        Output::Text => changes.iter().try_for_each(|change| writeln!(out, "{change}"))?,
+    }
+    Ok(if changes.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+#[derive(clap::Args)]
+pub struct PathArgs {
+    /// Catalog directory or image.
+    catalog: String,
+    /// Package [default: the only one in the catalog].
+    #[arg(short, long)]
+    package: Option<String>,
+    /// Channel [default: the default channel of the package].
+    #[arg(short, long)]
+    channel: Option<String>,
+    /// Installed bundle: its name or version.
+    #[arg(long)]
+    from: String,
+    /// Target bundle: its name or version [default: the head of the channel].
+    #[arg(long)]
+    to: Option<String>,
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+    #[command(flatten)]
+    registry: RegistryFlags,
+}
+
+pub fn path(args: &PathArgs) -> anyhow::Result<ExitCode> {
+    let catalog = read(&args.catalog, &args.registry)?;
+    let package = match (&args.package, catalog.packages.as_slice()) {
+        (Some(name), packages) => packages.iter().find(|package| package.name == *name),
+        (None, [only]) => Some(only),
+        (None, _) => anyhow::bail!(
+            "the catalog has {} packages; select one with --package",
+            catalog.packages.len()
+        ),
+    };
+    let package = package.with_context(|| {
+        format!(
+            "the catalog has no package {}",
+            args.package.as_deref().unwrap_or_default()
+        )
+    })?;
+    let channel = args.channel.as_deref().unwrap_or(&package.default_channel);
+    let steps = path::find(&catalog, &package.name, channel, &args.from, args.to.as_deref())?;
+    let mut out = terminal::output();
+    match args.output {
+        Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&steps)?)?,
+        Output::Text if steps.is_empty() => writeln!(out, "already at {}; nothing to upgrade", args.from)?,
+        Output::Text => {
+            for step in steps {
+                let text = format!("{} -> {} ({})", step.from, step.to, step.by);
+                writeln!(out, "{}", UntrustedText::new(&text))?;
+                for other in step.passed_over {
+                    writeln!(out, "    not {}", UntrustedText::new(&other.to_string()))?;
+                }
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[derive(clap::Args)]
+pub struct AddArgs {
+    /// The bundle: a directory or an image.
+    bundle: String,
+    /// Catalog to change: a file, or a directory with one file for the package.
+    #[arg(long, default_value = "catalog", value_name = "PATH")]
+    to: PathBuf,
+    /// Channels to add it to.
+    #[arg(long, required = true, value_delimiter = ',')]
+    channel: Vec<String>,
+    /// Bundle it replaces [default: the head of the channel].
+    #[arg(long, conflicts_with = "semver")]
+    replaces: Option<String>,
+    /// Bundles it skips.
+    #[arg(long, value_delimiter = ',')]
+    skips: Vec<String>,
+    /// Range of versions that can upgrade to it directly (olm.skipRange).
+    #[arg(long, default_value = "")]
+    skip_range: String,
+    /// Compute the upgrade edges from the versions.
+    #[arg(long)]
+    semver: bool,
+    /// Migrate the bundle to this level.
+    #[arg(long, value_enum, value_name = "LEVEL")]
+    migrate_level: Option<MigrateLevel>,
+    /// Image reference of a bundle directory, with {{.Package}}, {{.Name}} and {{.Version}}.
+    #[arg(long, visible_alias = "image-ref-template", value_name = "TEMPLATE")]
+    alpha_image_ref_template: Option<ImageTemplate>,
+    #[command(flatten)]
+    registry: RegistryFlags,
+}
+
+pub fn add(args: &AddArgs) -> anyhow::Result<ExitCode> {
+    let options = Options {
+        migrate: args.migrate_level.map(Into::into).unwrap_or_default(),
+        image_template: args.alpha_image_ref_template.clone(),
+    };
+    let rendered = render(
+        std::slice::from_ref(&args.bundle),
+        &options,
+        &RegistryImages::new(&args.registry),
+    )?;
+    let [bundle] = rendered.bundles.as_slice() else {
+        anyhow::bail!(
+            "{} is not a bundle: it has {} bundles",
+            args.bundle,
+            rendered.bundles.len()
+        );
+    };
+    let edges = if args.semver {
+        NewEdges::ByVersion
+    } else {
+        NewEdges::Given(edit::Edges {
+            replaces: args.replaces.clone(),
+            skips: args.skips.clone(),
+            skip_range: args.skip_range.clone(),
+        })
+    };
+    let file = source::file_of(&args.to, &bundle.package)?;
+    source::add(&file, bundle, &args.channel, &edges)?;
+    eprintln!("added {} to {}", UntrustedText::new(&bundle.name), file.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+#[derive(clap::Args)]
+pub struct DeprecateArgs {
+    /// The package.
+    package: String,
+    /// Message for users.
+    #[arg(short, long)]
+    message: String,
+    /// The channel to deprecate, instead of the package.
+    #[arg(long, conflicts_with = "bundle")]
+    channel: Option<String>,
+    /// The bundle to deprecate, instead of the package.
+    #[arg(long)]
+    bundle: Option<String>,
+    /// Catalog to change: a file, or a directory with one file for the package.
+    #[arg(long = "in", default_value = "catalog", value_name = "PATH")]
+    source: PathBuf,
+}
+
+pub fn deprecate(args: &DeprecateArgs) -> anyhow::Result<ExitCode> {
+    let file = source::file_of(&args.source, &args.package)?;
+    let (schema, name) = match (&args.channel, &args.bundle) {
+        (Some(channel), _) => ("olm.channel", channel.as_str()),
+        (None, Some(bundle)) => ("olm.bundle", bundle.as_str()),
+        (None, None) => ("olm.package", ""),
+    };
+    source::deprecate(&file, &args.package, schema, name, &args.message)?;
+    eprintln!("changed {}", file.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+#[derive(clap::Args)]
+pub struct ImagesArgs {
+    /// Catalog directory or image.
+    catalog: String,
+    /// Only this package.
+    #[arg(short, long)]
+    package: Option<String>,
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+    #[command(flatten)]
+    registry: RegistryFlags,
+}
+
+pub fn images(args: &ImagesArgs) -> anyhow::Result<ExitCode> {
+    let images = mirror::images(&read(&args.catalog, &args.registry)?, args.package.as_deref());
+    let mut out = terminal::output();
+    match args.output {
+        Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&images)?)?,
+        Output::Text => images
+            .keys()
+            .try_for_each(|image| writeln!(out, "{}", UntrustedText::new(image)))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

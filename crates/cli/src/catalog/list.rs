@@ -1,0 +1,67 @@
+//! `olmkit catalog list`
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use olmkit::catalog::render::reference::{Options, render};
+use olmkit::catalog::{Catalog, listing, validate};
+
+use super::images::RegistryImages;
+use crate::registry_flags::RegistryFlags;
+use crate::terminal;
+
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    what: List,
+    #[command(flatten)]
+    registry: RegistryFlags,
+}
+
+#[derive(Subcommand)]
+enum List {
+    /// Packages and their default channels.
+    #[command(visible_alias = "package")]
+    Packages {
+        /// Catalog directory or image.
+        catalog: String,
+    },
+    /// Channels and their heads.
+    #[command(visible_alias = "channel")]
+    Channels {
+        /// Catalog directory or image.
+        catalog: String,
+        /// Only this package.
+        package: Option<String>,
+    },
+    /// Bundles with their edges and images.
+    #[command(visible_alias = "bundle")]
+    Bundles {
+        /// Catalog directory or image.
+        catalog: String,
+        /// Only this package.
+        package: Option<String>,
+    },
+}
+
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let checked = |reference: &String| -> anyhow::Result<Catalog> {
+        let catalog = render(
+            std::slice::from_ref(reference),
+            &Options::default(),
+            &RegistryImages::new(&args.registry),
+        )?;
+        match validate::catalog_verdict(&catalog).opm_text {
+            Some(error) => anyhow::bail!("{error}"),
+            None => Ok(catalog),
+        }
+    };
+    let table = match &args.what {
+        List::Packages { catalog } => listing::packages(&checked(catalog)?),
+        List::Channels { catalog, package } => listing::channels(&checked(catalog)?, package.as_deref()),
+        List::Bundles { catalog, package } => listing::bundles(&checked(catalog)?, package.as_deref()),
+    };
+    write!(terminal::output(), "{table}")?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,102 @@
+//! `olmkit cleanup`
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use olmkit_cluster::cleanup::{self, Report};
+
+use super::cluster_args::{Output, duration};
+use super::console::{Console, print_causes, stopped};
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Package name, as in the bundle's annotations
+    package: String,
+    /// Remove the CRDs that were created for the package, with their objects, and the OperatorGroup
+    #[arg(long, default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    delete_all: bool,
+    /// With --delete-all=false: remove the CRDs that were created for the package, with their objects. With names: remove these
+    /// too, although they stood before or hold objects outside the operator's namespace
+    #[arg(long, value_name = "BOOL|NAME,...", default_value = "false", value_delimiter = ',', num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    delete_crds: Vec<String>,
+    /// With --delete-all=false: remove the OperatorGroup that `run bundle` made, if nothing else needs it
+    #[arg(long, default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    delete_operator_groups: bool,
+    /// Print what would be removed, without removing it
+    #[arg(long)]
+    dry_run: bool,
+    /// Kubeconfig file
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<std::path::PathBuf>,
+    /// Namespace of the operator [default: that of the kubeconfig's current context]
+    #[arg(short, long)]
+    namespace: Option<String>,
+    /// Total time to wait, such as 90s or 5m
+    #[arg(long, default_value = "2m", value_parser = duration)]
+    timeout: Duration,
+    /// Output format
+    #[arg(short, long, value_enum, default_value = "text")]
+    output: Output,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let (delete_crds, named_crds) = match args.delete_crds.as_slice() {
+        [word] if word == "false" => (false, Vec::new()),
+        [word] if word == "true" => (true, Vec::new()),
+        names => (true, names.to_vec()),
+    };
+    let options = cleanup::Options {
+        package: args.package.clone(),
+        crds: args.delete_all || delete_crds,
+        operator_groups: args.delete_all || args.delete_operator_groups,
+        dry_run: args.dry_run,
+        timeout: args.timeout,
+        keep_crds: Vec::new(),
+        named_crds,
+    };
+    let ended = super::block_on(async {
+        let cluster = olmkit_cluster::Cluster::connect(args.kubeconfig.as_deref(), args.namespace.as_deref()).await?;
+        let console = Console::new();
+        let report = cleanup::cleanup(&cluster, &options, &console).await;
+        console.finish();
+        report
+    })?;
+    let report = match ended {
+        Ok(report) => report,
+        Err(error) => return stopped(error, args.output),
+    };
+    match args.output {
+        Output::Json => println!("{}", serde_json::to_string_pretty(&report)?),
+        Output::Text => print(&report, args.dry_run),
+    }
+    Ok(if report.causes.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn print(report: &Report, dry_run: bool) {
+    if dry_run {
+        for object in &report.removed {
+            println!("would remove {object}");
+        }
+    }
+    for kept in &report.kept {
+        println!("kept {}: {}", kept.object, kept.why);
+    }
+    print_causes(&report.causes);
+    match (report.found, report.causes.is_empty()) {
+        (false, _) => println!("nothing of package {} is there", report.package),
+        (true, false) => println!(
+            "package {} is not entirely removed; fix the cause and run the same command again",
+            report.package
+        ),
+        (true, true) if dry_run => println!("{} objects would be removed", report.removed.len()),
+        (true, true) => println!(
+            "package {} is removed: {} objects",
+            report.package,
+            report.removed.len()
+        ),
+    }
+}

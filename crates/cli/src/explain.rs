@@ -1,0 +1,50 @@
+//! `olmkit explain`
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use olmkit::rules::{self, Origin};
+
+/// Show the documentation of a validation rule.
+#[derive(clap::Args)]
+pub struct Args {
+    /// ID of the rule, such as CSV-17 [default: list all rules]
+    rule: Option<String>,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let out = &mut super::terminal::output();
+    let Some(id) = &args.rule else {
+        for rule in rules::all() {
+            writeln!(out, "{:<12} {:<8} {}", rule.id, rule.severity, rule.summary)?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    };
+    let Some(rule) = rules::find(id) else {
+        eprintln!("Error: no rule {id:?}; `olmkit explain` lists all");
+        return Ok(ExitCode::from(2));
+    };
+    let origin = match rule.origin {
+        Origin::OperatorSdk(_) => "operator-sdk has this rule; it decides the verdict",
+        Origin::OptionalValidator(_) => {
+            "a rule of an optional validator of operator-sdk (see `bundle validate --list-optional`)"
+        }
+        Origin::Opm => "opm has this rule; it decides the verdict",
+        _ => "a lint of olmkit; it never changes the verdict",
+    };
+    writeln!(
+        out,
+        "{} ({})\n{}\n\n{}\n\n{origin}\nsince olmkit {}",
+        rule.id, rule.severity, rule.summary, rule.why, rule.since
+    )?;
+    for (title, text) in [("Bad", rule.bad), ("Good", rule.good)]
+        .into_iter()
+        .filter(|(_, text)| !text.is_empty())
+    {
+        writeln!(out, "\n{title}:\n")?;
+        for line in text.lines() {
+            writeln!(out, "    {line}")?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,90 @@
+//! `olmkit image`
+
+pub(super) mod build;
+mod build_flags;
+mod inspect;
+mod output;
+mod push;
+mod transfer;
+
+use std::process::ExitCode;
+
+use olmkit_oci::layout::Pruned;
+use olmkit_oci::store::Store;
+use olmkit_oci::{Error, Location};
+
+use super::registry_flags::RegistryFlags;
+
+/// Build, copy and inspect images without a container daemon.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    registry: RegistryFlags,
+}
+
+#[derive(clap::Subcommand)]
+#[command(defer = true)]
+enum Command {
+    /// Build an image; the same input gives the same digest everywhere
+    ///
+    /// Without --output the image goes to the image store (OLMKIT_IMAGE_STORE, else ~/.local/share/olmkit/images)
+    /// under its --tag, from where `olmkit image push` takes it. Times come from SOURCE_DATE_EPOCH (0 without it).
+    Build(Box<build::Args>),
+    /// Push an image from the image store to a registry
+    Push(push::Args),
+    /// Copy an image between registries, the image store, layouts and archives
+    Copy(transfer::CopyArgs),
+    /// Save an image to an archive
+    Save(transfer::SaveArgs),
+    /// Load the images of an archive into the image store
+    Load(transfer::LoadArgs),
+    /// Show an image's digest, platform, settings, labels and layers
+    Inspect(inspect::InspectArgs),
+    /// Print the digest of a reference
+    Digest(inspect::DigestArgs),
+    /// Compare files and settings of two images; exit with 1 if they differ
+    Diff(inspect::DiffArgs),
+}
+
+/// Says which images of the store are damaged. They keep nobody from using the others.
+pub(super) fn tell_damaged(pruned: &Pruned) {
+    for (name, problem) in &pruned.damaged {
+        eprintln!(
+            "warning: {name} in the image store is damaged; build it again, until then no space is freed: {problem}"
+        );
+    }
+}
+
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let flags = &args.registry;
+    match &args.command {
+        Command::Build(args) => build::run(args, flags),
+        Command::Push(args) => push::run(args, flags),
+        Command::Copy(args) => transfer::copy(args, flags),
+        Command::Save(args) => transfer::save(args, flags),
+        Command::Load(args) => transfer::load(args, flags),
+        Command::Inspect(args) => inspect::inspect(args, flags),
+        Command::Digest(args) => inspect::digest(args, flags),
+        Command::Diff(args) => inspect::compare(args, flags),
+    }
+}
+
+/// Whoever has just built an image and names it without `store:` asks the registry of its name. If that fails, the
+/// message says where the image is.
+fn or_in_store<T>(places: &[&Location], result: Result<T, Error>) -> anyhow::Result<T> {
+    result.map_err(|error| {
+        let store = Store::default_path().and_then(|path| Store::read(&path));
+        let stored = places.iter().find_map(|place| match (place, &store) {
+            (Location::Registry(reference), Ok(store)) if store.find(reference).is_ok() => Some(reference),
+            _ => None,
+        });
+        match stored {
+            Some(reference) => {
+                anyhow::anyhow!("{error}; the image store has an image of this name: write store:{reference}")
+            }
+            None => error.into(),
+        }
+    })
+}

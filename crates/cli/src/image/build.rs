@@ -1,0 +1,283 @@
+//! `olmkit image build`
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use olmkit_oci::build::{
+    Base, Recipe, build_index, bundle_recipe, catalog_recipe, check_program, directory_recipe, helper_recipe,
+    operator_recipe, path_for, program_for, source_date_epoch, with_index,
+};
+use olmkit_oci::layer::LayerBuilder;
+use olmkit_oci::registry::{Client, Platforms};
+use olmkit_oci::spec::{Descriptor, Platform};
+use olmkit_oci::store::Store;
+use olmkit_oci::{Fetched, Layout, Location, deliver, fetch};
+use olmkit_serve::source;
+
+use super::build_flags::{BuildFlags, key_value};
+use super::output::Output;
+use crate::registry_flags::RegistryFlags;
+
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    kind: Kind,
+}
+
+#[derive(clap::Subcommand)]
+#[command(defer = true)]
+enum Kind {
+    /// A bundle image from a bundle directory; labels come from metadata/annotations.yaml
+    Bundle {
+        /// The bundle directory
+        #[arg(default_value = "bundle")]
+        directory: PathBuf,
+        #[command(flatten)]
+        flags: BuildFlags,
+    },
+    /// A catalog image from the directory of a file-based catalog, with the server in it
+    Catalog {
+        /// The catalog directory
+        #[arg(default_value = "catalog")]
+        directory: PathBuf,
+        /// The static binary that serves the catalog; {os} and {arch} stand for the platform [default: olmkit-helper beside
+        /// this program, else this program]
+        #[arg(long, value_name = "FILE")]
+        binary: Option<PathBuf>,
+        #[command(flatten)]
+        flags: BuildFlags,
+    },
+    /// An operator image from a static binary, which becomes the entry point /<file name>
+    Operator {
+        /// The static binary; {os} and {arch} stand for the platform
+        binary: PathBuf,
+        /// Certificate authorities (PEM) to put into the image
+        #[arg(long, value_name = "FILE", default_value = "/etc/ssl/certs/ca-certificates.crt")]
+        authorities: PathBuf,
+        /// Put no certificate authorities into the image
+        #[arg(long, conflicts_with = "authorities")]
+        no_authorities: bool,
+        #[command(flatten)]
+        flags: BuildFlags,
+    },
+    /// An image of a directory as it is, for programs that are more than one static file
+    Directory {
+        /// What becomes the root of the image
+        directory: PathBuf,
+        #[command(flatten)]
+        settings: Settings,
+        #[command(flatten)]
+        flags: BuildFlags,
+    },
+    /// An image of chosen files, from nothing or on top of another image
+    Files {
+        /// A file or directory and its place in the image; {os} and {arch} stand for the platform; several are allowed
+        #[arg(long, value_name = "SOURCE:TARGET", required = true)]
+        add: Vec<String>,
+        /// The image to build upon, in any of the places that `olmkit image copy` knows
+        #[arg(long, value_name = "IMAGE")]
+        base: Option<Location>,
+        #[command(flatten)]
+        settings: Settings,
+        #[command(flatten)]
+        flags: BuildFlags,
+    },
+    /// The helper image: what OLM starts in pods (--util-image, --opmImage)
+    Helper {
+        /// The static binary; {os} and {arch} stand for the platform [default: olmkit-helper beside this program, else this
+        /// program]
+        #[arg(long, value_name = "FILE")]
+        binary: Option<PathBuf>,
+        #[command(flatten)]
+        flags: BuildFlags,
+    },
+}
+
+/// How the program of an image runs.
+#[derive(clap::Args)]
+struct Settings {
+    /// The user the program runs as [default: 65532:65532, or the base image's]
+    #[arg(long, value_name = "USER[:GROUP]")]
+    user: Option<String>,
+    /// The directory it runs in
+    #[arg(long, value_name = "DIRECTORY")]
+    workdir: Option<String>,
+    /// A variable of the environment; several are allowed
+    #[arg(long, value_name = "NAME=VALUE", value_parser = key_value)]
+    env: Vec<(String, String)>,
+    /// The program, and with further --entrypoint its fixed arguments
+    #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
+    entrypoint: Vec<String>,
+    /// Arguments unless the caller gives others
+    #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
+    cmd: Vec<String>,
+}
+
+impl Settings {
+    fn apply(&self, recipe: &mut Recipe) {
+        let config = &mut recipe.config;
+        let default_user = if recipe.base.is_some() { "" } else { "65532:65532" };
+        config.user = self.user.clone().unwrap_or_else(|| default_user.to_owned());
+        config.working_dir = self.workdir.clone().unwrap_or_default();
+        config.env = self.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        config.entrypoint.clone_from(&self.entrypoint);
+        config.cmd.clone_from(&self.cmd);
+    }
+}
+
+pub fn run(args: &Args, registry: &RegistryFlags) -> anyhow::Result<ExitCode> {
+    let flags = args.kind.flags();
+    one_platform_in_docker_archives(flags)?;
+    let epoch = std::env::var("SOURCE_DATE_EPOCH").ok();
+    let time = source_date_epoch(epoch.as_deref())?;
+    let client = registry.client()?;
+    let store = Store::write(&Store::default_path()?)?;
+    let layout = store.layout();
+    let base = match &args.kind {
+        Kind::Files { base: Some(base), .. } => Some((base, crate::block_on(fetch(&client, base, &Platforms::All))??)),
+        _ => None,
+    };
+    let mut built = Vec::new();
+    for platform in &flags.platforms() {
+        let mut recipe = args.kind.recipe(platform, time)?;
+        if let (Some((name, fetched)), Kind::Files { settings, .. }) = (&base, &args.kind) {
+            recipe.base = Some(on_base(name, fetched, platform)?);
+            settings.apply(&mut recipe);
+        }
+        flags.apply(&mut recipe)?;
+        built.push(recipe.build(layout)?);
+    }
+    let image = match built.as_slice() {
+        [only] => only.clone(),
+        _ => build_index(
+            layout,
+            flags.media_types(),
+            built,
+            flags.annotations(time)?.into_iter().collect(),
+        )?,
+    };
+    let digest = image.digest.clone();
+    put(&client, &store, layout, &image, flags)?;
+    println!("{}", flags.tag.pinned(digest));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Docker's archives know no index, so of several platforms all but one would be lost.
+fn one_platform_in_docker_archives(flags: &BuildFlags) -> anyhow::Result<()> {
+    let docker = |output: &Output| matches!(output, Output::Place(Location::DockerArchive(..)));
+    anyhow::ensure!(
+        flags.platforms().len() < 2 || !flags.output.iter().any(docker),
+        "a Docker archive holds the image of one platform; write oci-archive:FILE, or build one --platform at a time"
+    );
+    Ok(())
+}
+
+/// Brings the image to every place that `--output` names.
+fn put(client: &Client, store: &Store, layout: &Layout, image: &Descriptor, flags: &BuildFlags) -> anyhow::Result<()> {
+    let name = flags.tag.with_default_tag().to_string();
+    for output in &flags.output {
+        match output {
+            Output::Store => super::tell_damaged(&store.set(&flags.tag, image)?),
+            Output::Push => {
+                let target = Location::Registry(flags.tag.clone());
+                let related = store.references()?;
+                crate::block_on(deliver(client, layout, image, &target, &name, &related))??;
+            }
+            Output::Place(place) => crate::block_on(deliver(client, layout, image, place, &name, &[]))??,
+        }
+    }
+    // What went elsewhere need not stay here.
+    super::tell_damaged(&layout.prune()?);
+    Ok(())
+}
+
+fn on_base(name: &Location, fetched: &Fetched, platform: &Platform) -> anyhow::Result<Base> {
+    Ok(Base {
+        layout: fetched.layout.clone(),
+        image: fetched.image(platform)?,
+        name: name.to_string(),
+    })
+}
+
+impl Kind {
+    fn flags(&self) -> &BuildFlags {
+        match self {
+            Self::Bundle { flags, .. }
+            | Self::Catalog { flags, .. }
+            | Self::Directory { flags, .. }
+            | Self::Files { flags, .. }
+            | Self::Operator { flags, .. }
+            | Self::Helper { flags, .. } => flags,
+        }
+    }
+
+    fn recipe(&self, platform: &Platform, time: u64) -> anyhow::Result<Recipe> {
+        let binary = |named: &Option<PathBuf>| helper_binary(named.as_ref(), platform);
+        let platform_of = || platform.clone();
+        Ok(match self {
+            Self::Bundle { directory, .. } => bundle_recipe(directory, platform_of(), time)?,
+            Self::Catalog {
+                directory,
+                binary: named,
+                ..
+            } => {
+                let recipe = catalog_recipe(directory, &binary(named)?, platform_of(), time)?;
+                let index =
+                    source::bytes(directory).with_context(|| format!("{} cannot be served", directory.display()))?;
+                with_index(recipe, source::INDEX_FILE, index)?
+            }
+            Self::Operator {
+                binary,
+                authorities,
+                no_authorities,
+                ..
+            } => {
+                let authorities = (!no_authorities && authorities.exists()).then_some(authorities.as_path());
+                operator_recipe(&program_for(binary, platform)?, authorities, platform_of(), time)?
+            }
+            Self::Directory {
+                directory, settings, ..
+            } => {
+                let mut recipe = directory_recipe(directory, platform_of(), time)?;
+                settings.apply(&mut recipe);
+                recipe
+            }
+            Self::Files { add, settings, .. } => {
+                let mut recipe = Recipe::new(platform_of(), time);
+                recipe
+                    .layers
+                    .push(("olmkit image build files".to_owned(), added_files(add, platform)?));
+                settings.apply(&mut recipe);
+                recipe
+            }
+            Self::Helper { binary: named, .. } => helper_recipe(&binary(named)?, platform_of(), time)?,
+        })
+    }
+}
+
+fn added_files(add: &[String], platform: &Platform) -> anyhow::Result<LayerBuilder> {
+    let mut layer = LayerBuilder::new();
+    for pair in add {
+        let (source, target) = pair
+            .rsplit_once(':')
+            .with_context(|| format!("{pair:?} is not SOURCE:TARGET, such as target/app:/app"))?;
+        layer.tree(&path_for(Path::new(source), platform), target)?;
+    }
+    Ok(layer)
+}
+
+/// The binary for the image: the one named, else the helper that is installed beside the running program, else the
+/// running program itself, which can do the same.
+pub fn helper_binary(named: Option<&PathBuf>, platform: &Platform) -> anyhow::Result<PathBuf> {
+    match named {
+        Some(path) => Ok(program_for(path, platform)?),
+        None => {
+            let running = std::env::current_exe().context("cannot find the running program")?;
+            let helper = running.with_file_name("olmkit-helper");
+            let binary = if helper.is_file() { helper } else { running };
+            check_program(&binary, platform).context("name a binary with --binary")?;
+            Ok(binary)
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! `olmkit image push`
+
+use std::process::ExitCode;
+
+use olmkit_oci::Reference;
+use olmkit_oci::store::Store;
+
+use crate::registry_flags::RegistryFlags;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// The image, as it was tagged when it was built
+    image: Reference,
+    /// Push it under this name instead
+    #[arg(value_name = "AS")]
+    target: Option<Reference>,
+}
+
+pub fn run(args: &Args, flags: &RegistryFlags) -> anyhow::Result<ExitCode> {
+    let store = Store::read(&Store::default_path()?)?;
+    let image = store.find(&args.image)?;
+    let target = args.target.as_ref().unwrap_or(&args.image).with_default_tag();
+    let client = flags.client()?;
+    let related = store.references()?;
+    crate::block_on(client.push(store.layout(), &image, &target, &related))??;
+    println!("{}", target.pinned(image.digest));
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,115 @@
+//! `olmkit image copy`, `save` and `load`: images from one place to another.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use olmkit_oci::registry::Platforms;
+use olmkit_oci::spec::Platform;
+use olmkit_oci::{Location, Reference, archive, deliver, fetch};
+
+use super::or_in_store;
+use crate::registry_flags::RegistryFlags;
+
+#[derive(clap::Args)]
+pub struct CopyArgs {
+    /// Source: REFERENCE, store:REFERENCE, oci:DIR[:NAME], oci-archive:FILE[:NAME], docker-archive:FILE[:NAME]
+    source: Location,
+    /// Destination
+    target: Location,
+    /// Copy only this platform's image of an index [default: all]
+    #[arg(long, value_name = "OS/ARCH")]
+    platform: Option<Platform>,
+}
+
+pub fn copy(args: &CopyArgs, flags: &RegistryFlags) -> anyhow::Result<ExitCode> {
+    // Docker archives know no index.
+    let single = matches!(args.target, Location::DockerArchive(..)).then(Platform::host);
+    transfer(&args.source, &args.target, args.platform.clone().or(single), flags)
+}
+
+#[derive(clap::Args)]
+pub struct SaveArgs {
+    /// The image: in a registry, or with store: in front in the image store
+    source: Location,
+    /// File to write
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Write what `docker load` reads instead of an OCI archive
+    #[arg(long)]
+    docker: bool,
+    /// Save only this platform's image of an index
+    #[arg(long, value_name = "OS/ARCH")]
+    platform: Option<Platform>,
+}
+
+pub fn save(args: &SaveArgs, flags: &RegistryFlags) -> anyhow::Result<ExitCode> {
+    let name = match &args.source {
+        Location::Registry(reference) | Location::Store(reference) => Some(reference.with_default_tag().to_string()),
+        _ => None,
+    };
+    let single = args.docker.then(Platform::host);
+    let target = if args.docker {
+        Location::DockerArchive(args.output.clone(), name)
+    } else {
+        Location::OciArchive(args.output.clone(), name)
+    };
+    transfer(&args.source, &target, args.platform.clone().or(single), flags)
+}
+
+#[derive(clap::Args)]
+pub struct LoadArgs {
+    /// The archive: written by `olmkit image save`, `docker save`, `podman save` or `skopeo copy`
+    file: PathBuf,
+    /// The name to store the image under [default: the names in the archive]
+    #[arg(short, long, value_name = "REFERENCE")]
+    tag: Option<Reference>,
+}
+
+/// Brings the images of an archive into the image store.
+pub fn load(args: &LoadArgs, flags: &RegistryFlags) -> anyhow::Result<ExitCode> {
+    let folder = olmkit::temporary::Directory::new("archive")?;
+    let layout = archive::read(&args.file, folder.path())?;
+    let client = flags.client()?;
+    for image in layout.index()?.manifests {
+        let own = image.annotations.get(olmkit_oci::layout::REFERENCE_NAME);
+        let reference = match (&args.tag, own) {
+            (Some(tag), _) => tag.clone(),
+            (None, Some(own)) => own.parse()?,
+            (None, None) => anyhow::bail!("the image in {} has no name; give one with --tag", args.file.display()),
+        };
+        let target = Location::Store(reference.clone());
+        crate::block_on(deliver(&client, &layout, &image, &target, "", &[]))??;
+        println!("{}", reference.pinned(image.digest));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn transfer(
+    source: &Location,
+    target: &Location,
+    platform: Option<Platform>,
+    flags: &RegistryFlags,
+) -> anyhow::Result<ExitCode> {
+    let client = flags.client()?;
+    let platforms = platform.clone().map_or(Platforms::All, Platforms::One);
+    let image = crate::block_on(async {
+        let fetched = or_in_store(&[source], fetch(&client, source, &platforms).await)?;
+        let image = match &platform {
+            Some(platform) => fetched.image(platform)?.descriptor,
+            None => fetched.descriptor.clone(),
+        };
+        let related: Vec<Reference> = match source {
+            Location::Registry(reference) => vec![reference.clone()],
+            _ => Vec::new(),
+        };
+        // What archives and layouts call the image unless the target names it.
+        let name = match source {
+            Location::Registry(reference) | Location::Store(reference) => reference.with_default_tag().to_string(),
+            _ => "latest".to_owned(),
+        };
+        deliver(&client, &fetched.layout, &image, target, &name, &related).await?;
+        anyhow::Ok(image)
+    })??;
+    println!("{}", image.digest);
+    Ok(ExitCode::SUCCESS)
+}

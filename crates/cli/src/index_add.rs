@@ -1,0 +1,175 @@
+//! `opm index add`: the command of operator-sdk's Makefile, which built SQLite catalogs. What it builds here is a
+//! file-based catalog, and it says so.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::Context as _;
+use olmkit::catalog::accumulate::{self, Channels, Mode};
+use olmkit::catalog::render::bundle::Source;
+use olmkit::catalog::render::reference::{CONFIGS_LABEL, Images as _, Options, render};
+use olmkit::catalog::render::{MigrateLevel, migrate};
+use olmkit::catalog::{Catalog, init, order, validate, write};
+use olmkit_oci::build::{bundle_labels, catalog_recipe, source_date_epoch, with_index};
+use olmkit_oci::spec::Platform;
+use olmkit_oci::store::Store;
+use olmkit_oci::{Location, Reference, deliver};
+use olmkit_serve::source;
+
+use super::catalog::images::RegistryImages;
+use super::image::build::helper_binary;
+use super::registry_flags::RegistryFlags;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Bundle images (or bundle directories) to add.
+    #[arg(short, long, required = true, value_delimiter = ',', value_name = "IMAGE")]
+    bundles: Vec<String>,
+    /// Catalog to add them to [default: a new one].
+    #[arg(short, long, default_value = "", value_name = "IMAGE")]
+    from_index: String,
+    /// Name of the new catalog image.
+    #[arg(
+        short,
+        long,
+        default_value = "operator-registry-index:latest",
+        value_name = "REFERENCE"
+    )]
+    tag: Reference,
+    /// docker, podman or buildah: the image is given to it. none: it stays in olmkit's image store.
+    #[arg(short, long, default_value = "none", value_name = "TOOL")]
+    container_tool: String,
+    /// How upgrade edges are computed: replaces, semver or semver-skippatch.
+    #[arg(long, default_value = "replaces")]
+    mode: Mode,
+    /// Write the catalog (index/) and its Dockerfile, without an image.
+    #[arg(long)]
+    generate: bool,
+    /// File for the Dockerfile of --generate.
+    #[arg(short = 'd', long, default_value = "index.Dockerfile", value_name = "FILE")]
+    out_dockerfile: PathBuf,
+    /// The static olmkit binary that serves the catalog [default: olmkit-helper beside this program, or this one].
+    #[arg(long, value_name = "FILE")]
+    binary: Option<PathBuf>,
+    /// Replace a bundle that the catalog has already, if it is the head of its channels.
+    #[arg(long, hide = true)]
+    overwrite_latest: bool,
+    /// Accepted for compatibility with opm; the new image has olmkit as its server.
+    #[arg(short = 'i', long, hide = true, value_name = "IMAGE")]
+    binary_image: Option<String>,
+    /// Accepted for compatibility with opm; no tool is needed to build.
+    #[arg(short = 'u', long, hide = true, value_name = "TOOL")]
+    build_tool: Option<String>,
+    /// Accepted for compatibility with opm; no tool is needed to pull.
+    #[arg(short = 'p', long, hide = true, value_name = "TOOL")]
+    pull_tool: Option<String>,
+    /// Accepted for compatibility with opm; problems of a catalog are always reported.
+    #[arg(long, hide = true)]
+    permissive: bool,
+    #[command(flatten)]
+    registry: RegistryFlags,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let catalog = accumulated(args)?;
+    if let Some(problem) = validate::opm_text(&catalog) {
+        anyhow::bail!("the catalog would not be valid: {problem}");
+    }
+    if args.generate {
+        return generate(args, catalog);
+    }
+    let directory = olmkit::temporary::Directory::new("index")?;
+    write::directory(order::blobs(catalog), write::Format::Yaml, directory.path())?;
+    build(args, directory.path())?;
+    eprintln!(
+        "built {} as a file-based catalog (label {CONFIGS_LABEL}); SQLite catalogs are deprecated, and OLM reads both",
+        args.tag
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The catalog to begin with, and the bundles on top.
+fn accumulated(args: &Args) -> anyhow::Result<Catalog> {
+    let images = RegistryImages::new(&args.registry);
+    let mut catalog = match args.from_index.as_str() {
+        "" => Catalog::default(),
+        index => render(&[index.to_owned()], &Options::default(), &images)?,
+    };
+    for reference in &args.bundles {
+        let directory = Path::new(reference);
+        let (bundle, labels) = if directory.is_dir() {
+            let source = Source::read(directory).with_context(|| reference.clone())?;
+            (source.render("")?, bundle_labels(directory)?)
+        } else {
+            let image = images.unpack(reference).map_err(anyhow::Error::msg)?;
+            let source =
+                Source::read(image.directory.path()).with_context(|| format!("{reference} is not a bundle image"))?;
+            (source.render(reference)?, image.labels)
+        };
+        let channels = Channels::of_labels(&labels);
+        accumulate::add(&mut catalog, bundle, &channels, args.mode, args.overwrite_latest)
+            .with_context(|| format!("cannot add {reference}"))?;
+    }
+    // Consoles need no more than the extract, and OLM pulls the image.
+    for bundle in &mut catalog.bundles {
+        migrate(bundle, MigrateLevel::BundleObjectToCsvMetadata)?;
+    }
+    Ok(catalog)
+}
+
+fn generate(args: &Args, catalog: Catalog) -> anyhow::Result<ExitCode> {
+    write::directory(order::blobs(catalog), write::Format::Yaml, Path::new("index"))?;
+    let dockerfile = init::Dockerfile {
+        directory: "index",
+        base_image: "quay.io/operator-framework/opm:latest",
+        builder_image: "quay.io/operator-framework/opm:latest",
+        labels: std::collections::BTreeMap::new(),
+    };
+    std::fs::write(&args.out_dockerfile, dockerfile.to_string())
+        .with_context(|| format!("cannot write {}", args.out_dockerfile.display()))?;
+    eprintln!(
+        "wrote a file-based catalog to index/ and its Dockerfile to {}",
+        args.out_dockerfile.display()
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Builds the image and puts it where `make catalog-push` looks for it.
+fn build(args: &Args, directory: &Path) -> anyhow::Result<()> {
+    let time = source_date_epoch(std::env::var("SOURCE_DATE_EPOCH").ok().as_deref())?;
+    let program = helper_binary(args.binary.as_ref(), &Platform::host())?;
+    let recipe = catalog_recipe(directory, &program, Platform::host(), time)?;
+    let recipe = with_index(recipe, source::INDEX_FILE, source::bytes(directory)?)?;
+    let store = Store::write(&Store::default_path()?)?;
+    let image = recipe.build(store.layout())?;
+    let name = args.tag.with_default_tag().to_string();
+    if args.container_tool == "none" {
+        crate::image::tell_damaged(&store.set(&args.tag, &image)?);
+        println!("{}", args.tag.pinned(image.digest));
+        return Ok(());
+    }
+    let folder = olmkit::temporary::Directory::new("archive")?;
+    let archive = folder.path().join("catalog.tar");
+    let place = Location::DockerArchive(archive.clone(), None);
+    let client = args.registry.client()?;
+    super::block_on(deliver(&client, store.layout(), &image, &place, &name, &[]))??;
+    crate::image::tell_damaged(&store.layout().prune()?);
+    let mut load = Command::new(&args.container_tool);
+    // buildah has no `load`, but pulls from archives.
+    if Path::new(&args.container_tool).file_name() == Some(OsStr::new("buildah")) {
+        load.arg("pull").arg(format!("docker-archive:{}", archive.display()));
+    } else {
+        load.args(["load", "--input"]).arg(&archive);
+    }
+    let status = load
+        .status()
+        .with_context(|| {
+            format!(
+                "cannot run {}; --container-tool none keeps the image in olmkit's own store, from where `olmkit image push` brings it to a registry",
+                args.container_tool
+            )
+        })?;
+    anyhow::ensure!(status.success(), "{load:?} failed: {status}");
+    Ok(())
+}

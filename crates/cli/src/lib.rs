@@ -1,0 +1,222 @@
+//! The command line: one file for each command group. A file turns flags into one library call and its result into
+//! output; no logic lives here.
+
+#[macro_use]
+mod terminal;
+
+mod catalog;
+mod cleanup;
+mod cluster_args;
+mod completion;
+mod console;
+mod diagnose;
+mod explain;
+mod generate;
+mod health_probe;
+mod image;
+mod in_pod;
+mod index_add;
+mod olm;
+mod opm;
+mod registry_flags;
+mod run;
+mod signals;
+mod stdin;
+mod subscribe;
+
+/// The commands of `olmkit bundle`, one file each; [`BundleCommand`] lists them.
+mod bundle {
+    pub mod output;
+    pub mod unpack;
+    pub mod validate;
+}
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// The program `olmkit`. Under other names it is each of the programs in pods as well: `olmkit cpb …` is the same as `cpb …`.
+pub fn olmkit() -> ExitCode {
+    olmkit::temporary::on_first_use(signals::clean_up);
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    exit_code(run_in_pod(&arguments).unwrap_or_else(|| parse::<Cli>(arguments).run()))
+}
+
+/// The programs in pods without the rest, which no pod needs: a fraction of the size.
+pub fn helper() -> ExitCode {
+    olmkit::temporary::on_first_use(signals::clean_up);
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    exit_code(run_in_pod(&arguments).unwrap_or_else(|| {
+        eprintln!("Error: unknown program name; call olmkit-helper as opm, cp, cpb, copy-content or grpc_health_probe");
+        Ok(ExitCode::from(2))
+    }))
+}
+
+/// Packages Kubernetes operators for the Operator Lifecycle Manager.
+#[derive(Parser)]
+#[command(name = "olmkit", version, propagate_version = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    /// Change a limit of what is read, such as catalog-file=512MiB; docs/limits.md lists them
+    #[arg(
+        long = "limit",
+        global = true,
+        value_name = "NAME=VALUE",
+        env = "OLMKIT_LIMIT",
+        value_delimiter = ','
+    )]
+    limits: Vec<String>,
+}
+
+/// One variant for each command group; the variant's type lives in the group's file.
+#[derive(Subcommand)]
+#[command(defer = true)]
+enum Command {
+    /// Validate bundles, and unpack them to plain manifests.
+    #[command(subcommand)]
+    Bundle(BundleCommand),
+    /// Create, validate, inspect and serve file-based catalogs.
+    Catalog(catalog::Args),
+    /// Uninstall an operator that OLM installed, custom resources first.
+    Cleanup(cleanup::Args),
+    /// Print a completion script for a shell.
+    Completion(completion::Args),
+    /// Show the documentation of a validation rule.
+    Explain(explain::Args),
+    /// Generate a bundle, or the kustomize files it is generated from.
+    Generate(generate::Args),
+    /// Show why an operator is not installed, not upgrading or not running.
+    Diagnose(diagnose::Args),
+    /// Build, copy and inspect images without a container daemon.
+    Image(Box<image::Args>),
+    /// Install, check and uninstall the Operator Lifecycle Manager itself.
+    Olm(olm::Args),
+    /// Install or upgrade an operator from a bundle.
+    Run(run::Args),
+    /// Install a package from a catalog of the cluster.
+    Subscribe(subscribe::Args),
+}
+
+#[derive(Subcommand)]
+#[command(defer = true)]
+enum BundleCommand {
+    /// Turn a bundle into plain manifests that kubectl installs without OLM
+    Unpack(Box<bundle::unpack::Args>),
+    /// Validate operator bundles
+    ///
+    /// The verdict is that of operator-sdk. Each finding has its place in the file, and a way to fix it.
+    Validate(Box<bundle::validate::Args>),
+}
+
+impl Cli {
+    /// Runs the chosen command. `Ok` carries the exit code of a command that ran to its end: 0 fine, 1 findings.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        for limit in &self.limits {
+            if let Err(error) = olmkit::limits::set(limit) {
+                eprintln!("Error: --limit: {error}");
+                return Ok(ExitCode::from(2));
+            }
+        }
+        match self.command {
+            Command::Bundle(BundleCommand::Unpack(args)) => bundle::unpack::run(&args),
+            Command::Bundle(BundleCommand::Validate(args)) => bundle::validate::run(&args),
+            Command::Catalog(args) => catalog::run(&args),
+            Command::Cleanup(args) => cleanup::run(&args),
+            Command::Completion(args) => completion::run(&args),
+            Command::Explain(args) => explain::run(&args),
+            Command::Generate(args) => generate::run(&args),
+            Command::Diagnose(args) => diagnose::run(&args),
+            Command::Image(args) => image::run(&args),
+            Command::Olm(args) => olm::run(&args),
+            Command::Run(args) => run::run(&args),
+            Command::Subscribe(args) => subscribe::run(&args),
+        }
+    }
+}
+
+/// Reads a command line, the program's name first; ends the process where it asks for help or makes no sense.
+fn parse<P: Parser>(arguments: Vec<OsString>) -> P {
+    P::try_parse_from(arguments).unwrap_or_else(|error| terminal::exit(&error))
+}
+
+/// Runs a future to its end on a runtime of this thread.
+fn block_on<F: Future>(future: F) -> anyhow::Result<F::Output> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    Ok(runtime.block_on(future))
+}
+
+/// Runs the program that the binary's name or its first argument selects; `None` when neither is known.
+fn run_in_pod(arguments: &[OsString]) -> Option<anyhow::Result<ExitCode>> {
+    for skipped in 0..2 {
+        let name = arguments
+            .get(skipped)
+            .map(Path::new)
+            .and_then(Path::file_name)
+            .unwrap_or_default();
+        let rest = || arguments.iter().skip(skipped).cloned().collect();
+        if name == "opm" {
+            return Some(opm::Opm::from_arguments(rest()).run());
+        }
+        // The Makefiles of operator-sdk say `$(OPM) index add`; there OPM may be olmkit under its own name.
+        if skipped == 1 && name == "index" {
+            return Some(opm::Opm::from_arguments(arguments.to_vec()).run());
+        }
+        if name == "grpc_health_probe" {
+            return Some(health_probe::run(rest()));
+        }
+        if let Some(result) = in_pod::command::run(&name.to_string_lossy(), rest()) {
+            return Some(result);
+        }
+    }
+    None
+}
+
+fn exit_code(result: anyhow::Result<ExitCode>) -> ExitCode {
+    result.unwrap_or_else(|error| {
+        if is_closed_pipe(&error) {
+            return ExitCode::SUCCESS;
+        }
+        eprintln!("Error: {}", error_message(&error));
+        ExitCode::FAILURE
+    })
+}
+
+/// Whether the reader of the output has seen enough, as `head` has.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+    })
+}
+
+/// An error and its causes on one line. Most messages hold the words of their cause already; those are not repeated.
+fn error_message(error: &anyhow::Error) -> String {
+    let mut message = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if message.is_empty() {
+            message = cause;
+        } else if !message.contains(&cause) {
+            message = format!("{message}: {cause}");
+        }
+    }
+    message
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::error_message;
+
+    #[test]
+    fn each_cause_is_printed_once() {
+        let error = anyhow!("no such file")
+            .context("read a: no such file")
+            .context("b cannot be served");
+        assert_eq!(error_message(&error), "b cannot be served: read a: no such file");
+    }
+}

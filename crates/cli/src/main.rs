@@ -1,0 +1,5 @@
+//! The `olmkit` command.
+
+fn main() -> std::process::ExitCode {
+    olmkit_cli::olmkit()
+}

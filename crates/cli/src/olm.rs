@@ -1,0 +1,283 @@
+//! `olmkit olm install`, `status`, `uninstall`
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::Subcommand;
+use olmkit_cluster::olm::{self, InstallOptions, Status, UninstallOptions, objects::Settings, source};
+
+use super::cluster_args::{ClusterArgs, Output};
+use super::console::{Console, print_causes, stopped};
+
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+#[command(defer = true)]
+enum Command {
+    /// Install OLM, or complete an installation that was interrupted
+    Install(Box<InstallArgs>),
+    /// Show whether OLM is installed and healthy
+    Status(StatusArgs),
+    /// Uninstall OLM and everything it created
+    Uninstall(UninstallArgs),
+}
+
+// Its own --version names OLM's version, as in operator-sdk.
+#[derive(clap::Args)]
+#[command(disable_version_flag = true)]
+struct InstallArgs {
+    /// OLM's chart folder (Chart.yaml, crds/), or a folder with a release's crds.yaml and olm.yaml
+    #[arg(long, value_name = "DIR", env = "OLMKIT_OLM_MANIFESTS")]
+    from: PathBuf,
+    /// Checksum that the folder must have; it is printed when it differs
+    #[arg(long, value_name = "SHA256")]
+    checksum: Option<String>,
+    /// OLM's version, if the path of the chart folder does not have it
+    #[arg(long)]
+    version: Option<String>,
+    /// Image with /bin/olm, /bin/catalog and /bin/package-server
+    #[arg(long, value_name = "IMAGE")]
+    olm_image: Option<String>,
+    /// Image with /bin/opm, which OLM unpacks bundles with: the olmkit image or operator-framework's opm
+    #[arg(long, value_name = "IMAGE")]
+    opm_image: Option<String>,
+    /// Image with /bin/cp, /bin/cpb and /bin/copy-content [default: the OLM image]
+    #[arg(long, value_name = "IMAGE")]
+    util_image: Option<String>,
+    /// When nodes pull OLM's images
+    #[arg(long, default_value = "IfNotPresent", value_parser = ["Always", "IfNotPresent", "Never"])]
+    image_pull_policy: String,
+    /// Namespace of OLM
+    #[arg(long, default_value = "olm")]
+    olm_namespace: String,
+    /// Namespace for operators that serve the whole cluster
+    #[arg(long, default_value = "operators")]
+    operators_namespace: String,
+    /// Copies of packageserver
+    #[arg(long, default_value_t = 1)]
+    packageserver_replicas: u32,
+    /// Catalog for all namespaces; none by default, since a catalog that cannot be reached blocks every installation
+    #[arg(long, value_name = "IMAGE")]
+    catalog_image: Option<String>,
+    /// Create the catalogs that a release's manifests hold
+    #[arg(long)]
+    with_catalogs: bool,
+    /// Do not wait for packageserver, which lists packages and is not needed to install any
+    #[arg(long)]
+    no_wait_for_packageserver: bool,
+    #[command(flatten)]
+    cluster: ClusterArgs,
+}
+
+#[derive(clap::Args)]
+struct StatusArgs {
+    /// Kubeconfig file
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Output format
+    #[arg(short, long, value_enum, default_value = "text")]
+    output: Output,
+}
+
+#[derive(clap::Args)]
+struct UninstallArgs {
+    /// Namespace of OLM [default: found by its Deployments]
+    #[arg(long)]
+    olm_namespace: Option<String>,
+    /// Remove installed operators too; their CRDs and objects stay
+    #[arg(long)]
+    with_operators: bool,
+    /// Print what would be removed, without removing it
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    cluster: ClusterArgs,
+    /// Output format
+    #[arg(short, long, value_enum, default_value = "text")]
+    output: Output,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        Command::Install(args) => install(args),
+        Command::Status(args) => status(args),
+        Command::Uninstall(args) => uninstall(args),
+    }
+}
+
+fn install(args: &InstallArgs) -> anyhow::Result<ExitCode> {
+    if let Some(wanted) = &args.checksum {
+        let folder = if args.from.join("Chart.yaml").is_file() {
+            args.from.join("crds")
+        } else {
+            args.from.clone()
+        };
+        let found = source::checksum(&folder)?;
+        if found != wanted.trim_start_matches("sha256:") {
+            bail!(
+                "the manifests in {} have checksum {found}, not {wanted}",
+                folder.display()
+            );
+        }
+    }
+    let version = args
+        .version
+        .clone()
+        .or_else(|| source::version_in_path(&args.from))
+        .unwrap_or_else(|| "unknown".into());
+    let chart = args.from.join("Chart.yaml").is_file();
+    let image = |given: &Option<String>, flag: &str| match given {
+        Some(image) => Ok(image.clone()),
+        None if chart => Err(anyhow::anyhow!(
+            "OLM's chart does not reference released images; pass {flag}"
+        )),
+        None => Ok(String::new()),
+    };
+    let olm_image = image(&args.olm_image, "--olm-image")?;
+    let settings = Settings {
+        version: version.trim_start_matches('v').to_owned(),
+        namespace: args.olm_namespace.clone(),
+        catalog_namespace: args.olm_namespace.clone(),
+        operators_namespace: args.operators_namespace.clone(),
+        opm_image: image(&args.opm_image, "--opm-image")?,
+        util_image: args.util_image.clone().unwrap_or_else(|| olm_image.clone()),
+        olm_image,
+        pull_policy: args.image_pull_policy.clone(),
+        packageserver_replicas: args.packageserver_replicas,
+        catalog_image: args.catalog_image.clone(),
+    };
+    let images = source::Images {
+        olm: args.olm_image.clone(),
+        opm: args.opm_image.clone(),
+        util: args.util_image.clone(),
+    };
+    let manifests = source::read(&args.from, &settings, &images, args.with_catalogs)
+        .with_context(|| format!("reading OLM's manifests from {}", args.from.display()))?;
+    let options = InstallOptions {
+        timeout: args.cluster.timeout,
+        wait_for_packageserver: !args.no_wait_for_packageserver,
+    };
+    super::block_on(async {
+        let cluster = args.cluster.connect().await?;
+        let console = Console::new();
+        let ended = olm::install(&cluster, &manifests, &options, &console).await;
+        console.finish();
+        let ended = match ended {
+            Ok(ended) => ended,
+            Err(error) => return stopped(error, Output::Text),
+        };
+        match ended {
+            Ok(()) => {
+                println!(
+                    "OLM {} is installed",
+                    manifests.version.as_deref().unwrap_or("of unknown version")
+                );
+                Ok(ExitCode::SUCCESS)
+            }
+            Err(causes) => {
+                print_causes(&causes);
+                println!("OLM is not ready; fix the cause and run the same command again");
+                anyhow::Ok(ExitCode::FAILURE)
+            }
+        }
+    })?
+}
+
+fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
+    let looked = super::block_on(async {
+        let cluster = olmkit_cluster::Cluster::connect(args.kubeconfig.as_deref(), None).await?;
+        olm::status(&cluster).await
+    })?;
+    let status = match looked {
+        Ok(status) => status,
+        Err(error) => return stopped(error, args.output),
+    };
+    match args.output {
+        Output::Json => println!("{}", serde_json::to_string_pretty(&status)?),
+        Output::Text => print_status(&status),
+    }
+    Ok(if status.healthy {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn print_status(status: &Status) {
+    if status.installed {
+        let mut table = comfy_table::Table::new();
+        table.load_style(comfy_table::presets::NOTHING);
+        table.set_header(["KIND", "NAMESPACE", "NAME", "STATE"]);
+        for component in &status.components {
+            let object = &component.object;
+            table.add_row([
+                object.kind.kind.as_str(),
+                object.namespace.as_deref().unwrap_or(""),
+                &object.name,
+                &component.state,
+            ]);
+        }
+        println!("{table}");
+    }
+    for cause in &status.causes {
+        println!("{cause}");
+    }
+    let version = status
+        .version
+        .as_deref()
+        .map(|version| format!(" {version}"))
+        .unwrap_or_default();
+    match (status.installed, status.healthy) {
+        (false, _) => println!("OLM is not installed"),
+        (true, true) => println!("OLM{version} is healthy"),
+        (true, false) => println!("OLM{version} is not healthy"),
+    }
+}
+
+fn uninstall(args: &UninstallArgs) -> anyhow::Result<ExitCode> {
+    let options = UninstallOptions {
+        namespace: args.olm_namespace.clone(),
+        with_operators: args.with_operators,
+        timeout: args.cluster.timeout,
+        dry_run: args.dry_run,
+    };
+    let ended = super::block_on(async {
+        let cluster = args.cluster.connect().await?;
+        let console = Console::new();
+        let report = olm::uninstall(&cluster, &options, &console).await;
+        console.finish();
+        report
+    })?;
+    let report = match ended {
+        Ok(report) => report,
+        Err(error) => return stopped(error, args.output),
+    };
+    match args.output {
+        Output::Json => println!("{}", serde_json::to_string_pretty(&report)?),
+        Output::Text => {
+            if args.dry_run {
+                report
+                    .removed
+                    .iter()
+                    .for_each(|object| println!("would remove {object}"));
+            }
+            print_causes(&report.causes);
+            match (report.causes.is_empty(), report.removed.is_empty()) {
+                (false, _) => println!("OLM is not removed"),
+                (true, true) => println!("OLM is not installed: nothing to remove"),
+                (true, false) if args.dry_run => println!("{} objects would be removed", report.removed.len()),
+                (true, false) => println!("OLM is removed: {} objects", report.removed.len()),
+            }
+        }
+    }
+    Ok(if report.causes.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}

@@ -1,0 +1,160 @@
+//! The command line under the name `opm`: the operator-registry tool's own spelling of what olmkit does.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use olmkit_oci::registry::Platforms;
+use olmkit_oci::spec::Platform;
+use olmkit_oci::{Location, fetch};
+
+use super::catalog::{Output, dockerfile, graph, init, list, migrate, render, serve, template, validate};
+use super::registry_flags::RegistryFlags;
+use super::{in_pod, index_add};
+
+/// Operator package manager: the catalog and bundle commands of olmkit in the spelling of opm.
+#[derive(Parser)]
+#[command(name = "opm", version)]
+pub struct Opm {
+    #[command(subcommand)]
+    command: Command,
+    /// They may stand before the subcommand, which then reads them.
+    #[command(flatten)]
+    _registry: RegistryFlags,
+}
+
+// Nothing here is built late (`defer`): clap then gives subcommands the flags that may stand before them, and finds those of
+// the same name there already when it builds them.
+#[derive(Subcommand)]
+enum Command {
+    /// Print a package blob
+    Init(init::Args),
+    /// Print catalogs and bundles as blobs
+    Render(render::Args),
+    /// Validate a catalog
+    Validate(validate::Args),
+    /// Serve a catalog
+    Serve(serve::Args),
+    /// Rewrite a catalog with one directory per package
+    Migrate(migrate::Args),
+    /// Add bundles to a catalog image
+    #[command(subcommand)]
+    Index(Index),
+    /// Write files around a catalog
+    #[command(subcommand)]
+    Generate(Generate),
+    /// Print the version
+    Version,
+    /// Commands that opm calls alpha
+    #[command(subcommand)]
+    Alpha(Alpha),
+    /// Not supported; prints what replaces it
+    #[command(hide = true)]
+    Registry {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        _arguments: Vec<OsString>,
+    },
+}
+
+#[derive(Subcommand)]
+enum Index {
+    /// Add bundles to a catalog image; the result is a file-based catalog
+    Add(Box<index_add::Args>),
+}
+
+#[derive(Subcommand)]
+enum Generate {
+    /// Write a Dockerfile for a catalog image
+    Dockerfile(dockerfile::Args),
+}
+
+#[derive(Subcommand)]
+enum Alpha {
+    /// Show packages, channels or bundles
+    List(list::Args),
+    /// Draw channels
+    RenderGraph(graph::Args),
+    /// Render a catalog from a template
+    RenderTemplate(template::RenderArgs),
+    /// Create a template from a catalog
+    ConvertTemplate(template::ConvertArgs),
+    /// Bundle commands
+    #[command(subcommand)]
+    Bundle(Bundle),
+}
+
+#[derive(Subcommand)]
+enum Bundle {
+    /// Write the content of a bundle directory into a ConfigMap
+    Extract(in_pod::command::ExtractArgs),
+    /// Write the files of a bundle image to a directory
+    Unpack(UnpackArgs),
+}
+
+#[derive(clap::Args)]
+struct UnpackArgs {
+    /// The bundle image
+    image: Location,
+    /// The directory; empty or absent
+    #[arg(short, long, value_name = "DIRECTORY", default_value = "./")]
+    out: PathBuf,
+    /// Trust the certificate authorities of this PEM file beside the system's
+    #[arg(short = 'c', long, value_name = "FILE")]
+    root_ca: Option<PathBuf>,
+    /// Accepted for compatibility with opm; use `olmkit bundle validate` to check bundles
+    #[arg(short = 'v', long, hide = true)]
+    skip_validation: bool,
+    /// Accepted for compatibility with opm
+    #[arg(short, long, hide = true)]
+    debug: bool,
+    #[command(flatten)]
+    registry: RegistryFlags,
+}
+
+impl Opm {
+    /// Reads a command line, the program's name first; ends the process if it makes no sense.
+    pub fn from_arguments(arguments: Vec<OsString>) -> Self {
+        super::parse(arguments)
+    }
+
+    /// Runs the chosen command.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        match self.command {
+            Command::Init(args) => init::run(&args),
+            Command::Render(args) => render::run(&args),
+            Command::Validate(args) => validate::run_as_opm(&args),
+            Command::Serve(args) => serve::run(&args),
+            Command::Migrate(args) => migrate::run(&args, Output::Json),
+            Command::Index(Index::Add(args)) => index_add::run(&args),
+            Command::Generate(Generate::Dockerfile(args)) => dockerfile::run(&args),
+            Command::Version => {
+                println!(
+                    "Version: version.Version{{OpmVersion:\"{}\", GitCommit:\"\", BuildDate:\"\", GoOs:\"linux\", GoArch:\"{}\"}}",
+                    env!("CARGO_PKG_VERSION"),
+                    Platform::host().architecture
+                );
+                Ok(ExitCode::SUCCESS)
+            }
+            Command::Alpha(Alpha::List(args)) => list::run(&args),
+            Command::Alpha(Alpha::RenderGraph(args)) => graph::run(&args),
+            Command::Alpha(Alpha::RenderTemplate(args)) => template::render(&args),
+            Command::Alpha(Alpha::ConvertTemplate(args)) => template::convert(&args),
+            Command::Alpha(Alpha::Bundle(Bundle::Extract(args))) => in_pod::command::run_extract(&args),
+            Command::Alpha(Alpha::Bundle(Bundle::Unpack(args))) => unpack(args),
+            Command::Registry { .. } => anyhow::bail!(
+                "SQLite catalogs are not supported; `opm migrate` of operator-registry turns one into a file-based \
+                 catalog, which `opm render` and `olmkit catalog` read"
+            ),
+        }
+    }
+}
+
+fn unpack(args: UnpackArgs) -> anyhow::Result<ExitCode> {
+    let mut flags = args.registry;
+    flags.ca_file = flags.ca_file.or(args.root_ca);
+    let (client, platform) = (flags.client()?, Platform::host());
+    let fetched = super::block_on(fetch(&client, &args.image, &Platforms::One(platform.clone())))??;
+    fetched.unpack(&platform, &args.out, &[])?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,124 @@
+//! Flags of every command that speaks to a registry, and the transfers' progress on a terminal.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use olmkit_oci::registry::{Cache, Client, Options, Progress, Transfer};
+
+/// How to reach registries.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct RegistryFlags {
+    /// Speak plain HTTP to registries (registries on this machine may speak it without this flag)
+    #[arg(long, visible_alias = "plain-http", global = true, help_heading = "Registry options")]
+    pub use_http: bool,
+    /// Accept any certificate
+    #[arg(long, visible_alias = "skip-tls", global = true, help_heading = "Registry options")]
+    pub skip_tls_verify: bool,
+    /// Trust the certificate authorities of this PEM file beside the system's
+    #[arg(long, value_name = "FILE", global = true, help_heading = "Registry options")]
+    pub ca_file: Option<PathBuf>,
+    /// Take credentials from this file only [default: the places of podman and Docker, or REGISTRY_AUTH_FILE]
+    #[arg(long, value_name = "FILE", global = true, help_heading = "Registry options")]
+    pub authfile: Option<PathBuf>,
+    /// Take mirrors from this registries.conf only
+    #[arg(long, value_name = "FILE", global = true, help_heading = "Registry options")]
+    pub registries_conf: Option<PathBuf>,
+    /// Send blobs in pieces of at most this many bytes
+    #[arg(long, value_name = "BYTES", global = true, help_heading = "Registry options")]
+    pub chunk_size: Option<u64>,
+    /// Pull at most this many bytes for one image [default: 16 GiB]
+    #[arg(long, value_name = "BYTES", global = true, help_heading = "Registry options")]
+    pub max_image_size: Option<u64>,
+    /// Give up on a registry that does not answer within this time, or sends less than 64 KiB in it [default: 60]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..), global = true, help_heading = "Registry options")]
+    pub registry_timeout: Option<u64>,
+    /// Neither read nor fill the cache of pulled blobs
+    #[arg(long, global = true, help_heading = "Registry options")]
+    pub no_cache: bool,
+}
+
+impl RegistryFlags {
+    /// A client as the flags say, which shows its progress on standard error.
+    pub fn client(&self) -> anyhow::Result<Client> {
+        let options = Options {
+            plain_http: self.use_http,
+            skip_tls_verify: self.skip_tls_verify,
+            ca_file: self.ca_file.clone(),
+            auth_file: self.authfile.clone(),
+            registries_conf: self.registries_conf.clone(),
+            cache: if self.no_cache { None } else { Cache::of_user() },
+            chunk_size: self.chunk_size,
+            attempts: 0,
+            image_bytes: self.max_image_size,
+            answer: self.registry_timeout.map(Duration::from_secs),
+        };
+        Ok(Client::new(options, progress())?)
+    }
+}
+
+/// Bars on a terminal, one line for each finished transfer elsewhere.
+fn progress() -> Arc<dyn Progress> {
+    if std::io::stderr().is_terminal() {
+        Arc::new(Bars(MultiProgress::new()))
+    } else {
+        Arc::new(Lines)
+    }
+}
+
+struct Bars(MultiProgress);
+
+struct Bar(ProgressBar);
+
+impl Progress for Bars {
+    fn begin(&self, what: &str, size: u64) -> Box<dyn Transfer> {
+        let bar = self.0.add(ProgressBar::new(size));
+        if let Ok(style) =
+            ProgressStyle::with_template("{msg:24} [{bar:30}] {bytes:>10} of {total_bytes:>10} {bytes_per_sec}")
+        {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        bar.set_message(what.to_owned());
+        Box::new(Bar(bar))
+    }
+
+    fn note(&self, text: &str) {
+        // Without a terminal to draw on there would be nothing to keep intact.
+        let _ = self.0.println(text);
+    }
+}
+
+impl Transfer for Bar {
+    fn position(&self, bytes: u64) {
+        self.0.set_position(bytes);
+    }
+
+    fn finish(&self, how: &str) {
+        let message = format!("{}: {how}", self.0.message());
+        self.0.finish_with_message(message);
+    }
+}
+
+struct Lines;
+
+struct Line(String);
+
+impl Progress for Lines {
+    fn begin(&self, what: &str, size: u64) -> Box<dyn Transfer> {
+        Box::new(Line(format!("{what} ({size} bytes)")))
+    }
+
+    fn note(&self, text: &str) {
+        eprintln!("{text}");
+    }
+}
+
+impl Transfer for Line {
+    fn position(&self, _: u64) {}
+
+    fn finish(&self, how: &str) {
+        eprintln!("{}: {how}", self.0);
+    }
+}

@@ -1,0 +1,264 @@
+//! `olmkit run bundle` and `olmkit run bundle-upgrade`
+
+use std::process::ExitCode;
+
+use clap::{Subcommand, ValueEnum};
+use olmkit_cluster::release::release;
+use olmkit_cluster::reporter::ProgressLog;
+use olmkit_cluster::run_bundle::{self, Ending, Outcome};
+use olmkit_cluster::serving::Place;
+use olmkit_cluster::{BundleFacts, Cause, Cluster, Code, InstallMode, bundle_source, catalog_pod, upgrade};
+
+use super::cluster_args::{ClusterArgs, Output};
+use super::console::{Console, print_causes, stopped};
+use super::registry_flags::RegistryFlags;
+
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+#[command(defer = true)]
+enum Command {
+    /// Install a bundle through OLM, from an image or a directory, and wait until it has succeeded
+    Bundle(BundleArgs),
+    /// Upgrade an installed operator to a bundle
+    BundleUpgrade(UpgradeArgs),
+}
+
+#[derive(clap::Args)]
+struct BundleArgs {
+    /// Bundle image, or a directory with manifests/ and metadata/
+    #[arg(value_name = "IMAGE|DIR")]
+    bundle: String,
+    /// AllNamespaces, OwnNamespace, SingleNamespace=NAMESPACE or MultiNamespace=NAMESPACE,NAMESPACE
+    /// [default: AllNamespaces if the operator supports it, else OwnNamespace]
+    #[arg(long, value_name = "MODE", value_parser = InstallMode::parse)]
+    install_mode: Option<InstallMode>,
+    #[command(flatten)]
+    common: Common,
+    /// Remove what this run made if it fails
+    #[arg(long)]
+    rollback_on_failure: bool,
+    /// Only check whether the bundle can be installed
+    #[arg(long)]
+    check: bool,
+}
+
+#[derive(clap::Args)]
+struct UpgradeArgs {
+    /// Bundle image, or a directory with manifests/ and metadata/
+    #[arg(value_name = "IMAGE|DIR")]
+    bundle: String,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(clap::Args)]
+struct Common {
+    #[command(flatten)]
+    cluster: ClusterArgs,
+    /// Serve the catalog from this process, at the given IP address of this host or at a guessed one; when it is done, the
+    /// catalog and the Subscription go and the operator stays
+    #[arg(long, value_name = "ADDRESS[:PORT]", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "helper_image")]
+    serve_from_host: Option<String>,
+    /// Serve the catalog from a pod of this image, which holds /bin/opm: the olmkit image or operator-framework's opm
+    /// [default: the image that OLM unpacks bundles with]
+    #[arg(long, alias = "index-image", value_name = "IMAGE", env = "OLMKIT_HELPER_IMAGE")]
+    helper_image: Option<String>,
+    /// When the pod's image is pulled
+    #[arg(long, value_enum, default_value = "if-not-present", ignore_case = true)]
+    image_pull_policy: PullPolicy,
+    /// ServiceAccount of the catalog's pod
+    #[arg(long, value_name = "NAME")]
+    service_account: Option<String>,
+    /// Secret of type dockerconfigjson with which the cluster pulls the bundle and the helper image
+    #[arg(long, value_name = "NAME")]
+    pull_secret_name: Option<String>,
+    #[command(flatten)]
+    registry: RegistryFlags,
+    /// Accepted for operator-sdk's sake: all containers are always restricted
+    #[arg(long, hide = true)]
+    security_context_config: Option<String>,
+    /// How the result is printed
+    #[arg(short, long, value_enum, default_value = "text")]
+    output: Output,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum PullPolicy {
+    #[value(alias = "Always")]
+    Always,
+    #[value(alias = "IfNotPresent", alias = "ifnotpresent")]
+    IfNotPresent,
+    #[value(alias = "Never")]
+    Never,
+}
+
+impl Common {
+    fn place(&self) -> Place {
+        match (&self.helper_image, &self.serve_from_host) {
+            (Some(image), None) => Place::Pod(catalog_pod::PodOptions {
+                image: image.clone(),
+                pull_policy: match self.image_pull_policy {
+                    PullPolicy::Always => "Always",
+                    PullPolicy::IfNotPresent => "IfNotPresent",
+                    PullPolicy::Never => "Never",
+                }
+                .to_owned(),
+                service_account: self.service_account.clone(),
+                pull_secret: self.pull_secret_name.clone(),
+            }),
+            (_, Some(address)) => Place::Host(Some(address.clone())),
+            (None, None) => Place::Auto,
+        }
+    }
+
+    fn options(&self) -> run_bundle::Options {
+        run_bundle::Options {
+            install_mode: None,
+            place: self.place(),
+            pull_secret: self.pull_secret_name.clone(),
+            timeout: self.cluster.timeout,
+            rollback: false,
+            check_only: false,
+        }
+    }
+
+    /// Reads the bundle and connects.
+    async fn begin(&self, bundle: &str) -> anyhow::Result<Result<(BundleFacts, Cluster), olmkit_cluster::Error>> {
+        let registry = self.registry.client()?;
+        let begun = async {
+            Ok((
+                bundle_source::load(bundle, &registry).await?,
+                self.cluster.connect().await?,
+            ))
+        };
+        Ok(begun.await)
+    }
+}
+
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    super::block_on(async {
+        match &args.command {
+            Command::Bundle(args) => {
+                let (bundle, cluster) = match args.common.begin(&args.bundle).await? {
+                    Ok(begun) => begun,
+                    Err(error) => return stopped(error, args.common.output),
+                };
+                let options = run_bundle::Options {
+                    install_mode: args.install_mode.clone(),
+                    rollback: args.rollback_on_failure,
+                    check_only: args.check,
+                    ..args.common.options()
+                };
+                let console = Console::new();
+                let flow = run_bundle::run(&cluster, &bundle, &options, &console);
+                finish(&cluster, &bundle, flow, &console, args.common.output).await
+            }
+            Command::BundleUpgrade(args) => {
+                let (bundle, cluster) = match args.common.begin(&args.bundle).await? {
+                    Ok(begun) => begun,
+                    Err(error) => return stopped(error, args.common.output),
+                };
+                let options = args.common.options();
+                let console = Console::new();
+                let flow = upgrade::run(&cluster, &bundle, &options, &console);
+                finish(&cluster, &bundle, flow, &console, args.common.output).await
+            }
+        }
+    })?
+}
+
+/// Runs a flow to its end or until the user interrupts it, and prints how it ended.
+async fn finish(
+    cluster: &Cluster,
+    bundle: &BundleFacts,
+    flow: impl Future<Output = Result<Outcome, olmkit_cluster::Error>>,
+    console: &Console,
+    output: Output,
+) -> anyhow::Result<ExitCode> {
+    let ended = tokio::select! {
+        ended = flow => Some(ended),
+        () = super::signals::interrupted() => None,
+    };
+    if ended.is_some() {
+        console.finish();
+    }
+    match ended {
+        Some(Ok(outcome)) => print(&outcome, output),
+        Some(Err(error)) => {
+            // The API server answers, but refuses: a catalog served from here must not stay behind as a dead one. What is
+            // wrong has been found already, so a second refusal adds nothing.
+            if error.cause().is_some_and(|cause| cause.code != Code::ApiUnreachable) {
+                let _ = release(cluster, bundle, &mut ProgressLog::start(console)).await;
+            }
+            stopped(error, output)
+        }
+        None => {
+            // A catalog served from here is dead once the process ends. The rest is for `cleanup` or a rerun. Whoever
+            // interrupts again does not want to wait for OLM either.
+            let mut progress = ProgressLog::start(console);
+            tokio::select! {
+                released = release(cluster, bundle, &mut progress) => released?,
+                () = crate::signals::interrupted() => {}
+            }
+            console.finish();
+            let cause = Cause::passing(
+                Code::Interrupted,
+                "interrupted; what was created so far stays",
+                format!(
+                    "run the same command again to go on, or remove it: olmkit cleanup {} -n {}",
+                    bundle.package, cluster.namespace
+                ),
+            );
+            if output == Output::Json {
+                println!(
+                    "{}",
+                    serde_json::to_string_pretty(
+                        &serde_json::json!({"result": "interrupted", "package": bundle.package, "clusterServiceVersion": bundle.csv_name(), "namespace": cluster.namespace, "causes": [cause]})
+                    )?
+                );
+            } else {
+                print_causes(&[cause]);
+            }
+            Ok(ExitCode::from(130))
+        }
+    }
+}
+
+pub fn print(outcome: &Outcome, output: Output) -> anyhow::Result<ExitCode> {
+    match output {
+        Output::Json => println!("{}", serde_json::to_string_pretty(outcome)?),
+        Output::Text => {
+            print_causes(&outcome.causes);
+            println!("{}", sentence(outcome));
+        }
+    }
+    Ok(if outcome.is_fine() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn sentence(outcome: &Outcome) -> String {
+    let Outcome {
+        csv,
+        namespace,
+        seconds,
+        package,
+        ..
+    } = outcome;
+    match outcome.result {
+        Ending::Succeeded => format!("{csv} is installed in namespace {namespace} ({seconds:.1} s)"),
+        Ending::AlreadyInstalled => format!("{csv} is installed in namespace {namespace} already"),
+        Ending::Checked => format!("{csv} can be installed in namespace {namespace}"),
+        Ending::Refused => format!("{csv} was not installed: nothing was changed"),
+        Ending::Failed => format!(
+            "{csv} is not installed; after repairing the cause run the same command again, or remove it: olmkit cleanup {package} -n {namespace}"
+        ),
+    }
+}

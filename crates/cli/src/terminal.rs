@@ -1,0 +1,244 @@
+//! The only way to standard output and standard error. What a command prints holds names and texts of strangers; whatever
+//! writes here cannot command the terminal with them, nor the workflow that runs the command.
+//!
+//! `println!` and its kin are those of this file in every module of the crate.
+
+use std::io::{self, IsTerminal as _, Write};
+
+use olmkit::object::UntrustedText;
+
+/// Prints to standard output, as the macro of the standard library does, through [`output`].
+#[allow(unused_macros)] // whoever needs it must not meet that of the standard library
+macro_rules! print {
+    ($($argument:tt)*) => { $crate::terminal::print(&mut $crate::terminal::output(), format_args!($($argument)*), "") };
+}
+
+/// Prints a line to standard output through [`output`].
+macro_rules! println {
+    ($($argument:tt)*) => { $crate::terminal::print(&mut $crate::terminal::output(), format_args!($($argument)*), "\n") };
+}
+
+/// Prints to standard error through [`errors`].
+macro_rules! eprint {
+    ($($argument:tt)*) => { $crate::terminal::print(&mut $crate::terminal::errors(), format_args!($($argument)*), "") };
+}
+
+/// Prints a line to standard error through [`errors`].
+macro_rules! eprintln {
+    ($($argument:tt)*) => { $crate::terminal::print(&mut $crate::terminal::errors(), format_args!($($argument)*), "\n") };
+}
+
+/// Standard output for people, without styles, and for JSON, which means the same afterwards.
+pub fn output() -> Text<impl Write> {
+    Text::new(io::stdout().lock(), Styles::Refused)
+}
+
+/// Standard output for text that carries our own styles. Whoever makes it wraps what is not its own in [`UntrustedText`]:
+/// colours are let through. They are removed where the output is not a terminal.
+pub fn styled_output() -> Text<impl Write> {
+    Text::new(anstream::AutoStream::auto(io::stdout().lock()), Styles::Kept)
+}
+
+/// Standard output for documents that a program reads: YAML, Mermaid, SVG, scripts. Their writers have
+/// escapes of their own, so nothing is changed on the way to a file or a pipe.
+pub fn document() -> Box<dyn Write> {
+    let stdout = io::stdout();
+    if stdout.is_terminal() {
+        Box::new(Text::new(stdout.lock(), Styles::Refused))
+    } else {
+        Box::new(stdout.lock())
+    }
+}
+
+/// Standard output for workflow commands of our own, whose writer escapes what is not.
+pub fn workflow_commands() -> impl Write {
+    io::stdout().lock()
+}
+
+/// Standard error.
+pub fn errors() -> Text<impl Write> {
+    Text::new(io::stderr().lock(), Styles::Refused)
+}
+
+/// Ends the process with what clap says about its arguments: an error, the help or the version. What an error repeats of them
+/// may have come from anywhere.
+pub fn exit(error: &clap::Error) -> ! {
+    let text = error.render().ansi().to_string();
+    let styled: &mut dyn Write = if error.use_stderr() {
+        &mut Text::new(anstream::AutoStream::auto(io::stderr().lock()), Styles::Kept)
+    } else {
+        &mut styled_output()
+    };
+    print(styled, format_args!("{text}"), "");
+    std::process::exit(error.exit_code())
+}
+
+/// What the macros do. A write error is dropped: no reader is left to see it.
+pub fn print(to: &mut dyn Write, text: std::fmt::Arguments<'_>, end: &str) {
+    let _ = to
+        .write_fmt(text)
+        .and_then(|()| to.write_all(end.as_bytes()))
+        .and_then(|()| to.flush());
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Styles {
+    Kept,
+    Refused,
+}
+
+/// A writer of text that keeps line ends and tabs, and escapes what [`UntrustedText`] escapes, and what GitHub's runner takes for
+/// a workflow command: `::` at the beginning of a line and `##[` anywhere.
+///
+/// It writes whole lines. What follows the last line end is written when it is flushed or dropped.
+pub struct Text<W: Write> {
+    inner: W,
+    styles: Styles,
+    pending: Vec<u8>,
+}
+
+impl<W: Write> Text<W> {
+    fn new(inner: W, styles: Styles) -> Self {
+        Self {
+            inner,
+            styles,
+            pending: Vec::new(),
+        }
+    }
+
+    fn write_pending(&mut self, upto: usize) -> io::Result<()> {
+        let bytes: Vec<u8> = self.pending.drain(..upto).collect();
+        let text = String::from_utf8_lossy(&bytes);
+        let mut safe = String::with_capacity(text.len());
+        for line in text.split_inclusive('\n') {
+            self.add_line(line, &mut safe);
+        }
+        self.inner.write_all(safe.as_bytes())
+    }
+
+    fn add_line(&self, line: &str, safe: &mut String) {
+        let line = line.replace("##[", "#\\u0023[");
+        let (blanks, rest) = line.split_at(self.indentation(&line));
+        match rest.strip_prefix("::") {
+            Some(rest) => {
+                self.add(blanks, safe);
+                safe.push_str("\\u003a:");
+                self.add(rest, safe);
+            }
+            None => self.add(&line, safe),
+        }
+    }
+
+    /// How many bytes of a line the runner does not see or skips: blanks, and styles, which may be removed later.
+    fn indentation(&self, line: &str) -> usize {
+        let mut rest = line.trim_start();
+        while self.styles == Styles::Kept
+            && let Some(after) = rest.strip_prefix("\u{1b}[")
+            && let Some(after) = after.trim_start_matches(is_of_style).strip_prefix('m')
+        {
+            rest = after.trim_start();
+        }
+        line.len() - rest.len()
+    }
+
+    fn add(&self, text: &str, safe: &mut String) {
+        let mut rest = text;
+        while self.styles == Styles::Kept
+            && let Some((before, after)) = rest.split_once("\u{1b}[")
+            && let Some(end) = after.find(|c| !is_of_style(c))
+        {
+            safe.push_str(&UntrustedText::lines(before).to_string());
+            let (numbers, tail) = after.split_at(end);
+            // Colours and weights end in an m; everything else moves, asks or answers.
+            if let Some(tail) = tail.strip_prefix('m') {
+                safe.push_str("\u{1b}[");
+                safe.push_str(numbers);
+                safe.push('m');
+                rest = tail;
+            } else {
+                safe.push_str("\\u001b[");
+                rest = after;
+            }
+        }
+        safe.push_str(&UntrustedText::lines(rest).to_string());
+    }
+}
+
+/// Whether a character may stand between the beginning and the end of a style.
+fn is_of_style(c: char) -> bool {
+    matches!(c, '0'..='9' | ';' | ':')
+}
+
+impl<W: Write> Write for Text<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.pending.extend_from_slice(bytes);
+        if let Some(end) = bytes.iter().rposition(|byte| *byte == b'\n') {
+            let upto = self.pending.len() - bytes.len() + end + 1;
+            self.write_pending(upto)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.write_pending(self.pending.len())?;
+        self.inner.flush()
+    }
+}
+
+impl<W: Write> Drop for Text<W> {
+    fn drop(&mut self) {
+        let _ = self.flush();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(pieces: &[&[u8]], styles: Styles) -> String {
+        let mut out = Vec::new();
+        let mut text = Text::new(&mut out, styles);
+        for piece in pieces {
+            text.write_all(piece).unwrap();
+        }
+        drop(text);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn commands_to_a_terminal_become_visible() {
+        let hostile = "a\u{1b}]52;c;cm0=\u{7}\u{9b}2J\r\u{202e}b\tc\n";
+        let shown = "a\\u001b]52;c;cm0=\\u0007\\u009b2J\\r\\u202eb\tc\n";
+        for styles in [Styles::Refused, Styles::Kept] {
+            assert_eq!(written(&[hostile.as_bytes()], styles), shown);
+            // However the text is cut on its way here.
+            let bytes: Vec<&[u8]> = hostile.as_bytes().chunks(1).collect();
+            assert_eq!(written(&bytes, styles), shown);
+        }
+        assert_eq!(written(&[b"\xff\xfe"], Styles::Refused), "\u{fffd}\u{fffd}");
+    }
+
+    #[test]
+    fn styles_pass_where_they_are_wanted_and_nothing_else_that_begins_so() {
+        let text = "\u{1b}[1;31mred\u{1b}[0m \u{1b}[2J\u{1b}[?25l\u{1b}[31\n";
+        assert_eq!(
+            written(&[text.as_bytes()], Styles::Kept),
+            "\u{1b}[1;31mred\u{1b}[0m \\u001b[2J\\u001b[?25l\\u001b[31\n"
+        );
+        assert!(!written(&[text.as_bytes()], Styles::Refused).contains('\u{1b}'));
+    }
+
+    #[test]
+    fn no_line_is_a_workflow_command() {
+        let text = "a ::b\n::error::c\n \t::debug::d\nx ##[error]e\n";
+        assert_eq!(
+            written(&[text.as_bytes()], Styles::Refused),
+            "a ::b\n\\u003a:error::c\n \t\\u003a:debug::d\nx #\\u0023[error]e\n"
+        );
+        // Nor when the styles before it are removed.
+        assert_eq!(
+            written(&[b"\x1b[1m  \x1b[0m ::error::c\n"], Styles::Kept),
+            "\u{1b}[1m  \u{1b}[0m \\u003a:error::c\n"
+        );
+    }
+}

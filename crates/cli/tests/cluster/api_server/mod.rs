@@ -1,0 +1,8 @@
+//! What olmkit makes, against a real API server. Needs `make tools`.
+
+mod definitions;
+mod expressions;
+mod rows;
+mod server;
+mod types;
+mod unpacked;

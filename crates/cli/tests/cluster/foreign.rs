@@ -1,0 +1,283 @@
+//! What others have made stays: definitions that stood before a package came, objects of other people, and objects that
+//! happen to have the name of one that a flow makes.
+
+use controlplane::Options;
+use serde_json::{Value, json};
+
+use crate::bundle::Bundle;
+use crate::harness::{Answer, Cluster};
+
+const CRD: &str = "CustomResourceDefinition";
+
+#[tokio::test]
+async fn what_others_have_made_stays() {
+    let cluster = Cluster::start(Options::default().with_olm()).await;
+    cluster.namespace("people").await;
+    definition_stood_before(&cluster).await;
+    objects_of_others(&cluster).await;
+    definition_of_olm(&cluster).await;
+    catalog_of_others(&cluster).await;
+    catalog_pod_of_others(&cluster).await;
+    names_that_lead_elsewhere(&cluster).await;
+}
+
+/// A bundle with a copy of somebody's definition, as of a well-known one.
+async fn definition_stood_before(cluster: &Cluster) {
+    cluster.scene("definition_stood_before");
+    cluster.namespace("hostile").await;
+    let mut bundle = Bundle::new("hostile", "1.0.0");
+    cluster.apply("customresourcedefinitions", bundle.crd()).await;
+    make_thing(cluster, "hostile", "people").await;
+    let before = cluster.inventory().await;
+    let folder = bundle.write(cluster.folder.path());
+
+    let checked = cluster.run_bundle(&folder, "hostile", &["--check"]).await.fine();
+    assert_eq!(checked.codes(), ["crd-taken-over"]);
+    assert_eq!(checked.cause("crd-taken-over")["object"]["name"], bundle.crd_name());
+    let installed = cluster.run_bundle(&folder, "hostile", &[]).await.fine();
+    assert_eq!(installed.codes(), ["crd-taken-over"]);
+    // A new version changes nothing about that.
+    bundle.version = "2.0.0".into();
+    cluster
+        .upgrade(&bundle.write(cluster.folder.path()), "hostile")
+        .await
+        .fine();
+    cluster.settled("hostile", "hostile.v2.0.0").await;
+
+    let planned = cluster.cleanup("hostile", "hostile", &["--dry-run"]).await.fine();
+    assert!(
+        !names(&planned, "removed").contains(&bundle.crd_name()),
+        "{}",
+        planned.json
+    );
+    let cleaned = cluster.cleanup("hostile", "hostile", &[]).await.fine();
+    assert_eq!(names(&cleaned, "kept"), [bundle.crd_name()]);
+    assert!(
+        why(&cleaned).contains("--delete-crds=things.hostile.example.com"),
+        "{}",
+        why(&cleaned)
+    );
+    assert!(
+        thing(cluster, "hostile", "people").await.is_some(),
+        "the object of others is gone"
+    );
+    cluster.nothing_left(&before).await;
+    cluster.nothing_missing(&before).await;
+
+    // The way out, word by word; a name that is not the package's is a mistake.
+    cluster.run_bundle(&folder, "hostile", &[]).await.fine();
+    let mistaken = cluster
+        .cleanup(
+            "hostile",
+            "hostile",
+            &["--delete-crds=catalogsources.operators.coreos.com"],
+        )
+        .await;
+    assert!(!mistaken.success);
+    assert!(
+        mistaken
+            .stderr
+            .contains("does not own that CRD; it owns things.hostile.example.com"),
+        "{}",
+        mistaken.stderr
+    );
+    assert_eq!(cluster.phase("hostile", "hostile.v1.0.0").await, "Succeeded");
+    cluster
+        .cleanup("hostile", "hostile", &["--delete-crds=things.hostile.example.com"])
+        .await
+        .fine();
+    assert!(definition(cluster, &bundle.crd_name()).await.is_none());
+}
+
+/// The package brought the definition, and other people use it meanwhile.
+async fn objects_of_others(cluster: &Cluster) {
+    cluster.scene("objects_of_others");
+    cluster.namespace("popular").await;
+    let bundle = Bundle::new("popular", "1.0.0");
+    let folder = bundle.write(cluster.folder.path());
+    let installed = cluster.run_bundle(&folder, "popular", &[]).await.fine();
+    assert!(installed.codes().is_empty(), "{:?}", installed.codes());
+    make_thing(cluster, "popular", "popular").await;
+    make_thing(cluster, "popular", "people").await;
+    let cleaned = cluster.cleanup("popular", "popular", &[]).await.fine();
+    assert_eq!(names(&cleaned, "kept"), [bundle.crd_name()]);
+    assert!(
+        why(&cleaned).contains("1 of its objects are outside namespace popular, such as Thing people/one"),
+        "{}",
+        why(&cleaned)
+    );
+    assert!(thing(cluster, "popular", "people").await.is_some());
+    assert!(thing(cluster, "popular", "popular").await.is_some());
+}
+
+async fn definition_of_olm(cluster: &Cluster) {
+    cluster.scene("definition_of_olm");
+    cluster.namespace("usurper").await;
+    let mut bundle = Bundle::new("usurper", "1.0.0");
+    let mut stolen = bundle.crd();
+    stolen["metadata"]["name"] = "things.operators.coreos.com".into();
+    stolen["spec"]["group"] = "operators.coreos.com".into();
+    bundle.extra = vec![stolen];
+    let refused = cluster
+        .run_bundle(&bundle.write(cluster.folder.path()), "usurper", &["--check"])
+        .await;
+    assert_eq!(refused.errors(), ["crd-owned-by-other"]);
+}
+
+async fn catalog_of_others(cluster: &Cluster) {
+    cluster.scene("catalog_of_others");
+    cluster.namespace("taken").await;
+    let catalog = json!({"apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
+        "metadata": {"name": "taken-catalog", "namespace": "taken", "labels": {"app.kubernetes.io/managed-by": "Helm"}},
+        "spec": {"sourceType": "grpc", "address": "127.0.0.1:1", "displayName": "theirs", "publisher": "people"}});
+    cluster.apply("catalogsources", catalog.clone()).await;
+    let folder = Bundle::new("taken", "1.0.0").write(cluster.folder.path());
+    for more in [&["--check"][..], &[]] {
+        let refused = cluster.run_bundle(&folder, "taken", more).await;
+        assert_eq!(refused.json["result"], "refused");
+        assert_eq!(refused.errors(), ["name-taken"]);
+        assert!(
+            refused.cause("name-taken")["message"]
+                .as_str()
+                .unwrap()
+                .contains("Helm manages it")
+        );
+    }
+    let found = cluster
+        .get(
+            "operators.coreos.com/v1alpha1",
+            "CatalogSource",
+            "catalogsources",
+            Some("taken"),
+            "taken-catalog",
+        )
+        .await
+        .unwrap();
+    assert_eq!(found["spec"], catalog["spec"]);
+    cluster.carry_out(refused_remedy(cluster, &folder).await.as_str()).await;
+    cluster.run_bundle(&folder, "taken", &[]).await.fine();
+    cluster.cleanup("taken", "taken", &[]).await.fine();
+}
+
+async fn refused_remedy(cluster: &Cluster, folder: &std::path::Path) -> String {
+    let refused = cluster.run_bundle(folder, "taken", &["--check"]).await;
+    refused.cause("name-taken")["remedy"].as_str().unwrap().to_owned()
+}
+
+/// The names of a catalog that is served by a pod: of others, and of olmkit for another package whose name is as short.
+async fn catalog_pod_of_others(cluster: &Cluster) {
+    cluster.scene("catalog_pod_of_others");
+    cluster.namespace("pods").await;
+    let metadata = json!({"name": "a-b-catalog", "namespace": "pods"});
+    let labels = json!({"app": "shop"});
+    let mut map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"theirs": "yes"}});
+    let service =
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"ports": [{"port": 80}]}});
+    let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "one", "image": "r.example.com/one:1"}]}},
+    }});
+    map["metadata"]["labels"] = json!({"app.kubernetes.io/managed-by": "olmkit", "olmkit.dev/package": "a-b"});
+    cluster.apply("configmaps", map).await;
+    cluster.apply("services", service).await;
+    cluster.apply("deployments", deployment).await;
+    let folder = Bundle::new("a.b", "1.0.0").write(cluster.folder.path());
+    let before = cluster.inventory().await;
+    for more in [
+        &["--helper-image", "r.example.com/helper:1", "--check"][..],
+        &["--helper-image", "r.example.com/helper:1"],
+    ] {
+        let refused = cluster.run_bundle(&folder, "pods", more).await;
+        assert_eq!(refused.errors(), ["name-taken"; 3]);
+        assert!(
+            refused.json.to_string().contains("olmkit made it for package a-b"),
+            "{}",
+            refused.json
+        );
+        assert!(refused.json.to_string().contains("test created it"), "{}", refused.json);
+    }
+    cluster.nothing_left(&before).await;
+    let map = cluster
+        .get("v1", "ConfigMap", "configmaps", Some("pods"), "a-b-catalog")
+        .await
+        .unwrap();
+    assert_eq!(map["data"], json!({"theirs": "yes"}));
+}
+
+/// A package's name cannot lead a request to another object.
+async fn names_that_lead_elsewhere(cluster: &Cluster) {
+    cluster.scene("names_that_lead_elsewhere");
+    cluster.namespace("names").await;
+    let before = cluster.inventory().await;
+    let mut bundle = Bundle::new("names", "1.0.0");
+    bundle.package = "../../people".into();
+    bundle.file = "names".into();
+    let refused = cluster
+        .run_bundle(&bundle.write(cluster.folder.path()), "names", &[])
+        .await;
+    assert!(!refused.success);
+    assert!(
+        refused
+            .stderr
+            .contains(r#"package "../../people" cannot name objects of a cluster"#),
+        "{}",
+        refused.stderr
+    );
+    for arguments in [
+        ["cleanup", "../../people"],
+        ["subscribe", "../../people"],
+        ["cleanup", "a\u{1b}[31m"],
+    ] {
+        let refused = cluster.olmkit(&[&arguments[..], &["-n", "names"]].concat()).await;
+        assert!(!refused.success);
+        assert!(
+            refused.stderr.contains("cannot name objects of a cluster"),
+            "{}",
+            refused.stderr
+        );
+        assert!(!refused.stderr.contains('\u{1b}'), "{}", refused.stderr);
+    }
+    let refused = cluster.olmkit(&["diagnose", "-n", "names/../../nodes"]).await;
+    assert!(!refused.success);
+    assert!(
+        refused.stderr.contains("cannot be the name of an object"),
+        "{}",
+        refused.stderr
+    );
+    cluster.nothing_left(&before).await;
+}
+
+async fn make_thing(cluster: &Cluster, package: &str, namespace: &str) {
+    let api_version = format!("{package}.example.com/v1");
+    let object =
+        json!({"apiVersion": api_version, "kind": "Thing", "metadata": {"name": "one", "namespace": namespace}});
+    cluster.serves(&api_version, "things").await;
+    cluster.apply("things", object).await;
+}
+
+async fn thing(cluster: &Cluster, package: &str, namespace: &str) -> Option<Value> {
+    let api_version = format!("{package}.example.com/v1");
+    cluster
+        .get(&api_version, "Thing", "things", Some(namespace), "one")
+        .await
+}
+
+async fn definition(cluster: &Cluster, name: &str) -> Option<Value> {
+    cluster
+        .get("apiextensions.k8s.io/v1", CRD, "customresourcedefinitions", None, name)
+        .await
+}
+
+/// The names of the objects that a cleanup removed or kept.
+fn names(answer: &Answer, list: &str) -> Vec<String> {
+    let objects = answer.json[list].as_array().unwrap().iter();
+    let name = |object: &Value| object.pointer("/object/name").or(object.get("name")).cloned();
+    objects
+        .filter_map(|object| name(object)?.as_str().map(str::to_owned))
+        .collect()
+}
+
+/// Why the first object was kept.
+fn why(answer: &Answer) -> &str {
+    answer.json["kept"][0]["why"].as_str().unwrap()
+}

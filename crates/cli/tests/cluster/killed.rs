@@ -1,0 +1,193 @@
+//! Commands that are killed after each of their writes, and run again: nothing blocks, nothing is left, nothing is lost.
+
+use std::path::Path;
+use std::time::Duration;
+
+use controlplane::Options;
+use futures::StreamExt as _;
+use serde_json::json;
+
+use crate::bundle::Bundle;
+use crate::harness::Cluster;
+use crate::proxy::run_until;
+
+/// No command writes more often.
+const MOST: usize = 14;
+
+/// Commands that are tried beside one another.
+const AT_ONCE: usize = 3;
+
+#[tokio::test]
+#[ignore = "minutes of restarts: `make drills` runs it"]
+async fn an_installation_goes_on_after_a_kill_at_any_write() {
+    let cluster = Cluster::start(Options::default().with_olm()).await;
+    cluster.scene("run is killed, then run again and removed; or removed at once");
+    let ended = each(&cluster, "run", async |cluster, name, writes| {
+        let folder = bundle(name, "1.0.0").write(cluster.folder.path());
+        let killed = run_until(cluster, &run(&folder, name), writes).await.killed;
+        if writes % 2 == 0 {
+            cluster.run_bundle(&folder, name, &[]).await.fine();
+            // What blocks the namespace is gone: another package can be installed.
+            let beside = bundle(&format!("{name}-beside"), "1.0.0");
+            cluster
+                .run_bundle(&beside.write(cluster.folder.path()), name, &[])
+                .await
+                .fine();
+            cluster.cleanup(&beside.package, name, &[]).await.fine();
+        }
+        cluster.cleanup(name, name, &[]).await.fine();
+        killed
+    });
+    let killed = ended.await;
+    assert!(killed >= 7, "only {killed} writes");
+}
+
+#[tokio::test]
+#[ignore = "minutes of restarts: `make drills` runs it"]
+async fn an_upgrade_goes_on_after_a_kill_at_any_write() {
+    let cluster = Cluster::start(Options::default().with_olm()).await;
+    cluster.scene("run bundle-upgrade is killed, and run again");
+    let ended = each(&cluster, "up", async |cluster, name, writes| {
+        let old = bundle(name, "1.0.0").write(cluster.folder.path());
+        let new = bundle(name, "2.0.0").write(cluster.folder.path());
+        cluster.run_bundle(&old, name, &[]).await.fine();
+        let killed = run_until(cluster, &upgrade(&new, name), writes).await.killed;
+        cluster.upgrade(&new, name).await.fine();
+        cluster.settled(name, &format!("{name}.v2.0.0")).await;
+        assert_eq!(cluster.phase(name, &format!("{name}.v1.0.0")).await, "");
+        cluster.cleanup(name, name, &[]).await.fine();
+        killed
+    });
+    let killed = ended.await;
+    assert!(killed >= 8, "only {killed} writes");
+}
+
+#[tokio::test]
+#[ignore = "minutes of restarts: `make drills` runs it"]
+async fn a_cleanup_goes_on_after_a_kill_at_any_write() {
+    let cluster = Cluster::start(Options::default().with_olm()).await;
+    cluster.scene("cleanup is killed after each write");
+    cluster.namespace("clean").await;
+    let before = cluster.inventory().await;
+    let mut bundle = bundle("clean", "1.0.0");
+    bundle.extra = vec![
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "clean-viewer"}, "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]}),
+    ];
+    cluster
+        .run_bundle(&bundle.write(cluster.folder.path()), "clean", &[])
+        .await
+        .fine();
+    cluster
+        .apply("things", json!({"apiVersion": "clean.example.com/v1", "kind": "Thing", "metadata": {"name": "one", "namespace": "clean"}}))
+        .await;
+    let mut killed = 0;
+    while run_until(&cluster, &["cleanup", "clean", "-n", "clean", "-o", "json"], 1)
+        .await
+        .killed
+    {
+        killed += 1;
+        assert!(killed < 40, "it removes the same again and again");
+        // As long as OLM works on what was removed, it writes the Operator object again.
+        tokio::time::sleep(Duration::from_secs(2)).await;
+    }
+    assert!(killed >= 8, "only {killed} writes");
+    cluster.nothing_left(&before).await;
+}
+
+/// No OLM runs here: its objects are removed one by one, and each time the command begins anew.
+#[tokio::test]
+#[ignore = "minutes of restarts: `make drills` runs it"]
+async fn an_uninstall_goes_on_after_a_kill_at_any_write() {
+    let cluster = Cluster::start(Options::default()).await;
+    cluster.scene("olm uninstall is killed after each write");
+    let before = cluster.inventory().await;
+    let chart = cluster.chart();
+    let install = [
+        "olm",
+        "install",
+        "--from",
+        chart.to_str().unwrap(),
+        "--version",
+        "0.46.0",
+        "--olm-image",
+        "registry.example.com/olm:1",
+        "--opm-image",
+        "registry.example.com/opm:1",
+        "--olm-namespace",
+        "elsewhere",
+        "--no-wait-for-packageserver",
+        "--timeout",
+        "120s",
+    ];
+    cluster.olmkit(&install).await.fine();
+    let mut killed = 0;
+    while run_until(&cluster, &["olm", "uninstall", "-o", "json", "--timeout", "120s"], 1)
+        .await
+        .killed
+    {
+        killed += 1;
+        assert!(killed < 200, "it removes the same again and again");
+        // A namespace that is being deleted is asked again until its content is gone.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    assert!(killed >= 15, "only {killed} writes");
+    cluster.nothing_left(&before).await;
+}
+
+/// Tries a scene with each number of writes after which the command is killed, each in a namespace of its own, until the
+/// command comes to its end. Returns how often it was killed.
+async fn each(cluster: &Cluster, prefix: &str, scene: impl AsyncFn(&Cluster, &str, usize) -> bool) -> usize {
+    let names: Vec<String> = (1..=MOST).map(|writes| format!("{prefix}{writes}")).collect();
+    for name in &names {
+        cluster.namespace(name).await;
+    }
+    let before = cluster.inventory().await;
+    let (scene, is_over) = (&scene, &std::cell::Cell::new(false));
+    let trials = names.iter().enumerate().map(|(index, name)| async move {
+        // Those that are begun beside the last one come to their end, further ones are not begun.
+        let was_killed = !is_over.get() && scene(cluster, name, index + 1).await;
+        is_over.set(is_over.get() || !was_killed);
+        was_killed
+    });
+    let ended: Vec<bool> = futures::stream::iter(trials).buffered(AT_ONCE).collect().await;
+    let killed = ended.iter().take_while(|was_killed| **was_killed).count();
+    assert!(killed < MOST, "the command writes more often");
+    cluster.nothing_left(&before).await;
+    killed
+}
+
+/// For its own namespace only: otherwise OLM copies each into the namespaces of the others.
+fn bundle(name: &str, version: &str) -> Bundle {
+    let mut bundle = Bundle::new(name, version);
+    bundle.modes = vec!["OwnNamespace"];
+    bundle
+}
+
+fn run<'a>(folder: &'a Path, namespace: &'a str) -> [&'a str; 9] {
+    [
+        "run",
+        "bundle",
+        folder.to_str().unwrap(),
+        "-n",
+        namespace,
+        "-o",
+        "json",
+        "--timeout",
+        "180s",
+    ]
+}
+
+fn upgrade<'a>(folder: &'a Path, namespace: &'a str) -> [&'a str; 9] {
+    [
+        "run",
+        "bundle-upgrade",
+        folder.to_str().unwrap(),
+        "-n",
+        namespace,
+        "-o",
+        "json",
+        "--timeout",
+        "180s",
+    ]
+}

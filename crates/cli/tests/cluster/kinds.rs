@@ -1,0 +1,332 @@
+//! The table of the kinds that a bundle may hold, against the real Operator Lifecycle Manager: one bundle with
+//! every kind that the table accepts, and one for each kind that it refuses.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use controlplane::Options;
+use olmkit::bundle::kinds::{self, Program};
+use olmkit::catalog::model::Blob;
+use olmkit::catalog::{Catalog, load, render};
+use olmkit_serve::Server;
+use serde_json::{Value, json};
+
+use crate::bundle::Bundle;
+use crate::harness::{Cluster, within};
+
+const OLM: &str = "operators.coreos.com/v1alpha1";
+
+/// An object to put into a bundle.
+struct Sample {
+    api_version: &'static str,
+    kind: &'static str,
+    plural: &'static str,
+    /// Everything but apiVersion, kind and metadata.
+    body: Value,
+}
+
+impl Sample {
+    fn new(api_version: &'static str, kind: &'static str, plural: &'static str, body: Value) -> Self {
+        Sample {
+            api_version,
+            kind,
+            plural,
+            body,
+        }
+    }
+
+    fn name(&self) -> String {
+        format!("with-{}", self.kind.to_lowercase())
+    }
+
+    fn object(&self) -> Value {
+        let mut object = self.body.clone();
+        object["apiVersion"] = self.api_version.into();
+        object["kind"] = self.kind.into();
+        object["metadata"] = json!({"name": self.name()});
+        object
+    }
+
+    fn is_namespaced(&self) -> bool {
+        kinds::find(self.kind).is_none_or(|known| known.scope == kinds::Scope::Namespaced)
+    }
+
+    /// Whether OLM installs the kind, as the table says.
+    fn is_accepted(&self) -> bool {
+        kinds::is_accepted(self.kind, Program::OlmV0, kinds::NEWEST_OLM_V0)
+    }
+
+    /// A definition of the kind for clusters that do not have it.
+    fn definition(&self) -> Value {
+        let (group, version) = self.api_version.split_once('/').unwrap();
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {
+                "name": format!("{}.{group}", self.plural),
+                // Groups below k8s.io are protected.
+                "annotations": {"api-approved.kubernetes.io": "unapproved, for tests"},
+            },
+            "spec": {
+                "group": group,
+                "names": {"kind": self.kind, "plural": self.plural, "singular": self.kind.to_lowercase()},
+                "scope": if self.is_namespaced() { "Namespaced" } else { "Cluster" },
+                "versions": [{
+                    "name": version,
+                    "served": true,
+                    "storage": true,
+                    "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+                }],
+            },
+        })
+    }
+}
+
+/// Kinds whose API a plain Kubernetes does not serve.
+fn foreign() -> Vec<Sample> {
+    let (console, monitoring) = ("console.openshift.io/v1", "monitoring.coreos.com/v1");
+    let spec = || json!({"spec": {}});
+    vec![
+        Sample::new(console, "ConsoleCLIDownload", "consoleclidownloads", spec()),
+        Sample::new(console, "ConsoleLink", "consolelinks", spec()),
+        Sample::new(console, "ConsolePlugin", "consoleplugins", spec()),
+        Sample::new(console, "ConsoleQuickStart", "consolequickstarts", spec()),
+        Sample::new(console, "ConsoleYAMLSample", "consoleyamlsamples", spec()),
+        Sample::new(monitoring, "PodMonitor", "podmonitors", spec()),
+        Sample::new(monitoring, "PrometheusRule", "prometheusrules", spec()),
+        Sample::new(monitoring, "ServiceMonitor", "servicemonitors", spec()),
+        Sample::new(
+            "autoscaling.k8s.io/v1",
+            "VerticalPodAutoscaler",
+            "verticalpodautoscalers",
+            spec(),
+        ),
+    ]
+}
+
+/// Kinds that every Kubernetes serves; the last ones are not in the table.
+fn native() -> Vec<Sample> {
+    let rbac = "rbac.authorization.k8s.io/v1";
+    let labels = json!({"app": "none"});
+    let binding = |kind: &str| {
+        json!({
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": "view"},
+            "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": "default"}],
+        })
+    };
+    let rules = json!({"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]});
+    let pods = json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "one", "image": "r.example.com/one:1"}]}});
+    vec![
+        Sample::new(rbac, "ClusterRole", "clusterroles", rules.clone()),
+        Sample::new(
+            rbac,
+            "ClusterRoleBinding",
+            "clusterrolebindings",
+            binding("ClusterRole"),
+        ),
+        Sample::new("v1", "ConfigMap", "configmaps", json!({"data": {"a": "b"}})),
+        Sample::new(
+            "networking.k8s.io/v1",
+            "NetworkPolicy",
+            "networkpolicies",
+            json!({"spec": {"podSelector": {}}}),
+        ),
+        Sample::new(
+            "policy/v1",
+            "PodDisruptionBudget",
+            "poddisruptionbudgets",
+            json!({"spec": {"minAvailable": 1, "selector": {"matchLabels": labels}}}),
+        ),
+        Sample::new(
+            "scheduling.k8s.io/v1",
+            "PriorityClass",
+            "priorityclasses",
+            json!({"value": 1}),
+        ),
+        Sample::new(rbac, "Role", "roles", rules),
+        Sample::new(rbac, "RoleBinding", "rolebindings", binding("ClusterRole")),
+        Sample::new("v1", "Secret", "secrets", json!({"stringData": {"a": "b"}})),
+        Sample::new(
+            "v1",
+            "Service",
+            "services",
+            json!({"spec": {"selector": labels, "ports": [{"port": 80}]}}),
+        ),
+        Sample::new("v1", "ServiceAccount", "serviceaccounts", json!({})),
+        Sample::new(
+            "apps/v1",
+            "Deployment",
+            "deployments",
+            json!({"spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": pods}}),
+        ),
+        Sample::new(
+            "networking.k8s.io/v1",
+            "Ingress",
+            "ingresses",
+            json!({"spec": {"defaultBackend": {"service": {"name": "a", "port": {"number": 80}}}}}),
+        ),
+        Sample::new("v1", "LimitRange", "limitranges", json!({"spec": {"limits": []}})),
+    ]
+}
+
+#[tokio::test]
+async fn install_plans_complete_for_the_kinds_of_the_table_only() {
+    let cluster = Cluster::start(Options::default().with_olm()).await;
+    let foreign = foreign();
+    for sample in &foreign {
+        cluster.apply("customresourcedefinitions", sample.definition()).await;
+    }
+    let samples: Vec<Sample> = foreign.into_iter().chain(native()).collect();
+    for known in kinds::ALL {
+        // Every bundle holds these two.
+        let is_part_of_all = matches!(known.kind, "ClusterServiceVersion" | "CustomResourceDefinition");
+        assert!(
+            is_part_of_all || samples.iter().any(|sample| sample.kind == known.kind),
+            "{} is not tried",
+            known.kind
+        );
+    }
+    let start = Instant::now();
+    let (accepted, refused): (Vec<Sample>, Vec<Sample>) = samples.into_iter().partition(Sample::is_accepted);
+    // OLM retries what it refuses for a minute before the plan fails, so those begin.
+    let mut trials: Vec<Trial> = refused.into_iter().map(Trial::of_one).collect();
+    trials.push(Trial {
+        package: "accepted".to_owned(),
+        samples: accepted,
+    });
+    let served = serve(&cluster, &trials).await;
+    for trial in &trials {
+        subscribe(&cluster, &trial.package, served).await;
+    }
+
+    let (mut table, mut wrong) = (String::new(), Vec::new());
+    for trial in &trials {
+        let mut phase = String::new();
+        within(
+            Duration::from_secs(180),
+            "the InstallPlan is complete or failed",
+            async || {
+                phase = end_of_plan(&cluster, &trial.package).await.unwrap_or_default();
+                !phase.is_empty()
+            },
+        )
+        .await;
+        for sample in &trial.samples {
+            let namespace = sample.is_namespaced().then_some(trial.package.as_str());
+            let name = sample.name();
+            let found = cluster
+                .get(sample.api_version, sample.kind, sample.plural, namespace, &name)
+                .await;
+            let installed = found.is_some();
+            let said = if sample.is_accepted() { "accepted" } else { "refused" };
+            let found = if installed { "installed" } else { "absent" };
+            writeln!(
+                table,
+                "{:<24}{:<32}{said:<10}{phase:<10}{found}",
+                sample.kind, sample.api_version
+            )
+            .unwrap();
+            if (phase == "Complete") != sample.is_accepted() || installed != sample.is_accepted() {
+                wrong.push(sample.kind);
+            }
+        }
+    }
+    println!(
+        "{:<24}{:<32}{:<10}{:<10}object\n{table}{} InstallPlans in {:?}",
+        "KIND",
+        "API",
+        "table",
+        "plan",
+        trials.len(),
+        start.elapsed()
+    );
+    assert!(wrong.is_empty(), "OLM disagrees with the table about {wrong:?}");
+
+    // The checks before an installation read the same table.
+    cluster.namespace("monitored").await;
+    let folder = cluster.folder.path().join("with-podmonitor.v1.0.0");
+    let refused = cluster.run_bundle(&folder, "monitored", &[]).await;
+    assert_eq!(refused.json["result"], "refused");
+    assert!(
+        refused.errors().contains(&"bundle-kind-unsupported"),
+        "{:?}",
+        refused.errors()
+    );
+}
+
+/// A package whose one bundle holds some samples.
+struct Trial {
+    package: String,
+    samples: Vec<Sample>,
+}
+
+impl Trial {
+    fn of_one(sample: Sample) -> Self {
+        Trial {
+            package: sample.name(),
+            samples: vec![sample],
+        }
+    }
+}
+
+/// Serves one catalog with the packages until the test ends.
+async fn serve(cluster: &Cluster, trials: &[Trial]) -> SocketAddr {
+    let mut catalog = Catalog::default();
+    for trial in trials {
+        let mut bundle = Bundle::new(&trial.package, "1.0.0");
+        bundle.extra = trial.samples.iter().map(Sample::object).collect();
+        let folder = bundle.write(cluster.folder.path());
+        let text = format!(
+            "{}\n{}\n",
+            json!({"schema": "olm.package", "name": bundle.package, "defaultChannel": "alpha"}),
+            json!({"schema": "olm.channel", "package": bundle.package, "name": "alpha", "entries": [{"name": bundle.csv_name()}]}),
+        );
+        for blob in load::text(&text).unwrap() {
+            catalog.push(blob);
+        }
+        catalog.push(Blob::Bundle(render::bundle::directory(&folder, "").unwrap()));
+    }
+    let server = Server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    server.current().set(olmkit_serve::index::in_memory(&catalog).unwrap());
+    let address = server.address();
+    tokio::spawn(server.run(std::future::pending()));
+    address
+}
+
+/// Namespace, OperatorGroup, CatalogSource and Subscription for a package.
+async fn subscribe(cluster: &Cluster, name: &str, catalog: SocketAddr) {
+    cluster.namespace(name).await;
+    cluster.operator_group(name, "group", &[name]).await;
+    cluster
+        .apply(
+            "catalogsources",
+            json!({"apiVersion": OLM, "kind": "CatalogSource", "metadata": {"name": "kinds", "namespace": name},
+                "spec": {"sourceType": "grpc", "address": catalog.to_string(), "displayName": "kinds", "publisher": "tests"}}),
+        )
+        .await;
+    cluster
+        .apply(
+            "subscriptions",
+            json!({"apiVersion": OLM, "kind": "Subscription", "metadata": {"name": name, "namespace": name},
+                "spec": {"name": name, "channel": "alpha", "source": "kinds", "sourceNamespace": name}}),
+        )
+        .await;
+}
+
+/// The phase of the namespace's InstallPlan once it is a last one.
+async fn end_of_plan(cluster: &Cluster, namespace: &str) -> Option<String> {
+    let plans = cluster
+        .api(OLM, "InstallPlan", "installplans", Some(namespace))
+        .list(&kube::api::ListParams::default())
+        .await
+        .unwrap();
+    let phases = plans
+        .items
+        .iter()
+        .filter_map(|plan| plan.data.pointer("/status/phase")?.as_str());
+    phases
+        .filter(|phase| matches!(*phase, "Complete" | "Failed"))
+        .map(str::to_owned)
+        .next()
+}

@@ -1,0 +1,86 @@
+//! What lints claim about OLM, on the real one, both ways.
+//!
+//! A lint may warn only of what happens: with the defect it happens, without it it does not.
+
+use controlplane::Options;
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
+use kube::Api;
+use kube::api::PostParams;
+use olmkit::bundle::load::{self, Limits, Tree};
+use olmkit::validate::{self, Options as Checks};
+use serde_json::json;
+
+use crate::bundle::Bundle;
+use crate::harness::Cluster;
+
+/// The ids of the lints that a written bundle breaks.
+fn broken(folder: &std::path::Path) -> Vec<&'static str> {
+    let tree = Tree::from_dir(folder, Limits::default()).unwrap();
+    let options = Checks {
+        lints: true,
+        ..Checks::default()
+    };
+    let outcome = validate::validate(&load::read(tree, "bundle"), &options);
+    outcome.findings().map(|finding| finding.rule).collect()
+}
+
+/// Whether the API server would let a service account do something, everywhere.
+async fn may(cluster: &Cluster, namespace: &str, account: &str, verb: &str, resource: &str) -> bool {
+    let review = SubjectAccessReview {
+        spec: SubjectAccessReviewSpec {
+            user: Some(format!("system:serviceaccount:{namespace}:{account}")),
+            groups: Some(vec!["system:serviceaccounts".into(), "system:authenticated".into()]),
+            resource_attributes: Some(ResourceAttributes {
+                verb: Some(verb.into()),
+                resource: Some(resource.into()),
+                ..ResourceAttributes::default()
+            }),
+            ..SubjectAccessReviewSpec::default()
+        },
+        ..SubjectAccessReview::default()
+    };
+    let answer = Api::<SubjectAccessReview>::all(cluster.client.clone())
+        .create(&PostParams::default(), &review)
+        .await
+        .unwrap();
+    answer.status.unwrap().allowed
+}
+
+#[tokio::test]
+async fn permissions_reach_as_far_as_the_install_mode() {
+    let cluster = Cluster::start(Options::default().with_olm()).await;
+    for (name, modes, warned, granted) in [
+        ("everywhere", vec!["AllNamespaces"], false, true),
+        ("here", vec!["OwnNamespace"], true, false),
+    ] {
+        cluster.namespace(name).await;
+        let mut bundle = Bundle::new(name, "1.0.0");
+        bundle.modes = modes;
+        bundle.cluster_rules = vec![json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]})];
+        bundle.rules = vec![json!({"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]})];
+        let folder = bundle.write(cluster.folder.path());
+        assert_eq!(broken(&folder).contains(&"RBAC-5"), warned, "{name}");
+        cluster.run_bundle(&folder, name, &[]).await.fine();
+        let account = format!("{name}-account");
+        assert_eq!(may(&cluster, name, &account, "get", "nodes").await, granted, "{name}");
+        assert!(may(&cluster, name, &account, "list", "pods").await, "{name}");
+        cluster.cleanup(name, name, &[]).await.fine();
+    }
+}
+
+#[tokio::test]
+async fn accounts_with_permissions_are_made_whether_a_deployment_uses_them_or_not() {
+    let cluster = Cluster::start(Options::default().with_olm()).await;
+    cluster.namespace("workers").await;
+    let mut bundle = Bundle::new("workers", "1.0.0");
+    bundle.other_accounts = vec!["worker"];
+    let folder = bundle.write(cluster.folder.path());
+    let ids = broken(&folder);
+    assert!(!ids.contains(&"RBAC-1") && !ids.contains(&"RBAC-2"), "{ids:?}");
+    cluster.run_bundle(&folder, "workers", &[]).await.fine();
+    let account = cluster
+        .get("v1", "ServiceAccount", "serviceaccounts", Some("workers"), "worker")
+        .await;
+    assert!(account.is_some());
+    cluster.cleanup("workers", "workers", &[]).await.fine();
+}

@@ -1,0 +1,7 @@
+//! `olmkit bundle validate`: what it prints and how it exits.
+
+mod against;
+mod command;
+mod multiarch;
+mod outputs;
+mod repair;

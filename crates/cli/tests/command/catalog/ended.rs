@@ -1,0 +1,168 @@
+//! Commands that are asked to end, or that would never end by themselves.
+
+use std::fs;
+use std::io::Read as _;
+use std::net::TcpListener;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use super::Desk;
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+fn ended(child: &mut Child) -> ExitStatus {
+    let begin = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        if begin.elapsed() > LIMIT {
+            let _ = child.kill();
+            let _ = child.wait();
+            panic!("still running after {LIMIT:?}");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn send(child: &Child, signal: &str) {
+    let status = Command::new("kill").args([signal, &child.id().to_string()]).status();
+    assert!(status.unwrap().success());
+}
+
+/// Starts a command on an image of a registry that accepts connections and says nothing; returns when it is waiting.
+fn waiting_for_a_registry(desk: &Desk, arguments: &[&str]) -> (Child, TcpListener) {
+    let registry = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let image = format!("127.0.0.1:{}/a:v1", registry.local_addr().unwrap().port());
+    fs::create_dir_all(desk.path("temporary")).unwrap();
+    let child = desk
+        .command(&[arguments, &["--use-http", &image]].concat())
+        .env("TMPDIR", desk.path("temporary"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let (mut stream, _) = registry.accept().unwrap();
+    stream.read_exact(&mut [0]).unwrap();
+    // Kept open for as long as the process lives.
+    std::mem::forget(stream);
+    (child, registry)
+}
+
+fn temporary_files(desk: &Desk) -> usize {
+    fs::read_dir(desk.path("temporary")).unwrap().count()
+}
+
+#[test]
+fn a_silent_registry_does_not_keep_commands_from_ending_and_nothing_stays() {
+    let desk = Desk::new();
+    let serve = ["catalog", "serve", "--port", "0", "--termination-log", "none"];
+    let prepare = [
+        "catalog",
+        "serve",
+        "--cache-only",
+        "--cache-dir",
+        "cache",
+        "--termination-log",
+        "none",
+    ];
+    let others: [&[&str]; 3] = [&prepare, &["catalog", "render"], &["image", "inspect"]];
+    let (mut child, _registry) = waiting_for_a_registry(&desk, &serve);
+    send(&child, "-TERM");
+    assert!(
+        ended(&mut child).success(),
+        "a server that is asked to stop has done its work"
+    );
+    assert_eq!(temporary_files(&desk), 0);
+    for arguments in others {
+        for (signal, code) in [("-TERM", 143), ("-INT", 130)] {
+            let (mut child, _registry) = waiting_for_a_registry(&desk, arguments);
+            assert_eq!(temporary_files(&desk), 1, "{arguments:?}");
+            send(&child, signal);
+            let status = ended(&mut child);
+            assert_eq!(status.code(), Some(code), "{arguments:?} {signal}: {status}");
+            assert_eq!(temporary_files(&desk), 0, "{arguments:?} {signal}");
+        }
+    }
+    // Killed, it leaves its directory, which the next one deletes.
+    let (mut child, _registry) = waiting_for_a_registry(&desk, &["catalog", "render"]);
+    child.kill().unwrap();
+    assert_eq!(child.wait().unwrap().signal(), Some(9));
+    assert_eq!(temporary_files(&desk), 1);
+    test_support::killed::age(&desk.path("temporary"));
+    let (mut child, _registry) = waiting_for_a_registry(&desk, &["catalog", "render"]);
+    assert_eq!(temporary_files(&desk), 1);
+    send(&child, "-TERM");
+    ended(&mut child);
+    assert_eq!(temporary_files(&desk), 0);
+}
+
+#[test]
+fn pipes_in_a_catalog_are_refused() {
+    let desk = Desk::with_catalog();
+    let pipe = desk.path("catalog/pipe.yaml");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let commands: [&[&str]; 4] = [
+        &[
+            "catalog",
+            "serve",
+            "--port",
+            "0",
+            "--termination-log",
+            "none",
+            "catalog",
+        ],
+        &["catalog", "serve", "--cache-only", "--cache-dir", "cache", "catalog"],
+        &["catalog", "validate", "catalog"],
+        &["catalog", "render", "catalog"],
+    ];
+    for arguments in commands {
+        let mut child = desk
+            .command(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let status = ended(&mut child);
+        let (mut out, mut err) = (String::new(), String::new());
+        child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+        child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+        assert_eq!(status.code(), Some(1), "{arguments:?}");
+        let text = format!("{out}{err}");
+        assert!(
+            text.contains("pipe.yaml") && text.contains("not a regular file"),
+            "{arguments:?}: {text}"
+        );
+    }
+}
+
+#[test]
+fn a_document_that_is_too_large_is_refused_before_it_is_copied() {
+    let desk = Desk::with_catalog();
+    let large = fs::File::create(desk.path("catalog/large.yaml")).unwrap();
+    // Not written to disk: a file with a hole.
+    for (megabytes, command, wanted) in [
+        (700, "validate", "larger than 256 MiB"),
+        (700, "render", "larger than 256 MiB"),
+        (200, "render", "larger than 32 MiB"),
+    ] {
+        large.set_len(megabytes << 20).unwrap();
+        let usage = desk.path("usage");
+        let program = env!("CARGO_BIN_EXE_olmkit");
+        let output = Command::new("/usr/bin/env")
+            .args(["time", "-f", "%M", "-o"])
+            .arg(&usage)
+            .args([program, "catalog", command])
+            .arg(desk.path("catalog"))
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(text.contains(wanted), "{text}");
+        // Where the program `time` is not installed, nothing is measured.
+        if let Ok(usage) = fs::read_to_string(&usage) {
+            let most: u64 = usage.lines().last().unwrap().parse().unwrap();
+            assert!(most < 512 << 10, "{command}, {megabytes} MiB: {most} kB");
+        }
+    }
+}

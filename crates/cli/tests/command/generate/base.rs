@@ -1,0 +1,37 @@
+//! The base CSV of a Go project.
+
+use serde_json::json;
+
+use super::support::{Folder, OPERATOR, said};
+
+#[test]
+fn owned_kinds_come_from_the_definitions_of_a_go_project() {
+    let folder = Folder::new();
+    let definition = OPERATOR.split("---\n").next().unwrap();
+    let described = definition.replace(
+        "        type: object\n",
+        "        description: Example does it.\n        type: object\n",
+    );
+    folder.write("config/crd/bases/example.com_examples.yaml", &described);
+    let run = |layout: &str| {
+        folder.write(
+            "PROJECT",
+            &format!("projectName: example-operator\nlayout:\n- {layout}\nversion: \"3\"\n"),
+        );
+        let output = folder.olmkit(&["generate", "kustomize", "manifests", "-q"], "");
+        assert!(output.status.success(), "{}", said(&output));
+        let base = folder.manifest("config/manifests/bases/example-operator.clusterserviceversion.yaml");
+        base["spec"]["customresourcedefinitions"].clone()
+    };
+    assert_eq!(
+        run("helm.sdk.operatorframework.io/v1"),
+        json!({}),
+        "as operator-sdk leaves it"
+    );
+    let owned = json!([{
+        "name": "examples.example.com", "version": "v1", "kind": "Example",
+        "displayName": "Example", "description": "Example does it.",
+    }]);
+    assert_eq!(run("go.kubebuilder.io/v4"), json!({ "owned": owned }));
+    assert_eq!(run("go.kubebuilder.io/v4"), json!({ "owned": owned }), "once");
+}

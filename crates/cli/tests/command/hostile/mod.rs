@@ -1,0 +1,376 @@
+//! What strangers write reaches the terminal as text only: every command over hostile bundles, catalogs, images and answers of
+//! an API server, in every form for people.
+
+mod inputs;
+mod names;
+
+use std::collections::BTreeSet;
+use std::process::Output;
+use std::time::Duration;
+
+use clap::CommandFactory as _;
+use inputs::{HOSTILE, Inputs};
+use olmkit::object::UntrustedText;
+
+/// What an output is for.
+#[derive(Clone, Copy, PartialEq)]
+enum Form {
+    /// People: nothing that commands a terminal, no line that is a workflow command.
+    Text,
+    /// GitHub's runner: workflow commands of ours only.
+    Workflow,
+    /// Programs, which read the escapes of JSON and YAML: no control characters as they are.
+    Document,
+}
+
+/// Runs a command in the folder of the inputs.
+fn run(inputs: &Inputs, arguments: &[&str]) -> Output {
+    assert_cmd::Command::cargo_bin("olmkit")
+        .unwrap()
+        .args(arguments)
+        .current_dir(inputs.path(""))
+        .env("HOME", inputs.path("home"))
+        .env("OLMKIT_IMAGE_STORE", inputs.path("store"))
+        .env("KUBECONFIG", inputs.path("kubeconfig"))
+        .write_stdin(inputs.manifests())
+        .timeout(Duration::from_secs(60))
+        .output()
+        .unwrap()
+}
+
+/// What an output must not hold.
+fn faults(arguments: &[&str], output: &Output, form: Form) -> Vec<String> {
+    let command = arguments.join(" ").escape_debug().to_string();
+    let mut faults = Vec::new();
+    if !matches!(output.status.code(), Some(0..=2)) {
+        let said = String::from_utf8_lossy(&output.stderr).escape_debug().to_string();
+        faults.push(format!("{command}: {}: {said}", output.status));
+    }
+    for (name, bytes) in [("stdout", &output.stdout), ("stderr", &output.stderr)] {
+        let text = String::from_utf8_lossy(bytes);
+        let document = name == "stdout" && form == Form::Document;
+        let is_bad = |c: char| {
+            let escaped = if document { c < ' ' } else { UntrustedText::is_unsafe(c) };
+            escaped && !matches!(c, '\n' | '\t')
+        };
+        if let Some(at) = text.find(is_bad) {
+            let from = text.floor_char_boundary(at.saturating_sub(60));
+            let to = text.ceil_char_boundary((at + 60).min(text.len()));
+            faults.push(format!("{command}: {name}: {}", text[from..to].escape_debug()));
+        }
+        for line in text.lines().filter(|_| !document) {
+            let ours = name == "stdout"
+                && form == Form::Workflow
+                && ["::error ", "::warning ", "::notice "]
+                    .iter()
+                    .any(|start| line.starts_with(start));
+            let is_command = line.trim_start().starts_with("::") || line.contains("##[");
+            if is_command && !ours {
+                faults.push(format!("{command}: {name}: {}", line.escape_debug()));
+            }
+        }
+    }
+    faults
+}
+
+/// The commands, with words for the inputs, and the form of their output.
+fn commands() -> Vec<(Form, Vec<&'static str>)> {
+    use Form::{Document, Text, Workflow};
+    let h = HOSTILE;
+    let mut all = vec![
+        (Text, vec!["bundle", "validate", "--recursive", "bundles"]),
+        (Text, vec!["bundle", "validate", "--recursive", "bundles", "--strict"]),
+        (
+            Workflow,
+            vec!["bundle", "validate", "--recursive", "bundles", "-o", "github"],
+        ),
+        (Text, vec!["bundle", "validate", "--recursive", "bundles", "-o", "json"]),
+        (
+            Text,
+            vec!["bundle", "validate", "--recursive", "bundles", "-o", "sarif"],
+        ),
+        (Text, vec!["bundle", "validate", "oci:layout"]),
+        (Text, vec!["bundle", "validate", h]),
+        (
+            Text,
+            vec!["bundle", "validate", "bundles/plain", "--against", "catalog"],
+        ),
+        (
+            Text,
+            vec!["bundle", "validate", "bundles/plain", "--select-optional", h],
+        ),
+        (Document, vec!["bundle", "unpack", "bundles/names"]),
+        (Text, vec!["bundle", "unpack", "bundles/names", "-o", "unpacked"]),
+        (Text, vec!["bundle", "unpack", "oci:layout"]),
+        (
+            Document,
+            vec![
+                "generate",
+                "bundle",
+                "--package",
+                "demo",
+                "--version",
+                "0.1.0",
+                "--stdout",
+            ],
+        ),
+        (
+            Text,
+            vec!["generate", "bundle", "--package", "demo", "--version", "0.1.0"],
+        ),
+        (Text, vec!["generate", "bundle", "--package", h, "--version", "0.1.0"]),
+        (Text, vec!["generate", "kustomize", "manifests", "--package", h]),
+        (
+            Text,
+            vec![
+                "generate",
+                "kustomize",
+                "manifests",
+                "--package",
+                "demo",
+                "--display-name",
+                h,
+            ],
+        ),
+        (Text, vec!["explain", h]),
+        (Text, vec!["explain", "CSV-1"]),
+        (Document, vec!["completion", "bash"]),
+        (Text, vec!["completion", h]),
+        (Text, vec![h]),
+        (Text, vec!["--limit", h, "explain"]),
+        (Text, vec!["image", "inspect", "oci:layout"]),
+        (Text, vec!["image", "inspect", "oci:layout", "-o", "json"]),
+        (Text, vec!["image", "inspect", "oci:broken"]),
+        (Text, vec!["image", "digest", "oci:layout"]),
+        (Text, vec!["image", "diff", "oci:layout", "oci:other"]),
+        (Text, vec!["image", "diff", "oci:layout", "oci:other", "-o", "json"]),
+        (Text, vec!["image", "copy", "oci:layout", "oci-archive:copied.tar"]),
+        (Text, vec!["image", "copy", "oci:broken", "oci-archive:broken.tar"]),
+        (Text, vec!["image", "save", "oci:layout", "-o", "saved.tar"]),
+        (Text, vec!["image", "load", "copied.tar", "-t", "registry.test/a:v1"]),
+        (Text, vec!["image", "load", "copied.tar"]),
+        (Text, vec!["image", "push", "registry.test/none:v1"]),
+        (
+            Text,
+            vec!["image", "build", "bundle", "bundles/plain", "-t", "registry.test/b:v1"],
+        ),
+        (
+            Text,
+            vec!["image", "build", "bundle", "bundles/names", "-t", "registry.test/b:v1"],
+        ),
+        (
+            Text,
+            vec!["image", "build", "catalog", "catalog", "-t", "registry.test/c:v1"],
+        ),
+        (
+            Text,
+            vec!["image", "build", "directory", "files", "-t", "registry.test/d:v1"],
+        ),
+        (
+            Text,
+            vec![
+                "image",
+                "build",
+                "files",
+                "--add",
+                "files:/f",
+                "-t",
+                "registry.test/f:v1",
+            ],
+        ),
+        (
+            Text,
+            vec!["image", "build", "operator", "files/plain", "-t", "registry.test/o:v1"],
+        ),
+        (
+            Text,
+            vec![
+                "image",
+                "build",
+                "helper",
+                "--binary",
+                "files/plain",
+                "-t",
+                "registry.test/h:v1",
+            ],
+        ),
+        (Text, vec!["catalog", "init", h, "-d", "nosuch"]),
+        (Document, vec!["catalog", "init", h]),
+        (Document, vec!["catalog", "init", h, "-o", "yaml"]),
+        (Text, vec!["catalog", "dockerfile", "catalog"]),
+        (Text, vec!["catalog", "dockerfile", "catalog"]),
+        (
+            Text,
+            vec!["catalog", "add", "bundles/plain", "--to", "catalog", "--channel", h],
+        ),
+        (Text, vec!["catalog", "deprecate", h, "--message", h, "--in", "catalog"]),
+        (
+            Text,
+            vec!["catalog", "template", "convert", "basic", "broken/object/catalog.json"],
+        ),
+        (
+            Document,
+            vec!["catalog", "template", "convert", "basic", "catalog/catalog.json"],
+        ),
+        (Document, vec!["catalog", "template", "render", "template.json"]),
+        (
+            Document,
+            vec!["catalog", "template", "render", "template.json", "-o", "mermaid"],
+        ),
+        (
+            Text,
+            vec!["catalog", "template", "render", "semver", "catalog/catalog.json"],
+        ),
+        (Text, vec!["catalog", "path", "catalog", "--from", h]),
+        (Text, vec!["catalog", "path", "catalog", "--package", h, "--from", h]),
+        (Text, vec!["catalog", "diff", "catalog", "other"]),
+        (Text, vec!["catalog", "diff", "other", "catalog", "-o", "json"]),
+        (Text, vec!["catalog", "images", "catalog", "-o", "json"]),
+        (Text, vec!["catalog", "migrate", "catalog", "migrated"]),
+        (Text, vec!["catalog", "serve", "broken/object"]),
+        (Text, vec!["opm", "alpha", "list", "bundles", "catalog"]),
+        (Text, vec!["opm", "validate", "broken/object"]),
+        (Text, vec!["opm", h]),
+        (Text, vec!["diagnose", h]),
+        (Text, vec!["cleanup", h, "--timeout", "1s"]),
+        (Text, vec!["olm", "status", "--timeout", "1s"]),
+        (Text, vec!["olm", "install", "--timeout", "1s"]),
+        (Text, vec!["olm", "uninstall", "--timeout", "1s"]),
+        (Text, vec!["run", "bundle", "bundles/plain", "--timeout", "1s"]),
+        (Text, vec!["run", "bundle-upgrade", "bundles/plain", "--timeout", "1s"]),
+        (Text, vec!["subscribe", h, "--timeout", "1s"]),
+    ];
+    for catalog in inputs::CATALOGS {
+        for command in [
+            &["catalog", "validate"][..],
+            &["opm", "validate"],
+            &["catalog", "validate", "-o", "findings"],
+            &["catalog", "validate", "-o", "json"],
+            &["catalog", "list", "packages"],
+            &["catalog", "list", "channels"],
+            &["catalog", "list", "bundles"],
+            &["catalog", "images"],
+            &["catalog", "diff", "plain"],
+        ] {
+            all.push((Text, command.iter().copied().chain([*catalog]).collect()));
+        }
+        for command in [
+            &["catalog", "graph"][..],
+            &["catalog", "graph", "-o", "dot"],
+            &["catalog", "graph", "-o", "svg"],
+            &["catalog", "graph", "--draw-v0-semantics"],
+            &["catalog", "render"],
+            &["catalog", "render", "-o", "yaml"],
+            &["catalog", "validate", "-o", "yaml"],
+        ] {
+            all.push((Document, command.iter().copied().chain([*catalog]).collect()));
+        }
+    }
+    all
+}
+
+#[test]
+fn no_command_lets_untrusted_text_command_a_terminal_or_a_workflow() {
+    let inputs = Inputs::new();
+    let faults: Vec<String> = commands()
+        .iter()
+        .flat_map(|(form, arguments)| faults(arguments, &run(&inputs, arguments), *form))
+        .collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// A new command belongs into the list above.
+#[test]
+fn every_command_is_run_over_hostile_input() {
+    fn leaves(command: &clap::Command, path: &str, found: &mut BTreeSet<String>) {
+        let below: Vec<_> = command
+            .get_subcommands()
+            .filter(|one| one.get_name() != "help")
+            .collect();
+        if below.is_empty() {
+            found.insert(path.trim_start().to_owned());
+        }
+        for one in below {
+            leaves(one, &format!("{path} {}", one.get_name()), found);
+        }
+    }
+    let mut all = BTreeSet::new();
+    let mut root = olmkit_cli::Cli::command();
+    root.build();
+    leaves(&root, "", &mut all);
+    let run: Vec<String> = commands()
+        .into_iter()
+        .map(|(_, arguments)| arguments.join(" "))
+        .collect();
+    let missing: Vec<_> = all
+        .iter()
+        .filter(|leaf| !run.iter().any(|command| command.starts_with(leaf.as_str())))
+        .collect();
+    assert!(all.len() > 30, "{all:?}");
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// On a terminal our own colours appear, and nothing else.
+#[test]
+fn on_a_terminal_only_our_own_colours_are_shown() {
+    const TERMINAL: &str = r#"
+import os, pty, sys
+child, terminal = pty.fork()
+if child == 0:
+    os.environ["TERM"] = "xterm-256color"
+    os.execv(sys.argv[1], sys.argv[1:])
+shown = b""
+while True:
+    try:
+        read = os.read(terminal, 65536)
+    except OSError:
+        break
+    if not read:
+        break
+    shown += read
+os.waitpid(child, 0)
+sys.stdout.buffer.write(shown)
+"#;
+    let inputs = Inputs::new();
+    for arguments in [
+        &["bundle", "validate", "bundles/names"][..],
+        &["catalog", "render", "catalog"],
+        &["catalog", "render", "catalog", "-o", "yaml"],
+        &["catalog", "list", "bundles", "catalog"],
+        &["image", "inspect", "oci:layout"],
+    ] {
+        let output = std::process::Command::new("python3")
+            .args(["-c", TERMINAL])
+            .arg(assert_cmd::cargo::cargo_bin("olmkit"))
+            .args(arguments)
+            .current_dir(inputs.path(""))
+            .env("HOME", inputs.path("home"))
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(
+            !text.trim().is_empty(),
+            "{arguments:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let mut rest = text.replace("\r\n", "\n");
+        // Colours: ESC [ numbers m.
+        while let Some(start) = rest.find("\u{1b}[") {
+            let after = &rest[start + 2..];
+            let end = after.find(|c: char| !c.is_ascii_digit() && c != ';').unwrap();
+            assert_eq!(
+                &after[end..=end],
+                "m",
+                "{arguments:?}: {}",
+                after[..end + 1].escape_debug()
+            );
+            rest.replace_range(start..start + 2 + end + 1, "");
+        }
+        let bad = rest.find(|c: char| UntrustedText::is_unsafe(c) && !matches!(c, '\n' | '\t'));
+        assert!(
+            bad.is_none(),
+            "{arguments:?}: {}",
+            rest[bad.unwrap()..].chars().take(40).collect::<String>().escape_debug()
+        );
+    }
+}

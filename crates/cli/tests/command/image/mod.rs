@@ -1,0 +1,227 @@
+//! `olmkit image` as a user types it, without a registry: build, look, save, load, copy, compare.
+
+mod buildah;
+mod environment;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A folder with an image store of its own.
+struct Desk(TempDir);
+
+impl Desk {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Runs a command line that is split at blanks.
+    fn run(&self, line: &str) -> Output {
+        assert_cmd::Command::cargo_bin("olmkit")
+            .unwrap()
+            .args(line.split_whitespace())
+            .env_remove("SOURCE_DATE_EPOCH")
+            .env("OLMKIT_IMAGE_STORE", self.path("store"))
+            .env("HOME", self.0.path())
+            .current_dir(self.0.path())
+            .output()
+            .unwrap()
+    }
+
+    fn succeed(&self, line: &str) -> String {
+        let output = self.run(line);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{line}: {said}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    fn fail(&self, line: &str) -> String {
+        let output = self.run(line);
+        assert_eq!(output.status.code(), Some(1), "{line}");
+        String::from_utf8(output.stderr).unwrap()
+    }
+
+    fn inspect(&self, line: &str) -> Value {
+        serde_json::from_str(&self.succeed(&format!("image inspect -o json {line}"))).unwrap()
+    }
+}
+
+fn bundle() -> String {
+    let path = test_support::demo_bundle::path();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn an_image_goes_round_all_places_and_stays_the_same() {
+    let desk = Desk::new();
+    let name = "registry.test/team/demo-bundle:v1";
+    let built = desk.succeed(&format!("image build bundle {} -t {name}", bundle()));
+    let (repository, digest) = built.split_once('@').unwrap();
+    assert_eq!(repository, "registry.test/team/demo-bundle");
+    assert_eq!(desk.succeed(&format!("image digest store:{name}")), digest);
+
+    assert_eq!(desk.succeed(&format!("image copy store:{name} oci:layout")), digest);
+    assert_eq!(desk.succeed("image copy oci:layout oci-archive:copied.tar"), digest);
+    assert_eq!(desk.succeed("image digest oci-archive:copied.tar"), digest);
+    desk.succeed(&format!("image save store:{name} -o saved.tar"));
+    assert_eq!(
+        desk.succeed("image load saved.tar -t registry.test/other:v2"),
+        format!("registry.test/other@{digest}")
+    );
+    assert_eq!(desk.succeed("image digest store:registry.test/other:v2"), digest);
+    // Docker's format keeps layers unpacked: another digest, but nothing that a user of the image would see.
+    desk.succeed(&format!("image save store:{name} --docker -o docker.tar"));
+    let loaded = desk.succeed("image load docker.tar");
+    assert!(
+        loaded.starts_with("registry.test/team/demo-bundle@") && !loaded.ends_with(digest),
+        "{loaded}"
+    );
+    assert_eq!(desk.succeed("image diff oci:layout docker-archive:docker.tar"), "");
+    // The name goes along into archives that are only ever loaded by name.
+    desk.succeed("image copy store:registry.test/other:v2 docker-archive:named.tar");
+    assert!(desk.succeed("image load named.tar").starts_with("registry.test/other@"));
+}
+
+#[test]
+fn differences_are_printed_and_exit_with_one() {
+    let desk = Desk::new();
+    let build = format!("image build bundle {}", bundle());
+    desk.succeed(&format!("{build} -t a:v1"));
+    desk.succeed(&format!("{build} -t b:v1 --label channel=stable"));
+    let output = desk.run("image diff store:a:v1 store:b:v1");
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "label channel\n  - (absent)\n  + stable\n"
+    );
+}
+
+#[test]
+fn every_output_and_platform_at_once() {
+    let desk = Desk::new();
+    fs::create_dir(desk.path("programs")).unwrap();
+    for architecture in ["amd64", "arm64"] {
+        fs::write(desk.path(&format!("programs/{architecture}")), architecture).unwrap();
+    }
+    let line = "image build files -t registry.test/tool:v1 --add programs/{arch}:/tool --entrypoint /tool \
+                --user 1000 --workdir /work --env A=b --cmd serve \
+                --platform linux/amd64,linux/arm64 -o store -o oci:layout -o oci-archive:image.tar";
+    let built = desk.succeed(line);
+    let digest = built.split_once('@').unwrap().1;
+    for place in ["store:registry.test/tool:v1", "oci:layout", "oci-archive:image.tar"] {
+        assert_eq!(desk.succeed(&format!("image digest {place}")), digest, "{place}");
+    }
+    let arm = desk.inspect("oci:layout --platform linux/arm64");
+    assert_eq!(arm["digest"], digest);
+    assert_eq!(arm["config"]["architecture"], "arm64");
+    assert_eq!(arm["config"]["config"]["Entrypoint"], serde_json::json!(["/tool"]));
+    assert_eq!(arm["config"]["config"]["User"], "1000");
+    assert_eq!(arm["config"]["config"]["WorkingDir"], "/work");
+    let output = desk.run("image diff oci:layout oci-archive:image.tar --platform linux/arm64");
+    assert!(output.status.success());
+    let error = desk.fail("image inspect oci:layout --platform linux/s390x");
+    assert!(
+        error.contains("linux/s390x") && error.contains("linux/arm64"),
+        "{error}"
+    );
+    // On top of it, another image of both platforms.
+    desk.succeed(
+        "image build files -t registry.test/site:v1 --base oci:layout --add programs:/srv --platform linux/amd64,linux/arm64 \
+         -o oci:site",
+    );
+    let site = desk.inspect("oci:site --platform linux/arm64");
+    assert_eq!(site["config"]["config"]["Entrypoint"], serde_json::json!(["/tool"]));
+    assert_eq!(site["manifest"]["layers"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn an_image_has_a_bill_of_materials_and_names_its_source() {
+    let desk = Desk::new();
+    let lock = "version = 4\n[[package]]\nname = \"tool\"\nversion = \"1.2.3\"\n";
+    fs::write(desk.path("Cargo.lock"), lock).unwrap();
+    desk.succeed(
+        "image build files -t tool:v1 --add Cargo.lock:/content --sbom Cargo.lock:tool \
+         --source https://example.com/tool --revision abc --annotation team=a",
+    );
+    desk.succeed("image build files -t plain:v1 --add Cargo.lock:/content");
+    let output = desk.run("image diff store:plain:v1 store:tool:v1");
+    let differences = String::from_utf8(output.stdout).unwrap();
+    assert!(differences.contains("usr/share/sbom/tool"), "{differences}");
+    let annotations = &desk.inspect("store:tool:v1")["manifest"]["annotations"];
+    assert_eq!(
+        annotations["org.opencontainers.image.source"],
+        "https://example.com/tool"
+    );
+    assert_eq!(annotations["org.opencontainers.image.revision"], "abc");
+    assert_eq!(annotations["team"], "a");
+    let error = desk.fail("image build files -t tool:v1 --add Cargo.lock:/content --sbom Cargo.lock:absent");
+    assert!(error.contains("no package \"absent\""), "{error}");
+}
+
+#[test]
+fn errors_name_the_way_out() {
+    let desk = Desk::new();
+    let cases = [
+        ("image build bundle . -t a:v1", "give a bundle directory"),
+        ("image build operator absent -t a:v1", "absent: No such file"),
+        ("image push absent:v1", "build it first"),
+        ("image load Cargo.lock", "is not a tar archive"),
+        ("image load absent.tar", "absent.tar: No such file"),
+        ("image inspect oci:absent", "absent is not an OCI image layout"),
+        (
+            "image build files --add Cargo.lock:/a -t a:v1 --platform linux/amd64,linux/arm64 -o docker-archive:a.tar",
+            "holds the image of one platform",
+        ),
+    ];
+    fs::write(desk.path("Cargo.lock"), "version = 4\n".repeat(100)).unwrap();
+    for (line, expected) in cases {
+        let error = desk.fail(line);
+        assert!(error.contains(expected), "{line}: {error}");
+        assert_eq!(error.lines().count(), 1, "{line}: {error}");
+        assert_eq!(error.matches("No such file").count() / 2, 0, "{line}: {error}");
+    }
+    assert!(!desk.path("a.tar").exists());
+    // Docker's manifests have no annotations; they would be lost without a word.
+    let output = desk.run("image build files --add Cargo.lock:/a -t a:v1 --docker --source https://example.com");
+    assert_eq!(output.status.code(), Some(2));
+    desk.succeed("image build files --add Cargo.lock:/a -t a:v1");
+    let error = desk.fail("image copy store:a:v1 oci-archive:absent/a.tar");
+    assert!(
+        error.contains("create absent/a.tar: No such file") && !error.contains(".tmp"),
+        "{error}"
+    );
+    // A script in place of a program, and a program that needs more than itself.
+    fs::write(desk.path("script"), "#!/bin/sh\n").unwrap();
+    let error = desk.fail("image build operator script -t a:v1");
+    assert!(
+        error.contains("script is refused: it is not a Linux program"),
+        "{error}"
+    );
+    if let Ok(shell) = fs::canonicalize("/bin/sh")
+        && Path::new("/lib64/ld-linux-x86-64.so.2").exists()
+    {
+        let error = desk.fail(&format!("image build operator {} -t a:v1", shell.display()));
+        assert!(error.contains("needs shared libraries"), "{error}");
+        let error = desk.fail(&format!(
+            "image build helper --binary {} --platform linux/arm64 -t a:v1",
+            shell.display()
+        ));
+        assert!(
+            error.contains("built for linux/amd64, the image is for linux/arm64"),
+            "{error}"
+        );
+    } else {
+        eprintln!("skipped: this machine has no dynamically linked shell for amd64");
+    }
+    // The registry of that name cannot be reached, and the image is at hand.
+    desk.succeed(&format!("image build bundle {} -t registry.invalid/a:v1", bundle()));
+    let error = desk.fail("image inspect registry.invalid/a:v1");
+    assert!(error.contains("write store:registry.invalid/a:v1"), "{error}");
+}

@@ -1,0 +1,200 @@
+//! Writing is killed before each of its system calls: what stands on disk is the old or the new, and the next run ends well.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+use super::generate::support::OPERATOR;
+
+/// The system calls that change something.
+const CALLS: &[&str] = &[
+    "mkdir",
+    "write",
+    "fsync",
+    "rename",
+    "renameat2",
+    "link",
+    "linkat",
+    "unlink",
+    "unlinkat",
+    "rmdir",
+    "chmod",
+    "fchmod",
+    "flock",
+];
+
+/// A command, what is there before it, and what it writes, each of which is old or new by itself.
+struct Case {
+    arguments: &'static [&'static str],
+    input: Option<PathBuf>,
+    prepare: fn(&Path),
+    written: &'static [&'static str],
+}
+
+#[test]
+fn what_is_killed_while_it_writes_leaves_nothing_half() {
+    if Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_err() {
+        println!("skipped: strace is not installed");
+        return;
+    }
+    let inputs = tempfile::tempdir().unwrap();
+    let manifests = inputs.path().join("manifests.yaml");
+    fs::write(&manifests, OPERATOR).unwrap();
+    let cases = [
+        Case {
+            arguments: &["catalog", "migrate", "catalog", "out"],
+            input: None,
+            prepare: |_| {},
+            written: &["out"],
+        },
+        Case {
+            arguments: &["catalog", "deprecate", "p", "-m", "old", "--in", "catalog"],
+            input: None,
+            prepare: |_| {},
+            written: &["catalog"],
+        },
+        Case {
+            arguments: &["generate", "bundle", "--package", "p", "--version", "0.2.0"],
+            input: Some(manifests),
+            prepare: |folder| {
+                for path in [
+                    "manifests/p.clusterserviceversion.yaml",
+                    "metadata/annotations.yaml",
+                    "mine",
+                ] {
+                    let path = folder.join("bundle").join(path);
+                    fs::create_dir_all(path.parent().unwrap()).unwrap();
+                    fs::write(path, "annotations: {}\n").unwrap();
+                }
+                fs::write(folder.join("bundle.Dockerfile"), "old").unwrap();
+            },
+            written: &["bundle", "bundle.Dockerfile"],
+        },
+    ];
+    for case in cases {
+        case.check();
+    }
+}
+
+impl Case {
+    fn check(&self) {
+        let new = self.folder();
+        assert!(self.run(new.path(), None), "{:?}", self.arguments);
+        let killed: usize = CALLS.iter().map(|call| self.check_call(call, &new)).sum();
+        assert!(killed > 10, "{:?}: {killed}", self.arguments);
+        println!("{:?} was killed at {killed} calls", self.arguments);
+    }
+
+    /// Kills the command before the first of these calls, then before the second, until it ends well. The number of kills.
+    fn check_call(&self, name: &str, new: &TempDir) -> usize {
+        let new = self.contents(new.path());
+        for number in 1.. {
+            let folder = self.folder();
+            let old = self.contents(folder.path());
+            let ended = self.run(folder.path(), Some((name, number)));
+            let place = format!("{:?}, {name} {number}", self.arguments);
+            // What a killed run leaves under our names does not belong to a catalog.
+            let mut now = self.contents(folder.path());
+            for files in now.values_mut() {
+                files.retain(|path, _| !path.to_string_lossy().starts_with(".olmkit-"));
+            }
+            for (written, now) in &now {
+                assert!(
+                    now == &old[written] || now == &new[written],
+                    "{place}: {written}: {now:?}"
+                );
+            }
+            if ended {
+                return number - 1;
+            }
+            let again = self.run(folder.path(), None);
+            if !again {
+                // The second of two equal changes may be refused.
+                assert_eq!(now, new, "{place}");
+                continue;
+            }
+            assert_eq!(self.contents(folder.path()), new, "{place}");
+            // One whose lock is gone already could be a new one of another process; it goes when it is an hour old.
+            let left = fs::read_dir(folder.path()).unwrap().flatten();
+            let left = left.filter(|entry| entry.path().join("lock").exists());
+            let left: Vec<_> = left.map(|entry| entry.file_name().into_string().unwrap()).collect();
+            assert!(
+                !left.iter().any(|name| name.starts_with(".olmkit-")),
+                "{place}: {left:?}"
+            );
+        }
+        unreachable!("the numbers do not end")
+    }
+
+    fn folder(&self) -> TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("catalog")).unwrap();
+        let blobs: String = ["p", "q", "r"]
+            .map(|package| {
+                format!(
+                    "---\nschema: olm.package\nname: {package}\ndefaultChannel: c\n---\nschema: olm.channel\npackage: {package}\n\
+                     name: c\nentries:\n- name: {package}.v1\n"
+                )
+            })
+            .concat();
+        fs::write(folder.path().join("catalog/catalog.yaml"), blobs).unwrap();
+        (self.prepare)(folder.path());
+        folder
+    }
+
+    /// Runs the command, killed before its n-th call if one is given. Whether it ended well.
+    fn run(&self, folder: &Path, kill_at: Option<(&str, usize)>) -> bool {
+        let olmkit = assert_cmd::cargo::cargo_bin("olmkit");
+        let mut command = match kill_at {
+            None => Command::new(olmkit),
+            Some((name, number)) => {
+                let mut strace = Command::new("strace");
+                strace.args(["-f", "-qq", "-o", "/dev/null", "-e"]);
+                strace.arg(format!("trace={name}")).arg("-e");
+                strace
+                    .arg(format!("inject={name}:signal=SIGKILL:when={number}"))
+                    .arg(olmkit);
+                strace
+            }
+        };
+        let input = self
+            .input
+            .as_ref()
+            .map_or(Stdio::null(), |path| fs::File::open(path).unwrap().into());
+        let output = command
+            .args(self.arguments)
+            .current_dir(folder)
+            .env("SOURCE_DATE_EPOCH", "1700000000")
+            .env("RAYON_NUM_THREADS", "1")
+            .stdin(input)
+            .output()
+            .unwrap();
+        output.status.success()
+    }
+
+    /// Every file below each of the written paths.
+    fn contents(&self, folder: &Path) -> BTreeMap<&'static str, BTreeMap<PathBuf, String>> {
+        let below = |name: &&'static str| {
+            let files = walk(&folder.join(name));
+            (*name, files)
+        };
+        self.written.iter().map(below).collect()
+    }
+}
+
+fn walk(path: &Path) -> BTreeMap<PathBuf, String> {
+    let mut files = BTreeMap::new();
+    let mut open = vec![path.to_owned()];
+    while let Some(next) = open.pop() {
+        if next.is_dir() {
+            open.extend(fs::read_dir(next).unwrap().map(|entry| entry.unwrap().path()));
+        } else if next.is_file() {
+            let name = next.strip_prefix(path).unwrap().to_owned();
+            files.insert(name, fs::read_to_string(next).unwrap());
+        }
+    }
+    files
+}

@@ -1,0 +1,9 @@
+//! The `olmkit` command as users type it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // a test fails by panicking
+
+mod bundle_validate;
+mod catalog;
+mod generate;
+mod hostile;
+mod image;
+mod interrupted;

@@ -1,0 +1,21 @@
+//! A CSV that was installed through another Subscription, or whose Subscription has gone, is assigned to one.
+
+use serde_json::json;
+
+use super::Error;
+use super::client::{Cluster, ObjectRef};
+
+/// Records a CSV as installed in the status of a Subscription.
+///
+/// # Errors
+/// [`Error::Request`], [`Error::Unreadable`].
+pub async fn record_installed_csv(cluster: &Cluster, subscription: &ObjectRef, csv: &str) -> Result<(), Error> {
+    let status = json!({"status": {
+        "installedCSV": csv,
+        "currentCSV": csv,
+        "state": "AtLatestKnown",
+        "lastUpdated": jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+    }});
+    cluster.merge_status(subscription, &status).await?;
+    Ok(())
+}

@@ -1,0 +1,66 @@
+//! Reads the bundle that is to be installed, from a directory or from a registry.
+
+use std::path::Path;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::Value;
+
+use super::Error;
+use super::facts::BundleFacts;
+use olmkit::bundle;
+use olmkit::catalog::{self, model::Blob};
+use olmkit_oci::registry::Client;
+
+/// Reads a bundle. What exists as a directory is one, everything else is an image reference.
+///
+/// # Errors
+/// [`Error::Bundle`] with what is wrong with it.
+pub async fn load(source: &str, client: &Client) -> Result<BundleFacts, Error> {
+    let path = Path::new(source);
+    if path.is_dir() {
+        return from_directory(path, None);
+    }
+    if source.starts_with("./") || source.starts_with('/') || source.starts_with("../") {
+        return Err(Error::Bundle(format!("{source}: no such directory")));
+    }
+    super::bundle_image::load(source, client).await
+}
+
+/// Reads a bundle directory; with an image reference the catalog refers to that instead of holding the manifests.
+pub(super) fn from_directory(path: &Path, image: Option<&str>) -> Result<BundleFacts, Error> {
+    let loaded = bundle::load(path).map_err(|error| Error::Bundle(format!("{}: {error}", path.display())))?;
+    let manifests: Vec<Value> = loaded
+        .objects
+        .iter()
+        .map(|object| object.value.clone())
+        .filter(|value| !value.is_null())
+        .collect();
+    let rendered = catalog::render::bundle::directory(path, image.unwrap_or_default())
+        .map_err(|error| Error::Bundle(error.to_string()))?;
+    let mut text = String::new();
+    catalog::write::blob(&Blob::Bundle(rendered), catalog::write::Format::Json, &mut text)
+        .map_err(|error| Error::Bundle(error.to_string()))?;
+    let blob: Value = serde_json::from_str(&text)
+        .map_err(|error| Error::Bundle(format!("the rendered bundle cannot be read back: {error}")))?;
+    let mut facts = BundleFacts::new(loaded.package(), manifests, blob, image.map(str::to_owned))?;
+    facts.unpacked_size = unpacked_size(&path.join("manifests")).map_err(|source| Error::File {
+        path: path.join("manifests"),
+        source,
+    })?;
+    Ok(facts)
+}
+
+/// The bytes that the files of a folder take in the ConfigMap that OLM unpacks a bundle image to: base64 of gzip, each.
+fn unpacked_size(folder: &Path) -> std::io::Result<usize> {
+    let mut size = 0;
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_file() {
+            let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+            std::io::copy(&mut std::fs::File::open(&path)?, &mut packed)?;
+            size += packed.finish()?.len().div_ceil(3) * 4;
+        }
+    }
+    Ok(size)
+}

@@ -1,0 +1,300 @@
+//! What is wrong in a cluster, reported as a cause: a stable code for programs, and for people the observation, its likely
+//! reason and the remedy.
+
+use std::fmt;
+
+use olmkit::diagnostics::Severity;
+use serde::Serialize;
+
+use super::client::ObjectRef;
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $variant:ident $text:literal;)*) => {
+        /// The codes. They are part of the command's interface: a code keeps its meaning.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum Code {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl Code {
+            /// Every code, in the order of the documentation.
+            pub const ALL: &[Code] = &[$(Code::$variant),*];
+
+            /// The code as it is printed.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Code::$variant => $text,)*
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    /// OLM's custom resource definitions are not in the cluster.
+    OlmAbsent "olm-absent";
+    /// Part of OLM is missing or not running.
+    OlmIncomplete "olm-incomplete";
+    /// OLM's objects exist but no controller acts on them.
+    OlmIdle "olm-idle";
+    /// The account may not do what the flow needs.
+    Forbidden "forbidden";
+    /// The API server does not answer.
+    ApiUnreachable "api-unreachable";
+    /// The namespace does not exist.
+    NamespaceMissing "namespace-missing";
+    /// The namespace is being deleted.
+    NamespaceTerminating "namespace-terminating";
+    /// The namespace has no OperatorGroup.
+    OperatorGroupMissing "operator-group-missing";
+    /// The namespace has more than one OperatorGroup.
+    OperatorGroupsSeveral "operator-groups-several";
+    /// The OperatorGroup's install mode is not supported by the operator, or differs from the requested one.
+    OperatorGroupMismatch "operator-group-mismatch";
+    /// The OperatorGroup does not list its namespaces yet.
+    OperatorGroupNotReady "operator-group-not-ready";
+    /// The install mode that was asked for is not supported by the operator.
+    InstallModeUnsupported "install-mode-unsupported";
+    /// No install mode can be chosen without a target namespace.
+    InstallModeUndecided "install-mode-undecided";
+    /// Another OperatorGroup that reaches the same namespaces has an operator with the same API.
+    ApiProvidedElsewhere "api-provided-elsewhere";
+    /// A catalog that the Subscription does not use makes every resolution in the namespace fail.
+    CatalogBesideBroken "catalog-beside-broken";
+    /// Another Subscription in the namespace cannot be resolved; OLM resolves all Subscriptions of a namespace together.
+    SubscriptionBesideBroken "subscription-beside-broken";
+    /// The Subscription's catalog does not exist.
+    CatalogMissing "catalog-missing";
+    /// The CatalogSource is not valid.
+    CatalogInvalid "catalog-invalid";
+    /// OLM cannot connect to the catalog.
+    CatalogUnreachable "catalog-unreachable";
+    /// The catalog pod cannot pull its image.
+    CatalogImagePull "catalog-image-pull";
+    /// The catalog pod keeps restarting.
+    CatalogPodCrash "catalog-pod-crash";
+    /// The catalog has no such package, channel or version.
+    PackageNotFound "package-not-found";
+    /// No set of operators satisfies all Subscriptions and dependencies.
+    ResolutionUnsatisfiable "resolution-unsatisfiable";
+    /// OLM could not start the resolution.
+    ResolutionPrevented "resolution-prevented";
+    /// A Subscription for the package exists already.
+    SubscriptionExists "subscription-exists";
+    /// The package has no Subscription.
+    SubscriptionMissing "subscription-missing";
+    /// Another version of the package is installed.
+    OtherVersionInstalled "other-version-installed";
+    /// The package is not installed.
+    NotInstalled "not-installed";
+    /// A CSV of the package exists without a Subscription.
+    CsvOrphan "csv-orphan";
+    /// A CRD of the bundle belongs to another operator.
+    CrdOwnedByOther "crd-owned-by-other";
+    /// An object of others has a name that the flow needs.
+    NameTaken "name-taken";
+    /// A CRD of the bundle exists already and was not created for the package.
+    CrdTakenOver "crd-taken-over";
+    /// The cluster serves no such API.
+    ApiMissing "api-missing";
+    /// The Kubernetes version is too old.
+    KubernetesTooOld "kubernetes-too-old";
+    /// The bundle exceeds a size limit of OLM or the API server.
+    BundleTooLarge "bundle-too-large";
+    /// The bundle holds a kind that OLM does not install.
+    BundleKindUnsupported "bundle-kind-unsupported";
+    /// The bundle image cannot be pulled by the node.
+    BundleImagePull "bundle-image-pull";
+    /// The bundle's content is larger than a ConfigMap.
+    UnpackTooLarge "unpack-too-large";
+    /// The unpack Job failed otherwise.
+    UnpackFailed "unpack-failed";
+    /// An InstallPlan waits for approval.
+    InstallPlanUnapproved "install-plan-unapproved";
+    /// An InstallPlan would also change operators that were not requested.
+    InstallPlanForeign "install-plan-foreign";
+    /// An InstallPlan failed.
+    InstallPlanFailed "install-plan-failed";
+    /// The new CRD does not fit objects that exist.
+    CrdUnsafe "crd-unsafe";
+    /// A CRD or API that the operator requires does not exist.
+    RequirementApiMissing "requirement-api-missing";
+    /// Another requirement of the CSV is not met.
+    RequirementUnmet "requirement-unmet";
+    /// OLM gave up on the CSV.
+    CsvFailed "csv-failed";
+    /// An upgrade waits: the operator reports that it is not upgradeable.
+    UpgradeHeld "upgrade-held";
+    /// The API server or an admission webhook refuses the operator's pods.
+    PodRefused "pod-refused";
+    /// The operator's pod cannot be scheduled.
+    PodUnschedulable "pod-unschedulable";
+    /// The operator's image cannot be pulled.
+    OperatorImagePull "operator-image-pull";
+    /// The operator keeps restarting.
+    OperatorCrashLoop "operator-crash-loop";
+    /// The operator runs but never becomes ready.
+    OperatorNotReady "operator-not-ready";
+    /// The operator's Deployment is not available and nothing else explains it.
+    DeploymentUnavailable "deployment-unavailable";
+    /// A webhook has no endpoint that answers.
+    WebhookUnavailable "webhook-unavailable";
+    /// Custom resources are not deleted: nothing removes their finalizers.
+    CustomResourceBlocked "custom-resource-blocked";
+    /// An object of OLM is not deleted.
+    DeletionBlocked "deletion-blocked";
+    /// An aggregated API without a server blocks the deletion of every namespace.
+    ApiServiceDead "api-service-dead";
+    /// OLM cannot be removed while it manages operators.
+    OperatorsInstalled "operators-installed";
+    /// The timeout was reached and no fault was found.
+    Timeout "timeout";
+    /// The command was interrupted.
+    Interrupted "interrupted";
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for Code {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Cause {
+    /// Stable code.
+    pub code: Code,
+    /// Error or warning.
+    pub severity: Severity,
+    /// Whether waiting longer cannot resolve it.
+    pub lasting: bool,
+    /// The affected object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<ObjectRef>,
+    /// What was observed.
+    pub message: String,
+    /// The likely reason.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub likely: String,
+    /// What to do.
+    pub remedy: String,
+    /// Events and log lines as evidence.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<String>,
+}
+
+impl Cause {
+    /// An error that does not go away by waiting.
+    pub fn lasting(code: Code, message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Cause {
+            code,
+            severity: Severity::Error,
+            lasting: true,
+            object: None,
+            message: message.into(),
+            likely: String::new(),
+            remedy: remedy.into(),
+            evidence: Vec::new(),
+        }
+    }
+
+    /// An error that may be transient.
+    pub fn passing(code: Code, message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Cause {
+            lasting: false,
+            ..Cause::lasting(code, message, remedy)
+        }
+    }
+
+    /// A warning.
+    pub fn warning(code: Code, message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Cause {
+            severity: Severity::Warning,
+            lasting: false,
+            ..Cause::lasting(code, message, remedy)
+        }
+    }
+
+    /// Sets the affected object.
+    #[must_use]
+    pub fn on(mut self, object: ObjectRef) -> Self {
+        self.object = Some(object);
+        self
+    }
+
+    /// Sets the likely reason.
+    #[must_use]
+    pub fn likely(mut self, text: impl Into<String>) -> Self {
+        self.likely = text.into();
+        self
+    }
+
+    /// Adds evidence.
+    #[must_use]
+    pub fn evidence(mut self, lines: impl IntoIterator<Item = String>) -> Self {
+        self.evidence.extend(lines);
+        self
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = if self.severity == Severity::Error {
+            "error"
+        } else {
+            "warning"
+        };
+        write!(f, "{word}[{}]: ", self.code)?;
+        if let Some(object) = &self.object {
+            write!(f, "{object}: ")?;
+        }
+        write!(f, "{}", self.message)?;
+        if !self.likely.is_empty() {
+            write!(f, "\n  likely: {}", self.likely)?;
+        }
+        if !self.remedy.is_empty() {
+            write!(f, "\n  do:     {}", self.remedy)?;
+        }
+        for line in &self.evidence {
+            write!(f, "\n  seen:   {line}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Errors first, then by code and object; equal ones once.
+pub fn sorted(mut causes: Vec<Cause>) -> Vec<Cause> {
+    causes
+        .sort_by(|a, b| (a.severity, a.code, &a.object, &a.message).cmp(&(b.severity, b.code, &b.object, &b.message)));
+    causes.dedup();
+    causes
+}
+
+/// Whether any cause is an error.
+pub fn has_errors(causes: &[Cause]) -> bool {
+    causes.iter().any(|cause| cause.severity == Severity::Error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_is_documented() {
+        let guide = include_str!("../../../docs/cluster.md");
+        let missing: Vec<&str> = Code::ALL
+            .iter()
+            .map(|code| code.as_str())
+            .filter(|code| !guide.contains(&format!("| `{code}` |")))
+            .collect();
+        assert_eq!(missing, Vec::<&str>::new());
+    }
+}

@@ -1,0 +1,167 @@
+//! Causes in OLM's resolution, read from the Subscription's `ResolutionFailed` condition.
+
+use super::super::cause::{Cause, Code};
+use super::super::client::ObjectRef;
+use super::super::observe::Observation;
+use super::super::{kinds, preflight};
+use super::reference;
+use olmkit::types::Subscription;
+
+/// What keeps a Subscription from being resolved.
+pub fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<Cause> {
+    let Some(condition) = subscription.condition("ResolutionFailed") else {
+        return Vec::new();
+    };
+    let message = condition.message.as_str();
+    let object = reference(subscription, seen);
+    let namespace = &seen.namespace;
+    let cause = if message.contains("requires an operator providing an API") {
+        api_missing(message, namespace)
+    } else if message.contains("is not referenced by a subscription") {
+        let csv = quoted_after(message, "clusterserviceversion ").unwrap_or_default();
+        Cause::lasting(
+            Code::CsvOrphan,
+            message,
+            format!("delete the ClusterServiceVersion that no Subscription refers to: kubectl -n {namespace} delete clusterserviceversions.{} {csv}", kinds::OLM_GROUP),
+        )
+        .likely("a Subscription was deleted and its ClusterServiceVersion was not")
+    } else if let Some(catalog) = quoted_after(message, "error using catalogsource ") {
+        broken_catalog(&catalog, message, subscription)
+    } else if let Some(other) = quoted_after(message, "referenced by subscription ")
+        .filter(|other| Some(other) != subscription.metadata.name.as_ref())
+    {
+        preflight::subscription_beside(&other, namespace, message)
+    } else if message.contains("no operators found") {
+        Cause::passing(
+            Code::PackageNotFound,
+            message,
+            format!("see what the catalog has: olmkit catalog list, or kubectl -n {namespace} get packagemanifests; then correct name, channel or startingCSV of the Subscription"),
+        )
+        .likely("the catalog holds another package, channel or version than the Subscription names")
+    } else if condition.reason == "ConstraintsNotSatisfiable" {
+        Cause::passing(
+            Code::ResolutionUnsatisfiable,
+            message,
+            "the message names the conflicting constraints: remove one side of the conflict, or add a catalog that has the dependency",
+        )
+    } else {
+        Cause::passing(
+            Code::ResolutionPrevented,
+            format!("{}: {message}", condition.reason),
+            "OLM tries again by itself; if the sentence stays, remove what it names",
+        )
+    };
+    vec![if cause.object.is_none() {
+        cause.on(object)
+    } else {
+        cause
+    }]
+}
+
+fn api_missing(message: &str, namespace: &str) -> Cause {
+    Cause::passing(
+        Code::RequirementApiMissing,
+        message,
+        format!(
+            "install the operator that provides the API into namespace {namespace} first, or add a catalog that has it"
+        ),
+    )
+    .likely("the operator requires an API of another operator, and no catalog in reach offers one that provides it")
+}
+
+/// `error using catalogsource NS/NAME: …`.
+fn broken_catalog(catalog: &str, message: &str, subscription: &Subscription) -> Cause {
+    let (namespace, name) = catalog.split_once('/').unwrap_or(("", catalog));
+    let object = ObjectRef::namespaced(kinds::catalog_source(), namespace, name);
+    if name == subscription.spec.source && namespace == subscription.spec.source_namespace {
+        Cause::passing(
+            Code::CatalogUnreachable,
+            message,
+            "see why the catalog does not answer: its pod, its address",
+        )
+        .on(object)
+    } else {
+        Cause::passing(
+            Code::CatalogBesideBroken,
+            message,
+            format!(
+                "repair that catalog or remove it: kubectl -n {namespace} delete catalogsources.{} {name}",
+                kinds::OLM_GROUP
+            ),
+        )
+        .on(object)
+        .likely("OLM stops when any catalog in reach fails, also one that this Subscription does not use")
+    }
+}
+
+/// The word after a phrase, up to a blank or a colon followed by a blank.
+fn quoted_after(message: &str, phrase: &str) -> Option<String> {
+    let rest = message.split_once(phrase)?.1;
+    let word = rest.split([' ', ',']).next()?.trim_end_matches(':');
+    (!word.is_empty()).then(|| word.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_cut_out_of_olms_sentences() {
+        let message = "error using catalogsource olm/broken: failed to list bundles: rpc error: code = Unavailable";
+        assert_eq!(
+            quoted_after(message, "error using catalogsource ").as_deref(),
+            Some("olm/broken")
+        );
+        assert_eq!(
+            quoted_after("constraints not satisfiable: clusterserviceversion a.v1.0.0 exists and is not referenced by a subscription, x", "clusterserviceversion ").as_deref(),
+            Some("a.v1.0.0")
+        );
+    }
+
+    #[test]
+    fn each_of_olms_sentences_has_its_cause() {
+        let condition = |reason: &str, message: &str| {
+            let subscription: Subscription = serde_json::from_value(serde_json::json!({
+                "metadata": {"name": "s", "namespace": "shop"},
+                "spec": {"name": "cache", "source": "own", "sourceNamespace": "shop"},
+                "status": {"conditions": [{"type": "ResolutionFailed", "status": "True", "reason": reason, "message": message}]},
+            }))
+            .unwrap();
+            let found = of_subscription(&subscription, &Observation::default());
+            found.iter().map(|cause| cause.code).collect::<Vec<_>>()
+        };
+        let unsatisfiable = |message| condition("ConstraintsNotSatisfiable", message);
+        assert_eq!(
+            unsatisfiable(
+                "constraints not satisfiable: bundle cache.v1 requires an operator providing an API with group: a.b, version: v1, kind: C"
+            ),
+            [Code::RequirementApiMissing]
+        );
+        assert_eq!(
+            unsatisfiable(
+                "constraints not satisfiable: no operators found in package cache in the catalog referenced by subscription s"
+            ),
+            [Code::PackageNotFound]
+        );
+        assert_eq!(
+            unsatisfiable(
+                "constraints not satisfiable: clusterserviceversion a.v1 exists and is not referenced by a subscription"
+            ),
+            [Code::CsvOrphan]
+        );
+        assert_eq!(
+            condition(
+                "ErrorPreventedResolution",
+                "error using catalogsource shop/own: failed to list bundles"
+            ),
+            [Code::CatalogUnreachable]
+        );
+        assert_eq!(
+            condition(
+                "ErrorPreventedResolution",
+                "error using catalogsource olm/other: failed to list bundles"
+            ),
+            [Code::CatalogBesideBroken]
+        );
+    }
+}

@@ -1,0 +1,428 @@
+//! `cleanup`: removes a package, custom resources first so that the operator can still finish them, and nothing that it
+//! shares with others.
+
+mod residue;
+mod resume;
+mod scope;
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+pub use scope::{Kept, Scope, scope};
+
+use super::Error;
+use super::cause::{Cause, Code};
+use super::client::{Cluster, ObjectRef};
+use super::facts::text;
+use super::observe::{CrdState, Observation, condition_is_true};
+use super::reporter::{ProgressLog, ProgressReporter, Step};
+use super::{crd_origin, kinds, late, names};
+
+/// What is to be removed besides Subscription, CSV and catalog.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The package.
+    pub package: String,
+    /// The CRDs that the package owns, with their objects.
+    pub crds: bool,
+    /// The OperatorGroup, if this tool or operator-sdk made it and nothing else needs it.
+    pub operator_groups: bool,
+    /// Only report what would be removed.
+    pub dry_run: bool,
+    /// Total time to wait.
+    pub timeout: Duration,
+    /// CRDs that stay although the package owns them.
+    pub keep_crds: Vec<String>,
+    /// CRDs that go with all their objects, although they were not created for the package or hold objects of others.
+    pub named_crds: Vec<String>,
+}
+
+/// What a cleanup did.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Report {
+    /// The package.
+    pub package: String,
+    /// Whether anything was found.
+    pub found: bool,
+    /// What was removed, or would be.
+    pub removed: Vec<ObjectRef>,
+    /// What was left, and why.
+    pub kept: Vec<Kept>,
+    /// The causes that block the removal.
+    pub causes: Vec<Cause>,
+    /// The steps done, with their times.
+    pub steps: Vec<Step>,
+}
+
+/// Removes a package from the cluster's namespace.
+///
+/// # Errors
+/// [`Error::Request`], [`Error::Unreadable`], [`Error::Usage`] when a CRD is named that is not the package's. Objects that block
+/// are not errors but causes in the report.
+pub async fn cleanup(cluster: &Cluster, options: &Options, reporter: &dyn ProgressReporter) -> Result<Report, Error> {
+    names::check("package", &options.package).map_err(Error::Usage)?;
+    let mut progress = ProgressLog::start(reporter);
+    let seen = Observation::full(cluster, &Default::default()).await?;
+    let recorded = crd_origin::recorded(cluster, &options.package).await?;
+    let begun = resume::begun(cluster, &options.package).await?;
+    let mut scope = scope(options, &seen, &recorded, begun.clone());
+    check_named(options, &seen, &scope)?;
+    keep_shared(cluster, options, &mut scope).await?;
+    let mut run = Run {
+        cluster,
+        deadline: Instant::now() + options.timeout,
+        report: Report {
+            package: options.package.clone(),
+            kept: scope.kept.clone(),
+            ..Report::default()
+        },
+        dry_run: options.dry_run,
+        begun,
+        progress: &mut progress,
+    };
+    run.all(&scope, options).await?;
+    let mut report = run.report;
+    report.found = !report.removed.is_empty() || !report.causes.is_empty();
+    report.steps = progress.steps;
+    Ok(report)
+}
+
+struct Run<'a, 'n> {
+    cluster: &'a Cluster,
+    deadline: Instant,
+    report: Report,
+    dry_run: bool,
+    /// The CSVs that an earlier cleanup had begun to remove.
+    begun: BTreeSet<String>,
+    progress: &'a mut ProgressLog<'n>,
+}
+
+impl Run<'_, '_> {
+    async fn all(&mut self, scope: &Scope, options: &Options) -> Result<(), Error> {
+        if !self.dry_run && !scope.csvs.is_empty() {
+            let names = scope.csv_names.union(&scope.replaced).cloned().collect();
+            // One that goes on has its note already.
+            if self.begun != names {
+                resume::note(self.cluster, &options.package, &names).await?;
+            }
+        }
+        // First, or OLM would install again what is removed below.
+        self.remove(&scope.subscriptions).await?;
+        // OLM would make again what a plan holds that it has not finished.
+        self.remove(&scope.install_plans).await?;
+        let residue = residue::find(self.cluster, scope, options).await?;
+        let instances = self.instances(scope, options).await?;
+        if !self.remove(&instances).await? {
+            return Ok(());
+        }
+        // Nobody was kept from making objects meanwhile.
+        let mut scope = scope.clone();
+        let before = scope.kept.len();
+        keep_shared(self.cluster, options, &mut scope).await?;
+        self.report.kept.extend(scope.kept.iter().skip(before).cloned());
+        let scope = &scope;
+        let roles = residue::of_apis(self.cluster, scope).await?;
+        for stage in [
+            &scope.crds_refs(),
+            &scope.csvs,
+            &residue.of_csvs,
+            &roles,
+            &scope.catalogs,
+            &residue.of_catalogs,
+            &scope.groups,
+        ] {
+            if !self.remove(stage).await? {
+                return Ok(());
+            }
+        }
+        // OLM writes this one again as long as anything carries its label, so it goes last.
+        self.unlabel(scope, options).await?;
+        self.remove(&residue.operators).await?;
+        if !self.dry_run && !self.report.removed.is_empty() {
+            self.late(scope, &residue.operators, options).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes the package's label from CRDs that stay.
+    async fn unlabel(&self, scope: &Scope, options: &Options) -> Result<(), Error> {
+        let label = names::component_label(&options.package, &scope.namespace);
+        for crd in scope.labelled_crds.iter().filter(|_| !self.dry_run) {
+            let patch = json!({"metadata": {"labels": {label.as_str(): null}}});
+            match self.cluster.merge(crd, &patch).await {
+                Err(error) if !error.is_not_found() => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes what OLM was about to write when its cause went: the ClusterRoles of an OperatorGroup, the Operator object, and
+    /// CSV and CRDs of a plan that it was executing.
+    async fn late(&mut self, scope: &Scope, operators: &[ObjectRef], options: &Options) -> Result<(), Error> {
+        let cluster = self.cluster;
+        let csvs: Vec<ObjectRef> = scope
+            .csv_names
+            .iter()
+            .map(|name| ObjectRef::namespaced(kinds::cluster_service_version(), &scope.namespace, name))
+            .collect();
+        let crds = scope.crds_refs();
+        self.progress.waiting("OLM to notice");
+        let mut late = late::remove(cluster, async || {
+            let mut found = residue::of_groups(cluster, scope).await?;
+            found.extend(residue::of_apis(cluster, scope).await?);
+            found.extend(existing(cluster, operators).await?);
+            found.extend(existing(cluster, &csvs).await?);
+            found.extend(existing(cluster, &crds).await?);
+            Ok(found)
+        })
+        .await?;
+        if late.iter().any(|object| csvs.contains(object)) {
+            let left = residue::find(cluster, scope, options).await?;
+            self.remove(&[left.of_csvs, left.operators].concat()).await?;
+        }
+        late.retain(|object| !self.report.removed.contains(object));
+        self.report.removed.extend(late);
+        Ok(())
+    }
+
+    /// The custom resources of the CRDs that go.
+    async fn instances(&self, scope: &Scope, options: &Options) -> Result<Vec<ObjectRef>, Error> {
+        let mut found = Vec::new();
+        for (name, crd) in &scope.crds {
+            let mut objects = instances_of(self.cluster, crd).await?;
+            if !options.named_crds.contains(name) {
+                objects.retain(|object| !scope.is_outside(object));
+            }
+            found.extend(objects);
+        }
+        Ok(found)
+    }
+
+    /// Removes objects and waits until they are gone. `false` when something blocks.
+    async fn remove(&mut self, objects: &[ObjectRef]) -> Result<bool, Error> {
+        if self.dry_run {
+            let existing = existing(self.cluster, objects).await?;
+            self.report.removed.extend(existing);
+            return Ok(true);
+        }
+        let mut asked = Vec::new();
+        for object in objects {
+            if self.cluster.delete(object).await? {
+                asked.push(object.clone());
+            }
+        }
+        let mut pause = Duration::from_millis(100);
+        let mut waiting = asked;
+        loop {
+            let mut left = Vec::new();
+            for object in waiting {
+                match self.cluster.get(&object).await? {
+                    Some(found) => {
+                        // OLM writes its Operator object again as long as anything carries the label.
+                        if found.pointer("/metadata/deletionTimestamp").is_none() {
+                            self.cluster.delete(&object).await?;
+                        }
+                        left.push(object);
+                    }
+                    None => {
+                        self.progress.done(format!("{object}: removed"));
+                        self.report.removed.push(object);
+                    }
+                }
+            }
+            waiting = left;
+            let Some(first) = waiting.first() else {
+                return Ok(true);
+            };
+            if Instant::now() > self.deadline {
+                for object in &waiting {
+                    let cause = self.blocked(object).await?;
+                    self.report.causes.extend(cause);
+                }
+                return Ok(false);
+            }
+            self.progress.waiting(format!("{first} to be deleted"));
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_secs(1));
+        }
+    }
+
+    /// Why an object is not deleted.
+    async fn blocked(&self, object: &ObjectRef) -> Result<Option<Cause>, Error> {
+        let Some(value) = self.cluster.get(object).await? else {
+            return Ok(None);
+        };
+        let operators = self
+            .cluster
+            .list(
+                kinds::deployment(),
+                object.namespace.as_deref(),
+                Some("olm.owner.kind=ClusterServiceVersion"),
+            )
+            .await?;
+        Ok(Some(blocked(object, &value, &operators)))
+    }
+}
+
+/// A CRD that is named but not the package's is a mistake, which must not go unnoticed.
+fn check_named(options: &Options, seen: &Observation, scope: &Scope) -> Result<(), Error> {
+    let foreign = options
+        .named_crds
+        .iter()
+        .find(|name| seen.crds.contains_key(*name) && !scope.owned_crds.contains(*name));
+    let Some(name) = foreign else { return Ok(()) };
+    let owned: Vec<&str> = scope.owned_crds.iter().map(String::as_str).collect();
+    Err(Error::Usage(format!(
+        "--delete-crds={name}: package {} does not own that CRD; it owns {}",
+        options.package,
+        if owned.is_empty() {
+            "none".to_owned()
+        } else {
+            owned.join(", ")
+        }
+    )))
+}
+
+/// Keeps CRDs that hold objects of others: outside the operator's namespace. Whoever means them too has to name the CRD.
+async fn keep_shared(cluster: &Cluster, options: &Options, scope: &mut Scope) -> Result<(), Error> {
+    let label = names::component_label(&options.package, &scope.namespace);
+    let mut going = Vec::new();
+    for (name, crd) in std::mem::take(&mut scope.crds) {
+        let mut others = Vec::new();
+        if !options.named_crds.contains(&name) {
+            others = instances_of(cluster, &crd).await?;
+            others.retain(|object| scope.is_outside(object));
+        }
+        let Some(first) = others.first() else {
+            going.push((name, crd));
+            continue;
+        };
+        let object = ObjectRef::cluster(kinds::custom_resource_definition(), &name);
+        if crd.labels.contains_key(&label) {
+            scope.labelled_crds.push(object.clone());
+        }
+        let why = format!(
+            "{} of its objects are outside namespace {}, such as {first}; --delete-crds={name} removes it with all its objects",
+            others.len(),
+            scope.namespace
+        );
+        scope.unserved_crds.insert(name);
+        scope.kept.push(Kept { object, why });
+    }
+    scope.crds = going;
+    Ok(())
+}
+
+/// The objects of a CRD, in all namespaces.
+async fn instances_of(cluster: &Cluster, crd: &CrdState) -> Result<Vec<ObjectRef>, Error> {
+    let kind = crd.instances();
+    let objects = cluster.list(kind.clone(), None, None).await?;
+    let reference = |object: &Value| ObjectRef {
+        kind: kind.clone(),
+        namespace: object
+            .pointer("/metadata/namespace")
+            .and_then(Value::as_str)
+            .map(str::to_owned),
+        name: text(object, "/metadata/name").to_owned(),
+    };
+    Ok(objects.iter().map(reference).collect())
+}
+
+/// Those of the objects that are there.
+async fn existing(cluster: &Cluster, objects: &[ObjectRef]) -> Result<Vec<ObjectRef>, Error> {
+    let mut found = Vec::new();
+    for object in objects {
+        if cluster.get(object).await?.is_some() {
+            found.push(object.clone());
+        }
+    }
+    Ok(found)
+}
+
+/// Why an object that is being deleted stays, and who should act. `operators` are Deployments that OLM made near it.
+fn blocked(object: &ObjectRef, value: &Value, operators: &[Value]) -> Cause {
+    let finalizers: Vec<&str> = value
+        .pointer("/metadata/finalizers")
+        .and_then(Value::as_array)
+        .map(|list| list.iter().filter_map(Value::as_str).collect())
+        .unwrap_or_default();
+    let shown = if finalizers.is_empty() {
+        "none".to_owned()
+    } else {
+        finalizers.join(", ")
+    };
+    let resource = object.kind.resource();
+    let namespace = object
+        .namespace
+        .as_ref()
+        .map(|namespace| format!(" -n {namespace}"))
+        .unwrap_or_default();
+    let force = format!(
+        "kubectl{namespace} patch {resource} {} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'",
+        object.name
+    );
+    let message = format!("is being deleted but finalizers keep it: {shown}");
+    if object.kind.group == kinds::OLM_GROUP || kinds::known(&object.kind.api_version(), &object.kind.kind).is_some() {
+        return Cause::passing(
+            Code::DeletionBlocked,
+            message,
+            format!("check that olm-operator runs (olmkit olm status), then run this again; without OLM: {force}"),
+        )
+        .on(object.clone());
+    }
+    let down: Vec<&str> = operators
+        .iter()
+        .filter(|deployment| !condition_is_true(deployment, "Available"))
+        .map(|deployment| text(deployment, "/metadata/name"))
+        .collect();
+    let likely = match (operators.is_empty(), down.as_slice()) {
+        (true, _) => "the operator that should remove the finalizer is gone".to_owned(),
+        (false, []) => "the operator runs but does not finish: see its log".to_owned(),
+        (false, names) => format!(
+            "the operator that should remove the finalizer is not available: Deployment {}",
+            names.join(", ")
+        ),
+    };
+    Cause::passing(
+        Code::CustomResourceBlocked,
+        message,
+        format!("restore the operator and run this again; or skip its cleanup and leave behind what it manages outside the object: {force}"),
+    )
+    .on(object.clone())
+    .likely(likely)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_blocked_custom_resource_tells_finalizer_and_operator() {
+        let kind = kinds::Kind {
+            group: "cache.example.com".into(),
+            version: "v1".into(),
+            kind: "Cache".into(),
+            plural: "caches".into(),
+            namespaced: true,
+        };
+        let object = ObjectRef::namespaced(kind, "shop", "one");
+        let value = json!({"metadata": {"finalizers": ["cache.example.com/finalizer"]}});
+        let down = json!({"metadata": {"name": "cache-operator"}, "status": {"conditions": [{"type": "Available", "status": "False"}]}});
+        let cause = blocked(&object, &value, &[down]);
+        assert_eq!(cause.code, Code::CustomResourceBlocked);
+        assert!(cause.message.contains("cache.example.com/finalizer"));
+        assert!(cause.likely.contains("cache-operator"));
+        assert!(
+            cause
+                .remedy
+                .contains("kubectl -n shop patch caches.cache.example.com one")
+        );
+        assert!(blocked(&object, &value, &[]).likely.contains("gone"));
+    }
+}

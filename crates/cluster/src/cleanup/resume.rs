@@ -1,0 +1,46 @@
+//! What a cleanup that was cut off had begun to remove. When a CSV is gone, nothing else has its name, under which OLM has
+//! left objects in the whole cluster. So the names are noted in the package's Operator object, which goes last.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use super::super::Error;
+use super::super::client::{Cluster, ObjectRef};
+use super::super::{kinds, names};
+
+/// The names of CSVs that an earlier cleanup had begun to remove.
+///
+/// # Errors
+/// [`Error::Request`].
+pub async fn begun(cluster: &Cluster, package: &str) -> Result<BTreeSet<String>, Error> {
+    let found = match cluster.get(&object(cluster, package)).await {
+        Ok(found) => found,
+        Err(error) if error.code() == Some(403) => None,
+        Err(error) => return Err(error),
+    };
+    let noted = found.as_ref().and_then(|found| {
+        let annotations = found.pointer("/metadata/annotations")?;
+        annotations.get(names::REMOVED_CSVS_ANNOTATION)?.as_str()
+    });
+    Ok(noted
+        .map(|noted| noted.split(' ').map(str::to_owned).collect())
+        .unwrap_or_default())
+}
+
+/// Notes the names before the first one is removed. An account that may not is not kept from cleaning up.
+///
+/// # Errors
+/// [`Error::Request`].
+pub async fn note(cluster: &Cluster, package: &str, csvs: &BTreeSet<String>) -> Result<(), Error> {
+    let names: Vec<&str> = csvs.iter().map(String::as_str).collect();
+    let patch = json!({"metadata": {"annotations": {names::REMOVED_CSVS_ANNOTATION: names.join(" ")}}});
+    match cluster.merge(&object(cluster, package), &patch).await {
+        Err(error) if !matches!(error.code(), Some(403 | 404)) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn object(cluster: &Cluster, package: &str) -> ObjectRef {
+    ObjectRef::cluster(kinds::operator(), &names::operator(package, &cluster.namespace))
+}

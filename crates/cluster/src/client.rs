@@ -1,0 +1,423 @@
+//! The I/O edge: requests for objects as JSON values, repeated while the API server is away.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use kube::api::{DeleteParams, GetParams, ListParams, Patch, PatchParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::Error;
+use super::kinds::{self, Kind};
+pub use super::object_ref::ObjectRef;
+use super::object_ref::{checked, collection};
+
+/// The field manager of everything that this tool writes.
+pub const FIELD_MANAGER: &str = "olmkit";
+
+/// How long a request is retried while the API server does not answer, for example because it restarts.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The same before it has answered once.
+const FIRST_PATIENCE: Duration = Duration::from_secs(3);
+
+/// No single request may take longer.
+const REQUEST_LIMIT: Duration = Duration::from_secs(30);
+
+/// A connection to a cluster.
+#[derive(Clone)]
+pub struct Cluster {
+    client: kube::Client,
+    /// Whether the API server has answered yet.
+    reached: Arc<AtomicBool>,
+    /// The namespace that the flows work in.
+    pub namespace: String,
+    /// The API server's address.
+    pub server: String,
+}
+
+impl Cluster {
+    /// Connects as `kubectl` would: the given kubeconfig, else `KUBECONFIG`, else `~/.kube/config`, else the pod's account.
+    ///
+    /// # Errors
+    /// [`Error::Kubeconfig`] and [`Error::NoCluster`]. No request is sent yet.
+    pub async fn connect(kubeconfig: Option<&Path>, namespace: Option<&str>) -> Result<Self, Error> {
+        let mut config = match kubeconfig {
+            Some(path) => {
+                let wrap = |source| Error::Kubeconfig {
+                    path: Some(path.to_owned()),
+                    source: Box::new(source),
+                };
+                let file = Kubeconfig::read_from(path).map_err(wrap)?;
+                kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
+                    .await
+                    .map_err(wrap)?
+            }
+            None => kube::Config::infer()
+                .await
+                .map_err(|error| Error::NoCluster(Box::new(error)))?,
+        };
+        olmkit_manager::proxy::mind_exceptions(&mut config);
+        config.connect_timeout = Some(Duration::from_secs(5));
+        let namespace = namespace.map_or_else(|| config.default_namespace.clone(), str::to_owned);
+        let server = config.cluster_url.to_string();
+        let client = kube::Client::try_from(config).map_err(|source| Error::Request {
+            verb: "connect to",
+            object: server.clone(),
+            source: Box::new(source),
+        })?;
+        Ok(Cluster {
+            client,
+            reached: Arc::default(),
+            namespace,
+            server,
+        })
+    }
+
+    /// The version of the API server, for example `v1.33.1`.
+    ///
+    /// # Errors
+    /// [`Error::Request`] when it does not answer.
+    pub async fn server_version(&self) -> Result<String, Error> {
+        let value: Value = self
+            .send("get", &"the server's version", || get_raw("/version"))
+            .await?;
+        Ok(value
+            .get("gitVersion")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned())
+    }
+
+    /// One object, `None` when it or its kind does not exist.
+    ///
+    /// # Errors
+    /// [`Error::Request`].
+    pub async fn get(&self, object: &ObjectRef) -> Result<Option<Value>, Error> {
+        let request = object.request()?;
+        let answer = self
+            .send("get", object, || request.get(&object.name, &GetParams::default()))
+            .await;
+        match answer {
+            Ok(value) => Ok(Some(value)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// All objects of a kind, in one namespace or in all, sorted by namespace and name. A kind that the cluster does not
+    /// serve has none.
+    ///
+    /// # Errors
+    /// [`Error::Request`].
+    pub async fn list(&self, kind: Kind, namespace: Option<&str>, labels: Option<&str>) -> Result<Vec<Value>, Error> {
+        let request = collection(&kind, namespace)?;
+        let mut params = ListParams {
+            label_selector: labels.map(str::to_owned),
+            ..ListParams::default()
+        }
+        .limit(500);
+        let mut items = Vec::new();
+        loop {
+            let answer: Result<Value, Error> = self.send("list", &kind.plural, || request.list(&params)).await;
+            let mut page = match answer {
+                Ok(page) => page,
+                Err(error) if error.is_not_found() => return Ok(Vec::new()),
+                Err(error) => return Err(error),
+            };
+            if let Some(Value::Array(found)) = page.get_mut("items").map(Value::take) {
+                items.extend(found);
+            }
+            match page.pointer("/metadata/continue").and_then(Value::as_str) {
+                Some(token) if !token.is_empty() => params.continue_token = Some(token.to_owned()),
+                _ => break,
+            }
+        }
+        // Lists of built-in kinds leave these out of their items.
+        for item in items.iter_mut().filter_map(Value::as_object_mut) {
+            item.entry("apiVersion").or_insert_with(|| kind.api_version().into());
+            item.entry("kind").or_insert_with(|| kind.kind.clone().into());
+        }
+        Ok(items)
+    }
+
+    /// As [`Cluster::list`], read into a type.
+    ///
+    /// # Errors
+    /// [`Error::Request`], [`Error::Unreadable`].
+    pub async fn list_as<T: DeserializeOwned>(
+        &self,
+        kind: Kind,
+        namespace: Option<&str>,
+        labels: Option<&str>,
+    ) -> Result<Vec<T>, Error> {
+        let plural = kind.plural.clone();
+        self.list(kind, namespace, labels)
+            .await?
+            .into_iter()
+            .map(|value| read(&plural, value))
+            .collect()
+    }
+
+    /// Server-side apply under this tool's field manager; fields of others stay.
+    ///
+    /// # Errors
+    /// [`Error::Manifest`] for a kind that the cluster does not serve, [`Error::Request`].
+    pub async fn apply(&self, manifest: &Value) -> Result<Value, Error> {
+        self.apply_with(manifest, &PatchParams::apply(FIELD_MANAGER).force())
+            .await
+    }
+
+    async fn apply_with(&self, manifest: &Value, params: &PatchParams) -> Result<Value, Error> {
+        let object = self.reference(manifest).await?;
+        let request = object.request()?;
+        self.send("apply", &object, || {
+            request.patch(&object.name, params, &Patch::Apply(manifest))
+        })
+        .await
+    }
+
+    /// As [`Cluster::apply`], but leaves an object as it is in which others own a field that would change.
+    ///
+    /// # Errors
+    /// [`Error::Manifest`] for a kind that the cluster does not serve, [`Error::Request`], with code 409 for such an object.
+    pub async fn apply_unowned(&self, manifest: &Value) -> Result<Value, Error> {
+        self.apply_with(manifest, &PatchParams::apply(FIELD_MANAGER)).await
+    }
+
+    /// Changes some fields of an object with a merge patch.
+    ///
+    /// # Errors
+    /// [`Error::Request`].
+    pub async fn merge(&self, object: &ObjectRef, patch: &Value) -> Result<Value, Error> {
+        let request = object.request()?;
+        let params = PatchParams {
+            field_manager: Some(FIELD_MANAGER.into()),
+            ..PatchParams::default()
+        };
+        self.send("change", object, || {
+            request.patch(&object.name, &params, &Patch::Merge(patch))
+        })
+        .await
+    }
+
+    /// Changes some fields of an object's status with a merge patch.
+    ///
+    /// # Errors
+    /// [`Error::Request`].
+    pub async fn merge_status(&self, object: &ObjectRef, patch: &Value) -> Result<Value, Error> {
+        let request = object.request()?;
+        let params = PatchParams {
+            field_manager: Some(FIELD_MANAGER.into()),
+            ..PatchParams::default()
+        };
+        self.send("change the status of", object, || {
+            request.patch_subresource("status", &object.name, &params, &Patch::Merge(patch))
+        })
+        .await
+    }
+
+    /// Asks for an object's deletion; `false` when it was not there.
+    ///
+    /// # Errors
+    /// [`Error::Request`].
+    pub async fn delete(&self, object: &ObjectRef) -> Result<bool, Error> {
+        let request = object.request()?;
+        let params = DeleteParams::background();
+        match self
+            .send::<Value>("delete", object, || request.delete(&object.name, &params))
+            .await
+        {
+            Ok(_) => Ok(true),
+            Err(error) if error.is_not_found() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The last lines that a container wrote; of its previous instance when `previous`.
+    ///
+    /// # Errors
+    /// [`Error::Request`], for example when the node does not answer.
+    pub async fn log_tail(
+        &self,
+        namespace: &str,
+        pod: &str,
+        container: &str,
+        previous: bool,
+        lines: i64,
+    ) -> Result<Vec<String>, Error> {
+        for segment in [namespace, pod] {
+            checked("read the log of", &pod, segment)?;
+        }
+        let api: kube::Api<k8s_openapi::api::core::v1::Pod> = kube::Api::namespaced(self.client.clone(), namespace);
+        let params = kube::api::LogParams {
+            container: Some(container.to_owned()),
+            previous,
+            tail_lines: Some(lines),
+            limit_bytes: Some(64 * 1024),
+            ..kube::api::LogParams::default()
+        };
+        let text = api.logs(pod, &params).await.map_err(|source| Error::Request {
+            verb: "read the log of",
+            object: format!("Pod {namespace}/{pod}, container {container}"),
+            source: Box::new(source),
+        })?;
+        Ok(text.lines().map(str::to_owned).collect())
+    }
+
+    /// Turns a manifest's `apiVersion`, `kind` and metadata into a reference, asking the cluster about kinds that are not
+    /// known here.
+    ///
+    /// # Errors
+    /// [`Error::Manifest`].
+    pub async fn reference(&self, manifest: &Value) -> Result<ObjectRef, Error> {
+        let text = |pointer| manifest.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let (api_version, kind, name) = (text("/apiVersion"), text("/kind"), text("/metadata/name"));
+        let fault = |message: String| Error::Manifest {
+            object: format!("{kind} {name}"),
+            message,
+        };
+        if api_version.is_empty() || kind.is_empty() || name.is_empty() {
+            return Err(fault("a manifest needs apiVersion, kind and metadata.name".into()));
+        }
+        let found = match kinds::known(api_version, kind) {
+            Some(known) => known,
+            None => self
+                .kind_of(api_version, kind)
+                .await?
+                .ok_or_else(|| fault(format!("the cluster does not serve {api_version} {kind}")))?,
+        };
+        let namespace = text("/metadata/namespace");
+        let namespace = found.namespaced.then(|| {
+            if namespace.is_empty() {
+                self.namespace.clone()
+            } else {
+                namespace.to_owned()
+            }
+        });
+        Ok(ObjectRef {
+            kind: found,
+            namespace,
+            name: name.to_owned(),
+        })
+    }
+
+    /// Looks up a kind in the API server's discovery.
+    ///
+    /// # Errors
+    /// [`Error::Request`].
+    pub async fn kind_of(&self, api_version: &str, kind: &str) -> Result<Option<Kind>, Error> {
+        for segment in api_version.split('/') {
+            checked("discover", &api_version, segment)?;
+        }
+        let path = if api_version.contains('/') {
+            format!("/apis/{api_version}")
+        } else {
+            format!("/api/{api_version}")
+        };
+        let answer: Result<Value, Error> = self.send("discover", &api_version, || get_raw(&path)).await;
+        let resources = match answer {
+            Ok(resources) => resources,
+            Err(error) if error.is_not_found() => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let entries = resources
+            .get("resources")
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        Ok(entries.iter().find_map(|entry| {
+            let plural = entry.get("name")?.as_str()?;
+            (entry.get("kind")?.as_str()? == kind && !plural.contains('/')).then(|| Kind {
+                group: group.to_owned(),
+                version: version.to_owned(),
+                kind: kind.to_owned(),
+                plural: plural.to_owned(),
+                namespaced: entry.get("namespaced").and_then(Value::as_bool).unwrap_or(true),
+            })
+        }))
+    }
+
+    /// Sends a request and retries it while the failure is transient: for a minute once the API server has
+    /// answered, for three seconds before that, so that a wrong address is reported at once.
+    async fn send<T: DeserializeOwned>(
+        &self,
+        verb: &'static str,
+        object: &impl fmt::Display,
+        build: impl Fn() -> Result<HttpRequest, RequestError>,
+    ) -> Result<T, Error> {
+        let started = Instant::now();
+        let mut pause = Duration::from_millis(200);
+        loop {
+            let request = build().map_err(|error| Error::BuildRequest {
+                verb,
+                object: object.to_string(),
+                message: error.to_string(),
+            })?;
+            let answer = tokio::time::timeout(REQUEST_LIMIT, self.client.request::<T>(request)).await;
+            let source = match answer {
+                Ok(Ok(value)) => {
+                    self.reached.store(true, Ordering::Relaxed);
+                    return Ok(value);
+                }
+                Ok(Err(source)) => source,
+                Err(_) => kube::Error::Service(format!("no answer within {} s", REQUEST_LIMIT.as_secs()).into()),
+            };
+            let patience = if self.reached.load(Ordering::Relaxed) {
+                PATIENCE
+            } else {
+                FIRST_PATIENCE
+            };
+            if !passes(&source) || started.elapsed() + pause > patience {
+                return Err(Error::Request {
+                    verb,
+                    object: object.to_string(),
+                    source: Box::new(source),
+                });
+            }
+            tracing::debug!(verb, object = %object, error = %source, "the API server did not answer; asking again");
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_secs(3));
+        }
+    }
+}
+
+type HttpRequest = hyper::Request<Vec<u8>>;
+type RequestError = kube::core::request::Error;
+
+/// A GET of a raw path.
+fn get_raw(path: &str) -> Result<HttpRequest, RequestError> {
+    hyper::Request::get(path)
+        .body(Vec::new())
+        .map_err(RequestError::BuildRequest)
+}
+
+/// Whether a failure is transient: no connection, or a server that says it is busy or starting.
+fn passes(error: &kube::Error) -> bool {
+    match error {
+        kube::Error::Api(status) => matches!(status.code, 429 | 500 | 502 | 503 | 504),
+        kube::Error::HyperError(_) | kube::Error::Service(_) => true,
+        _ => false,
+    }
+}
+
+/// Reads a value into a type, naming the object when that fails.
+///
+/// # Errors
+/// [`Error::Unreadable`].
+pub fn read<T: DeserializeOwned>(what: &str, value: Value) -> Result<T, Error> {
+    let name = value
+        .pointer("/metadata/name")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
+    serde_json::from_value(value).map_err(|source| Error::Unreadable {
+        object: format!("{what} {name}"),
+        source,
+    })
+}

@@ -1,0 +1,130 @@
+//! What a bundle holds for the whole cluster, such as ClusterRoles for users of its API.
+//!
+//! OLM creates these objects without recording their owner: it labels them with their version only when it finds them
+//! there already, and owner references cannot reach out of a namespace. Its InstallPlans know, but go with the Subscription.
+//! So the flows put OLM's own component label on them, which also lists them in the Operator object, and `cleanup` finds
+//! them again, whatever versions came in between.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::client::{Cluster, ObjectRef};
+use super::facts::text;
+use super::kinds::{self, Kind};
+use super::observe::Observation;
+use super::{Error, names};
+use olmkit::types::InstallPlan;
+
+/// The kinds. CRDs are handled elsewhere: they hold users' objects.
+pub fn kinds() -> [Kind; 3] {
+    [
+        kinds::cluster_role(),
+        kinds::cluster_role_binding(),
+        kinds::priority_class(),
+    ]
+}
+
+/// What plans created for these CSVs. What was `Present` before the plan may belong to others.
+pub fn created<'a>(plans: impl IntoIterator<Item = &'a InstallPlan>, is_ours: impl Fn(&str) -> bool) -> Vec<ObjectRef> {
+    with_status(plans, &["Created"], is_ours)
+}
+
+fn with_status<'a>(
+    plans: impl IntoIterator<Item = &'a InstallPlan>,
+    statuses: &[&str],
+    is_ours: impl Fn(&str) -> bool,
+) -> Vec<ObjectRef> {
+    let steps = plans.into_iter().flat_map(|plan| &plan.status.plan);
+    steps
+        .filter(|step| statuses.contains(&step.status.as_str()) && is_ours(&step.resolving))
+        .filter_map(|step| {
+            let kind = kinds()
+                .into_iter()
+                .find(|kind| kind.group == step.resource.group && kind.kind == step.resource.kind)?;
+            Some(ObjectRef::cluster(kind, &step.resource.name))
+        })
+        .collect()
+}
+
+/// How long a plan may still take when its CSV has Succeeded: an operator can run before the last objects of its bundle are
+/// there.
+const PLAN_LIMIT: Duration = Duration::from_secs(20);
+
+/// Waits until the plan that brought a CSV has done its last step.
+///
+/// # Errors
+/// [`Error::Request`], [`Error::Unreadable`].
+pub async fn complete(cluster: &Cluster, csv: &str, seen: &mut Observation) -> Result<(), Error> {
+    let began = Instant::now();
+    while began.elapsed() < PLAN_LIMIT && seen.install_plans.iter().any(|plan| is_installing(plan, csv)) {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        seen.refresh(cluster).await?;
+    }
+    Ok(())
+}
+
+/// Labels what plans created for a CSV of the package, or wrote again: OLM then replaces the labels.
+///
+/// # Errors
+/// [`Error::Request`].
+pub async fn label(cluster: &Cluster, package: &str, csv: &str, seen: &Observation) -> Result<(), Error> {
+    let label = json!({"metadata": {"labels": {names::component_label(package, &seen.namespace): ""}}});
+    for object in with_status(&seen.install_plans, &["Created", "Present"], |resolving| {
+        resolving == csv
+    }) {
+        let Some(found) = cluster.get(&object).await? else {
+            continue;
+        };
+        if text(&found, "/metadata/labels/olm.managed") == "true" {
+            cluster.merge(&object, &label).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether OLM executes a plan: it is approved and has not ended. One that fails rests between two attempts.
+pub fn is_executed(plan: &InstallPlan) -> bool {
+    plan.spec.approved && !matches!(plan.status.phase.as_str(), "Complete" | "Failed") && !plan.is_retried()
+}
+
+fn is_installing(plan: &InstallPlan, csv: &str) -> bool {
+    is_executed(plan) && plan.spec.cluster_service_version_names.iter().any(|name| name == csv)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn olm_executes_an_approved_plan_until_it_ends_or_fails() {
+        let plan = |approved: bool, phase: &str, message: &str| -> InstallPlan {
+            let status = json!({"phase": phase, "message": message});
+            serde_json::from_value(json!({"spec": {"approved": approved}, "status": status})).unwrap()
+        };
+        assert!(!is_executed(&plan(false, "RequiresApproval", "")));
+        assert!(is_executed(&plan(true, "RequiresApproval", "")));
+        assert!(is_executed(&plan(true, "Installing", "")));
+        assert!(!is_executed(&plan(
+            true,
+            "Installing",
+            "retrying execution due to error: x"
+        )));
+        assert!(!is_executed(&plan(true, "Complete", "")));
+        assert!(!is_executed(&plan(true, "Failed", "")));
+    }
+
+    #[test]
+    fn only_what_a_plan_created_for_the_csv_counts() {
+        let step = |csv: &str, status: &str, kind: &str, name: &str| json!({"resolving": csv, "status": status, "resource": {"group": "rbac.authorization.k8s.io", "version": "v1", "kind": kind, "name": name}});
+        let plan: InstallPlan = serde_json::from_value(json!({"status": {"plan": [
+            step("cache.v1", "Created", "ClusterRole", "cache-viewer"),
+            step("cache.v1", "Present", "ClusterRole", "view"),
+            step("cache.v1", "Created", "Role", "cache"),
+            step("other.v1", "Created", "ClusterRole", "other-viewer"),
+        ]}}))
+        .unwrap();
+        let found = created([&plan], |csv| csv == "cache.v1");
+        assert_eq!(found, [ObjectRef::cluster(kinds::cluster_role(), "cache-viewer")]);
+    }
+}

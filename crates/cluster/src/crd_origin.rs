@@ -1,0 +1,257 @@
+//! Which CRDs a package brought into the cluster, and which stood there before.
+//!
+//! OLM labels every CRD that a CSV owns, also those that it found, so labels say nothing. Its InstallPlan knows: a step is
+//! `Created` or `Present`. But plans go with their Subscription, and OLM keeps only the last few. So the flows record what a
+//! plan created in the package's Operator object, which no bundle can hold and which lives as long as the package: names with
+//! UIDs, since another CRD may take the name later.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::cause::{Cause, Code};
+use super::client::{Cluster, ObjectRef};
+use super::facts::{BundleFacts, text};
+use super::observe::{CrdState, Observation};
+use super::{Error, kinds, names};
+use olmkit::types::{DeployedCsv, InstallPlan};
+
+/// The client names under which OLM writes CRDs.
+const OLM: [&str; 2] = ["catalog", "olm"];
+
+/// CRDs by name, with their UIDs.
+pub type Record = BTreeMap<String, String>;
+
+/// The CRDs that exist because of the package: those that were recorded, and those that its plans created.
+pub fn created(recorded: &Record, seen: &Observation, is_ours: impl Fn(&str) -> bool) -> BTreeSet<String> {
+    let mut found: BTreeSet<String> = by_plans(&seen.install_plans, &seen.crds, is_ours).into_keys().collect();
+    let is_same = |(name, uid): &(&String, &String)| seen.crds.get(*name).is_some_and(|crd| crd.uid == **uid);
+    found.extend(recorded.iter().filter(is_same).map(|(name, _)| name.clone()));
+    found
+}
+
+/// The CRDs that plans created for CSVs.
+pub fn by_plans<'a>(
+    plans: impl IntoIterator<Item = &'a InstallPlan>,
+    crds: &BTreeMap<String, CrdState>,
+    is_ours: impl Fn(&str) -> bool,
+) -> Record {
+    let mut found = Record::new();
+    for plan in plans {
+        for step in &plan.status.plan {
+            if step.resource.kind != "CustomResourceDefinition" || !is_ours(&step.resolving) {
+                continue;
+            }
+            if let Some(crd) = crds.get(&step.resource.name)
+                && is_created(&step.status, plan, crd)
+            {
+                found.insert(step.resource.name.clone(), crd.uid.clone());
+            }
+        }
+    }
+    found
+}
+
+/// Whether a step created a CRD: that very one, not one that took its name later. A step that did can still say `Present`: when
+/// OLM fails to write the plan's status, it carries the plan out again and finds its own CRD. Then nobody but OLM has written
+/// the definition, and not before the plan existed.
+fn is_created(status: &str, plan: &InstallPlan, crd: &CrdState) -> bool {
+    let began = plan.metadata.creation_timestamp.as_ref().map(|time| time.0);
+    let done = plan
+        .status
+        .conditions
+        .iter()
+        .find(|found| found.kind == "Installed" && found.is_true());
+    let ended = done.and_then(|found| found.last_transition_time.as_ref()?.parse::<jiff::Timestamp>().ok());
+    if began.is_none() || crd.created < began || ended.is_some_and(|ended| crd.created > Some(ended)) {
+        return false;
+    }
+    match status {
+        "Created" | "WaitingForApi" => true,
+        "Present" => !crd.authors.is_empty() && crd.authors.iter().all(|name| OLM.contains(&name.as_str())),
+        _ => false,
+    }
+}
+
+/// The CRDs of a bundle that exist already and were not created for the package: OLM replaces their definitions. Those that
+/// `installed`, the version to be upgraded, owns are its own business, and those in `known` have been reported.
+pub fn taken_over(
+    bundle: &BundleFacts,
+    installed: Option<&DeployedCsv>,
+    created: &BTreeSet<String>,
+    seen: &Observation,
+    known: &[Cause],
+) -> Vec<Cause> {
+    let object = |name: &str| ObjectRef::cluster(kinds::custom_resource_definition(), name);
+    let is_known = |name: &str| known.iter().any(|cause| cause.object.as_ref() == Some(&object(name)));
+    let is_installed = |name: &str| {
+        let owned = installed
+            .into_iter()
+            .flat_map(|csv| &csv.spec.customresourcedefinitions.owned);
+        owned.into_iter().any(|crd| crd.name == name)
+    };
+    let mut causes = Vec::new();
+    for (name, manifest) in bundle.crds() {
+        if text(manifest, "/spec/group") == kinds::OLM_GROUP {
+            causes.push(
+                Cause::lasting(
+                    Code::CrdOwnedByOther,
+                    "belongs to OLM itself; a bundle that replaces it breaks OLM",
+                    "take it out of the bundle",
+                )
+                .on(object(name)),
+            );
+        } else if seen.crds.contains_key(name) && !created.contains(name) && !is_installed(name) && !is_known(name) {
+            causes.push(
+                Cause::warning(
+                    Code::CrdTakenOver,
+                    format!(
+                        "exists already and was not created for package {}: OLM replaces its definition with the bundle's, in all namespaces",
+                        bundle.package
+                    ),
+                    "check that the bundle's definition fits the objects that exist; olmkit cleanup leaves this CRD and its objects",
+                )
+                .on(object(name)),
+            );
+        }
+    }
+    causes
+}
+
+/// Reads what was recorded for a package.
+///
+/// # Errors
+/// [`Error::Request`].
+pub async fn recorded(cluster: &Cluster, package: &str) -> Result<Record, Error> {
+    let found = match cluster.get(&object(cluster, package)).await {
+        Ok(found) => found,
+        // Accounts that see one namespace only: the plans remain.
+        Err(error) if error.code() == Some(403) => None,
+        Err(error) => return Err(error),
+    };
+    let annotation = found.as_ref().and_then(|found| {
+        let annotations = found.pointer("/metadata/annotations")?;
+        annotations.get(names::CREATED_CRDS_ANNOTATION)?.as_str()
+    });
+    Ok(annotation
+        .and_then(|found| serde_json::from_str(found).ok())
+        .unwrap_or_default())
+}
+
+/// Records what the plans that stand in the namespace created for a CSV of the package. Returns whether it could be recorded.
+///
+/// # Errors
+/// [`Error::Request`], [`Error::Unreadable`].
+pub async fn record(cluster: &Cluster, package: &str, csv: &str, plans: &[InstallPlan]) -> Result<bool, Error> {
+    let mut crds = BTreeMap::new();
+    let steps = plans.iter().flat_map(|plan| &plan.status.plan);
+    let wanted = steps.filter(|step| step.resource.kind == "CustomResourceDefinition" && step.resolving == csv);
+    for step in wanted {
+        let reference = ObjectRef::cluster(kinds::custom_resource_definition(), &step.resource.name);
+        if let Some(found) = cluster.get(&reference).await? {
+            crds.insert(step.resource.name.clone(), CrdState::of(&found));
+        }
+    }
+    let new = by_plans(plans, &crds, |resolving| resolving == csv);
+    let known = recorded(cluster, package).await?;
+    if new.iter().all(|entry| known.get(entry.0) == Some(entry.1)) {
+        return Ok(true);
+    }
+    let all: Record = known.into_iter().chain(new).collect();
+    let object = object(cluster, package);
+    let manifest = json!({
+        "apiVersion": object.kind.api_version(),
+        "kind": object.kind.kind,
+        "metadata": {
+            "name": object.name,
+            "annotations": {names::CREATED_CRDS_ANNOTATION: serde_json::to_string(&all).unwrap_or_default()},
+        },
+    });
+    match cluster.apply(&manifest).await {
+        Ok(_) => Ok(true),
+        Err(error) if matches!(error.code(), Some(403 | 404)) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// OLM's Operator object for the package.
+fn object(cluster: &Cluster, package: &str) -> ObjectRef {
+    ObjectRef::cluster(kinds::operator(), &names::operator(package, &cluster.namespace))
+}
+
+/// The clients that wrote what cannot be changed in a CRD, the group: its creator, and whoever claimed it later.
+pub fn authors(crd: &Value) -> BTreeSet<String> {
+    let entries = crd.pointer("/metadata/managedFields").and_then(Value::as_array);
+    entries
+        .into_iter()
+        .flatten()
+        .filter(|entry| entry.pointer("/fieldsV1/f:spec/f:group").is_some())
+        .map(|entry| text(entry, "/manager").to_owned())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(status: &str) -> InstallPlan {
+        serde_json::from_value(json!({
+            "metadata": {"creationTimestamp": "2026-01-01T00:00:10Z"},
+            "status": {"conditions": [{"type": "Installed", "status": "True", "lastTransitionTime": "2026-01-01T00:00:20Z"}], "plan": [{"resolving": "cache.v1", "status": status, "resource": {
+                "group": "apiextensions.k8s.io", "version": "v1", "kind": "CustomResourceDefinition", "name": "caches.example.com",
+            }}]},
+        }))
+        .unwrap()
+    }
+
+    fn crd(author: &str, created: &str) -> BTreeMap<String, CrdState> {
+        let found = json!({"metadata": {
+            "uid": "u1",
+            "creationTimestamp": created,
+            "managedFields": [
+                {"manager": author, "fieldsV1": {"f:spec": {"f:group": {}, "f:versions": {}}}},
+                {"manager": "kube-apiserver", "subresource": "status", "fieldsV1": {"f:status": {}}},
+                {"manager": "catalog", "fieldsV1": {"f:spec": {"f:versions": {}}}},
+            ],
+        }});
+        BTreeMap::from([("caches.example.com".to_owned(), CrdState::of(&found))])
+    }
+
+    #[test]
+    fn only_what_a_plan_created_was_brought_by_the_package() {
+        let (before, after) = ("2026-01-01T00:00:00Z", "2026-01-01T00:00:11Z");
+        let ours = |status: &str, author: &str, created: &str| {
+            !by_plans([&plan(status)], &crd(author, created), |csv| csv == "cache.v1").is_empty()
+        };
+        assert!(ours("Created", "catalog", after));
+        assert!(ours("WaitingForApi", "catalog", after));
+        assert!(!ours("Unknown", "catalog", after));
+        // Deleted, and made again by somebody else.
+        assert!(!ours("Created", "kubectl-create", "2026-01-01T00:01:00Z"));
+        assert!(!ours("Present", "kubectl-create", before));
+        // Made by somebody between the plan's creation and its execution.
+        assert!(!ours("Present", "kubectl-create", after));
+        // Another package brought it through OLM, earlier.
+        assert!(!ours("Present", "catalog", before));
+        // OLM executed the plan twice.
+        assert!(ours("Present", "catalog", after));
+        assert!(by_plans([&plan("Created")], &crd("catalog", after), |csv| csv == "other.v1").is_empty());
+    }
+
+    #[test]
+    fn a_record_holds_for_that_very_definition_only() {
+        let seen = |uid: &str| Observation {
+            crds: BTreeMap::from([(
+                "caches.example.com".to_owned(),
+                CrdState {
+                    uid: uid.into(),
+                    ..CrdState::default()
+                },
+            )]),
+            ..Observation::default()
+        };
+        let recorded = Record::from([("caches.example.com".to_owned(), "u1".to_owned())]);
+        assert_eq!(created(&recorded, &seen("u1"), |_| true).len(), 1);
+        assert_eq!(created(&recorded, &seen("u2"), |_| true).len(), 0);
+    }
+}

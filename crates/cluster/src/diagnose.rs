@@ -1,0 +1,113 @@
+//! `diagnose`: why is an operator not installed, not upgrading, not deleted? Looks once and reports the causes.
+
+use serde::Serialize;
+
+use super::cause::Cause;
+use super::causes::{self, Target};
+use super::client::Cluster;
+use super::observe::Observation;
+use super::progress::{Awaited, milestones};
+use super::{Error, preflight, wait};
+use olmkit::diagnostics::Severity;
+
+/// The findings for one package.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Finding {
+    /// The package.
+    pub package: String,
+    /// The namespace.
+    pub namespace: String,
+    /// Whether the package is healthy.
+    pub healthy: bool,
+    /// The milestones reached, in order.
+    pub reached: Vec<String>,
+    /// The causes found.
+    pub causes: Vec<Cause>,
+}
+
+/// Looks at one package, or at all that the namespace subscribes or has installed.
+///
+/// # Errors
+/// [`Error::Request`], [`Error::Unreadable`].
+pub async fn diagnose(cluster: &Cluster, package: Option<&str>) -> Result<Vec<Finding>, Error> {
+    let seen = Observation::full(cluster, &Default::default()).await?;
+    let packages = match package {
+        Some(package) => vec![package.to_owned()],
+        None => packages(&seen),
+    };
+    let mut findings = Vec::new();
+    for package in packages {
+        let causes = causes::find(
+            &Target {
+                package: package.clone(),
+                csv: None,
+            },
+            &seen,
+        );
+        let causes = wait::with_logs(cluster, causes).await;
+        findings.push(Finding {
+            reached: reached(&package, &seen),
+            namespace: seen.namespace.clone(),
+            healthy: !causes.iter().any(|cause| cause.severity == Severity::Error),
+            causes,
+            package,
+        });
+    }
+    if findings.is_empty() {
+        // Nothing is installed here, but what would block an installation is worth reporting.
+        let mut causes = preflight::place(&seen);
+        causes.extend(preflight::catalogs_beside(&seen, ""));
+        if !causes.is_empty() {
+            let healthy = !causes.iter().any(|cause| cause.severity == Severity::Error);
+            findings.push(Finding {
+                package: String::new(),
+                namespace: seen.namespace.clone(),
+                healthy,
+                reached: Vec::new(),
+                causes,
+            });
+        }
+    }
+    Ok(findings)
+}
+
+/// The packages of a namespace: from Subscriptions, then from CSVs that no Subscription names.
+fn packages(seen: &Observation) -> Vec<String> {
+    let mut found: Vec<String> = seen
+        .subscriptions
+        .iter()
+        .map(|subscription| subscription.spec.name.clone())
+        .collect();
+    found.extend(
+        seen.csvs
+            .iter()
+            .filter(|csv| !csv.is_copied())
+            .filter_map(olmkit::types::DeployedCsv::package),
+    );
+    found.sort();
+    found.dedup();
+    found
+}
+
+fn reached(package: &str, seen: &Observation) -> Vec<String> {
+    let Some(subscription) = seen.subscriptions_for(package).next() else {
+        return Vec::new();
+    };
+    let csv = [&subscription.status.current_csv, &subscription.status.installed_csv]
+        .into_iter()
+        .find(|name| !name.is_empty())
+        .cloned()
+        .unwrap_or_default();
+    let awaited = Awaited {
+        subscription: subscription.metadata.name.as_deref().unwrap_or_default(),
+        catalog: (&subscription.spec.source_namespace, &subscription.spec.source),
+        csv: &csv,
+        ..Awaited::default()
+    };
+    milestones(&awaited, seen)
+        .into_iter()
+        .map(|milestone| milestone.text)
+        .collect()
+}

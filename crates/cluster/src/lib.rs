@@ -1,0 +1,76 @@
+//! What runs against a cluster: install and remove OLM, run a bundle, upgrade, clean up, diagnose.
+//!
+//! Decisions are pure functions from what was observed ([`Observation`]) to what is wrong ([`Cause`]), what to create
+//! ([`intent`]) and what to delete; requests are made at the edge only ([`Cluster`]).
+//!
+//! This example is compiled but not run, because it needs a cluster:
+//!
+//! ```no_run
+//! use olmkit_cluster::{Cluster, diagnose};
+//!
+//! # async fn example() -> Result<(), olmkit_cluster::Error> {
+//! let cluster = Cluster::connect(None, Some("shop")).await?;
+//! for finding in diagnose::diagnose(&cluster, None).await? {
+//!     println!("{}: {}", finding.package, if finding.healthy { "healthy" } else { "not healthy" });
+//!     for cause in &finding.causes {
+//!         println!("{cause}");
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The severity of a cause decides whether an operation can succeed:
+//!
+//! ```
+//! use olmkit_cluster::{Code, Severity};
+//!
+//! assert_eq!(Code::NamespaceMissing.as_str(), "namespace-missing");
+//! assert!(Severity::Error < Severity::Warning);
+//! ```
+
+mod adopt;
+mod bundle_image;
+pub mod bundle_source;
+pub mod catalog_pod;
+pub mod cause;
+mod causes;
+pub mod cleanup;
+mod client;
+mod cluster_objects;
+mod crd_origin;
+pub mod diagnose;
+mod error;
+mod facts;
+mod health;
+mod host_address;
+mod host_catalog;
+mod install_mode;
+mod intent;
+mod kinds;
+mod late;
+mod limits;
+mod names;
+mod object_ref;
+mod observe;
+pub mod olm;
+mod ownership;
+mod preflight;
+mod progress;
+pub mod release;
+pub mod reporter;
+mod rerun;
+pub mod run_bundle;
+pub mod serving;
+pub mod subscribe;
+pub mod upgrade;
+mod wait;
+
+pub use cause::{Cause, Code};
+pub use client::{Cluster, ObjectRef};
+pub use error::Error;
+pub use facts::BundleFacts;
+pub use install_mode::InstallMode;
+pub use observe::Observation;
+pub use olmkit::diagnostics::Severity;
+pub use reporter::{ProgressReporter, Step};

@@ -1,0 +1,183 @@
+//! `olm install`: in an order in which nothing waits for something later, and again as often as wanted: what is there stays,
+//! what is missing is added.
+
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::apps::v1::Deployment;
+use serde_json::Value;
+
+use super::super::cause::{Cause, Code};
+use super::super::causes::of_deployment;
+use super::super::client::{Cluster, ObjectRef};
+use super::super::facts::text;
+use super::super::observe::{Observation, condition_is_true, get_as};
+use super::super::reporter::{ProgressLog, ProgressReporter};
+use super::super::{Error, health, kinds, wait};
+use super::source::Manifests;
+use olmkit::types::DeployedCsv;
+
+/// How OLM is installed.
+#[derive(Clone, Debug)]
+pub struct InstallOptions {
+    /// Total time to wait.
+    pub timeout: Duration,
+    /// Whether to wait for packageserver, which lists packages but is not needed to install any.
+    pub wait_for_packageserver: bool,
+}
+
+/// Installs OLM. The inner error holds the causes that keep it from becoming ready.
+///
+/// # Errors
+/// [`Error::Request`] and the like.
+pub async fn install(
+    cluster: &Cluster,
+    manifests: &Manifests,
+    options: &InstallOptions,
+    reporter: &dyn ProgressReporter,
+) -> Result<Result<(), Vec<Cause>>, Error> {
+    let deadline = Instant::now() + options.timeout;
+    let mut progress = ProgressLog::start(reporter);
+    for crd in &manifests.crds {
+        cluster.apply(crd).await?;
+    }
+    progress.waiting("the custom resource definitions to be served");
+    for crd in &manifests.crds {
+        let object = ObjectRef::cluster(kinds::custom_resource_definition(), text(crd, "/metadata/name"));
+        while !cluster
+            .get(&object)
+            .await?
+            .is_some_and(|found| condition_is_true(&found, "Established"))
+        {
+            if Instant::now() > deadline {
+                return Ok(Err(vec![
+                    Cause::passing(Code::Timeout, "is not served yet", "run the same command again").on(object),
+                ]));
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+    progress.done(format!(
+        "{} custom resource definitions established",
+        manifests.crds.len()
+    ));
+    // The operators first: a CSV or a catalog without them would only wait.
+    let (late, early): (Vec<&Value>, Vec<&Value>) = manifests.objects.iter().partition(|object| {
+        matches!(
+            text(object, "/kind"),
+            "ClusterServiceVersion" | "CatalogSource" | "Subscription" | "OperatorGroup"
+        )
+    });
+    for manifest in &early {
+        let object = cluster.reference(manifest).await?;
+        cluster.apply(manifest).await?;
+        progress.done(format!("{object}: created"));
+    }
+    for manifest in early.iter().filter(|manifest| text(manifest, "/kind") == "Deployment") {
+        let object = cluster.reference(manifest).await?;
+        if let Err(causes) = deployment_available(cluster, &object, deadline, &mut progress).await? {
+            return Ok(Err(causes));
+        }
+    }
+    for manifest in &late {
+        let object = cluster.reference(manifest).await?;
+        cluster.apply(manifest).await?;
+        progress.done(format!("{object}: created"));
+    }
+    if options.wait_for_packageserver {
+        for manifest in late
+            .iter()
+            .filter(|manifest| text(manifest, "/kind") == "ClusterServiceVersion")
+        {
+            let object = cluster.reference(manifest).await?;
+            if let Err(causes) = csv_succeeded(cluster, &object, deadline, &mut progress).await? {
+                return Ok(Err(causes));
+            }
+        }
+    }
+    Ok(Ok(()))
+}
+
+async fn deployment_available(
+    cluster: &Cluster,
+    object: &ObjectRef,
+    deadline: Instant,
+    progress: &mut ProgressLog<'_>,
+) -> Result<Result<(), Vec<Cause>>, Error> {
+    progress.waiting(format!("{object}"));
+    let mut lasting_since: Option<Instant> = None;
+    loop {
+        let deployment = get_as::<Deployment>(cluster, object).await?.unwrap_or_default();
+        if health::available(&deployment) {
+            progress.done(format!("{object}: available"));
+            return Ok(Ok(()));
+        }
+        let mut seen = Observation {
+            namespace: object.namespace.clone().unwrap_or_default(),
+            ..Observation::default()
+        };
+        seen.refresh(cluster).await?;
+        let causes = of_deployment(&deployment, &seen);
+        let lasting = causes.iter().any(|cause| cause.lasting);
+        let since = if lasting {
+            *lasting_since.get_or_insert_with(Instant::now)
+        } else {
+            Instant::now()
+        };
+        if since.elapsed() > Duration::from_secs(6) || Instant::now() > deadline {
+            return Ok(Err(wait::with_logs(cluster, causes).await));
+        }
+        if !lasting {
+            lasting_since = None;
+        }
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+}
+
+async fn csv_succeeded(
+    cluster: &Cluster,
+    object: &ObjectRef,
+    deadline: Instant,
+    progress: &mut ProgressLog<'_>,
+) -> Result<Result<(), Vec<Cause>>, Error> {
+    progress.waiting(format!("{object}"));
+    loop {
+        let csv: DeployedCsv = get_as(cluster, object).await?.unwrap_or_default();
+        if csv.status.phase == "Succeeded" {
+            progress.done(format!("{object}: Succeeded"));
+            return Ok(Ok(()));
+        }
+        if Instant::now() > deadline {
+            let mut seen = Observation {
+                namespace: object.namespace.clone().unwrap_or_default(),
+                ..Observation::default()
+            };
+            seen.refresh(cluster).await?;
+            let mut causes: Vec<Cause> = seen
+                .deployments
+                .iter()
+                .filter(|deployment| {
+                    csv.spec
+                        .install
+                        .spec
+                        .deployments
+                        .iter()
+                        .any(|named| deployment.metadata.name.as_deref() == Some(&named.name))
+                })
+                .flat_map(|deployment| of_deployment(deployment, &seen))
+                .collect();
+            if causes.is_empty() {
+                let message = format!("is {} {}: {}", csv.status.phase, csv.status.reason, csv.status.message);
+                causes.push(
+                    Cause::passing(
+                        Code::Timeout,
+                        message,
+                        "see olmkit olm status; run the same command again",
+                    )
+                    .on(object.clone()),
+                );
+            }
+            return Ok(Err(wait::with_logs(cluster, causes).await));
+        }
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+}

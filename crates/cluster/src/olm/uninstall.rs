@@ -1,0 +1,299 @@
+//! `olm uninstall`: Subscriptions, then CSVs while olm-operator still serves their finalizers, then the rest; and what
+//! upstream leaves behind.
+
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::super::cause::{Cause, Code};
+use super::super::client::{Cluster, ObjectRef};
+use super::super::facts::text;
+use super::super::kinds::{self, Kind};
+use super::super::observe::condition_is_true;
+use super::super::reporter::{ProgressLog, ProgressReporter};
+use super::super::{Error, observe};
+use olmkit::types::DeployedCsv;
+
+/// How OLM is removed.
+#[derive(Clone, Debug)]
+pub struct UninstallOptions {
+    /// Namespace of OLM; found by its Deployments when absent.
+    pub namespace: Option<String>,
+    /// Remove installed operators too. Their CRDs and objects stay.
+    pub with_operators: bool,
+    /// Total time to wait.
+    pub timeout: Duration,
+    /// Only report what would be removed.
+    pub dry_run: bool,
+}
+
+/// What was removed.
+#[derive(Clone, Debug, Default, Serialize)]
+#[non_exhaustive]
+pub struct UninstallReport {
+    /// Objects, in the order in which they went.
+    pub removed: Vec<ObjectRef>,
+    /// What is in the way.
+    pub causes: Vec<Cause>,
+}
+
+/// The residue that deleting OLM's manifests leaves, by name.
+const CLUSTER_ROLES: [&str; 3] = [
+    "system:controller:operator-lifecycle-manager",
+    "aggregate-olm-edit",
+    "aggregate-olm-view",
+];
+
+/// How the name begins of the ClusterRoleBinding that OLM's account has; its namespace follows.
+const BINDING: &str = "olm-operator-binding-";
+
+/// Removes OLM.
+///
+/// # Errors
+/// [`Error::Request`], [`Error::Unreadable`].
+pub async fn uninstall(
+    cluster: &Cluster,
+    options: &UninstallOptions,
+    reporter: &dyn ProgressReporter,
+) -> Result<UninstallReport, Error> {
+    let mut progress = ProgressLog::start(reporter);
+    let csvs: Vec<DeployedCsv> = cluster.list_as(kinds::cluster_service_version(), None, None).await?;
+    let operators: Vec<String> = csvs
+        .iter()
+        .filter(|csv| !csv.is_copied() && csv.name() != "packageserver")
+        .map(|csv| format!("{}/{}", csv.namespace(), csv.name()))
+        .collect();
+    let mut report = UninstallReport::default();
+    if !operators.is_empty() && !options.with_operators && !options.dry_run {
+        report.causes.push(Cause::lasting(
+            Code::OperatorsInstalled,
+            format!("OLM still manages operators: {}", operators.join(", ")),
+            "remove them first (olmkit cleanup PACKAGE -n NAMESPACE), or pass --with-operators: they stop, their CRDs and objects stay",
+        ));
+        return Ok(report);
+    }
+    let namespace = own_namespace(cluster, options).await?;
+    let mut run = Run {
+        cluster,
+        deadline: Instant::now() + options.timeout,
+        progress: &mut progress,
+        report: &mut report,
+        dry_run: options.dry_run,
+    };
+    // Subscriptions first, or OLM installs again what goes next.
+    run.remove_all(kinds::subscription(), None).await?;
+    let olm_works = run.olm_operator_works(&namespace).await?;
+    run.remove_csvs(olm_works).await?;
+    // Dead without packageserver, and then every deletion of a namespace hangs.
+    run.remove(vec![ObjectRef::cluster(
+        kinds::api_service(),
+        "v1.packages.operators.coreos.com",
+    )])
+    .await?;
+    for kind in [
+        kinds::catalog_source(),
+        kinds::install_plan(),
+        kinds::operator_group(),
+        kinds::operator_condition(),
+        kinds::operator(),
+        kinds::olm_config(),
+    ] {
+        run.remove_all(kind, None).await?;
+    }
+    let deployments = ["olm-operator", "catalog-operator", "packageserver"];
+    run.remove(
+        deployments
+            .iter()
+            .map(|name| ObjectRef::namespaced(kinds::deployment(), &namespace, name))
+            .collect(),
+    )
+    .await?;
+    run.remove_crds().await?;
+    run.remove_residue().await?;
+    run.remove(vec![
+        ObjectRef::cluster(kinds::namespace(), "operators"),
+        ObjectRef::cluster(kinds::namespace(), &namespace),
+    ])
+    .await?;
+    // Last: a command that goes on where this one stopped finds OLM's namespace by its name.
+    run.remove(vec![ObjectRef::cluster(
+        kinds::cluster_role_binding(),
+        &format!("{BINDING}{namespace}"),
+    )])
+    .await?;
+    Ok(report)
+}
+
+async fn own_namespace(cluster: &Cluster, options: &UninstallOptions) -> Result<String, Error> {
+    if let Some(namespace) = &options.namespace {
+        return Ok(namespace.clone());
+    }
+    let state = observe::observe_olm(cluster, &Default::default()).await?;
+    let by_deployment = state
+        .deployments
+        .iter()
+        .find_map(|found| found.metadata.namespace.clone());
+    if let Some(namespace) = by_deployment {
+        return Ok(namespace);
+    }
+    let bindings = cluster.list(kinds::cluster_role_binding(), None, None).await?;
+    let by_binding = bindings
+        .iter()
+        .find_map(|binding| text(binding, "/metadata/name").strip_prefix(BINDING));
+    Ok(by_binding.unwrap_or("olm").to_owned())
+}
+
+struct Run<'a, 'n> {
+    cluster: &'a Cluster,
+    deadline: Instant,
+    progress: &'a mut ProgressLog<'n>,
+    report: &'a mut UninstallReport,
+    dry_run: bool,
+}
+
+impl Run<'_, '_> {
+    async fn remove_all(&mut self, kind: Kind, labels: Option<&str>) -> Result<(), Error> {
+        let objects = self
+            .cluster
+            .list(kind.clone(), None, labels)
+            .await?
+            .iter()
+            .map(|object| reference(&kind, object))
+            .collect();
+        self.remove(objects).await
+    }
+
+    /// Removes objects and waits until they are gone. What stays becomes a cause; the rest goes on.
+    async fn remove(&mut self, objects: Vec<ObjectRef>) -> Result<(), Error> {
+        let mut waiting = Vec::new();
+        for object in objects {
+            if self.dry_run {
+                if self.cluster.get(&object).await?.is_some() {
+                    self.report.removed.push(object);
+                }
+            } else if self.cluster.delete(&object).await? {
+                waiting.push(object);
+            }
+        }
+        for object in waiting {
+            self.progress.waiting(format!("{object} to be deleted"));
+            if self.until_gone(&object).await? {
+                self.progress.done(format!("{object}: removed"));
+                self.report.removed.push(object);
+            } else {
+                self.report.causes.push(
+                    Cause::passing(
+                        Code::DeletionBlocked,
+                        "is being deleted but does not go away",
+                        "check its finalizers and, for a namespace, its conditions; then run this again",
+                    )
+                    .on(object),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    async fn until_gone(&self, object: &ObjectRef) -> Result<bool, Error> {
+        let mut pause = Duration::from_millis(50);
+        while self.cluster.get(object).await?.is_some() {
+            if Instant::now() > self.deadline {
+                return Ok(false);
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_secs(1));
+        }
+        Ok(true)
+    }
+
+    async fn olm_operator_works(&self, namespace: &str) -> Result<bool, Error> {
+        let object = ObjectRef::namespaced(kinds::deployment(), namespace, "olm-operator");
+        Ok(self
+            .cluster
+            .get(&object)
+            .await?
+            .is_some_and(|found| condition_is_true(&found, "Available")))
+    }
+
+    /// CSVs carry a finalizer that only olm-operator removes. Without it the finalizer is taken off here.
+    async fn remove_csvs(&mut self, olm_works: bool) -> Result<(), Error> {
+        let kind = kinds::cluster_service_version();
+        let listed = self.cluster.list(kind.clone(), None, None).await?;
+        let (copies, originals): (Vec<&Value>, Vec<&Value>) = listed.iter().partition(|csv| {
+            csv.pointer("/metadata/labels")
+                .and_then(|labels| labels.get("olm.copiedFrom"))
+                .is_some()
+        });
+        for group in [originals, copies] {
+            let objects: Vec<ObjectRef> = group.iter().map(|csv| reference(&kind, csv)).collect();
+            if self.dry_run || olm_works {
+                self.remove(objects).await?;
+                continue;
+            }
+            for object in &objects {
+                self.cluster.delete(object).await?;
+                match self
+                    .cluster
+                    .merge(object, &json!({"metadata": {"finalizers": null}}))
+                    .await
+                {
+                    Err(error) if !error.is_not_found() => return Err(error),
+                    _ => {}
+                }
+            }
+            self.remove(objects).await?;
+        }
+        Ok(())
+    }
+
+    async fn remove_crds(&mut self) -> Result<(), Error> {
+        let kind = kinds::custom_resource_definition();
+        let suffix = format!(".{}", kinds::OLM_GROUP);
+        let crds = self.cluster.list(kind.clone(), None, None).await?;
+        let objects = crds
+            .iter()
+            .filter(|crd| text(crd, "/metadata/name").ends_with(&suffix))
+            .map(|crd| reference(&kind, crd))
+            .collect();
+        self.remove(objects).await
+    }
+
+    async fn remove_residue(&mut self) -> Result<(), Error> {
+        let mut objects: Vec<ObjectRef> = CLUSTER_ROLES
+            .iter()
+            .map(|name| ObjectRef::cluster(kinds::cluster_role(), name))
+            .collect();
+        objects.push(ObjectRef::namespaced(
+            kinds::role_binding(),
+            "kube-system",
+            "packageserver-service-auth-reader",
+        ));
+        for kind in [kinds::cluster_role(), kinds::cluster_role_binding()] {
+            for labels in ["olm.owner", "olm.managed=true"] {
+                let found = self.cluster.list(kind.clone(), None, Some(labels)).await?;
+                objects.extend(found.iter().map(|object| reference(&kind, object)));
+            }
+        }
+        let bindings = self
+            .cluster
+            .list(kinds::role_binding(), Some("kube-system"), Some("olm.owner"))
+            .await?;
+        objects.extend(bindings.iter().map(|object| reference(&kinds::role_binding(), object)));
+        objects.retain(|object| !object.name.starts_with(BINDING));
+        objects.sort();
+        objects.dedup();
+        self.remove(objects).await
+    }
+}
+
+fn reference(kind: &Kind, object: &Value) -> ObjectRef {
+    ObjectRef {
+        kind: kind.clone(),
+        namespace: object
+            .pointer("/metadata/namespace")
+            .and_then(Value::as_str)
+            .map(str::to_owned),
+        name: text(object, "/metadata/name").to_owned(),
+    }
+}

@@ -1,0 +1,204 @@
+//! Whose is an object that has the name of one that a flow makes?
+//!
+//! Names such as `<package>-catalog` are nobody's property. What stands under such a name and was not made by this tool for
+//! this package is left alone, and the flow stops before it has changed anything.
+
+use serde_json::Value;
+
+use super::cause::{Cause, Code};
+use super::client::{Cluster, ObjectRef};
+use super::facts::text;
+use super::serving::Place;
+use super::{Error, catalog_pod, intent, kinds, names};
+
+/// The objects of others that have a name which a flow needs for its catalog or its Subscription, each as a cause.
+///
+/// # Errors
+/// [`Error::Request`].
+pub async fn taken(cluster: &Cluster, package: &str, subscription: &str, place: &Place) -> Result<Vec<Cause>, Error> {
+    let namespace = cluster.namespace.as_str();
+    let labels = intent::labels(package);
+    let source = names::catalog_source(package);
+    let mut wanted = vec![ObjectRef::namespaced(kinds::catalog_source(), namespace, &source)];
+    if matches!(place, Place::Pod(_)) {
+        let name = catalog_pod::service_name(package);
+        for kind in [kinds::config_map(), kinds::service(), kinds::deployment()] {
+            wanted.push(ObjectRef::namespaced(kind, namespace, &name));
+        }
+    }
+    let mut causes = Vec::new();
+    for object in wanted {
+        if let Some(found) = cluster.get(&object).await?
+            && !is_ours(&found, &labels)
+        {
+            causes.push(name_taken(object, &author(&found)));
+        }
+    }
+    // One for the package is judged elsewhere, whoever made it.
+    let object = ObjectRef::namespaced(kinds::subscription(), namespace, subscription);
+    if let Some(found) = cluster.get(&object).await?
+        && text(&found, "/spec/name") != package
+    {
+        causes.push(name_taken(object, &author(&found)));
+    }
+    Ok(causes)
+}
+
+/// Creates or changes an object that this tool makes, but none of others.
+///
+/// # Errors
+/// [`Error::NameTaken`] for an object of others, [`Error::Manifest`], [`Error::Request`].
+pub async fn apply(cluster: &Cluster, manifest: &Value) -> Result<ObjectRef, Error> {
+    let object = cluster.reference(manifest).await?;
+    let labels = manifest.pointer("/metadata/labels").cloned().unwrap_or_default();
+    let taken = |author| Error::NameTaken {
+        object: object.clone(),
+        author,
+    };
+    let Some(found) = cluster.get(&object).await? else {
+        // Without force: whoever makes one of that name now owns its fields, and that is a conflict.
+        return match cluster.apply_unowned(manifest).await {
+            Ok(_) => Ok(object),
+            Err(error) if error.code() == Some(409) => Err(taken("another client has just created it".into())),
+            Err(error) => Err(error),
+        };
+    };
+    if !is_ours(&found, &labels) {
+        return Err(taken(author(&found)));
+    }
+    let mut manifest = manifest.clone();
+    if let Some(metadata) = manifest.get_mut("metadata").and_then(Value::as_object_mut) {
+        // That very object, or none: another one may take its place at any time.
+        metadata.insert("uid".into(), text(&found, "/metadata/uid").into());
+    }
+    cluster.apply(&manifest).await?;
+    Ok(object)
+}
+
+/// Whether this tool made an object for the package that these labels name, or operator-sdk did.
+fn is_ours(object: &Value, labels: &Value) -> bool {
+    let label = |of: &Value, name: &str| of.get(name).and_then(Value::as_str).map(str::to_owned);
+    let found = object.pointer("/metadata/labels").cloned().unwrap_or_default();
+    let is_olmkits = label(&found, names::MANAGED_BY.0).as_deref() == Some(names::MANAGED_BY.1)
+        && label(&found, names::PACKAGE_LABEL) == label(labels, names::PACKAGE_LABEL);
+    is_olmkits || is_of_operator_sdk(object)
+}
+
+/// Whether operator-sdk made a CatalogSource for one bundle: it leaves its mark in an annotation.
+fn is_of_operator_sdk(object: &Value) -> bool {
+    let annotations = object.pointer("/metadata/annotations");
+    text(object, "/kind") == "CatalogSource"
+        && text(object, "/spec/publisher") == "operator-sdk"
+        && annotations.is_some_and(|found| found.get(names::INJECTED_BUNDLES_ANNOTATION).is_some())
+}
+
+/// Who made an object, as far as its metadata says.
+pub fn author(object: &Value) -> String {
+    let label = |name: &str| {
+        let labels = object.pointer("/metadata/labels")?;
+        labels.get(name)?.as_str().map(str::to_owned)
+    };
+    if label(names::MANAGED_BY.0).as_deref() == Some(names::MANAGED_BY.1) {
+        return match label(names::PACKAGE_LABEL) {
+            Some(package) => format!("olmkit made it for package {package}"),
+            None => "olmkit made it for no single package".into(),
+        };
+    }
+    if let Some(manager) = label(names::MANAGED_BY.0) {
+        return format!("{manager} manages it");
+    }
+    if let Some(owner) = object.pointer("/metadata/ownerReferences/0") {
+        return format!("it belongs to {} {}", text(owner, "/kind"), text(owner, "/name"));
+    }
+    if let Some(owner) = label("olm.owner") {
+        return format!("OLM made it for {owner}");
+    }
+    match creator(object) {
+        Some(manager) => format!("{manager} created it"),
+        None => "its author is not recorded".into(),
+    }
+}
+
+/// The client that wrote the object's specification first.
+fn creator(object: &Value) -> Option<&str> {
+    let written = object.pointer("/metadata/managedFields")?.as_array()?;
+    let of_object = written.iter().filter(|entry| text(entry, "/subresource").is_empty());
+    let first = of_object.min_by_key(|entry| text(entry, "/time").to_owned())?;
+    first.get("manager")?.as_str().filter(|name| !name.is_empty())
+}
+
+/// The cause for a name that is taken.
+pub fn name_taken(object: ObjectRef, author: &str) -> Cause {
+    let namespace = object
+        .namespace
+        .as_ref()
+        .map(|namespace| format!(" -n {namespace}"))
+        .unwrap_or_default();
+    let remedy = format!(
+        "install in another namespace with -n; or, if nobody needs it, remove it: kubectl{namespace} delete {} {}",
+        object.kind.resource(),
+        object.name
+    );
+    Cause::lasting(
+        Code::NameTaken,
+        format!("exists and was not made by olmkit for this package: {author}; it is left alone"),
+        remedy,
+    )
+    .on(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn catalog(metadata: Value, spec: Value) -> Value {
+        json!({"kind": "CatalogSource", "metadata": metadata, "spec": spec})
+    }
+
+    #[test]
+    fn only_what_was_made_for_the_package_is_ours() {
+        let wanted = intent::labels("cache");
+        assert!(is_ours(&catalog(json!({"labels": wanted}), json!({})), &wanted));
+        let other = intent::labels("other");
+        assert!(!is_ours(&catalog(json!({"labels": other}), json!({})), &wanted));
+        let helm = json!({"labels": {names::MANAGED_BY.0: "Helm"}});
+        assert!(!is_ours(&catalog(helm, json!({})), &wanted));
+        assert!(!is_ours(&catalog(json!({}), json!({})), &wanted));
+        let by_sdk = json!({"annotations": {names::INJECTED_BUNDLES_ANNOTATION: "[]"}});
+        assert!(is_ours(
+            &catalog(by_sdk.clone(), json!({"publisher": "operator-sdk"})),
+            &wanted
+        ));
+        assert!(!is_ours(&catalog(by_sdk, json!({"publisher": "somebody"})), &wanted));
+    }
+
+    #[test]
+    fn an_object_tells_whose_it_is() {
+        let made_by = |metadata: Value| author(&json!({"metadata": metadata}));
+        assert_eq!(
+            made_by(json!({"labels": {names::MANAGED_BY.0: "Helm"}})),
+            "Helm manages it"
+        );
+        assert_eq!(
+            made_by(json!({"labels": intent::labels("b")})),
+            "olmkit made it for package b"
+        );
+        assert_eq!(
+            made_by(json!({"ownerReferences": [{"kind": "Deployment", "name": "shop"}]})),
+            "it belongs to Deployment shop"
+        );
+        assert_eq!(
+            made_by(json!({"labels": {"olm.owner": "a.v1"}})),
+            "OLM made it for a.v1"
+        );
+        let fields = json!([
+            {"manager": "catalog", "time": "2026-01-02T00:00:00Z"},
+            {"manager": "kube-controller-manager", "time": "2025-01-01T00:00:00Z", "subresource": "status"},
+            {"manager": "kubectl-create", "time": "2026-01-01T00:00:00Z"},
+        ]);
+        assert_eq!(made_by(json!({"managedFields": fields})), "kubectl-create created it");
+        assert_eq!(made_by(json!({})), "its author is not recorded");
+    }
+}

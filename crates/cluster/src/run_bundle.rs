@@ -1,0 +1,329 @@
+//! `run bundle`: from a bundle to a Succeeded ClusterServiceVersion.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::cause::{Cause, has_errors};
+use super::causes::unfinished;
+use super::cleanup;
+use super::client::{Cluster, ObjectRef};
+use super::facts::BundleFacts;
+use super::install_mode::InstallMode;
+use super::observe::Observation;
+use super::preflight::{self, PreflightOptions};
+use super::progress::Awaited;
+use super::release::release;
+use super::reporter::{ProgressLog, ProgressReporter, Step};
+use super::rerun::{Earlier, earlier};
+use super::serving::{Place, Serving};
+use super::{Error, cluster_objects, crd_origin, intent, names, ownership, wait};
+use olmkit::diagnostics::Severity;
+
+/// Options of `run bundle`.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// `--install-mode`.
+    pub install_mode: Option<InstallMode>,
+    /// Where the catalog with the bundle is served.
+    pub place: Place,
+    /// Secret with registry credentials for OLM's pods.
+    pub pull_secret: Option<String>,
+    /// Total time to wait.
+    pub timeout: Duration,
+    /// Remove what this run created if it fails.
+    pub rollback: bool,
+    /// Only run the checks.
+    pub check_only: bool,
+}
+
+/// The result of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ending {
+    /// The CSV has Succeeded.
+    Succeeded,
+    /// It had already; nothing was done.
+    AlreadyInstalled,
+    /// Only checks were requested, and they passed.
+    Checked,
+    /// Nothing was done because a check failed.
+    Refused,
+    /// The operation failed.
+    Failed,
+}
+
+/// What an operation did.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Outcome {
+    /// The result.
+    pub result: Ending,
+    /// The package.
+    pub package: String,
+    /// The CSV.
+    #[serde(rename = "clusterServiceVersion")]
+    pub csv: String,
+    /// The namespace.
+    pub namespace: String,
+    /// The causes found, including warnings.
+    pub causes: Vec<Cause>,
+    /// The steps done, with their times.
+    pub steps: Vec<Step>,
+    /// Total seconds.
+    pub seconds: f64,
+}
+
+impl Outcome {
+    /// Whether the operation succeeded.
+    pub fn is_fine(&self) -> bool {
+        !matches!(self.result, Ending::Refused | Ending::Failed)
+    }
+}
+
+/// Installs a bundle.
+///
+/// # Errors
+/// [`Error::Request`] and the like. Faults in the cluster are not errors but causes in the outcome.
+pub async fn run(
+    cluster: &Cluster,
+    bundle: &BundleFacts,
+    options: &Options,
+    reporter: &dyn ProgressReporter,
+) -> Result<Outcome, Error> {
+    let mut progress = ProgressLog::start(reporter);
+    let mut seen = Observation::full(cluster, &bundle.kinds()).await?;
+    let checks = PreflightOptions {
+        install_mode: options.install_mode.clone(),
+        inline: bundle.image.is_none(),
+    };
+    let mut causes = preflight::check(bundle, &checks, &seen);
+    let place = options.place.decide(&seen.olm, options.pull_secret.as_deref());
+    causes.extend(
+        ownership::taken(
+            cluster,
+            &bundle.package,
+            &names::subscription(bundle.csv_name()),
+            &place,
+        )
+        .await?,
+    );
+    let recorded = crd_origin::recorded(cluster, &bundle.package).await?;
+    let created = crd_origin::created(&recorded, &seen, |csv| csv == bundle.csv_name());
+    let taken_over = crd_origin::taken_over(bundle, None, &created, &seen, &causes);
+    causes.extend(taken_over);
+    let before = earlier(bundle, &seen);
+    if let Earlier::InTheWay(cause) = &before {
+        causes.push((**cause).clone());
+    }
+    if has_errors(&causes) {
+        return Ok(outcome(Ending::Refused, bundle, &seen, causes, progress));
+    }
+    progress.done(checked(&seen));
+    if options.check_only {
+        return Ok(outcome(Ending::Checked, bundle, &seen, causes, progress));
+    }
+    let before_is_only_csv = before == Earlier::OnlyCsv;
+    match before {
+        Earlier::Installed => {
+            // A run that was killed at its end leaves a catalog that nobody serves.
+            release(cluster, bundle, &mut progress).await?;
+            return Ok(outcome(Ending::AlreadyInstalled, bundle, &seen, causes, progress));
+        }
+        Earlier::StartOver { remove, why } => start_over(cluster, &remove, &why, &mut progress).await?,
+        _ => {}
+    }
+    let ended = if before_is_only_csv {
+        let awaited = Awaited {
+            csv: bundle.csv_name(),
+            ..Awaited::default()
+        };
+        wait::for_success(
+            cluster,
+            &awaited,
+            &bundle.package,
+            options.timeout,
+            &mut seen,
+            &mut progress,
+        )
+        .await?
+    } else {
+        install(cluster, bundle, options, &place, &mut seen, &mut progress).await?
+    };
+    Ok(match ended {
+        Ok(()) => outcome(Ending::Succeeded, bundle, &seen, causes, progress),
+        Err(found) => {
+            causes.extend(found);
+            if options.rollback {
+                roll_back(cluster, bundle, &seen, reporter, &mut progress).await?;
+            }
+            outcome(Ending::Failed, bundle, &seen, causes, progress)
+        }
+    })
+}
+
+fn checked(seen: &Observation) -> String {
+    let olm = seen
+        .olm
+        .version
+        .as_ref()
+        .map_or_else(|| "OLM".to_owned(), |version| format!("OLM {version}"));
+    format!(
+        "checked: Kubernetes {}, {olm}, namespace {}",
+        seen.server_version, seen.namespace
+    )
+}
+
+async fn start_over(
+    cluster: &Cluster,
+    remove: &[ObjectRef],
+    why: &str,
+    progress: &mut ProgressLog<'_>,
+) -> Result<(), Error> {
+    progress.done(format!("{why}: starting over"));
+    for object in remove {
+        if cluster.delete(object).await? {
+            wait_gone(cluster, object).await?;
+            progress.done(format!("{object}: removed"));
+        }
+    }
+    Ok(())
+}
+
+/// Waits until an object is deleted.
+pub(super) async fn wait_gone(cluster: &Cluster, object: &ObjectRef) -> Result<(), Error> {
+    const LIMIT: u64 = 60;
+    let began = std::time::Instant::now();
+    while cluster.get(object).await?.is_some() {
+        if began.elapsed().as_secs() >= LIMIT {
+            return Err(Error::NotGone {
+                object: object.clone(),
+                seconds: LIMIT,
+            });
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    Ok(())
+}
+
+async fn install(
+    cluster: &Cluster,
+    bundle: &BundleFacts,
+    options: &Options,
+    place: &Place,
+    seen: &mut Observation,
+    progress: &mut ProgressLog<'_>,
+) -> Result<Result<(), Vec<Cause>>, Error> {
+    let blobs = intent::catalog(bundle, names::CHANNEL, None);
+    let serving = match Serving::begin(cluster, bundle, &blobs, place, options.timeout, progress).await? {
+        Ok(serving) => serving,
+        Err(causes) => return Ok(Err(causes)),
+    };
+    let source = intent::catalog_source(
+        &bundle.package,
+        &seen.namespace,
+        serving.served(),
+        options.pull_secret.as_deref(),
+    );
+    create(cluster, &source, progress).await?;
+    unpack_anew(cluster, bundle, seen, progress).await?;
+    if let Some(group) = intent::operator_group(bundle, options.install_mode.as_ref(), seen) {
+        create(cluster, &group, progress).await?;
+    }
+    let (subscription, catalog) = (
+        names::subscription(bundle.csv_name()),
+        names::catalog_source(&bundle.package),
+    );
+    wait::for_connection(cluster, &catalog, progress).await?;
+    let manifest = intent::subscription(bundle, &subscription, &seen.namespace);
+    create(cluster, &manifest, progress).await?;
+    let namespace = seen.namespace.clone();
+    let awaited = Awaited {
+        subscription: &subscription,
+        catalog: (&namespace, &catalog),
+        csv: bundle.csv_name(),
+        manifest: Some(&manifest),
+        ..Awaited::default()
+    };
+    let ended = wait::for_success(cluster, &awaited, &bundle.package, options.timeout, seen, progress).await?;
+    if ended.is_ok() {
+        cluster_objects::complete(cluster, bundle.csv_name(), seen).await?;
+    }
+    cluster_objects::label(cluster, &bundle.package, bundle.csv_name(), seen).await?;
+    crd_origin::record(cluster, &bundle.package, bundle.csv_name(), &seen.install_plans).await?;
+    serving.end(cluster, bundle, progress).await?;
+    Ok(ended)
+}
+
+/// Removes what is left of earlier attempts to unpack the bundle image, so that OLM begins anew.
+pub(super) async fn unpack_anew(
+    cluster: &Cluster,
+    bundle: &BundleFacts,
+    seen: &Observation,
+    progress: &mut ProgressLog<'_>,
+) -> Result<(), Error> {
+    for job in bundle.image.iter().flat_map(|image| unfinished(image, seen)) {
+        if cluster.delete(&job).await? {
+            progress.done(format!("{job}: removed, an earlier attempt to unpack the bundle image"));
+        }
+    }
+    Ok(())
+}
+
+/// Applies a manifest, unless an object of others has its name, and reports it.
+pub(super) async fn create(
+    cluster: &Cluster,
+    manifest: &Value,
+    progress: &mut ProgressLog<'_>,
+) -> Result<ObjectRef, Error> {
+    let object = ownership::apply(cluster, manifest).await?;
+    progress.done(format!("{object}: created"));
+    Ok(object)
+}
+
+/// Removes what the run created. CRDs that existed before stay.
+async fn roll_back(
+    cluster: &Cluster,
+    bundle: &BundleFacts,
+    seen: &Observation,
+    reporter: &dyn ProgressReporter,
+    progress: &mut ProgressLog<'_>,
+) -> Result<(), Error> {
+    progress.done("rolling back");
+    let options = cleanup::Options {
+        package: bundle.package.clone(),
+        crds: true,
+        operator_groups: true,
+        dry_run: false,
+        timeout: Duration::from_secs(60),
+        // `crds` was read before anything was created and is not refreshed.
+        keep_crds: seen.crds.keys().cloned().collect(),
+        named_crds: Vec::new(),
+    };
+    let report = cleanup::cleanup(cluster, &options, reporter).await?;
+    progress.done(format!("rolled back: {} objects removed", report.removed.len()));
+    for cause in report.causes.iter().filter(|cause| cause.severity == Severity::Error) {
+        progress.done(cause.to_string());
+    }
+    Ok(())
+}
+
+pub(super) fn outcome(
+    result: Ending,
+    bundle: &BundleFacts,
+    seen: &Observation,
+    causes: Vec<Cause>,
+    progress: ProgressLog<'_>,
+) -> Outcome {
+    Outcome {
+        result,
+        package: bundle.package.clone(),
+        csv: bundle.csv_name().to_owned(),
+        namespace: seen.namespace.clone(),
+        causes: super::cause::sorted(causes),
+        seconds: (progress.elapsed().as_secs_f64() * 10.0).round() / 10.0,
+        steps: progress.steps,
+    }
+}

@@ -1,0 +1,347 @@
+//! Waits for an installation: approves its InstallPlan, reports milestones, and stops early when waiting cannot help.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::cause::{Cause, Code};
+use super::causes::{self, Target};
+use super::client::{Cluster, ObjectRef};
+use super::facts::text;
+use super::observe::Observation;
+use super::progress::{Awaited, InstallState, install_state, is_lost, milestones};
+use super::reporter::ProgressLog;
+use super::run_bundle::wait_gone;
+use super::{Error, adopt, kinds};
+use olmkit::diagnostics::Severity;
+
+/// A lasting cause must be observed this long before it ends the wait: OLM's conditions go stale, and phases such as Failed
+/// can be transient.
+const CERTAINTY: Duration = Duration::from_secs(6);
+
+/// The same for resolution failures: OLM may resolve again only after it has read a catalog again.
+const RESOLUTION_CERTAINTY: Duration = Duration::from_secs(20);
+
+/// At the timeout, a cause counts if it was observed this recently: OLM retries, and during each attempt everything looks
+/// fine for a moment.
+const RECENT: Duration = Duration::from_secs(30);
+
+/// How long OLM gets to connect to a catalog before its Subscription is made nevertheless.
+const CONNECTION_LIMIT: Duration = Duration::from_secs(20);
+
+/// The polling interval.
+const INTERVAL: Duration = Duration::from_millis(400);
+
+/// A CSV with webhooks leaves Succeeded shortly after it has reached it, when its certificate is rotated on an upgrade.
+const SETTLE: Duration = Duration::from_secs(3);
+
+/// Waits until the CSV has Succeeded. `Err` in the inner result carries the causes.
+///
+/// # Errors
+/// [`Error::Request`], [`Error::Unreadable`].
+pub async fn for_success(
+    cluster: &Cluster,
+    awaited: &Awaited<'_>,
+    package: &str,
+    timeout: Duration,
+    seen: &mut Observation,
+    progress: &mut ProgressLog<'_>,
+) -> Result<Result<(), Vec<Cause>>, Error> {
+    let target = Target {
+        package: package.to_owned(),
+        csv: Some(awaited.csv.to_owned()),
+    };
+    let began = Instant::now();
+    let mut reported = BTreeSet::new();
+    let mut certain: BTreeMap<(Code, Option<ObjectRef>), Instant> = BTreeMap::new();
+    let mut succeeded_since: Option<Instant> = None;
+    let mut lost_since: Option<Instant> = None;
+    let mut latest: Option<(Instant, Vec<Cause>)> = None;
+    loop {
+        seen.refresh(cluster).await?;
+        keep_adopted(cluster, awaited, seen).await?;
+        for milestone in milestones(awaited, seen) {
+            if reported.insert(milestone.key) {
+                progress.done(milestone.text);
+            }
+        }
+        match install_state(awaited, seen) {
+            InstallState::Succeeded => {
+                let since = *succeeded_since.get_or_insert_with(Instant::now);
+                let settles = seen
+                    .csv(awaited.csv)
+                    .is_some_and(|csv| !csv.spec.webhookdefinitions.is_empty());
+                if !settles || since.elapsed() >= SETTLE {
+                    return Ok(Ok(()));
+                }
+                progress.waiting(format!("ClusterServiceVersion {} to settle", awaited.csv));
+            }
+            InstallState::ApprovalNeeded(plan, csvs) => {
+                succeeded_since = None;
+                if let Some(cause) = foreign(&plan, &csvs, package, seen) {
+                    return Ok(Err(vec![cause]));
+                }
+                let object = ObjectRef::namespaced(kinds::install_plan(), &seen.namespace, &plan);
+                cluster.merge(&object, &json!({"spec": {"approved": true}})).await?;
+            }
+            InstallState::Waiting(text) => {
+                succeeded_since = None;
+                progress.waiting(text);
+            }
+        }
+        renew_lost(cluster, awaited, seen, &mut lost_since, progress).await?;
+        let causes = standing(causes::find(&target, seen));
+        if succeeded_since.is_none() {
+            let lasting = certainly_lasting(&causes, &mut certain);
+            if !lasting.is_empty() {
+                return Ok(Err(with_logs(cluster, lasting).await));
+            }
+        }
+        if !causes.is_empty() {
+            latest = Some((Instant::now(), causes.clone()));
+        }
+        if began.elapsed() > timeout {
+            let recent = latest.filter(|(since, _)| since.elapsed() < RECENT);
+            let causes = recent.map_or(causes, |(_, causes)| causes);
+            return Ok(Err(with_logs(cluster, at_timeout(causes, awaited, seen, timeout)).await));
+        }
+        tokio::time::sleep(INTERVAL).await;
+    }
+}
+
+/// Waits until OLM is connected to the catalog as it is now, but not for ever: why it is not is found out later.
+///
+/// OLM keeps what it has read of a catalog under the catalog's name, also when the catalog is deleted and made again, until
+/// it is connected to the new one. A Subscription that is there before is resolved from the old content.
+///
+/// # Errors
+/// [`Error::Request`].
+pub async fn for_connection(cluster: &Cluster, catalog: &str, progress: &mut ProgressLog<'_>) -> Result<(), Error> {
+    let object = ObjectRef::namespaced(kinds::catalog_source(), &cluster.namespace, catalog);
+    let began = Instant::now();
+    progress.waiting(format!("OLM to connect to CatalogSource {catalog}"));
+    while began.elapsed() < CONNECTION_LIMIT {
+        if cluster.get(&object).await?.is_some_and(|found| is_connected(&found)) {
+            break;
+        }
+        tokio::time::sleep(INTERVAL / 2).await;
+    }
+    Ok(())
+}
+
+/// Whether OLM is connected to the address that a catalog has now.
+fn is_connected(catalog: &Value) -> bool {
+    let address = text(catalog, "/spec/address");
+    !address.is_empty()
+        && text(catalog, "/status/connectionState/address") == address
+        && text(catalog, "/status/connectionState/lastObservedState") == "READY"
+}
+
+/// Records the installed CSV again if OLM has overwritten it with a status that it had computed before.
+async fn keep_adopted(cluster: &Cluster, awaited: &Awaited<'_>, seen: &Observation) -> Result<(), Error> {
+    let forgotten = seen.subscriptions.iter().any(|found| {
+        found.metadata.name.as_deref() == Some(awaited.subscription) && found.status.installed_csv.is_empty()
+    });
+    if !awaited.adopted.is_empty() && forgotten && seen.csv(awaited.adopted).is_some() {
+        let object = ObjectRef::namespaced(kinds::subscription(), &seen.namespace, awaited.subscription);
+        adopt::record_installed_csv(cluster, &object, awaited.adopted).await?;
+    }
+    Ok(())
+}
+
+/// Makes a Subscription anew for which OLM has chosen the version from what it saw before: a CSV or a plan that is gone. It
+/// takes that for done and never looks at the Subscription again.
+async fn renew_lost(
+    cluster: &Cluster,
+    awaited: &Awaited<'_>,
+    seen: &Observation,
+    since: &mut Option<Instant>,
+    progress: &mut ProgressLog<'_>,
+) -> Result<(), Error> {
+    let Some(manifest) = awaited.manifest.filter(|_| is_lost(awaited, seen)) else {
+        *since = None;
+        return Ok(());
+    };
+    if since.get_or_insert_with(Instant::now).elapsed() < CERTAINTY {
+        return Ok(());
+    }
+    *since = None;
+    let object = ObjectRef::namespaced(kinds::subscription(), &seen.namespace, awaited.subscription);
+    cluster.delete(&object).await?;
+    wait_gone(cluster, &object).await?;
+    cluster.apply(manifest).await?;
+    progress.done(format!("{object}: made anew, OLM took it for installed"));
+    Ok(())
+}
+
+/// How long a cause must be observed before it counts as lasting, `None` for a transient one.
+fn certainty(cause: &Cause) -> Option<Duration> {
+    let resolution = matches!(
+        cause.code,
+        Code::PackageNotFound
+            | Code::CsvOrphan
+            | Code::ResolutionUnsatisfiable
+            | Code::CatalogBesideBroken
+            | Code::SubscriptionBesideBroken
+    ) || cause.code == Code::RequirementApiMissing
+        && cause
+            .object
+            .as_ref()
+            .is_some_and(|object| object.kind == kinds::subscription());
+    match (resolution, cause.lasting) {
+        (true, _) => Some(RESOLUTION_CERTAINTY),
+        (false, true) => Some(CERTAINTY),
+        (false, false) => None,
+    }
+}
+
+/// The errors, except for a missing approval, which the wait itself gives.
+fn standing(causes: Vec<Cause>) -> Vec<Cause> {
+    causes
+        .into_iter()
+        .filter(|cause| cause.severity == Severity::Error && cause.code != Code::InstallPlanUnapproved)
+        .collect()
+}
+
+/// The lasting causes that were observed long enough without interruption.
+fn certainly_lasting(causes: &[Cause], certain: &mut BTreeMap<(Code, Option<ObjectRef>), Instant>) -> Vec<Cause> {
+    let key = |cause: &Cause| (cause.code, cause.object.clone());
+    let now: BTreeSet<_> = causes
+        .iter()
+        .filter(|cause| certainty(cause).is_some())
+        .map(key)
+        .collect();
+    certain.retain(|seen, _| now.contains(seen));
+    for cause in now {
+        certain.entry(cause).or_insert_with(Instant::now);
+    }
+    let proven = |cause: &&Cause| {
+        certain
+            .get(&key(cause))
+            .zip(certainty(cause))
+            .is_some_and(|(since, least)| since.elapsed() >= least)
+    };
+    causes.iter().filter(proven).cloned().collect()
+}
+
+/// At the timeout: the causes found, else the current state.
+fn at_timeout(causes: Vec<Cause>, awaited: &Awaited<'_>, seen: &Observation, timeout: Duration) -> Vec<Cause> {
+    if !causes.is_empty() {
+        return causes;
+    }
+    let at = match install_state(awaited, seen) {
+        InstallState::Waiting(text) => format!("still waiting for {text}"),
+        other => format!("{other:?}"),
+    };
+    vec![Cause::passing(
+        Code::Timeout,
+        format!("timed out after {} s and no fault was found; {at}", timeout.as_secs()),
+        "run the same command again to continue; use a longer --timeout on slow nodes",
+    )]
+}
+
+/// An InstallPlan must not change operators that were not requested.
+fn foreign(plan: &str, csvs: &[String], package: &str, seen: &Observation) -> Option<Cause> {
+    let others: Vec<&str> = seen
+        .subscriptions
+        .iter()
+        .filter(|found| {
+            found.spec.name != package
+                && !found.status.installed_csv.is_empty()
+                && found.status.installed_csv != found.status.current_csv
+        })
+        .map(|found| found.status.current_csv.as_str())
+        .filter(|name| csvs.iter().any(|csv| csv == name))
+        .collect();
+    (!others.is_empty()).then(|| {
+        Cause::lasting(
+            Code::InstallPlanForeign,
+            format!("would also upgrade {}, which was not requested; OLM makes one plan for all Subscriptions of a namespace", others.join(", ")),
+            format!("approve it yourself if that is wanted: kubectl -n {} patch installplans.{} {plan} --type=merge -p '{{\"spec\":{{\"approved\":true}}}}'; or install in another namespace", seen.namespace, kinds::OLM_GROUP),
+        )
+        .on(ObjectRef::namespaced(kinds::install_plan(), &seen.namespace, plan))
+    })
+}
+
+/// Adds the last log lines of the pods that the causes name. A log that cannot be read is skipped.
+pub async fn with_logs(cluster: &Cluster, causes: Vec<Cause>) -> Vec<Cause> {
+    let mut complete = Vec::with_capacity(causes.len());
+    for mut cause in causes {
+        let pod = cause.object.clone().filter(|object| object.kind == kinds::pod());
+        let wanted = matches!(
+            cause.code,
+            Code::OperatorCrashLoop | Code::CatalogPodCrash | Code::UnpackFailed | Code::OperatorNotReady
+        );
+        if let (Some(pod), true) = (pod, wanted) {
+            cause.evidence.extend(log_lines(cluster, &pod).await);
+            if cause.evidence.iter().any(|line| {
+                line.contains("is larger than") || line.contains("exceeds the limit") || line.contains("max allowed")
+            }) && cause.code == Code::UnpackFailed
+            {
+                cause.code = Code::UnpackTooLarge;
+                cause.remedy = "make the bundle smaller: compressed, its manifests must fit into 1 MiB; shorten descriptions in CRD schemas".into();
+            }
+        }
+        complete.push(cause);
+    }
+    complete
+}
+
+/// The last log lines of a pod's containers, of the previous instance if the container restarted.
+async fn log_lines(cluster: &Cluster, pod: &ObjectRef) -> Vec<String> {
+    let namespace = pod.namespace.as_deref().unwrap_or_default();
+    let Ok(Some(value)) = cluster.get(pod).await else {
+        return Vec::new();
+    };
+    let mut lines = Vec::new();
+    for list in ["/status/initContainerStatuses", "/status/containerStatuses"] {
+        for status in value
+            .pointer(list)
+            .and_then(serde_json::Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            let name = super::facts::text(status, "/name");
+            let restarted = status
+                .get("restartCount")
+                .and_then(serde_json::Value::as_i64)
+                .unwrap_or(0)
+                > 0;
+            let failed = status
+                .pointer("/state/terminated/exitCode")
+                .and_then(serde_json::Value::as_i64)
+                .is_some_and(|code| code != 0);
+            if status.get("ready") == Some(&serde_json::Value::Bool(true))
+                || !(restarted || failed || status.pointer("/state/running").is_some())
+            {
+                continue;
+            }
+            let mut tail = cluster.log_tail(namespace, &pod.name, name, restarted, 10).await;
+            if tail.is_err() && restarted {
+                tail = cluster.log_tail(namespace, &pod.name, name, false, 10).await;
+            }
+            lines.extend(
+                tail.unwrap_or_default()
+                    .into_iter()
+                    .map(|line| format!("log of {name}: {line}")),
+            );
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_to_an_earlier_catalog_of_that_name_does_not_count() {
+        let catalog = |state: &str, address: &str| json!({"spec": {"address": "127.0.0.1:2"}, "status": {"connectionState": {"address": address, "lastObservedState": state}}});
+        assert!(is_connected(&catalog("READY", "127.0.0.1:2")));
+        assert!(!is_connected(&catalog("CONNECTING", "127.0.0.1:2")));
+        assert!(!is_connected(&catalog("READY", "127.0.0.1:1")));
+        assert!(!is_connected(&json!({"spec": {"address": "127.0.0.1:2"}})));
+        assert!(!is_connected(&json!({})));
+    }
+}

@@ -1,0 +1,12 @@
+#![doc = include_str!("../README.md")]
+
+pub mod base64;
+pub mod filepath;
+pub mod fmt;
+pub mod json;
+pub mod mail;
+pub mod netip;
+pub mod strconv;
+pub mod time;
+pub mod unicode;
+pub mod url;

@@ -1,0 +1,58 @@
+//! Catalog images: a file-based catalog and the server for it.
+
+use std::path::Path;
+
+use super::helper::{HELPER_USER, PROGRAM, helper_layer};
+use super::recipe::Recipe;
+use crate::error::Error;
+use crate::layer::{Content, LayerBuilder};
+use crate::spec::Platform;
+
+/// Label with the path of the file-based catalog in the image. OLM v1 reads nothing else of the image; opm and
+/// operator-sdk take an image without it for an SQLite index.
+pub const CATALOG_CONFIGS_LABEL: &str = "operators.operatorframework.io.index.configs.v1";
+const CONFIGS: &str = "/configs";
+
+/// The recipe of a catalog image: the helper image's layer, and the catalog directory at `/configs`.
+/// OLM v0 runs it and asks port 50051; OLM v1 only reads the directory.
+pub fn catalog_recipe(directory: &Path, binary: &Path, platform: Platform, time: u64) -> Result<Recipe, Error> {
+    if !directory.is_dir() {
+        return Err(Error::Input(format!(
+            "{} is not a directory: give the directory of a file-based catalog",
+            directory.display()
+        )));
+    }
+    let mut content = LayerBuilder::new();
+    content.directory(CONFIGS, 0o755)?.tree(directory, CONFIGS)?;
+    let mut recipe = Recipe::new(platform, time);
+    recipe
+        .layers
+        .push(("olmkit image build helper".to_owned(), helper_layer(binary)?));
+    recipe.layers.push(("olmkit image build catalog".to_owned(), content));
+    recipe
+        .config
+        .labels
+        .insert(CATALOG_CONFIGS_LABEL.to_owned(), CONFIGS.to_owned());
+    recipe
+        .config
+        .exposed_ports
+        .insert("50051/tcp".to_owned(), serde_json::Map::new());
+    recipe.config.user = HELPER_USER.to_string();
+    recipe.config.env = vec!["PATH=/bin".to_owned()];
+    recipe.config.entrypoint = vec![PROGRAM.to_owned()];
+    recipe.config.cmd = ["serve", CONFIGS].map(str::to_owned).to_vec();
+    Ok(recipe)
+}
+
+/// Adds a prepared index, which the server starts from without reading the catalog. It has a layer of its own, so
+/// that OLM v1 and mirrors that rewrite `/configs` can leave it alone; one that no longer fits is built anew.
+pub fn with_index(mut recipe: Recipe, name: &str, index: Vec<u8>) -> Result<Recipe, Error> {
+    const CACHE: &str = "/cache";
+    let mut layer = LayerBuilder::new();
+    layer
+        .directory(CACHE, 0o755)?
+        .file(&format!("{CACHE}/{name}"), Content::Bytes(index), false)?;
+    recipe.layers.push(("opm serve --cache-only".to_owned(), layer));
+    recipe.config.cmd.push(format!("--cache-dir={CACHE}"));
+    Ok(recipe)
+}

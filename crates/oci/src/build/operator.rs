@@ -1,0 +1,42 @@
+//! Operator images: one static binary.
+
+use std::path::Path;
+
+use super::helper::user_names;
+use super::recipe::Recipe;
+use crate::error::Error;
+use crate::layer::{Content, LayerBuilder};
+use crate::spec::Platform;
+
+/// The unprivileged user that images without a distribution agree on.
+pub const OPERATOR_USER: u64 = 65532;
+
+/// The recipe of an operator image: the binary at `/<its file name>` as entry point, user names, and the certificate
+/// authorities of a bundle file (PEM) where Linux programs look for them.
+pub fn operator_recipe(
+    binary: &Path,
+    authorities: Option<&Path>,
+    platform: Platform,
+    time: u64,
+) -> Result<Recipe, Error> {
+    let name = binary
+        .file_name()
+        .and_then(|name| name.to_str())
+        .ok_or_else(|| Error::Input(format!("{} names no program file", binary.display())))?;
+    let path = format!("/{name}");
+    let mut layer = LayerBuilder::new();
+    layer.file(&path, Content::File(binary.to_owned()), true)?;
+    user_names(&mut layer, "nonroot", OPERATOR_USER)?;
+    if let Some(authorities) = authorities {
+        layer.file(
+            "/etc/ssl/certs/ca-certificates.crt",
+            Content::File(authorities.to_owned()),
+            false,
+        )?;
+    }
+    let mut recipe = Recipe::new(platform, time);
+    recipe.layers.push(("olmkit image build operator".to_owned(), layer));
+    recipe.config.user = format!("{OPERATOR_USER}:{OPERATOR_USER}");
+    recipe.config.entrypoint = vec![path];
+    Ok(recipe)
+}

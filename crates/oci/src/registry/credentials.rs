@@ -1,0 +1,453 @@
+//! Who we are to a registry: the credential files of podman, buildah, skopeo and Docker, and the helper programs they
+//! name.
+//!
+//! The first file in the order of containers-auth.json(5) that knows the image wins, and in a file the most specific
+//! key does: `quay.io/team/operator` before `quay.io/team` before `quay.io`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use serde::Deserialize;
+use tokio::io::AsyncWriteExt;
+
+use super::error::Error;
+use crate::layout::read_limited;
+
+const FILE_LIMIT: u64 = 4 << 20;
+const HELPER_TIMEOUT: Duration = Duration::from_secs(60);
+/// The key that Docker's files use for its own registry.
+const DOCKER_KEY: &str = "https://index.docker.io/v1/";
+
+/// What to show to a registry, and where it was found.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credential {
+    /// User name; empty with an identity token.
+    pub user: String,
+    /// How the user proves it.
+    pub secret: Secret,
+    /// Where it comes from, for messages.
+    pub origin: String,
+}
+
+/// A proof of identity.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Secret {
+    /// A password or an access token used as one.
+    Password(String),
+    /// A refresh token for the registry's token server.
+    IdentityToken(String),
+}
+
+impl fmt::Debug for Credential {
+    /// Shows everything but the secret.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Credential")
+            .field("user", &self.user)
+            .field("origin", &self.origin)
+            .finish_non_exhaustive()
+    }
+}
+
+/// All credential files that apply, in their order.
+#[derive(Debug, Clone, Default)]
+pub struct Credentials {
+    files: Vec<CredentialFile>,
+    searched: Vec<PathBuf>,
+}
+
+#[derive(Debug, Clone)]
+struct CredentialFile {
+    path: PathBuf,
+    content: Content,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Content {
+    #[serde(default)]
+    auths: BTreeMap<String, Entry>,
+    #[serde(default)]
+    cred_helpers: BTreeMap<String, String>,
+    #[serde(default)]
+    creds_store: Option<String>,
+}
+
+#[derive(Clone, Default, Deserialize)]
+struct Entry {
+    #[serde(default)]
+    auth: String,
+    #[serde(default)]
+    username: String,
+    #[serde(default)]
+    password: String,
+    #[serde(default)]
+    identitytoken: String,
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Entry { .. }")
+    }
+}
+
+impl Credentials {
+    /// Reads the credential files. A file named by the caller or by `REGISTRY_AUTH_FILE` is the only one read, and must
+    /// exist; otherwise files that are not there are passed over.
+    pub fn load(named: Option<&Path>) -> Result<Self, Error> {
+        let variable = |name: &str| {
+            std::env::var_os(name)
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from)
+        };
+        if let Some(path) = named.map(Path::to_owned).or_else(|| variable("REGISTRY_AUTH_FILE")) {
+            let file = CredentialFile::read(&path)?.ok_or_else(|| Error::Settings {
+                path: path.clone(),
+                reason: "this credential file was asked for, but it does not exist".to_owned(),
+            })?;
+            return Ok(Self {
+                files: vec![file],
+                searched: vec![path],
+            });
+        }
+        Self::from_paths(usual_places(variable))
+    }
+
+    fn from_paths(searched: Vec<PathBuf>) -> Result<Self, Error> {
+        let mut files = Vec::new();
+        for path in &searched {
+            files.extend(CredentialFile::read(path)?);
+        }
+        Ok(Self { files, searched })
+    }
+
+    /// Where credentials were looked for, for messages.
+    pub fn searched(&self) -> String {
+        let paths: Vec<String> = self.searched.iter().map(|path| path.display().to_string()).collect();
+        paths.join(", ")
+    }
+
+    /// The credential for a repository of a registry, if one is configured.
+    pub async fn find(&self, registry: &str, repository: &str) -> Result<Option<Credential>, Error> {
+        for file in &self.files {
+            if let Some(found) = file.find(registry, repository).await? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn usual_places(variable: impl Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
+    let home = variable("HOME");
+    let mut places = Vec::new();
+    if let Some(runtime) = variable("XDG_RUNTIME_DIR") {
+        places.push(runtime.join("containers/auth.json"));
+    }
+    let config = variable("XDG_CONFIG_HOME").or_else(|| home.as_ref().map(|home| home.join(".config")));
+    if let Some(config) = config {
+        places.push(config.join("containers/auth.json"));
+    }
+    let docker = variable("DOCKER_CONFIG").or_else(|| home.as_ref().map(|home| home.join(".docker")));
+    if let Some(docker) = docker {
+        places.push(docker.join("config.json"));
+    }
+    places.extend(home.map(|home| home.join(".dockercfg")));
+    places
+}
+
+impl CredentialFile {
+    fn read(path: &Path) -> Result<Option<Self>, Error> {
+        if !path.exists() {
+            return Ok(None);
+        }
+        let bytes = read_limited(path, FILE_LIMIT)?;
+        let settings = |error: serde_json::Error| Error::Settings {
+            path: path.to_owned(),
+            reason: format!("it is not a credential file: {error}"),
+        };
+        let content = if bytes.trim_ascii().is_empty() {
+            Content::default()
+        } else if path.file_name().is_some_and(|name| name == ".dockercfg") {
+            // The oldest form has no outer map.
+            Content {
+                auths: serde_json::from_slice(&bytes).map_err(settings)?,
+                ..Content::default()
+            }
+        } else {
+            serde_json::from_slice(&bytes).map_err(settings)?
+        };
+        Ok(Some(Self {
+            path: path.to_owned(),
+            content,
+        }))
+    }
+
+    async fn find(&self, registry: &str, repository: &str) -> Result<Option<Credential>, Error> {
+        let keys = keys(registry, repository);
+        for key in &keys {
+            if let Some(helper) = lookup(&self.content.cred_helpers, key) {
+                return self.ask_helper(helper, registry).await;
+            }
+        }
+        for key in &keys {
+            if let Some(entry) = lookup(&self.content.auths, key)
+                && let Some(credential) = self.decode(key, entry)?
+            {
+                return Ok(Some(credential));
+            }
+        }
+        match &self.content.creds_store {
+            Some(helper) if !helper.is_empty() => self.ask_helper(helper, registry).await,
+            _ => Ok(None),
+        }
+    }
+
+    fn decode(&self, key: &str, entry: &Entry) -> Result<Option<Credential>, Error> {
+        let origin = format!("entry {key} of {}", self.path.display());
+        let credential = |user: String, secret| Ok(Some(Credential { user, secret, origin }));
+        if !entry.identitytoken.is_empty() {
+            return credential(String::new(), Secret::IdentityToken(entry.identitytoken.clone()));
+        }
+        if entry.auth.is_empty() {
+            if entry.username.is_empty() {
+                return Ok(None);
+            }
+            return credential(entry.username.clone(), Secret::Password(entry.password.clone()));
+        }
+        let text = entry.auth.trim();
+        let decoded = STANDARD
+            .decode(text)
+            .or_else(|_| STANDARD_NO_PAD.decode(text.trim_end_matches('=')))
+            .ok()
+            .and_then(|bytes| String::from_utf8(bytes).ok());
+        let Some((user, password)) = decoded.as_deref().and_then(|decoded| decoded.split_once(':')) else {
+            return Err(Error::Settings {
+                path: self.path.clone(),
+                reason: format!("\"auth\" of entry {key} is not base64 of user:password; log in to the registry again"),
+            });
+        };
+        // Some writers of the early format left NUL bytes at the end.
+        credential(
+            user.to_owned(),
+            Secret::Password(password.trim_end_matches('\0').to_owned()),
+        )
+    }
+
+    /// Runs `docker-credential-<helper> get` with the registry's name on its input.
+    async fn ask_helper(&self, helper: &str, registry: &str) -> Result<Option<Credential>, Error> {
+        let program = format!("docker-credential-{helper}");
+        let failed = |reason: String| Error::Helper {
+            helper: program.clone(),
+            registry: registry.to_owned(),
+            path: self.path.clone(),
+            reason,
+        };
+        if !helper
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+        {
+            return Err(failed(
+                "its name may hold only letters, digits, '.', '_' and '-'".to_owned(),
+            ));
+        }
+        let mut child = tokio::process::Command::new(&program)
+            .arg("get")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| failed(format!("{error}; install it or remove it from the file")))?;
+        if let Some(mut input) = child.stdin.take() {
+            let server = if registry == "docker.io" { DOCKER_KEY } else { registry };
+            // A helper that does not read its input still gets to answer.
+            let _ = input.write_all(server.as_bytes()).await;
+        }
+        let output = tokio::time::timeout(HELPER_TIMEOUT, child.wait_with_output())
+            .await
+            .map_err(|_| failed(format!("no answer within {} seconds", HELPER_TIMEOUT.as_secs())))?
+            .map_err(|error| failed(error.to_string()))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        if !output.status.success() {
+            // The protocol has no code for "I know none": helpers say it in these words.
+            if text.contains("credentials not found") {
+                return Ok(None);
+            }
+            let said = if text.trim().is_empty() {
+                String::from_utf8_lossy(&output.stderr)
+            } else {
+                text
+            };
+            return Err(failed(said.trim().chars().take(500).collect()));
+        }
+        let answer: HelperAnswer = serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
+        if answer.secret.is_empty() {
+            return Ok(None);
+        }
+        let origin = format!("{program}, named in {}", self.path.display());
+        let secret = match answer.username.as_str() {
+            "<token>" => Secret::IdentityToken(answer.secret),
+            _ => Secret::Password(answer.secret),
+        };
+        let user = if answer.username == "<token>" {
+            String::new()
+        } else {
+            answer.username
+        };
+        Ok(Some(Credential { user, secret, origin }))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct HelperAnswer {
+    #[serde(default)]
+    username: String,
+    #[serde(default)]
+    secret: String,
+}
+
+/// The keys that may stand for a repository, most specific first.
+fn keys(registry: &str, repository: &str) -> Vec<String> {
+    let mut keys = Vec::new();
+    let mut path = repository;
+    loop {
+        keys.push(format!("{registry}/{path}"));
+        match path.rsplit_once('/') {
+            Some((shorter, _)) => path = shorter,
+            None => break,
+        }
+    }
+    keys.push(registry.to_owned());
+    keys
+}
+
+/// An entry by its exact key, or by one that means the same: with a scheme, with a slash at the end, or one of the
+/// several names of Docker's registry.
+fn lookup<'m, T>(map: &'m BTreeMap<String, T>, key: &str) -> Option<&'m T> {
+    map.get(key).or_else(|| {
+        map.iter()
+            .find(|(have, _)| normalize(have) == key)
+            .map(|(_, value)| value)
+    })
+}
+
+fn normalize(key: &str) -> String {
+    let scheme = key.strip_prefix("https://").or_else(|| key.strip_prefix("http://"));
+    // Keys with a scheme are of the old form, whose path is an API version and no repository.
+    let bare = scheme
+        .map_or(key, |rest| rest.split('/').next().unwrap_or(rest))
+        .trim_end_matches('/');
+    let (host, path) = bare.split_once('/').map_or((bare, ""), |(host, path)| (host, path));
+    let host = if matches!(host, "index.docker.io" | "registry-1.docker.io") {
+        "docker.io"
+    } else {
+        host
+    };
+    if path.is_empty() {
+        host.to_owned()
+    } else {
+        format!("{host}/{path}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(folder: &tempfile::TempDir, name: &str, text: &str) -> PathBuf {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn auth(user: &str) -> String {
+        format!(
+            r#"{{"auth":"{}"}}"#,
+            STANDARD.encode(format!("{user}:secret:with:colons"))
+        )
+    }
+
+    #[tokio::test]
+    async fn the_first_file_and_the_longest_key_win() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = format!(
+            r#"{{"auths":{{"quay.io/team":{},"quay.io/team/operator":{}}}}}"#,
+            auth("team"),
+            auth("operator")
+        );
+        let second = format!(
+            r#"{{"auths":{{"quay.io":{},"quay.io/team/operator":{},"https://index.docker.io/v1/":{}}}}}"#,
+            auth("host"),
+            auth("late"),
+            auth("hub")
+        );
+        let paths = vec![
+            file(&folder, "auth.json", &first),
+            file(&folder, "config.json", &second),
+            folder.path().join("none"),
+        ];
+        let credentials = Credentials::from_paths(paths).unwrap();
+        let cases = [
+            ("quay.io", "team/operator", Some("operator")),
+            ("quay.io", "team/operator/sub", Some("operator")),
+            ("quay.io", "team/operators", Some("team")),
+            ("quay.io", "other/operator", Some("host")),
+            ("docker.io", "library/nginx", Some("hub")),
+            ("ghcr.io", "team/operator", None),
+        ];
+        for (registry, repository, user) in cases {
+            let found = credentials.find(registry, repository).await.unwrap();
+            assert_eq!(
+                found.as_ref().map(|found| found.user.as_str()),
+                user,
+                "{registry}/{repository}"
+            );
+            if let Some(found) = found {
+                assert!(found.secret == Secret::Password("secret:with:colons".to_owned()));
+                assert!(!format!("{found:?}").contains("secret:with"), "{found:?}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn broken_files_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = Credentials::load(Some(&file(&folder, "auth.json", "{")))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("auth.json"), "{error}");
+        assert!(Credentials::load(Some(&folder.path().join("absent"))).is_err());
+        let path = file(&folder, "b.json", r#"{"auths":{"r.io":{"auth":"bm9jb2xvbg=="}}}"#);
+        let error = Credentials::load(Some(&path))
+            .unwrap()
+            .find("r.io", "a")
+            .await
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("entry r.io") && error.contains("log in"), "{error}");
+    }
+
+    #[test]
+    fn the_usual_places_follow_the_environment() {
+        let places = usual_places(|name| match name {
+            "HOME" => Some(PathBuf::from("/home/u")),
+            "XDG_RUNTIME_DIR" => Some(PathBuf::from("/run/user/1")),
+            _ => None,
+        });
+        let expected = [
+            "/run/user/1/containers/auth.json",
+            "/home/u/.config/containers/auth.json",
+            "/home/u/.docker/config.json",
+            "/home/u/.dockercfg",
+        ];
+        assert_eq!(places, expected.map(PathBuf::from));
+    }
+}

@@ -1,0 +1,141 @@
+//! Manifests: resolving, fetching, putting.
+
+use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
+
+use super::error::Error;
+use super::transport::Peer;
+use crate::digest::{Algorithm, Digest, Hasher};
+use crate::limits::DOCUMENT_BYTES;
+use crate::spec::{Descriptor, media_type};
+
+const ACCEPTED: [&str; 5] = [
+    media_type::OCI_INDEX,
+    media_type::OCI_MANIFEST,
+    media_type::DOCKER_LIST,
+    media_type::DOCKER_MANIFEST,
+    // Listed so that old registries send what they have and the error can name it.
+    media_type::DOCKER_SCHEMA_1,
+];
+
+impl Peer<'_> {
+    /// Asks what a tag or digest stands for, without fetching it where the registry allows.
+    pub(super) async fn resolve_manifest(&self, version: &str) -> Result<Descriptor, Error> {
+        let action = format!("resolve {}", self.image(version));
+        let url = self.url(&format!("manifests/{version}"));
+        let response = self
+            .send(&action, |http| http.head(&url).header(ACCEPT, ACCEPTED.join(", ")))
+            .await?;
+        let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
+        let digest = header("docker-content-digest").and_then(|text| text.parse::<Digest>().ok());
+        let size = header(CONTENT_LENGTH.as_str()).and_then(|text| text.parse().ok());
+        let kind = header(CONTENT_TYPE.as_str()).map(str::to_owned);
+        // A pinned reference has one digest, whatever the server says; GET checks the content against it.
+        let digest = digest.filter(|digest| !version.contains(':') || *version == digest.to_string());
+        match (response.status().as_u16(), digest, size, kind) {
+            (200, Some(digest), Some(size), Some(kind)) => Ok(Descriptor::new(&kind, digest, size)),
+            // Not every registry answers HEAD in full, and none gives a reason in it. GET does.
+            _ => Ok(self.fetch_manifest(version).await?.0),
+        }
+    }
+
+    /// Fetches a manifest or index and checks it against the digest asked for.
+    pub(super) async fn fetch_manifest(&self, version: &str) -> Result<(Descriptor, Vec<u8>), Error> {
+        let action = format!("pull {}", self.image(version));
+        let url = self.url(&format!("manifests/{version}"));
+        let mut response = self
+            .send(&action, |http| http.get(&url).header(ACCEPT, ACCEPTED.join(", ")))
+            .await?;
+        if response.status().as_u16() != 200 {
+            return Err(self
+                .refused(&action, &format!("image {}", self.image(version)), response)
+                .await);
+        }
+        let kind = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok())
+            .map(str::to_owned);
+        let mut bytes = Vec::new();
+        while let Some(chunk) = response
+            .chunk()
+            .await
+            .map_err(|error| self.unreachable(&action, &error, 1))?
+        {
+            bytes.extend_from_slice(&chunk);
+            if bytes.len() as u64 > DOCUMENT_BYTES {
+                return Err(self.protocol(&action, format!("the manifest has more than {DOCUMENT_BYTES} bytes")));
+            }
+        }
+        let asked = version.parse::<Digest>().ok();
+        let mut hasher = Hasher::new(asked.as_ref().map_or(Algorithm::Sha256, Digest::algorithm));
+        hasher.update(&bytes);
+        let actual = hasher.finish();
+        if let Some(expected) = asked.filter(|expected| *expected != actual) {
+            let (registry, what) = (
+                self.endpoint.host.clone(),
+                format!("manifest of {}", self.image(version)),
+            );
+            return Err(Error::Corrupt {
+                registry,
+                what,
+                expected,
+                actual,
+            });
+        }
+        let kind = media_type_of(&bytes, kind.as_deref())
+            .ok_or_else(|| self.protocol(&action, "the manifest has no media type".to_owned()))?;
+        Ok((Descriptor::new(&kind, actual, bytes.len() as u64), bytes))
+    }
+
+    /// Stores a manifest or index under a tag or digest.
+    pub(super) async fn put_manifest(&self, version: &str, media_type: &str, bytes: &[u8]) -> Result<(), Error> {
+        let action = format!("push {}", self.image(version));
+        let url = self.url(&format!("manifests/{version}"));
+        let response = self
+            .send(&action, |http| {
+                http.put(&url).header(CONTENT_TYPE, media_type).body(bytes.to_vec())
+            })
+            .await?;
+        match response.status().as_u16() {
+            200..=202 => Ok(()),
+            _ => Err(self
+                .refused(&action, &format!("repository {}", self.repository), response)
+                .await),
+        }
+    }
+
+    /// The image's name with tag or digest, for messages.
+    pub(super) fn image(&self, version: &str) -> String {
+        let separator = if version.contains(':') { '@' } else { ':' };
+        format!("{}{separator}{version}", self.name())
+    }
+
+    pub(super) fn protocol(&self, action: &str, problem: String) -> Error {
+        Error::Protocol {
+            registry: self.endpoint.host.clone(),
+            action: action.to_owned(),
+            problem,
+        }
+    }
+}
+
+/// What a manifest is: its own word for it, else the header's, else what its fields show.
+pub(crate) fn media_type_of(bytes: &[u8], header: Option<&str>) -> Option<String> {
+    let document: serde_json::Value = serde_json::from_slice(bytes).ok()?;
+    if let Some(own) = document.get("mediaType").and_then(serde_json::Value::as_str) {
+        return Some(own.to_owned());
+    }
+    let header = header.map(|header| header.split(';').next().unwrap_or(header).trim());
+    if let Some(header) = header.filter(|header| ACCEPTED.contains(header)) {
+        return Some(header.to_owned());
+    }
+    if document.get("manifests").is_some() {
+        Some(media_type::OCI_INDEX.to_owned())
+    } else if document.get("config").is_some() {
+        Some(media_type::OCI_MANIFEST.to_owned())
+    } else if document.get("fsLayers").is_some() {
+        Some(media_type::DOCKER_SCHEMA_1.to_owned())
+    } else {
+        None
+    }
+}

@@ -1,0 +1,114 @@
+//! A client for registries that speak the OCI distribution protocol (and Docker's, which it grew out of).
+//!
+//! It is written on reqwest directly. The oci-client crate was examined first: it binds one credential to a host (two
+//! repositories of a host with a credential each cannot be served), hides response headers (`Retry-After`, upload
+//! ranges), does not resume interrupted transfers, and keeps one mirror for each reference; what is left of it after
+//! working around those is a thin layer over the same HTTP client.
+
+mod auth;
+mod blob;
+mod cache;
+mod certificates;
+mod credentials;
+mod endpoint;
+mod error;
+mod manifest;
+mod progress;
+mod pull;
+mod push;
+mod retry;
+mod settings;
+mod transport;
+
+pub use cache::Cache;
+pub use credentials::{Credential, Credentials, Secret};
+pub use endpoint::is_loopback;
+pub use error::Error;
+pub use progress::{NoProgress, Progress, Transfer};
+pub use pull::{Platforms, Pulled};
+pub use settings::{Mirror, MirrorUse, Registries, RegistryRule};
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::{Reference, limits};
+use endpoint::Endpoint;
+
+/// What a client may do and how.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Speak plain HTTP to every registry. Without it, plain HTTP is tried only for registries on this machine and for
+    /// those that `registries.conf` calls insecure, after HTTPS failed.
+    pub plain_http: bool,
+    /// Accept any certificate.
+    pub skip_tls_verify: bool,
+    /// Certificate authorities (PEM) to trust beside the system's.
+    pub ca_file: Option<PathBuf>,
+    /// The credential file to use instead of the usual places.
+    pub auth_file: Option<PathBuf>,
+    /// The `registries.conf` to use instead of the usual places.
+    pub registries_conf: Option<PathBuf>,
+    /// Where pulled blobs are kept for the next time; `None` keeps nothing.
+    pub cache: Option<Cache>,
+    /// Send blobs in pieces of at most this many bytes, for proxies that limit the size of a request.
+    pub chunk_size: Option<u64>,
+    /// How often a request is tried before giving up; 0 means the default, [`limits::ATTEMPTS`].
+    pub attempts: u32,
+    /// The most bytes that one pull brings; `None` means [`limits::IMAGE_BYTES`].
+    pub image_bytes: Option<u64>,
+    /// Time until a request is answered, and in which a transfer must make some progress; `None` means
+    /// [`limits::ANSWER`].
+    pub answer: Option<Duration>,
+}
+
+impl Options {
+    pub(crate) fn answer(&self) -> Duration {
+        self.answer.unwrap_or(limits::ANSWER)
+    }
+}
+
+/// A client. It remembers tokens and connections, so one client should serve one run of a program.
+pub struct Client {
+    options: Options,
+    registries: Registries,
+    credentials: Credentials,
+    progress: Arc<dyn Progress>,
+    endpoints: Mutex<HashMap<(String, bool), Endpoint>>,
+    tokens: auth::Tokens,
+    renewal: tokio::sync::Mutex<()>,
+}
+
+impl Client {
+    /// Reads the settings files (`registries.conf`, credential files) and makes a client.
+    pub fn new(options: Options, progress: Arc<dyn Progress>) -> Result<Self, Error> {
+        // Several TLS providers may be linked in; ring is ours. An error means that one was chosen before.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let registries = Registries::load(options.registries_conf.as_deref())?;
+        let credentials = Credentials::load(options.auth_file.as_deref())?;
+        Ok(Self {
+            options,
+            registries,
+            credentials,
+            progress,
+            endpoints: Mutex::default(),
+            tokens: auth::Tokens::default(),
+            renewal: tokio::sync::Mutex::default(),
+        })
+    }
+
+    /// The full name of a reference: short names go through the aliases and the one search registry of
+    /// `registries.conf`, and are refused if these do not decide.
+    pub fn full_name(&self, reference: &Reference) -> Result<Reference, Error> {
+        if !reference.is_short() {
+            return Ok(reference.clone());
+        }
+        match self.registries.complete(reference) {
+            Some(full) => Ok(full),
+            None => Err(Error::from(super::Error::from(
+                reference.registry().err().unwrap_or(super::InvalidReference::Empty),
+            ))),
+        }
+    }
+}

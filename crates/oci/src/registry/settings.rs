@@ -1,0 +1,376 @@
+//! `registries.conf`: mirrors, insecure and blocked registries, short names (containers-registries.conf(5), version 2).
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::error::Error;
+use crate::Reference;
+use crate::layout::read_limited;
+
+const FILE_LIMIT: u64 = 4 << 20;
+
+/// Everything the settings files say.
+#[derive(Debug, Clone, Default)]
+pub struct Registries {
+    rules: Vec<RegistryRule>,
+    search: Vec<String>,
+    aliases: BTreeMap<String, String>,
+}
+
+/// What holds for all images whose name starts with a prefix.
+#[derive(Debug, Clone)]
+pub struct RegistryRule {
+    /// Start of the names this is about; `*.example.com` stands for any host below.
+    pub prefix: String,
+    /// What takes the prefix's place.
+    pub location: String,
+    /// Whether untrusted certificates and plain HTTP are accepted.
+    pub insecure: bool,
+    /// Whether such images must not be used.
+    pub blocked: bool,
+    /// Where to look before the location itself.
+    pub mirrors: Vec<Mirror>,
+    /// The file that says so.
+    pub file: PathBuf,
+}
+
+/// A mirror of a registry.
+#[derive(Debug, Clone)]
+pub struct Mirror {
+    /// What takes the prefix's place.
+    pub location: String,
+    /// Whether untrusted certificates and plain HTTP are accepted.
+    pub insecure: bool,
+    /// Which references may be pulled from it.
+    pub serves: MirrorUse,
+}
+
+/// Which references a mirror is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MirrorUse {
+    /// Any.
+    All,
+    /// Only references with a digest.
+    DigestOnly,
+    /// Only references without a digest.
+    TagOnly,
+}
+
+/// One place to pull an image from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Source {
+    pub registry: String,
+    pub repository: String,
+    pub insecure: bool,
+}
+
+#[derive(Deserialize)]
+struct File {
+    #[serde(default, rename = "unqualified-search-registries")]
+    search: Option<Vec<String>>,
+    #[serde(default)]
+    registry: Vec<RegistryTable>,
+    #[serde(default)]
+    aliases: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+struct RegistryTable {
+    #[serde(default)]
+    prefix: String,
+    #[serde(default)]
+    location: String,
+    #[serde(default)]
+    insecure: bool,
+    #[serde(default)]
+    blocked: bool,
+    #[serde(default)]
+    mirror: Vec<MirrorTable>,
+    #[serde(default, rename = "mirror-by-digest-only")]
+    by_digest_only: bool,
+}
+
+#[derive(Deserialize)]
+struct MirrorTable {
+    location: String,
+    #[serde(default)]
+    insecure: bool,
+    #[serde(default, rename = "pull-from-mirror")]
+    serves: Option<MirrorUse>,
+}
+
+impl Registries {
+    /// Reads the settings. A file named by the caller or by `CONTAINERS_REGISTRIES_CONF` is the only one read;
+    /// otherwise the user's `registries.conf`, else the system's, and the files of both `registries.conf.d`.
+    pub fn load(named: Option<&Path>) -> Result<Self, Error> {
+        let variable = |name: &str| {
+            std::env::var_os(name)
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from)
+        };
+        let mut registries = Self::default();
+        if let Some(path) = named
+            .map(Path::to_owned)
+            .or_else(|| variable("CONTAINERS_REGISTRIES_CONF"))
+        {
+            registries.read(&path)?;
+            return Ok(registries);
+        }
+        let system = PathBuf::from("/etc/containers");
+        let user = variable("XDG_CONFIG_HOME")
+            .or_else(|| variable("HOME").map(|home| home.join(".config")))
+            .map(|path| path.join("containers"));
+        let folders: Vec<PathBuf> = [Some(system), user].into_iter().flatten().collect();
+        let main = folders
+            .iter()
+            .rev()
+            .map(|folder| folder.join("registries.conf"))
+            .find(|path| path.is_file());
+        if let Some(main) = main {
+            registries.read(&main)?;
+        }
+        for folder in folders {
+            for path in drop_ins(&folder.join("registries.conf.d")) {
+                registries.read(&path)?;
+            }
+        }
+        Ok(registries)
+    }
+
+    fn read(&mut self, path: &Path) -> Result<(), Error> {
+        let settings = |reason: String| Error::Settings {
+            path: path.to_owned(),
+            reason,
+        };
+        let bytes = read_limited(path, FILE_LIMIT)?;
+        let text = std::str::from_utf8(&bytes).map_err(|error| settings(error.to_string()))?;
+        let file: File = toml::from_str(text).map_err(|error| settings(error.to_string()))?;
+        if let Some(search) = file.search {
+            self.search = search;
+        }
+        self.aliases.extend(file.aliases);
+        for table in file.registry {
+            let rule = RegistryRule::from_table(table, path).map_err(settings)?;
+            // A file read later replaces what an earlier one says of the same prefix.
+            self.rules.retain(|old| old.prefix != rule.prefix);
+            self.rules.push(rule);
+        }
+        Ok(())
+    }
+
+    /// The full name of a short one, if an alias or a single search registry decides it.
+    pub(super) fn complete(&self, reference: &Reference) -> Option<Reference> {
+        if let Some(alias) = self.aliases.get(reference.repository()) {
+            let full = Reference::parse(alias).ok()?;
+            let registry = full.registry().ok()?.to_owned();
+            let tail = reference.to_string();
+            let tail = tail.strip_prefix(reference.repository()).unwrap_or_default();
+            return Reference::parse(&format!("{registry}/{}{tail}", full.repository())).ok();
+        }
+        match self.search.as_slice() {
+            [only] => Some(reference.with_registry(only)),
+            _ => None,
+        }
+    }
+
+    /// The rule with the longest prefix that fits an image.
+    pub fn rule(&self, reference: &Reference) -> Option<&RegistryRule> {
+        let name = reference.name();
+        self.rules
+            .iter()
+            .filter(|rule| rule.rest(&name).is_some())
+            .max_by_key(|rule| rule.prefix.len())
+    }
+
+    /// Where to look for an image, in order: mirrors first, the image's own registry last.
+    pub(super) fn sources(&self, reference: &Reference) -> Result<Vec<Source>, Error> {
+        let Some(rule) = self.rule(reference) else {
+            return Ok(vec![own_source(reference, false)?]);
+        };
+        if rule.blocked {
+            return Err(Error::Blocked {
+                what: reference.to_string(),
+                path: rule.file.clone(),
+            });
+        }
+        let has_digest = reference.digest().is_some();
+        let fits = |mirror: &&Mirror| match mirror.serves {
+            MirrorUse::All => true,
+            MirrorUse::DigestOnly => has_digest,
+            MirrorUse::TagOnly => !has_digest,
+        };
+        let mut sources = Vec::new();
+        for mirror in rule.mirrors.iter().filter(fits) {
+            sources.push(rule.source(reference, &mirror.location, mirror.insecure)?);
+        }
+        sources.push(self.target(reference)?);
+        Ok(sources)
+    }
+
+    /// Where to push an image: its own registry, as the rule relocates it. Mirrors are never pushed to.
+    pub(super) fn target(&self, reference: &Reference) -> Result<Source, Error> {
+        match self.rule(reference) {
+            None => own_source(reference, false),
+            Some(rule) if rule.blocked => Err(Error::Blocked {
+                what: reference.to_string(),
+                path: rule.file.clone(),
+            }),
+            Some(rule) if rule.location.is_empty() => own_source(reference, rule.insecure),
+            Some(rule) => rule.source(reference, &rule.location, rule.insecure),
+        }
+    }
+}
+
+fn own_source(reference: &Reference, insecure: bool) -> Result<Source, Error> {
+    let registry = reference.registry().map_err(crate::Error::from)?.to_owned();
+    Ok(Source {
+        registry,
+        repository: reference.repository().to_owned(),
+        insecure,
+    })
+}
+
+impl RegistryRule {
+    fn from_table(table: RegistryTable, file: &Path) -> Result<Self, String> {
+        let prefix = if table.prefix.is_empty() {
+            table.location.clone()
+        } else {
+            table.prefix
+        };
+        let prefix = prefix.trim_end_matches('/').to_owned();
+        if prefix.is_empty() {
+            return Err("a [[registry]] table needs a prefix or a location".to_owned());
+        }
+        let default = if table.by_digest_only {
+            MirrorUse::DigestOnly
+        } else {
+            MirrorUse::All
+        };
+        let mirrors = table.mirror.into_iter().map(|mirror| Mirror {
+            location: mirror.location.trim_end_matches('/').to_owned(),
+            insecure: mirror.insecure,
+            serves: mirror.serves.unwrap_or(default),
+        });
+        Ok(Self {
+            prefix,
+            location: table.location.trim_end_matches('/').to_owned(),
+            insecure: table.insecure,
+            blocked: table.blocked,
+            mirrors: mirrors.collect(),
+            file: file.to_owned(),
+        })
+    }
+
+    /// What follows the prefix in a name, if the name starts with it at a boundary.
+    fn rest<'n>(&self, name: &'n str) -> Option<&'n str> {
+        if let Some(suffix) = self.prefix.strip_prefix('*') {
+            let end = name.find('/').unwrap_or(name.len());
+            let (host, rest) = name.split_at(end);
+            return (host.len() > suffix.len() && host.ends_with(suffix)).then_some(rest);
+        }
+        name.strip_prefix(&self.prefix)
+            .filter(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
+    fn source(&self, reference: &Reference, location: &str, insecure: bool) -> Result<Source, Error> {
+        let name = reference.name();
+        let moved = format!("{location}{}", self.rest(&name).unwrap_or_default());
+        let parsed = Reference::parse(&moved).and_then(|moved| Ok((moved.registry()?.to_owned(), moved)));
+        let (registry, moved) = parsed.map_err(|error| Error::Settings {
+            path: self.file.clone(),
+            reason: format!("location {location:?} for prefix {:?}: {error}", self.prefix),
+        })?;
+        Ok(Source {
+            registry,
+            repository: moved.repository().to_owned(),
+            insecure,
+        })
+    }
+}
+
+fn drop_ins(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let mut paths: Vec<PathBuf> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "conf"))
+        .collect();
+    paths.sort();
+    paths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn registries(text: &str) -> Registries {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("registries.conf");
+        std::fs::write(&path, text).unwrap();
+        Registries::load(Some(&path)).unwrap()
+    }
+
+    fn places(registries: &Registries, reference: &str) -> Vec<String> {
+        let sources = registries.sources(&Reference::parse(reference).unwrap()).unwrap();
+        sources
+            .into_iter()
+            .map(|source| format!("{}/{}", source.registry, source.repository))
+            .collect()
+    }
+
+    const DIGEST: &str = "@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+    #[test]
+    fn mirrors_come_before_the_registry_itself() {
+        let registries = registries(
+            r#"
+            unqualified-search-registries = ["docker.io"]
+            [aliases]
+            "opm" = "quay.io/operator-framework/opm"
+            [[registry]]
+            prefix = "quay.io/team"
+            location = "mirror.example.com/quay/team"
+            mirror-by-digest-only = true
+            [[registry.mirror]]
+            location = "localhost:5000/m"
+            insecure = true
+            [[registry]]
+            location = "quay.io"
+            [[registry]]
+            prefix = "*.bad.example.com"
+            blocked = true
+            "#,
+        );
+        assert_eq!(
+            places(&registries, "quay.io/team/op:v1"),
+            ["mirror.example.com/quay/team/op"]
+        );
+        assert_eq!(
+            places(&registries, &format!("quay.io/team/op{DIGEST}")),
+            ["localhost:5000/m/op", "mirror.example.com/quay/team/op"]
+        );
+        assert_eq!(places(&registries, "quay.io/teams/op:v1"), ["quay.io/teams/op"]);
+        assert_eq!(places(&registries, "ghcr.io/a/b:v1"), ["ghcr.io/a/b"]);
+        let blocked = registries.sources(&Reference::parse("x.bad.example.com/a").unwrap());
+        assert!(matches!(blocked, Err(Error::Blocked { .. })));
+        let full = |text: &str| {
+            registries
+                .complete(&Reference::parse(text).unwrap())
+                .unwrap()
+                .to_string()
+        };
+        assert_eq!(full("nginx:1"), "docker.io/library/nginx:1");
+        assert_eq!(full("opm:v1"), "quay.io/operator-framework/opm:v1");
+    }
+
+    #[test]
+    fn two_search_registries_decide_nothing() {
+        let registries = registries(r#"unqualified-search-registries = ["docker.io", "quay.io"]"#);
+        assert_eq!(registries.complete(&Reference::parse("nginx").unwrap()), None);
+    }
+}

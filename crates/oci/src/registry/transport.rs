@@ -1,0 +1,305 @@
+//! One request to one repository: authorization, retries, and refusals put into words.
+
+use std::time::{Duration, SystemTime};
+
+use reqwest::header::{HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::{RequestBuilder, Response};
+
+use super::auth::with_header;
+use super::endpoint::Endpoint;
+use super::error::Error;
+use super::settings::Source;
+use super::{Client, certificates, retry};
+use crate::limits::{self, REFUSAL_BYTES};
+
+/// A repository of a registry, with what we are about to do to it.
+pub(super) struct Peer<'c> {
+    pub client: &'c Client,
+    pub endpoint: Endpoint,
+    pub repository: String,
+    /// Whether pushing is needed beside pulling.
+    pub push: bool,
+    /// Repositories of the same registry to mount blobs from.
+    pub mount_from: Vec<String>,
+}
+
+impl Client {
+    pub(super) async fn peer(&self, source: &Source, push: bool) -> Result<Peer<'_>, Error> {
+        let endpoint = self.endpoint(&source.registry, source.insecure).await?;
+        Ok(Peer {
+            client: self,
+            endpoint,
+            repository: source.repository.clone(),
+            push,
+            mount_from: Vec::new(),
+        })
+    }
+}
+
+impl Peer<'_> {
+    /// The address of a path below the repository.
+    pub(super) fn url(&self, path: &str) -> String {
+        self.endpoint.url(&format!("{}/{path}", self.repository))
+    }
+
+    /// Registry and repository, for messages.
+    pub(super) fn name(&self) -> String {
+        format!("{}/{}", self.endpoint.host, self.repository)
+    }
+
+    /// The scopes a token must cover.
+    pub(super) fn scopes(&self) -> Vec<String> {
+        let actions = if self.push { "pull,push" } else { "pull" };
+        let own = format!("repository:{}:{actions}", self.repository);
+        let others = self.mount_from.iter().map(|from| format!("repository:{from}:pull"));
+        std::iter::once(own).chain(others).collect()
+    }
+
+    pub(super) fn token_key(&self) -> String {
+        format!("{} {}", self.endpoint.host, self.scopes().join(" "))
+    }
+
+    /// Sends a request, with authorization, until there is an answer that will not change by asking again. All of the
+    /// answer must come within the time for answers. `make` is called for each attempt.
+    pub(super) async fn send(
+        &self,
+        action: &str,
+        make: impl Fn(&reqwest::Client) -> RequestBuilder,
+    ) -> Result<Response, Error> {
+        let time = self.client.options.answer();
+        self.send_for_blob(action, |http| make(http).timeout(time)).await
+    }
+
+    /// As [`Peer::send`]; the content of the answer may take any time.
+    pub(super) async fn send_for_blob(
+        &self,
+        action: &str,
+        make: impl Fn(&reqwest::Client) -> RequestBuilder,
+    ) -> Result<Response, Error> {
+        let used = self.client.tokens.get(&self.token_key());
+        let response = self
+            .try_repeatedly(action, || self.authorized(make(&self.endpoint.http)))
+            .await?;
+        if !self.asks_for_credentials(&response) {
+            return Ok(response);
+        }
+        self.renew(action, response, used).await?;
+        self.try_repeatedly(action, || self.authorized(make(&self.endpoint.http)))
+            .await
+    }
+
+    /// Sends a request of an upload, with `bytes` bytes of content, once. A missing authorization is obtained and the
+    /// request repeated; nothing else is.
+    pub(super) async fn send_once(
+        &self,
+        action: &str,
+        bytes: u64,
+        make: impl Fn(&reqwest::Client) -> RequestBuilder,
+    ) -> Result<Result<Response, reqwest::Error>, Error> {
+        let used = self.client.tokens.get(&self.token_key());
+        let time = self.client.options.answer() + Duration::from_secs(bytes / limits::UPLOAD_RATE);
+        let send = || self.authorized(make(&self.endpoint.uploads).timeout(time)).send();
+        match send().await {
+            Ok(response) if self.asks_for_credentials(&response) => {
+                self.renew(action, response, used).await?;
+                Ok(send().await)
+            }
+            other => Ok(other),
+        }
+    }
+
+    /// Whether the registry itself wants credentials. A server that it redirected to gets none.
+    fn asks_for_credentials(&self, response: &Response) -> bool {
+        response.status().as_u16() == 401 && self.endpoint.is_own(response.url())
+    }
+
+    /// Obtains a new authorization after `used` was refused. Requests that were refused at the same time wait for the
+    /// first one's.
+    async fn renew(&self, action: &str, response: Response, used: Option<HeaderValue>) -> Result<(), Error> {
+        let _one_at_a_time = self.client.renewal.lock().await;
+        let current = self.client.tokens.get(&self.token_key());
+        if current.is_some() && current != used {
+            return Ok(());
+        }
+        let headers = response.headers().clone();
+        let body = body_text(response, REFUSAL_BYTES).await;
+        self.authorize(action, &headers, &body).await
+    }
+
+    fn authorized(&self, request: RequestBuilder) -> RequestBuilder {
+        with_header(request, self.client.tokens.get(&self.token_key()))
+    }
+
+    /// Sends requests until one is answered for good.
+    pub(super) async fn try_repeatedly(
+        &self,
+        action: &str,
+        make: impl Fn() -> RequestBuilder,
+    ) -> Result<Response, Error> {
+        let mut failed = 0;
+        loop {
+            let result = make().send().await;
+            let reason = match &result {
+                Ok(response) if !retry::is_transient(response.status().as_u16()) => {
+                    return result.map_err(|error| self.unreachable(action, &error, failed));
+                }
+                Ok(response) => format!("answered {}", response.status()),
+                Err(error) => certificates::explain(error, &self.endpoint.host).0,
+            };
+            failed += 1;
+            match result {
+                Ok(response) if failed >= self.attempts() => return Ok(response),
+                Err(error) if failed >= self.attempts_after(&error) => {
+                    return Err(self.unreachable(action, &error, failed));
+                }
+                Ok(response) => self.pause(action, failed, &reason, Some(response.headers())).await,
+                Err(_) => self.pause(action, failed, &reason, None).await,
+            }
+        }
+    }
+
+    /// How often a request is tried.
+    pub(super) fn attempts(&self) -> u32 {
+        match self.client.options.attempts {
+            0 => limits::ATTEMPTS,
+            attempts => attempts,
+        }
+    }
+
+    /// How often a request is tried that got no answer: failures that will not go away are not repeated.
+    pub(super) fn attempts_after(&self, error: &reqwest::Error) -> u32 {
+        if error.is_builder() || error.is_redirect() || certificates::is_certificate_problem(error) {
+            return 1;
+        }
+        if error.is_timeout() && !error.is_connect() {
+            // Who lets us wait would do so again.
+            self.attempts().min(limits::LATE_ATTEMPTS)
+        } else if error.is_connect() {
+            self.attempts().min(limits::REFUSED_ATTEMPTS)
+        } else {
+            self.attempts()
+        }
+    }
+
+    /// Waits before the next attempt and says so.
+    pub(super) async fn pause(&self, action: &str, failed: u32, reason: &str, headers: Option<&HeaderMap>) {
+        let asked = headers
+            .and_then(|headers| headers.get(RETRY_AFTER))
+            .and_then(|value| value.to_str().ok());
+        let wait = retry::wait(failed, asked, SystemTime::now());
+        let host = &self.endpoint.host;
+        let seconds = wait.as_secs_f32();
+        self.client
+            .progress
+            .note(&format!("{host} {reason}; trying again to {action} in {seconds:.1} s"));
+        tokio::time::sleep(wait).await;
+    }
+
+    /// An error for a request that got no answer.
+    pub(super) fn unreachable(&self, action: &str, error: &reqwest::Error, failed: u32) -> Error {
+        let (problem, hint) = certificates::explain(error, &self.endpoint.host);
+        let registry = self.endpoint.host.clone();
+        Error::Unreachable {
+            action: action.to_owned(),
+            registry,
+            problem,
+            attempts: attempts_text(failed),
+            hint,
+        }
+    }
+
+    /// An error for an answer that is none of those the caller can go on with.
+    pub(super) async fn refused(&self, action: &str, what: &str, response: Response) -> Error {
+        let status = response.status().as_u16();
+        let body = body_text(response, REFUSAL_BYTES).await;
+        match status {
+            401 | 403 => {
+                let credential = self.credential().await.ok().flatten();
+                self.denied(action, status, &body, credential.as_ref())
+            }
+            404 => Error::NotFound {
+                registry: self.endpoint.host.clone(),
+                what: what.to_owned(),
+                said: said(&body),
+            },
+            _ => Error::Answer {
+                registry: self.endpoint.host.clone(),
+                action: action.to_owned(),
+                status,
+                said: said(&body),
+                attempts: if retry::is_transient(status) {
+                    attempts_text(self.attempts())
+                } else {
+                    String::new()
+                },
+            },
+        }
+    }
+}
+
+pub(super) fn attempts_text(failed: u32) -> String {
+    if failed > 1 {
+        format!(", {failed} times")
+    } else {
+        String::new()
+    }
+}
+
+/// The text of an answer, as far as it is needed. What cannot be read is left out.
+pub(super) async fn body_text(mut response: Response, limit: usize) -> String {
+    let mut bytes = Vec::new();
+    let read = async {
+        while let Ok(Some(chunk)) = response.chunk().await {
+            bytes.extend_from_slice(&chunk);
+            if bytes.len() >= limit {
+                bytes.truncate(limit);
+                break;
+            }
+        }
+    };
+    // What has come by then is enough.
+    let _ = tokio::time::timeout(limits::REFUSAL, read).await;
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// What a server said, in one line: the messages of the protocol's error document, else the start of the text.
+pub(super) fn said(body: &str) -> String {
+    let document: Option<serde_json::Value> = serde_json::from_str(body).ok();
+    let messages: Vec<String> = document
+        .as_ref()
+        .and_then(|document| document.get("errors"))
+        .and_then(serde_json::Value::as_array)
+        .map(|errors| errors.iter().map(one_error).collect())
+        .unwrap_or_default();
+    let text = if messages.is_empty() {
+        let plain = if body.trim_start().starts_with('<') { "" } else { body };
+        plain.split_whitespace().collect::<Vec<_>>().join(" ")
+    } else {
+        messages.join("; ")
+    };
+    let text: String = text.chars().filter(|letter| !letter.is_control()).take(300).collect();
+    if text.is_empty() { text } else { format!(": {text}") }
+}
+
+fn one_error(error: &serde_json::Value) -> String {
+    let field = |name: &str| error.get(name).and_then(serde_json::Value::as_str).unwrap_or_default();
+    match (field("code"), field("message")) {
+        ("", message) => message.to_owned(),
+        (code, "") => code.to_owned(),
+        (code, message) => format!("{message} [{code}]"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::said;
+
+    #[test]
+    fn answers_become_one_line() {
+        assert_eq!(said(""), "");
+        assert_eq!(said("<html><body>502</body></html>"), "");
+        assert_eq!(said("slow\ndown"), ": slow down");
+        let document = r#"{"errors":[{"code":"DENIED","message":"requested access is denied","detail":null}]}"#;
+        assert_eq!(said(document), ": requested access is denied [DENIED]");
+    }
+}

@@ -1,0 +1,203 @@
+//! Software bills of materials for Rust programs: `Cargo.lock` becomes an SPDX 2.3 document.
+//!
+//! `Cargo.lock` does not distinguish dependencies of the program from those of its tests and build scripts, so the document
+//! may list more than the program holds, never less.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::build::timestamp;
+use super::digest;
+use super::error::Error;
+use super::layout::read_limited;
+
+#[derive(Deserialize)]
+struct Lock {
+    #[serde(default)]
+    package: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    version: String,
+    source: Option<String>,
+    checksum: Option<String>,
+    #[serde(default)]
+    dependencies: Vec<String>,
+}
+
+impl Package {
+    fn key(&self) -> (String, String) {
+        (self.name.clone(), self.version.clone())
+    }
+
+    fn id(&self) -> String {
+        let clean = |text: &str| -> String {
+            text.chars()
+                .map(|letter| {
+                    if letter.is_ascii_alphanumeric() || letter == '.' {
+                        letter
+                    } else {
+                        '-'
+                    }
+                })
+                .collect()
+        };
+        format!("SPDXRef-{}-{}", clean(&self.name), clean(&self.version))
+    }
+
+    fn spdx(&self) -> Value {
+        let from_registry = self
+            .source
+            .as_deref()
+            .is_some_and(|source| source.starts_with("registry+"));
+        let download = match &self.source {
+            Some(_) if from_registry => format!(
+                "https://crates.io/api/v1/crates/{}/{}/download",
+                self.name, self.version
+            ),
+            Some(source) => source.clone(),
+            None => "NOASSERTION".to_owned(),
+        };
+        let mut package = json!({
+            "SPDXID": self.id(),
+            "name": self.name,
+            "versionInfo": self.version,
+            "downloadLocation": download,
+            "filesAnalyzed": false,
+            "externalRefs": [{
+                "referenceCategory": "PACKAGE-MANAGER",
+                "referenceType": "purl",
+                "referenceLocator": format!("pkg:cargo/{}@{}", self.name, self.version),
+            }],
+        });
+        if let (Some(checksum), Some(object)) = (&self.checksum, package.as_object_mut()) {
+            let checksums = json!([{"algorithm": "SHA256", "checksumValue": checksum}]);
+            object.insert("checksums".to_owned(), checksums);
+        }
+        package
+    }
+}
+
+/// The SPDX document for a package of a `Cargo.lock` and everything it depends on. `time` is in seconds since 1970.
+pub fn spdx(lock: &Path, package: &str, time: u64) -> Result<Vec<u8>, Error> {
+    let bytes = read_limited(lock, super::limits::LOCK_FILE_BYTES)?;
+    let refused = |reason: String| Error::Refused {
+        what: lock.display().to_string(),
+        reason,
+    };
+    let text = std::str::from_utf8(&bytes).map_err(|error| refused(error.to_string()))?;
+    let document: Lock = toml::from_str(text).map_err(|error| refused(error.to_string()))?;
+    let root = document
+        .package
+        .iter()
+        .find(|candidate| candidate.name == package && candidate.source.is_none())
+        .or_else(|| document.package.iter().find(|candidate| candidate.name == package))
+        .ok_or_else(|| refused(format!("it has no package {package:?}")))?;
+    let (packages, edges) = reachable(&document, root);
+    let relationships: Vec<Value> = std::iter::once(relation("SPDXRef-DOCUMENT", "DESCRIBES", &root.id()))
+        .chain(edges.iter().map(|(from, to)| relation(from, "DEPENDS_ON", to)))
+        .collect();
+    let spdx = json!({
+        "spdxVersion": "SPDX-2.3",
+        "dataLicense": "CC0-1.0",
+        "SPDXID": "SPDXRef-DOCUMENT",
+        "name": format!("{}-{}", root.name, root.version),
+        // Must be unique for each content, and must not change with anything else.
+        "documentNamespace": format!("https://spdx.org/spdxdocs/{}-{}-{}", root.name, root.version, digest::sha256(&bytes).hex()),
+        "creationInfo": {"created": timestamp(time)?, "creators": [concat!("Tool: olmkit-", env!("CARGO_PKG_VERSION"))]},
+        "packages": packages.values().map(|package| package.spdx()).collect::<Vec<_>>(),
+        "relationships": relationships,
+    });
+    serde_json::to_vec(&spdx).map_err(Error::document("SPDX document"))
+}
+
+fn relation(from: &str, kind: &str, to: &str) -> Value {
+    json!({"spdxElementId": from, "relationshipType": kind, "relatedSpdxElement": to})
+}
+
+type Packages<'l> = BTreeMap<(String, String), &'l Package>;
+
+/// The packages that the root needs, and their dependencies.
+fn reachable<'l>(lock: &'l Lock, root: &'l Package) -> (Packages<'l>, BTreeSet<(String, String)>) {
+    let mut by_name: BTreeMap<&str, Vec<&Package>> = BTreeMap::new();
+    for package in &lock.package {
+        by_name.entry(&package.name).or_default().push(package);
+    }
+    let mut found = BTreeMap::from([(root.key(), root)]);
+    let mut edges = BTreeSet::new();
+    let mut pending = vec![root];
+    while let Some(package) = pending.pop() {
+        for dependency in &package.dependencies {
+            // "name", or "name version" where several versions are in the file.
+            let mut words = dependency.split(' ');
+            let (name, version) = (words.next().unwrap_or_default(), words.next());
+            let candidates = by_name.get(name).into_iter().flatten();
+            for &needed in candidates.filter(|needed| version.is_none_or(|version| needed.version == version)) {
+                edges.insert((package.id(), needed.id()));
+                if found.insert(needed.key(), needed).is_none() {
+                    pending.push(needed);
+                }
+            }
+        }
+    }
+    (found, edges)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_package_needs_is_listed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("Cargo.lock");
+        let lock = r#"
+            version = 4
+            [[package]]
+            name = "operator"
+            version = "0.1.0"
+            dependencies = ["serde 1.0.2", "own"]
+            [[package]]
+            name = "own"
+            version = "0.1.0"
+            [[package]]
+            name = "serde"
+            version = "1.0.1"
+            source = "registry+https://github.com/rust-lang/crates.io-index"
+            [[package]]
+            name = "serde"
+            version = "1.0.2"
+            source = "registry+https://github.com/rust-lang/crates.io-index"
+            checksum = "ab"
+            [[package]]
+            name = "other"
+            version = "2.0.0"
+        "#;
+        std::fs::write(&path, lock).unwrap();
+        let document: Value = serde_json::from_slice(&spdx(&path, "operator", 0).unwrap()).unwrap();
+        let names: Vec<String> = document["packages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|package| {
+                format!(
+                    "{} {}",
+                    package["name"].as_str().unwrap(),
+                    package["versionInfo"].as_str().unwrap()
+                )
+            })
+            .collect();
+        assert_eq!(names, ["operator 0.1.0", "own 0.1.0", "serde 1.0.2"]);
+        assert_eq!(
+            document["packages"][2]["externalRefs"][0]["referenceLocator"],
+            "pkg:cargo/serde@1.0.2"
+        );
+        assert_eq!(document["relationships"].as_array().unwrap().len(), 3);
+        assert!(spdx(&path, "absent", 0).is_err());
+    }
+}

@@ -1,0 +1,241 @@
+//! Where an image comes from or goes to: a registry, the store, a layout, an archive. The spelling is that of skopeo,
+//! podman and buildah.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use olmkit::temporary::Directory;
+
+use super::archive;
+use super::error::Error;
+use super::layout::{Image, Layout};
+use super::registry::{Client, Platforms};
+use super::spec::{Descriptor, Platform};
+use super::store::Store;
+use super::unpack::{Limits, Unpacked, unpack};
+use super::{InvalidReference, Reference};
+
+/// A location of an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Location {
+    /// `REFERENCE` or `docker://REFERENCE`: a registry.
+    Registry(Reference),
+    /// `store:REFERENCE`: the image store.
+    Store(Reference),
+    /// `oci:DIRECTORY[:NAME]`: an OCI layout.
+    Oci(PathBuf, Option<String>),
+    /// `oci-archive:FILE[:NAME]`: an OCI layout as tar.
+    OciArchive(PathBuf, Option<String>),
+    /// `docker-archive:FILE[:NAME]`: what `docker save` writes.
+    DockerArchive(PathBuf, Option<String>),
+}
+
+impl FromStr for Location {
+    type Err = InvalidReference;
+
+    fn from_str(text: &str) -> Result<Self, InvalidReference> {
+        if let Some(rest) = text.strip_prefix("docker://") {
+            return Ok(Self::Registry(rest.parse()?));
+        }
+        let Some((transport, rest)) = text.split_once(':') else {
+            return Ok(Self::Registry(text.parse()?));
+        };
+        let file = || {
+            let (path, name) = rest
+                .split_once(':')
+                .map_or((rest, None), |(path, name)| (path, Some(name.to_owned())));
+            (PathBuf::from(path), name)
+        };
+        Ok(match transport {
+            "store" => Self::Store(rest.parse()?),
+            "oci" => Self::Oci(file().0, file().1),
+            "oci-archive" => Self::OciArchive(file().0, file().1),
+            "docker-archive" => Self::DockerArchive(file().0, file().1),
+            _ => Self::Registry(text.parse()?),
+        })
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (transport, path, name) = match self {
+            Self::Registry(reference) => return write!(formatter, "{reference}"),
+            Self::Store(reference) => return write!(formatter, "store:{reference}"),
+            Self::Oci(path, name) => ("oci", path, name),
+            Self::OciArchive(path, name) => ("oci-archive", path, name),
+            Self::DockerArchive(path, name) => ("docker-archive", path, name),
+        };
+        write!(formatter, "{transport}:{}", path.display())?;
+        name.as_ref().map_or(Ok(()), |name| write!(formatter, ":{name}"))
+    }
+}
+
+/// A complete image in a layout.
+#[non_exhaustive]
+pub struct Fetched {
+    /// Where its blobs are.
+    pub layout: Layout,
+    /// What was asked for: the image, or the index it was taken from.
+    pub requested: Descriptor,
+    /// What is complete in the layout: the image for the platform, or everything.
+    pub descriptor: Descriptor,
+    // Held because it may contain the layout, or lock it.
+    _folder: Option<Directory>,
+    _store: Option<Store>,
+}
+
+impl Fetched {
+    /// Manifest and configuration for a platform.
+    pub fn image(&self, platform: &Platform) -> Result<Image, Error> {
+        self.layout.image(&self.descriptor, platform)
+    }
+
+    /// Unpacks the image for a platform; see [`unpack`].
+    pub fn unpack(&self, platform: &Platform, target: &Path, selection: &[&str]) -> Result<Unpacked, Error> {
+        unpack(
+            &self.layout,
+            &self.image(platform)?,
+            target,
+            selection,
+            &Limits::default(),
+        )
+    }
+}
+
+/// Fetches an image. From a registry it is pulled into a temporary layout, which goes with the result.
+pub async fn fetch(client: &Client, location: &Location, platforms: &Platforms) -> Result<Fetched, Error> {
+    let local = |layout: Layout, name: Option<&str>, folder: Option<Directory>| {
+        let requested = layout.find(name)?;
+        let descriptor = requested.clone();
+        Ok(Fetched {
+            layout,
+            requested,
+            descriptor,
+            _folder: folder,
+            _store: None,
+        })
+    };
+    match location {
+        Location::Registry(reference) => {
+            let folder = temporary()?;
+            let layout = Layout::create_temporary(folder.path())?;
+            let pulled = client.pull(reference, &layout, platforms).await?;
+            let (requested, descriptor) = (pulled.requested, pulled.image);
+            Ok(Fetched {
+                layout,
+                requested,
+                descriptor,
+                _folder: Some(folder),
+                _store: None,
+            })
+        }
+        Location::Store(reference) => {
+            let store = Store::read(&Store::default_path()?)?;
+            let requested = store.find(reference)?;
+            let (layout, descriptor) = (store.layout().clone(), requested.clone());
+            Ok(Fetched {
+                layout,
+                requested,
+                descriptor,
+                _folder: None,
+                _store: Some(store),
+            })
+        }
+        Location::Oci(path, name) => local(Layout::open(path)?, name.as_deref(), None),
+        Location::OciArchive(path, name) => {
+            let folder = temporary()?;
+            local(archive::read_oci(path, folder.path())?, name.as_deref(), Some(folder))
+        }
+        Location::DockerArchive(path, name) => {
+            let folder = temporary()?;
+            local(
+                archive::read_docker(path, folder.path())?,
+                name.as_deref(),
+                Some(folder),
+            )
+        }
+    }
+}
+
+/// Copies an image of a layout to a location. `name` is what archives and layouts call it unless the place names it; a
+/// registry may borrow blobs from `related` images.
+pub async fn deliver(
+    client: &Client,
+    layout: &Layout,
+    image: &Descriptor,
+    target: &Location,
+    name: &str,
+    related: &[Reference],
+) -> Result<(), Error> {
+    match target {
+        Location::Registry(reference) => Ok(client.push(layout, image, reference, related).await?),
+        Location::Store(reference) => {
+            let store = Store::write(&Store::default_path()?)?;
+            copy_blobs(layout, image, store.layout())?;
+            store.set(reference, image)?;
+            Ok(())
+        }
+        Location::Oci(path, own) => {
+            let target = Layout::create(path)?;
+            copy_blobs(layout, image, &target)?;
+            target.set(own.as_deref().unwrap_or(name), image)
+        }
+        Location::OciArchive(path, own) => archive::write_oci(layout, image, own.as_deref().unwrap_or(name), path),
+        Location::DockerArchive(path, own) => {
+            let image = layout.image(image, &Platform::host())?;
+            archive::write_docker(layout, &image, own.as_deref().unwrap_or(name), path)
+        }
+    }
+}
+
+fn copy_blobs(from: &Layout, image: &Descriptor, to: &Layout) -> Result<(), Error> {
+    for blob in from.reachable(image)? {
+        let there = to.blob_path(&blob.digest);
+        let whole = there.metadata().is_ok_and(|metadata| metadata.len() == blob.size);
+        if !whole {
+            // A part of it is worth nothing.
+            let _ = std::fs::remove_file(there);
+            from.open_blob(&blob)?.verify()?;
+            to.adopt(&from.blob_path(&blob.digest), &blob.digest)?;
+        }
+    }
+    Ok(())
+}
+
+fn temporary() -> Result<Directory, Error> {
+    Directory::new("image").map_err(Error::file("create", &std::env::temp_dir()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locations_are_spelled_as_skopeo_spells_them() {
+        let reference: Reference = "localhost:5000/a:v1".parse().unwrap();
+        let cases = [
+            ("localhost:5000/a:v1", Location::Registry(reference.clone())),
+            ("store:localhost:5000/a:v1", Location::Store(reference.clone())),
+            ("oci:out/dir", Location::Oci("out/dir".into(), None)),
+            (
+                "oci-archive:/x/a.tar:localhost:5000/a:v1",
+                Location::OciArchive("/x/a.tar".into(), Some("localhost:5000/a:v1".into())),
+            ),
+            (
+                "docker-archive:a.tar:v1",
+                Location::DockerArchive("a.tar".into(), Some("v1".into())),
+            ),
+        ];
+        for (text, expected) in cases {
+            let parsed: Location = text.parse().unwrap();
+            assert_eq!(parsed, expected);
+            assert_eq!(parsed.to_string(), text);
+        }
+        assert_eq!(
+            "docker://localhost:5000/a:v1".parse::<Location>().unwrap(),
+            Location::Registry(reference)
+        );
+    }
+}

@@ -1,0 +1,105 @@
+//! Unpacks images of others without trusting them.
+//!
+//! Two passes are made. The first reads all layers and puts their names together in memory, with whiteouts applied and
+//! links kept as text; the second writes the files that are left, and only those asked for, into an empty directory.
+//! Nothing is written while links exist on disk, so no entry can lead a later one out of the directory; devices and
+//! pipes are never made; owners, times and special permission bits are dropped. Everything is bounded by [`Limits`].
+
+mod decompress;
+mod entries;
+mod limits;
+mod tree;
+mod write;
+
+pub use limits::Limits;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::error::Error;
+use super::layout::{Image, Layout};
+use decompress::LayerReader;
+use tree::{Place, Tree};
+
+/// What unpacking an image left out and brought.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Unpacked {
+    /// Number of files written.
+    pub files: usize,
+    /// Bytes written.
+    pub bytes: u64,
+    /// Entries that were left out: devices, pipes, links that lead nowhere.
+    pub left_out: Vec<String>,
+}
+
+/// Unpacks an image into a directory, which must be empty or not exist.
+///
+/// `selection` names the directories and files wanted, as absolute paths in the image; they land at the same place
+/// below `target`. An empty selection takes everything. A selected name that the image does not have is not an error: the
+/// caller sees that it is not there.
+pub fn unpack(
+    layout: &Layout,
+    image: &Image,
+    target: &Path,
+    selection: &[&str],
+    limits: &Limits,
+) -> Result<Unpacked, Error> {
+    let tree = read_tree(layout, image, limits)?;
+    let plan = write::Plan::new(&tree, selection, limits)?;
+    plan.write(layout, image, target, limits, tree.special)
+}
+
+fn read_tree(layout: &Layout, image: &Image, limits: &Limits) -> Result<Tree, Error> {
+    let layers = &image.manifest.layers;
+    if layers.len() > super::limits::LAYERS {
+        return Err(Error::Refused {
+            what: format!("image {}", image.descriptor.digest),
+            reason: format!("it has {} layers, the limit is {}", layers.len(), super::limits::LAYERS),
+        });
+    }
+    // All that a layer does is done again where it occurs again: between the first and the last time it need not be.
+    let mut first = BTreeMap::new();
+    first.extend(
+        layers
+            .iter()
+            .enumerate()
+            .rev()
+            .map(|(index, layer)| (&layer.digest, index)),
+    );
+    let mut last = BTreeMap::new();
+    last.extend(layers.iter().enumerate().map(|(index, layer)| (&layer.digest, index)));
+    let mut tree = Tree::default();
+    for (index, layer) in layers.iter().enumerate() {
+        if ![first.get(&layer.digest), last.get(&layer.digest)].contains(&Some(&index)) {
+            continue;
+        }
+        let what = format!("layer {}", layer.digest);
+        let number = |value: usize| {
+            u32::try_from(value).map_err(|_| Error::Refused {
+                what: what.clone(),
+                reason: "too many entries".to_owned(),
+            })
+        };
+        let mut reader = LayerReader::open(layout, layer, limits)?;
+        tree.next_layer();
+        let layer_number = number(index)?;
+        let result = entries::for_each(&mut reader, limits, &what, |entry, item, _| {
+            tree.apply(
+                Place {
+                    layer: layer_number,
+                    entry: number(entry)?,
+                },
+                item,
+                limits,
+                &what,
+            )
+        });
+        // A blob that is not what its digest says explains whatever else was wrong with it.
+        match (reader.verify(), result) {
+            (Err(error @ (Error::Mismatch { .. } | Error::Size { .. })), _) | (_, Err(error)) => return Err(error),
+            (checked, Ok(())) => checked?,
+        }
+    }
+    Ok(tree)
+}

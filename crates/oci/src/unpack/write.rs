@@ -1,0 +1,270 @@
+//! The second pass: from the tree and the layers to files.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{OpenOptionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use super::decompress::LayerReader;
+use super::entries;
+use super::limits::Limits;
+use super::tree::{Node, Place, Tree};
+use super::{Error, Unpacked};
+use crate::layout::{Image, Layout};
+
+/// What will be written, all paths relative to the target.
+pub(super) struct Plan {
+    directories: BTreeSet<String>,
+    /// Content and the names it gets.
+    files: BTreeMap<Place, Output>,
+    /// Links and what they lead to, made at the very end. Only when everything is unpacked.
+    links: BTreeMap<String, String>,
+    left_out: Vec<String>,
+    names: usize,
+}
+
+struct Output {
+    names: Vec<String>,
+    size: u64,
+    executable: bool,
+}
+
+impl Plan {
+    pub(super) fn new(tree: &Tree, selection: &[&str], limits: &Limits) -> Result<Self, Error> {
+        let mut plan = Self {
+            directories: BTreeSet::new(),
+            files: BTreeMap::new(),
+            links: BTreeMap::new(),
+            left_out: Vec::new(),
+            names: 0,
+        };
+        if selection.is_empty() {
+            plan.take_all(tree, limits)?;
+        }
+        for wanted in selection {
+            let name: Vec<&str> = wanted
+                .split('/')
+                .filter(|part| !matches!(*part, "" | "." | ".."))
+                .collect();
+            if let Some(real) = tree.resolve(wanted, limits) {
+                plan.take(tree, &real, &name.join("/"), limits, limits.links)?;
+            }
+        }
+        let total: u64 = plan
+            .files
+            .values()
+            .map(|output| output.size)
+            .fold(0, u64::saturating_add);
+        if total > limits.written_bytes {
+            let reason = format!(
+                "its files have {total} bytes, at most {} are written",
+                limits.written_bytes
+            );
+            return Err(Error::Refused {
+                what: "image".to_owned(),
+                reason,
+            });
+        }
+        Ok(plan)
+    }
+
+    fn take_all(&mut self, tree: &Tree, limits: &Limits) -> Result<(), Error> {
+        for name in tree.below("") {
+            match tree.get(name) {
+                Some(Node::Symlink(_)) => match tree.resolve(name, limits) {
+                    Some(real) => {
+                        self.links.insert(name.to_owned(), real);
+                    }
+                    None => self.left_out.push(name.to_owned()),
+                },
+                _ => self.take_node(tree, name, name, limits)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a name with everything below it. Links are replaced by what they lead to, which may lie outside the
+    /// selection; `links` bounds how many directory links may be nested.
+    fn take(&mut self, tree: &Tree, real: &str, output: &str, limits: &Limits, links: usize) -> Result<(), Error> {
+        self.take_node(tree, real, output, limits)?;
+        for name in tree.below(real) {
+            let below = name.get(real.len()..).unwrap_or_default().trim_start_matches('/');
+            let output = if output.is_empty() {
+                below.to_owned()
+            } else {
+                format!("{output}/{below}")
+            };
+            if !matches!(tree.get(name), Some(Node::Symlink(_))) {
+                self.take_node(tree, name, &output, limits)?;
+                continue;
+            }
+            match tree.resolve(name, limits) {
+                // A link to a directory above itself would never end.
+                Some(target) if links > 0 && !is_below(name, &target) => {
+                    self.take(tree, &target, &output, limits, links - 1)?;
+                }
+                _ => self.left_out.push(name.to_owned()),
+            }
+        }
+        Ok(())
+    }
+
+    fn take_node(&mut self, tree: &Tree, name: &str, output: &str, limits: &Limits) -> Result<(), Error> {
+        self.names += 1;
+        if self.names > limits.entries {
+            let reason = format!("its links make more than {} files of it", limits.entries);
+            return Err(Error::Refused {
+                what: "image".to_owned(),
+                reason,
+            });
+        }
+        let parent = output.rsplit_once('/').map(|(parent, _)| parent);
+        match tree.get(name) {
+            Some(Node::File {
+                place,
+                size,
+                executable,
+            }) => {
+                self.directories.extend(parent.map(str::to_owned));
+                let new = || Output {
+                    names: Vec::new(),
+                    size: *size,
+                    executable: *executable,
+                };
+                self.files
+                    .entry(*place)
+                    .or_insert_with(new)
+                    .names
+                    .push(output.to_owned());
+            }
+            Some(Node::Directory) => {
+                self.directories.insert(output.to_owned());
+            }
+            // The root has no node of its own.
+            None if name.is_empty() => {}
+            _ => self.left_out.push(name.to_owned()),
+        }
+        Ok(())
+    }
+
+    pub(super) fn write(
+        self,
+        layout: &Layout,
+        image: &Image,
+        target: &Path,
+        limits: &Limits,
+        special: Vec<String>,
+    ) -> Result<Unpacked, Error> {
+        prepare(target)?;
+        let total = self
+            .files
+            .values()
+            .map(|output| output.size)
+            .fold(0, u64::saturating_add);
+        crate::space::check(target, total, "image")?;
+        for directory in &self.directories {
+            let path = target.join(directory);
+            fs::create_dir_all(&path).map_err(Error::file("create", &path))?;
+        }
+        let mut report = Unpacked {
+            left_out: special,
+            ..Unpacked::default()
+        };
+        report.left_out.extend(self.left_out.iter().cloned());
+        for (index, layer) in image.manifest.layers.iter().enumerate() {
+            let number = index as u32;
+            let wanted = |entry: u32| self.files.get(&Place { layer: number, entry });
+            let range = Place {
+                layer: number,
+                entry: 0,
+            }..Place {
+                layer: number.saturating_add(1),
+                entry: 0,
+            };
+            if self.files.range(range).next().is_none() {
+                continue;
+            }
+            let what = format!("layer {}", layer.digest);
+            let mut reader = LayerReader::open(layout, layer, limits)?;
+            entries::for_each(&mut reader, limits, &what, |entry, _, content| {
+                match wanted(u32::try_from(entry).unwrap_or(u32::MAX)) {
+                    Some(output) => write_file(target, output, content, &mut report),
+                    None => Ok(()),
+                }
+            })?;
+        }
+        for (name, real) in &self.links {
+            let path = target.join(name);
+            symlink(relative(name, real), &path).map_err(Error::file("create", &path))?;
+        }
+        Ok(report)
+    }
+}
+
+/// The target must be a directory with nothing in it: what is there already could lead writes elsewhere.
+fn prepare(target: &Path) -> Result<(), Error> {
+    fs::create_dir_all(target).map_err(Error::file("create", target))?;
+    let mut entries = fs::read_dir(target).map_err(Error::file("read", target))?;
+    if entries.next().is_some() {
+        return Err(Error::Input(format!(
+            "{} is not empty; unpack into an empty directory",
+            target.display()
+        )));
+    }
+    Ok(())
+}
+
+fn write_file(target: &Path, output: &Output, content: &mut dyn Read, report: &mut Unpacked) -> Result<(), Error> {
+    let Some((first, others)) = output.names.split_first() else {
+        return Ok(());
+    };
+    let path = target.join(first);
+    let mode = if output.executable { 0o755 } else { 0o644 };
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(&path)
+        .map_err(Error::file("create", &path))?;
+    let written = io::copy(content, &mut file).map_err(Error::file("write", &path))?;
+    if written != output.size {
+        return Err(Error::Size {
+            what: format!("file {first}"),
+            expected: output.size,
+            actual: written,
+        });
+    }
+    report.files += 1;
+    report.bytes += written;
+    for other in others {
+        let other = target.join(other);
+        if fs::hard_link(&path, &other).is_err() {
+            let mut source = File::open(&path).map_err(Error::file("read", &path))?;
+            let mut copy = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(mode)
+                .open(&other)
+                .map_err(Error::file("create", &other))?;
+            report.bytes += io::copy(&mut source, &mut copy).map_err(Error::file("write", &other))?;
+        }
+        report.files += 1;
+    }
+    Ok(())
+}
+
+fn is_below(name: &str, directory: &str) -> bool {
+    directory.is_empty() || name == directory || name.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// The path from a link to what it leads to.
+fn relative(link: &str, target: &str) -> PathBuf {
+    let above = link.matches('/').count();
+    let mut path: PathBuf = std::iter::repeat_n("..", above).collect();
+    if target.is_empty() && above == 0 {
+        path.push(".");
+    }
+    path.push(target);
+    path
+}

@@ -1,5 +1,0 @@
-//! What runs in pods: the programs of the helper image and of catalog images.
-
-fn main() -> std::process::ExitCode {
-    olmkit::program::helper()
-}

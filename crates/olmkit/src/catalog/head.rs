@@ -1,0 +1,140 @@
+//! The head of a channel: the version that a new one follows.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::limits;
+
+/// Why a channel's head is not known.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file or directory that cannot be read.
+    #[error("cannot read {path}", path = path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A file that is not YAML.
+    #[error("{path}", path = path.display())]
+    Yaml {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: crate::yaml::Error,
+    },
+    /// The catalog does not have the channel.
+    #[error("{catalog}: package {package} has no channel {channel}", catalog = catalog.display())]
+    NoChannel {
+        /// The catalog.
+        catalog: PathBuf,
+        /// The package.
+        package: String,
+        /// The channel.
+        channel: String,
+    },
+    /// The channel does not have one head.
+    #[error("{path}: channel {channel}", path = path.display())]
+    Heads {
+        /// The file with the channel.
+        path: PathBuf,
+        /// The channel.
+        channel: String,
+        /// What is wrong with it.
+        source: HeadsError,
+    },
+}
+
+/// Why a channel does not have one head.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum HeadsError {
+    /// Every entry is replaced or skipped.
+    #[error("it has no head: its entries replace each other in a cycle, or it has no entries")]
+    None,
+    /// Entries that no other entry replaces or skips.
+    #[error("it has several heads: {}", .0.join(", "))]
+    Several(Vec<String>),
+}
+
+/// The name of the bundle at the head of a package's channel in a file-based catalog, a directory or file: the entry that
+/// no other entry replaces or skips.
+///
+/// # Errors
+/// When the catalog cannot be read, lacks the channel, or the channel does not have one head.
+pub fn read(catalog: &Path, package: &str, channel: &str) -> Result<String, Error> {
+    let mut files = Vec::new();
+    collect(catalog, &mut files).map_err(|source| Error::Io {
+        path: catalog.to_owned(),
+        source,
+    })?;
+    for path in files {
+        let bytes = limits::read_file(&path, &limits::CATALOG_FILE).map_err(|source| Error::Io {
+            path: path.clone(),
+            source,
+        })?;
+        for node in crate::yaml::documents(&bytes) {
+            let blob = node.and_then(|node| node.to_json()).map_err(|source| Error::Yaml {
+                path: path.clone(),
+                source,
+            })?;
+            let text = |field: &str| blob.get(field).and_then(Value::as_str);
+            if text("schema") == Some("olm.channel")
+                && text("package") == Some(package)
+                && text("name") == Some(channel)
+            {
+                return head_of(&blob).map_err(|source| Error::Heads {
+                    path: path.clone(),
+                    channel: channel.to_owned(),
+                    source,
+                });
+            }
+        }
+    }
+    Err(Error::NoChannel {
+        catalog: catalog.to_owned(),
+        package: package.to_owned(),
+        channel: channel.to_owned(),
+    })
+}
+
+fn collect(path: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    if path.is_file() {
+        files.push(path.to_owned());
+        return Ok(());
+    }
+    let mut entries: Vec<_> = std::fs::read_dir(path)?.collect::<Result<_, _>>()?;
+    entries.sort_by_key(std::fs::DirEntry::path);
+    for entry in entries {
+        collect(&entry.path(), files)?;
+    }
+    Ok(())
+}
+
+fn head_of(channel: &Value) -> Result<String, HeadsError> {
+    let entries: Vec<&Value> = channel
+        .get("entries")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .collect();
+    let text = |entry: &Value, field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let mut heads: Vec<String> = entries.iter().map(|entry| text(entry, "name")).collect();
+    for entry in &entries {
+        let skips = entry.get("skips").and_then(Value::as_array).into_iter().flatten();
+        let below: Vec<String> = skips
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .chain([text(entry, "replaces")])
+            .collect();
+        heads.retain(|name| !below.contains(name));
+    }
+    match heads.as_slice() {
+        [head] => Ok(head.clone()),
+        [] => Err(HeadsError::None),
+        _ => Err(HeadsError::Several(heads)),
+    }
+}

@@ -1,0 +1,172 @@
+//! The source of a catalog on disk: finds the file of a package and changes it in place, with [`edit`].
+
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+
+use super::edit::{self, Edges};
+use super::model::{Blob, Bundle, Catalog};
+use super::{load, walk, write};
+use crate::{files, limits};
+
+/// Why a source cannot be changed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Nothing at the path.
+    #[error(
+        "no catalog at {}: create one with `olmkit catalog init {package} -o yaml > {}`",
+        path.display(),
+        path.join(package).join("catalog.yaml").display()
+    )]
+    Missing {
+        /// The path.
+        path: PathBuf,
+        /// The package.
+        package: String,
+    },
+    /// No file of the catalog has the package.
+    #[error("{} has no package {package}: start with `olmkit catalog init {package} -o yaml`", path.display())]
+    NoPackage {
+        /// The path.
+        path: PathBuf,
+        /// The package.
+        package: String,
+    },
+    /// Several files have the package.
+    #[error(
+        "package {package} is spread over {files}: only a package in a single file can be changed in place; \
+         `olmkit catalog migrate` writes one file per package"
+    )]
+    SeveralFiles {
+        /// The package.
+        package: String,
+        /// Their paths, joined with commas.
+        files: String,
+    },
+    /// The directory cannot be walked.
+    #[error(transparent)]
+    Walk(#[from] walk::Error),
+    /// The file is not a catalog.
+    #[error(transparent)]
+    Load(#[from] load::Error),
+    /// The change is impossible.
+    #[error(transparent)]
+    Edit(#[from] edit::Error),
+    /// The bundle does not print.
+    #[error(transparent)]
+    Print(#[from] write::Error),
+    /// The file cannot be written.
+    #[error(transparent)]
+    Write(#[from] files::WriteError),
+    /// The file cannot be read.
+    #[error("cannot read {}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+}
+
+/// The upgrade edges of a bundle that is added.
+#[derive(Debug, Clone)]
+pub enum NewEdges {
+    /// As given, for every channel.
+    Given(Edges),
+    /// From the versions in each channel.
+    ByVersion,
+}
+
+/// The file that holds a package: `path` itself, or the only file below it that does.
+///
+/// # Errors
+/// The file does not exist, or the package is in several files.
+pub fn file_of(path: &Path, package: &str) -> Result<PathBuf, Error> {
+    if path.is_file() {
+        return Ok(path.to_owned());
+    }
+    if !path.is_dir() {
+        return Err(Error::Missing {
+            path: path.to_owned(),
+            package: package.to_owned(),
+        });
+    }
+    // Files with syntax errors are skipped here; `catalog validate` reports them.
+    let has_package =
+        |file: &PathBuf| load::file(file).is_ok_and(|blobs| blobs.iter().any(|blob| blob.package() == package));
+    let files: Vec<PathBuf> = walk::files(path)?.into_par_iter().filter(has_package).collect();
+    match files.as_slice() {
+        [file] => Ok(file.clone()),
+        [] => Err(Error::NoPackage {
+            path: path.to_owned(),
+            package: package.to_owned(),
+        }),
+        several => {
+            let names: Vec<String> = several.iter().map(|file| file.display().to_string()).collect();
+            Err(Error::SeveralFiles {
+                package: package.to_owned(),
+                files: names.join(", "),
+            })
+        }
+    }
+}
+
+/// Adds a bundle to channels of its package in a file of the source.
+///
+/// # Errors
+/// When the file cannot be read, changed or written; it is unchanged then.
+pub fn add(file: &Path, bundle: &Bundle, channels: &[String], edges: &NewEdges) -> Result<(), Error> {
+    let mut text = read(file)?;
+    let mut blob = String::new();
+    write::blob(&Blob::Bundle(bundle.clone()), write::Format::Yaml, &mut blob)?;
+    let known: Catalog = load::file(file)?.into_iter().collect();
+    for (number, channel) in channels.iter().enumerate() {
+        let edges = match edges {
+            NewEdges::Given(edges) => edges.clone(),
+            NewEdges::ByVersion => by_version(&known, channel, bundle),
+        };
+        // The blob is added once, at the end of the file; further channels get their entries before it.
+        let before = if number == 0 {
+            text.as_str()
+        } else {
+            text.strip_suffix(&blob).unwrap_or(&text)
+        };
+        text = edit::add(before, bundle, &blob, channel, &edges)?;
+    }
+    Ok(files::write(file, text.as_bytes())?)
+}
+
+/// Deprecates a package, channel or bundle in a file of the source; see [`edit::deprecate`].
+///
+/// # Errors
+/// When the file cannot be read, changed or written; it is unchanged then.
+pub fn deprecate(file: &Path, package: &str, schema: &str, name: &str, message: &str) -> Result<(), Error> {
+    let text = edit::deprecate(&read(file)?, package, schema, name, message)?;
+    Ok(files::write(file, text.as_bytes())?)
+}
+
+fn by_version(catalog: &Catalog, channel: &str, bundle: &Bundle) -> Edges {
+    let bundles: Vec<&Bundle> = catalog
+        .bundles
+        .iter()
+        .filter(|other| other.package == bundle.package)
+        .collect();
+    let channel = catalog
+        .channels
+        .iter()
+        .find(|other| other.package == bundle.package && other.name == channel);
+    edit::semver_edges(
+        &bundles,
+        channel.map(|channel| channel.entries()).unwrap_or_default(),
+        bundle,
+    )
+}
+
+fn read(file: &Path) -> Result<String, Error> {
+    limits::read_file(file, &limits::CATALOG_FILE)
+        .and_then(limits::text)
+        .map_err(|source| Error::Io {
+            path: file.to_owned(),
+            source,
+        })
+}

@@ -1,0 +1,278 @@
+//! Lints: what opm accepts but users run into.
+
+use std::collections::BTreeMap;
+
+use super::Problem;
+use super::model::{ChannelFacts, Model, PackageFacts, channel_origin};
+use crate::catalog::graph;
+use crate::catalog::model::{ChannelEntry, PROPERTY_BUNDLE_OBJECT, PROPERTY_CSV_METADATA};
+use crate::diagnostics::{Origin, Rule, Severity, define_rules};
+use crate::object::Reference;
+use crate::object::VersionRange;
+
+define_rules! {
+    NO_METADATA = {
+        id: "catalog-no-metadata",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "A bundle has the property `olm.csv.metadata` or inline manifests.",
+        why: "Without them consoles show neither the name nor the icon of the operator.",
+        bad: "properties:\n- type: olm.package   # and nothing else",
+        good: "olmkit catalog render --migrate-level=bundle-object-to-csv-metadata …",
+        since: "0.1.0",
+    }
+    INLINE = {
+        id: "catalog-inline",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "A bundle has an image, and no inline manifests beside it.",
+        why: "OLM v1 cannot install a bundle without an image; beside an image, inline manifests only make the catalog larger.",
+        bad: "properties:\n- type: olm.bundle.object\n  value: {data: …}",
+        good: "image: quay.io/example/demo-bundle@sha256:…",
+        since: "0.1.0",
+    }
+    IMAGE_BY_TAG = {
+        id: "catalog-image-by-tag",
+        severity: Severity::Info,
+        origin: Origin::Lint,
+        summary: "A bundle's image is pinned by digest.",
+        why: "A tag can be moved, so the same catalog may install something else.",
+        bad: "image: quay.io/example/demo-bundle:v1.0.0",
+        good: "image: quay.io/example/demo-bundle@sha256:…",
+        since: "0.1.0",
+    }
+    VERSION_FALLS = {
+        id: "catalog-version-falls",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "A bundle has a higher version than the one that it replaces.",
+        why: "The upgrade would lower the version of the operator.",
+        bad: "- name: demo.v1.0.0\n  replaces: demo.v1.1.0",
+        good: "- name: demo.v1.1.0\n  replaces: demo.v1.0.0",
+        since: "0.1.0",
+    }
+    IGNORED_EDGE = {
+        id: "catalog-ignored-edge",
+        severity: Severity::Info,
+        origin: Origin::Lint,
+        summary: "OLM v0 can take each `replaces` edge.",
+        why: "From each bundle OLM v0 takes only the edge that ends nearest to the head.",
+        bad: "- name: demo.v1.2.0\n  replaces: demo.v1.1.0\n  skips: [demo.v1.0.0]\n- name: demo.v1.1.0\n  replaces: demo.v1.0.0",
+        good: "- name: demo.v1.2.0\n  replaces: demo.v1.1.0\n- name: demo.v1.1.0\n  replaces: demo.v1.0.0",
+        since: "0.1.0",
+    }
+    SKIP_RANGE_REACH = {
+        id: "catalog-skip-range-reach",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "A `skipRange` contains an earlier version in the catalog, and not the bundle's own version.",
+        why: "A range that contains its own version offers the bundle as its own upgrade; one that contains no earlier version is a mistake.",
+        bad: "name: demo.v1.1.0\nskipRange: '<=1.1.0'",
+        good: "name: demo.v1.1.0\nskipRange: '>=1.0.0 <1.1.0'",
+        since: "0.1.0",
+    }
+    ENTRIES_DIFFER = {
+        id: "catalog-entries-differ",
+        severity: Severity::Info,
+        origin: Origin::Lint,
+        summary: "A bundle has the same `skipRange` in all channels.",
+        why: "Otherwise the possible upgrades depend on the channel.",
+        bad: "stable: {name: demo.v1.1.0, skipRange: '<1.1.0'}\nfast: {name: demo.v1.1.0}",
+        good: "the same skipRange in both channels",
+        since: "0.1.0",
+    }
+}
+
+/// Looks at every package.
+pub fn check(model: &Model<'_>) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for package in model.packages.values() {
+        bundles(package, &mut problems);
+        for channel in package.channels.values() {
+            let upgrades = upgrades(package, channel);
+            for entry in &channel.entries {
+                falling_version(package, channel, entry, &mut problems);
+                ignored_edge(package, channel, entry, &upgrades, &mut problems);
+                skip_range(package, channel, entry, &mut problems);
+            }
+        }
+        differing_entries(package, &mut problems);
+    }
+    problems
+}
+
+fn bundles(package: &PackageFacts<'_>, problems: &mut Vec<Problem>) {
+    for facts in package.bundles.values() {
+        let bundle = facts.bundle;
+        let has = |kind: &str| bundle.properties.iter().any(|property| property.kind == kind);
+        let (inline, metadata) = (has(PROPERTY_BUNDLE_OBJECT), has(PROPERTY_CSV_METADATA));
+        if !inline && !metadata && !bundle.image.is_empty() {
+            let message = format!(
+                "bundle {} has no olm.csv.metadata: consoles show neither its name nor its icon",
+                bundle.name
+            );
+            problems.push(
+                Problem::warning(&NO_METADATA, message, &bundle.origin)
+                    .at("/properties")
+                    .of(&bundle.name)
+                    .hint("render the bundle again with --migrate-level=bundle-object-to-csv-metadata"),
+            );
+        }
+        if bundle.image.is_empty() {
+            let message = format!("bundle {} has no image: OLM v1 cannot install it", bundle.name);
+            problems.push(
+                Problem::warning(&INLINE, message, &bundle.origin)
+                    .at("/image")
+                    .of(&bundle.name),
+            );
+        } else if inline {
+            let message = format!("bundle {} has inline manifests although it has an image", bundle.name);
+            problems.push(
+                Problem::info(&INLINE, message, &bundle.origin)
+                    .at("/properties")
+                    .of(&bundle.name)
+                    .hint("--migrate-level=bundle-object-to-csv-metadata makes the catalog several times smaller"),
+            );
+        }
+        if let Ok(reference) = Reference::parse_normalized(&bundle.image)
+            && reference.digest().is_none()
+        {
+            let message = format!(
+                "bundle {} uses the tag {}: what it installs can change",
+                bundle.name, bundle.image
+            );
+            problems.push(
+                Problem::info(&IMAGE_BY_TAG, message, &bundle.origin)
+                    .at("/image")
+                    .of(&bundle.name),
+            );
+        }
+    }
+}
+
+fn at_entry(channel: &ChannelFacts<'_>, entry: &ChannelEntry, field: &str) -> String {
+    let entries = channel.blob.map(|blob| blob.entries()).unwrap_or_default();
+    let index = entries
+        .iter()
+        .position(|other| other.name == entry.name)
+        .unwrap_or_default();
+    format!("/entries/{index}/{field}")
+}
+
+/// An upgrade that leads to a lower version.
+fn falling_version(
+    package: &PackageFacts<'_>,
+    channel: &ChannelFacts<'_>,
+    entry: &ChannelEntry,
+    problems: &mut Vec<Problem>,
+) {
+    let version = |name: &str| package.bundles.get(name).map(|bundle| &bundle.version);
+    let (Some(new), Some(old)) = (version(&entry.name), version(&entry.replaces)) else {
+        return;
+    };
+    if new < old {
+        let message = format!(
+            "{} ({new}) replaces {} ({old}): the upgrade lowers the version",
+            entry.name, entry.replaces
+        );
+        problems.push(
+            Problem::warning(&VERSION_FALLS, message, channel_origin(package, channel))
+                .at(at_entry(channel, entry, "replaces"))
+                .of(&entry.name),
+        );
+    }
+}
+
+/// Where OLM v0 upgrades each bundle of a channel to.
+fn upgrades<'c>(package: &PackageFacts<'c>, channel: &ChannelFacts<'c>) -> BTreeMap<&'c str, &'c str> {
+    let version = |name: &str| package.bundles.get(name).map(|bundle| &bundle.version);
+    let mut entries = channel.entries.clone();
+    entries.sort_by(|left, right| version(&right.name).cmp(&version(&left.name)));
+    graph::upgrades(&entries)
+}
+
+/// From each bundle OLM v0 follows the edge that ends nearest to the head: a `replaces` further down is never taken.
+fn ignored_edge(
+    package: &PackageFacts<'_>,
+    channel: &ChannelFacts<'_>,
+    entry: &ChannelEntry,
+    upgrades: &BTreeMap<&str, &str>,
+    problems: &mut Vec<Problem>,
+) {
+    if entry.replaces.is_empty() || !package.bundles.contains_key(entry.replaces.as_str()) {
+        return;
+    }
+    if let Some(nearer) = upgrades
+        .get(entry.replaces.as_str())
+        .filter(|nearer| **nearer != entry.name)
+    {
+        let message = format!(
+            "OLM v0 never takes the edge from {} to {}: the edge to {nearer} ends nearer to the head",
+            entry.replaces, entry.name
+        );
+        problems.push(
+            Problem::info(&IGNORED_EDGE, message, channel_origin(package, channel))
+                .at(at_entry(channel, entry, "replaces"))
+                .of(&entry.name),
+        );
+    }
+}
+
+fn skip_range(
+    package: &PackageFacts<'_>,
+    channel: &ChannelFacts<'_>,
+    entry: &ChannelEntry,
+    problems: &mut Vec<Problem>,
+) {
+    let Ok(range) = VersionRange::parse(&entry.skip_range) else {
+        return;
+    };
+    let Some(own) = package.bundles.get(entry.name.as_str()) else {
+        return;
+    };
+    let mut report = |message: String, severity: fn(&'static Rule, String, &_) -> Problem| {
+        problems.push(
+            severity(&SKIP_RANGE_REACH, message, channel_origin(package, channel))
+                .at(at_entry(channel, entry, "skipRange"))
+                .of(&entry.name),
+        );
+    };
+    if range.contains(&own.version) {
+        let message = format!(
+            "the skipRange {:?} of {} contains its own version {}",
+            entry.skip_range, entry.name, own.version
+        );
+        report(message, Problem::warning);
+    } else if !package
+        .bundles
+        .values()
+        .any(|other| other.version < own.version && range.contains(&other.version))
+    {
+        let message = format!(
+            "the skipRange {:?} of {} contains no earlier version in the catalog",
+            entry.skip_range, entry.name
+        );
+        report(message, Problem::info);
+    }
+}
+
+/// One bundle, in several channels, with different skip ranges: which upgrades work then depends on the channel.
+fn differing_entries(package: &PackageFacts<'_>, problems: &mut Vec<Problem>) {
+    let mut seen: BTreeMap<&str, (&ChannelFacts<'_>, &ChannelEntry)> = BTreeMap::new();
+    for channel in package.channels.values() {
+        for entry in &channel.entries {
+            let (first_channel, first) = *seen.entry(&entry.name).or_insert((channel, entry));
+            if first.skip_range != entry.skip_range {
+                let message = format!(
+                    "{} has the skipRange {:?} in channel {} and {:?} in channel {}",
+                    entry.name, first.skip_range, first_channel.name, entry.skip_range, channel.name
+                );
+                problems.push(
+                    Problem::info(&ENTRIES_DIFFER, message, channel_origin(package, channel))
+                        .at(at_entry(channel, entry, "skipRange"))
+                        .of(&entry.name),
+                );
+            }
+        }
+    }
+}

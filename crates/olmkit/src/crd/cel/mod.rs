@@ -1,0 +1,131 @@
+//! Expressions of schemas (`x-kubernetes-validations`): what types they see, what values they work on, and whether they compile.
+
+pub(super) mod declare;
+pub(super) mod value;
+
+use olmkit_cel::{CompileError, Env, Program, Type};
+use serde_json::Value;
+
+/// Programs of a rule.
+pub(super) struct Rule {
+    /// Must be true.
+    pub(super) program: Program,
+    /// Says what is wrong; absent when there is none or it does not compile.
+    pub(super) message: Option<Program>,
+}
+
+/// What the API server's compiler refuses in a rule.
+pub(super) struct Refusal {
+    /// The field with the expression.
+    pub(super) field: &'static str,
+    /// What it says.
+    pub(super) message: String,
+}
+
+/// Compiles a rule for values of type `own`. Without a type nothing is known about the rule.
+///
+/// # Errors
+/// What the API server refuses; `None` when nothing is known.
+pub(super) fn compile(rule: &Value, own: &Type) -> Result<Rule, Option<Refusal>> {
+    let text = |name: &str| rule.get(name).and_then(Value::as_str).unwrap_or_default();
+    let is_optional = rule.get("optionalOldSelf").and_then(Value::as_bool).unwrap_or(false);
+    let old = if is_optional {
+        Type::optional(own.clone())
+    } else {
+        own.clone()
+    };
+    let env = Env::kubernetes()
+        .variable_of("self", own.clone())
+        .variable_of("oldSelf", old);
+    let refuse = |field, message| Some(Refusal { field, message });
+    let program = match Program::compile(&env, text("rule")) {
+        Ok(program) => program,
+        Err(CompileError::Undecided(_)) => return Err(None),
+        Err(CompileError::Refused(error)) => return Err(refuse("rule", format!("compilation failed: {error}"))),
+    };
+    if !matches!(program.result(), Type::Bool | Type::Unknown) {
+        return Err(refuse("rule", "cel expression must evaluate to a bool".to_owned()));
+    }
+    let expression = text("messageExpression");
+    if expression.is_empty() {
+        return Ok(Rule { program, message: None });
+    }
+    let message = match Program::compile(&env, expression) {
+        Ok(message) if matches!(message.result(), Type::String | Type::Unknown) => Some(message),
+        Ok(_) => {
+            return Err(refuse(
+                "messageExpression",
+                "messageExpression must evaluate to a string".to_owned(),
+            ));
+        }
+        Err(CompileError::Undecided(_)) => None,
+        Err(CompileError::Refused(error)) => {
+            let message = format!("messageExpression compilation failed: {error}");
+            return Err(refuse("messageExpression", message));
+        }
+    };
+    Ok(Rule { program, message })
+}
+
+/// The rules of a schema node.
+pub(super) fn rules(schema: &Value) -> &[Value] {
+    let rules = schema.get("x-kubernetes-validations").and_then(Value::as_array);
+    rules.map_or(&[], Vec::as_slice)
+}
+
+/// Whether a schema or one below it has rules.
+pub(super) fn has_rules(schema: &Value) -> bool {
+    match schema {
+        Value::Object(fields) => {
+            !rules(schema).is_empty() || fields.iter().any(|(name, below)| name != "default" && has_rules(below))
+        }
+        Value::Array(items) => items.iter().any(has_rules),
+        _ => false,
+    }
+}
+
+/// Whether a schema is that of a whole object within another.
+pub(super) fn is_embedded(schema: &Value) -> bool {
+    flag(schema, "x-kubernetes-embedded-resource")
+}
+
+fn flag(schema: &Value, name: &str) -> bool {
+    schema.get(name).and_then(Value::as_bool).unwrap_or(false)
+}
+
+fn text<'s>(schema: &'s Value, name: &str) -> &'s str {
+    schema.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// What rules of whole objects see of `apiVersion`, `kind` and `metadata`, whatever the schema says.
+const OBJECT_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// The schema of one of [`OBJECT_FIELDS`]; `None` for other fields, and when the schema itself declares more.
+fn object_field(schema: &Value, name: &str) -> Option<Value> {
+    if !OBJECT_FIELDS.contains(&name) || declares_object_fields(schema) {
+        return None;
+    }
+    let text = serde_json::json!({"type": "string"});
+    Some(match name {
+        "metadata" => serde_json::json!({"type": "object", "properties": {"name": text, "generateName": text}}),
+        _ => text,
+    })
+}
+
+fn declares_object_fields(schema: &Value) -> bool {
+    let has_type = |pointer: &str, wanted: &str| {
+        schema
+            .pointer(pointer)
+            .and_then(|field| field.get("type"))
+            .and_then(Value::as_str)
+            == Some(wanted)
+    };
+    has_type("/properties/kind", "string")
+        && has_type("/properties/apiVersion", "string")
+        && has_type("/properties/metadata", "object")
+        && has_type("/properties/metadata/properties/name", "string")
+        && has_type("/properties/metadata/properties/generateName", "string")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,32 @@
+//! What the API server demands of the metadata of any custom resource.
+
+use serde_json::Value;
+
+use super::{InstanceFault, InstanceFinding, member};
+use crate::object::dns1123_subdomain_problems;
+
+/// Checks name, labels and annotations. Nulls count as absent, as for the server's decoder.
+pub(super) fn check(object: &Value) -> Vec<InstanceFinding> {
+    let mut findings = Vec::new();
+    let Some(metadata) = object.get("metadata") else {
+        return findings;
+    };
+    let invalid = |pointer: String, message: String| InstanceFinding {
+        pointer,
+        fault: InstanceFault::Invalid,
+        message,
+    };
+    for key in ["labels", "annotations"] {
+        for (name, value) in metadata.get(key).and_then(Value::as_object).into_iter().flatten() {
+            if !value.is_string() && !value.is_null() {
+                let message = format!("must be a string, is a {}", olmkit_go::json::kind(value));
+                findings.push(invalid(member(&format!("/metadata/{key}"), name), message));
+            }
+        }
+    }
+    let name = metadata.get("name").and_then(Value::as_str).unwrap_or_default();
+    if let Some(fault) = dns1123_subdomain_problems(name).first().filter(|_| !name.is_empty()) {
+        findings.push(invalid("/metadata/name".to_string(), format!("{name:?}: {fault}")));
+    }
+    findings
+}

@@ -1,0 +1,175 @@
+//! Writes files so that a reader, and whoever comes after a crash, sees the old ones or the new ones, never half of each.
+//!
+//! Everything is written to a folder of our own first, synced, and takes its place by renaming. Nothing of strangers stands in
+//! that folder, and paths with `..` or a root are refused, so a name from a bundle or catalog cannot lead elsewhere.
+
+mod stage;
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+pub use stage::Stage;
+
+/// How the names of temporary folders begin, which a killed process may leave. Readers of folders pass over them.
+pub(crate) const PREFIX: &str = ".olmkit-";
+
+pub(crate) use stage::list;
+
+/// A file or folder that cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {path}: {source}; what was there is unchanged", path = path.display())]
+#[non_exhaustive]
+pub struct WriteError {
+    /// The path.
+    pub path: PathBuf,
+    /// What the system says.
+    pub source: io::Error,
+}
+
+/// Writes one file by renaming a synced temporary one into its place. Its permissions stay; a file with this content is left
+/// alone.
+///
+/// # Errors
+/// When it cannot be written; it is as it was then.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
+    if holds(path, bytes) {
+        tidy(path);
+        return Ok(());
+    }
+    let parent = parent(path);
+    create_folders(parent).map_err(at(parent))?;
+    let stage = Stage::beside(path)?;
+    let fresh = stage.write(Path::new("file"), bytes)?;
+    let permissions = fs::metadata(path).ok().map(|present| present.permissions());
+    if let Some(permissions) = permissions {
+        fs::set_permissions(&fresh, permissions).map_err(at(&fresh))?;
+    }
+    step().and_then(|()| fs::rename(&fresh, path)).map_err(at(path))?;
+    sync_folder(parent).map_err(at(parent))
+}
+
+/// Removes what killed processes left beside a path. Whoever finds nothing to write calls this.
+pub(crate) fn tidy(path: &Path) {
+    stage::remove_abandoned(parent(path));
+}
+
+/// Whether a path is a regular file of this content. No more is read than that.
+pub(crate) fn holds(path: &Path, bytes: &[u8]) -> bool {
+    let has_length = |metadata: fs::Metadata| metadata.is_file() && usize::try_from(metadata.len()) == Ok(bytes.len());
+    fs::metadata(path).is_ok_and(has_length) && fs::read(path).is_ok_and(|own| own == bytes)
+}
+
+/// The folder that a path is in.
+fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+fn at(path: &Path) -> impl Fn(io::Error) -> WriteError + '_ {
+    move |source| WriteError {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+fn create_folders(path: &Path) -> io::Result<()> {
+    step()?;
+    fs::create_dir_all(path)
+}
+
+/// Creates a file with a content and syncs it.
+fn create_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    step()?;
+    let mut file = File::create_new(path)?;
+    step()?;
+    file.write_all(bytes)?;
+    step()?;
+    file.sync_all()
+}
+
+/// Makes what was created or renamed in a folder last.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    step()?;
+    // Some file systems cannot sync folders, and need not.
+    match File::open(path)?.sync_all() {
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+        other => other,
+    }
+}
+
+/// Stands before every change of a file or folder, so that tests can let each of them fail.
+#[cfg(not(test))]
+#[inline]
+fn step() -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+use tests::step;
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::io;
+
+    use super::*;
+
+    thread_local! {
+        static STEPS_LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
+    }
+
+    pub(super) fn step() -> io::Result<()> {
+        STEPS_LEFT.with(|left| match left.get() {
+            0 => Err(io::Error::from(io::ErrorKind::StorageFull)),
+            some => {
+                left.set(some - 1);
+                Ok(())
+            }
+        })
+    }
+
+    /// Runs an action again and again with one step less that fails, until none does; gives the number of steps.
+    pub(super) fn with_each_step_failing(mut action: impl FnMut(usize) -> bool) -> usize {
+        for steps in 0..1000 {
+            STEPS_LEFT.set(steps);
+            let done = action(steps);
+            STEPS_LEFT.set(usize::MAX);
+            if done {
+                return steps;
+            }
+        }
+        panic!("no end");
+    }
+
+    #[test]
+    fn a_file_is_old_or_new_whichever_step_fails() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, "old").unwrap();
+        let steps = with_each_step_failing(|_| {
+            let done = write(&path, b"new");
+            let text = fs::read_to_string(&path).unwrap();
+            assert!(text == "new" || done.is_err() && text == "old");
+            assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "something is left behind");
+            done.is_ok() && {
+                assert_eq!(text, "new");
+                true
+            }
+        });
+        assert!(steps > 0 || fs::read(&path).unwrap() == b"new");
+    }
+
+    #[test]
+    fn the_permissions_of_a_file_stay() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        write(&path, b"new").unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+    }
+}

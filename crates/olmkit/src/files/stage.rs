@@ -1,0 +1,324 @@
+//! A folder in the making.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rayon::prelude::*;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use super::{PREFIX, WriteError, at, create_file, create_folders, parent, step, sync_folder};
+
+/// The file that is locked while the folder is in use.
+const LOCK: &str = "lock";
+/// From which age a folder without a lock is nobody's any more.
+const ABANDONED: Duration = Duration::from_secs(3600);
+
+/// Files in a temporary folder beside their goal. It is removed when dropped; one that a killed process left is removed by the
+/// next that writes beside it.
+#[derive(Debug)]
+pub struct Stage {
+    folder: tempfile::TempDir,
+    /// What takes the place of the goal.
+    fresh: PathBuf,
+    goal: PathBuf,
+    _lock: File,
+}
+
+impl Stage {
+    /// An empty stage for what is to stand at `goal`. The folder of `goal` is created.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn beside(goal: &Path) -> Result<Self, WriteError> {
+        // A link stays one: what it leads to is replaced.
+        let goal = match fs::symlink_metadata(goal) {
+            Ok(metadata) if metadata.is_symlink() => fs::canonicalize(goal).map_err(at(goal))?,
+            _ => goal.to_owned(),
+        };
+        let parent = parent(&goal).to_owned();
+        create_folders(&parent).map_err(at(&parent))?;
+        remove_abandoned(&parent);
+        let fail = at(&parent);
+        let mut builder = tempfile::Builder::new();
+        let folder = step()
+            .and_then(|()| builder.prefix(PREFIX).tempdir_in(&parent))
+            .map_err(&fail)?;
+        let lock = step()
+            .and_then(|()| File::create(folder.path().join(LOCK)))
+            .map_err(&fail)?;
+        // A file system without locks has no other process that could look.
+        let _ = lock.lock();
+        let fresh = folder.path().join("new");
+        create_folders(&fresh).map_err(&fail)?;
+        Ok(Self {
+            folder,
+            fresh,
+            goal,
+            _lock: lock,
+        })
+    }
+
+    /// Writes a file at a path relative to the goal, and gives the place where it is for now.
+    ///
+    /// # Errors
+    /// The path does not stay below the goal or is taken, or the file cannot be written.
+    pub fn write(&self, path: &Path, bytes: &[u8]) -> Result<PathBuf, WriteError> {
+        let to = self.place(path)?;
+        create_file(&to, bytes).map_err(at(path))?;
+        Ok(to)
+    }
+
+    /// Takes a file over that stands below the goal, as it is.
+    ///
+    /// # Errors
+    /// The file cannot be linked or copied.
+    pub fn keep(&self, path: &Path) -> Result<(), WriteError> {
+        let (from, to) = (self.goal.join(path), self.place(path)?);
+        if step().and_then(|()| fs::hard_link(&from, &to)).is_ok() {
+            return Ok(());
+        }
+        let copy = || {
+            step()?;
+            // Reading a pipe or a device would not end.
+            if !fs::symlink_metadata(&from)?.is_file() {
+                return Err(io::Error::other("not a regular file, and cannot be linked"));
+            }
+            fs::copy(&from, &to)
+        };
+        copy().map_err(at(&from))?;
+        Ok(())
+    }
+
+    /// Puts what was written in the place of the goal, which disappears with everything that was not kept.
+    ///
+    /// That happens at once. Where the goal cannot be renamed (the working directory, a mount point), each file is renamed
+    /// into it instead, and `removed` are removed from it.
+    ///
+    /// # Errors
+    /// Something cannot be synced or renamed.
+    pub fn take_place(self, removed: &[PathBuf]) -> Result<(), WriteError> {
+        let goal = &self.goal;
+        let files = list(&self.fresh).map_err(at(goal))?;
+        sync_folders(&self.fresh, &files).map_err(at(goal))?;
+        // A path such as `.` or `a/..` has no name of its own that could be renamed.
+        if goal.file_name().is_none() || self.swap().is_err() {
+            self.move_files(&files, removed)?;
+        }
+        sync_folder(parent(goal)).map_err(at(goal))
+    }
+
+    fn swap(&self) -> io::Result<()> {
+        step()?;
+        if fs::symlink_metadata(&self.goal).is_err() {
+            return fs::rename(&self.fresh, &self.goal);
+        }
+        if renameat_with(CWD, &self.fresh, CWD, &self.goal, RenameFlags::EXCHANGE).is_ok() {
+            return Ok(());
+        }
+        // The file system cannot exchange. Between these two nothing stands at the goal.
+        let old = self.folder.path().join("old");
+        fs::rename(&self.goal, &old)?;
+        fs::rename(&self.fresh, &self.goal).inspect_err(|_| {
+            let _ = fs::rename(&old, &self.goal);
+        })
+    }
+
+    fn move_files(&self, files: &BTreeSet<PathBuf>, removed: &[PathBuf]) -> Result<(), WriteError> {
+        for path in files {
+            let to = self.goal.join(path);
+            self.refuse_links(path)?;
+            create_folders(parent(&to)).map_err(at(&to))?;
+            step()
+                .and_then(|()| fs::rename(self.fresh.join(path), &to))
+                .map_err(at(&to))?;
+            sync_folder(parent(&to)).map_err(at(&to))?;
+        }
+        for path in removed {
+            let path = self.goal.join(path);
+            step().and_then(|()| fs::remove_file(&path)).map_err(at(&path))?;
+        }
+        Ok(())
+    }
+
+    /// A link to a folder below the goal could lead anywhere.
+    fn refuse_links(&self, path: &Path) -> Result<(), WriteError> {
+        for folder in path.ancestors().skip(1) {
+            let folder = self.goal.join(folder);
+            if folder != self.goal && folder.is_symlink() {
+                return Err(at(&folder)(io::Error::other("it is a link")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a path relative to the goal is for now; its folder is created.
+    fn place(&self, path: &Path) -> Result<PathBuf, WriteError> {
+        let stays = path.components().all(|part| matches!(part, Component::Normal(_)));
+        if !stays || path.as_os_str().is_empty() {
+            let reason = "the path does not stay in its folder";
+            return Err(at(path)(io::Error::new(io::ErrorKind::InvalidInput, reason)));
+        }
+        let to = self.fresh.join(path);
+        create_folders(parent(&to)).map_err(at(path))?;
+        Ok(to)
+    }
+}
+
+/// Paths of everything but folders below a folder, relative to it; empty when it does not exist. Links are not followed.
+pub(crate) fn list(folder: &Path) -> io::Result<BTreeSet<PathBuf>> {
+    let mut found = BTreeSet::new();
+    let mut open = vec![PathBuf::new()];
+    while let Some(relative) = open.pop() {
+        let entries = match fs::read_dir(folder.join(&relative)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            other => other?,
+        };
+        for entry in entries {
+            let entry = entry?;
+            let relative = relative.join(entry.file_name());
+            if entry.file_type()?.is_dir() {
+                open.push(relative);
+            } else {
+                found.insert(relative);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn sync_folders(root: &Path, files: &BTreeSet<PathBuf>) -> io::Result<()> {
+    let folders: BTreeSet<&Path> = files.iter().flat_map(|path| path.ancestors().skip(1)).collect();
+    step()?;
+    folders
+        .into_par_iter()
+        .try_for_each(|folder| sync_folder(&root.join(folder)))
+}
+
+/// Removes the folders that killed processes left. What cannot be removed stays.
+pub(super) fn remove_abandoned(parent: &Path) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        let ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        if ours && entry.file_type().is_ok_and(|kind| kind.is_dir()) && is_abandoned(&entry.path()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+fn is_abandoned(folder: &Path) -> bool {
+    // What could not be put back is the only copy.
+    if folder.join("old").exists() {
+        return false;
+    }
+    match File::open(folder.join(LOCK)) {
+        Ok(lock) => !matches!(lock.try_lock(), Err(TryLockError::WouldBlock)),
+        Err(_) => fs::metadata(folder)
+            .and_then(|metadata| metadata.modified())
+            .is_ok_and(|time| SystemTime::now().duration_since(time).unwrap_or_default() > ABANDONED),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::with_each_step_failing;
+    use super::*;
+
+    fn texts(folder: &Path) -> Vec<(PathBuf, String)> {
+        let paths = list(folder).unwrap().into_iter();
+        paths
+            .map(|path| {
+                let text = fs::read_to_string(folder.join(&path)).unwrap();
+                (path, text)
+            })
+            .collect()
+    }
+
+    fn old_or_new(goal: impl Fn(&Path) -> PathBuf) {
+        with_each_step_failing(|steps| {
+            let root = tempfile::tempdir().unwrap();
+            let real = root.path().join("out");
+            fs::create_dir_all(real.join("d")).unwrap();
+            for path in ["a", "d/b", "mine"] {
+                fs::write(real.join(path), "old").unwrap();
+            }
+            let old = texts(&real);
+            let stage = || -> Result<(), WriteError> {
+                let stage = Stage::beside(&goal(root.path()))?;
+                stage.write(Path::new("a"), b"new")?;
+                stage.write(Path::new("e/c"), b"new")?;
+                stage.keep(Path::new("mine"))?;
+                stage.take_place(&[PathBuf::from("d/b")])
+            };
+            let done = stage();
+            let now = texts(&real);
+            let new: Vec<(PathBuf, String)> = [("a", "new"), ("e/c", "new"), ("mine", "old")]
+                .map(|(path, text)| (path.into(), text.into()))
+                .into();
+            assert!(now == new || done.is_err() && now == old, "{steps}: {done:?}: {now:?}");
+            let left: Vec<_> = fs::read_dir(root.path()).unwrap().flatten().collect();
+            assert!(
+                left.iter()
+                    .all(|entry| !entry.file_name().to_string_lossy().starts_with(PREFIX)),
+                "{steps}: {left:?}"
+            );
+            done.is_ok()
+        });
+    }
+
+    #[test]
+    fn a_folder_is_old_or_new_whichever_step_fails() {
+        old_or_new(|root| root.join("out"));
+    }
+
+    #[test]
+    fn a_link_to_a_folder_stays_a_link() {
+        old_or_new(|root| {
+            let link = root.join("link");
+            std::os::unix::fs::symlink("out", &link).unwrap();
+            link
+        });
+    }
+
+    #[test]
+    fn paths_stay_below_the_goal() {
+        let root = tempfile::tempdir().unwrap();
+        let stage = Stage::beside(&root.path().join("out")).unwrap();
+        for path in ["/abs", "../x", "a/../../x", ".", "", "a/./../b"] {
+            assert!(stage.write(Path::new(path), b"x").is_err(), "{path}");
+        }
+        // Nor does a file replace another.
+        stage.write(Path::new("a"), b"x").unwrap();
+        assert!(stage.write(Path::new("a"), b"y").is_err());
+    }
+
+    #[test]
+    fn only_what_nobody_uses_is_removed() {
+        let root = tempfile::tempdir().unwrap();
+        let used = Stage::beside(&root.path().join("out")).unwrap();
+        let left = Stage::beside(&root.path().join("out")).unwrap();
+        // As after a kill: the folder stays, the lock goes with the process.
+        let Stage { folder, _lock, .. } = left;
+        let abandoned = folder.keep();
+        drop(_lock);
+        let other = Stage::beside(&root.path().join("out")).unwrap();
+        assert!(!abandoned.exists());
+        assert!(used.folder.path().exists() && other.folder.path().exists());
+    }
+
+    #[test]
+    fn files_are_not_moved_through_links() {
+        let root = tempfile::tempdir().unwrap();
+        let (out, elsewhere) = (root.path().join("out"), root.path().join("elsewhere"));
+        fs::create_dir(&out).unwrap();
+        fs::create_dir(&elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, out.join("manifests")).unwrap();
+        let stage = Stage::beside(&out).unwrap();
+        stage.write(Path::new("manifests/a"), b"x").unwrap();
+        let files = list(&stage.fresh).unwrap();
+        assert!(stage.move_files(&files, &[]).is_err());
+        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,446 @@
+//! How much is read before a reader says no: one table for every reader of this crate. What is larger, deeper or more comes from
+//! a mistake or from somebody who wants to fill the memory or the time of whoever reads it.
+//!
+//! Time needs no limit of its own here: nothing waits, and the work is bounded by what is read.
+//!
+//! ```
+//! use olmkit::limits;
+//!
+//! limits::set("catalog-file=512MiB")?;
+//! assert_eq!(limits::CATALOG_FILE.get(), 512 << 20);
+//! assert!(limits::set("yaml-depth=1000").is_err(), "this one is fixed");
+//! # limits::set("catalog-file=256MiB")?;
+//! # Ok::<(), limits::InvalidLimit>(())
+//! ```
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::yaml;
+
+/// What a limit counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Bytes.
+    Bytes,
+    /// Things, such as files or entries.
+    Count,
+    /// Levels of nesting.
+    Levels,
+}
+
+/// One limit. Those that are not fixed hold for the whole process and are set before anything is read.
+#[derive(Debug)]
+pub struct Limit {
+    /// Its name, for [`set`].
+    pub name: &'static str,
+    /// What it limits.
+    pub what: &'static str,
+    /// What it counts.
+    pub unit: Unit,
+    /// Its value unless it is set.
+    pub default: u64,
+    /// Whether it cannot be set: something else depends on it, such as the depth of the stack.
+    pub is_fixed: bool,
+    value: AtomicU64,
+}
+
+impl Limit {
+    const fn new(name: &'static str, unit: Unit, default: u64, what: &'static str) -> Self {
+        Self {
+            name,
+            what,
+            unit,
+            default,
+            is_fixed: false,
+            value: AtomicU64::new(default),
+        }
+    }
+
+    const fn fixed(name: &'static str, unit: Unit, default: u64, what: &'static str) -> Self {
+        Self {
+            is_fixed: true,
+            ..Self::new(name, unit, default, what)
+        }
+    }
+
+    /// The value that holds.
+    pub fn get(&self) -> u64 {
+        self.value.load(Ordering::Relaxed)
+    }
+
+    /// The same for counting in memory.
+    pub fn count(&self) -> usize {
+        usize::try_from(self.get()).unwrap_or(usize::MAX)
+    }
+
+    /// The value for people: `256 MiB`, `10,000`.
+    pub fn shown(&self) -> String {
+        shown(self.get(), self.unit)
+    }
+
+    /// How to raise it: ` (--limit NAME=VALUE raises this)`; empty if it is fixed.
+    pub fn way_out(&self) -> String {
+        if self.is_fixed {
+            return String::new();
+        }
+        format!(" (raise the limit with --limit {}=VALUE)", self.name)
+    }
+
+    /// The refusal of something that exceeds it.
+    pub fn exceeded(&self) -> io::Error {
+        let what = match self.unit {
+            Unit::Bytes => format!("larger than {}", self.shown()),
+            Unit::Count => format!("more than {}", self.shown()),
+            Unit::Levels => format!("deeper than {} levels", self.shown()),
+        };
+        io::Error::new(io::ErrorKind::FileTooLarge, format!("{what}{}", self.way_out()))
+    }
+}
+
+fn shown(value: u64, unit: Unit) -> String {
+    if unit == Unit::Bytes {
+        for (shift, name) in [(30, "GiB"), (20, "MiB"), (10, "KiB")] {
+            if value >= 1 << shift && value.is_multiple_of(1 << shift) {
+                return format!("{} {name}", value >> shift);
+            }
+        }
+    }
+    let digits = value.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// All files of a bundle directory together.
+pub static BUNDLE_BYTES: Limit = Limit::new(
+    "bundle-bytes",
+    Unit::Bytes,
+    64 << 20,
+    "all files of a bundle directory together",
+);
+
+/// Files and folders of a bundle directory.
+pub static BUNDLE_FILES: Limit = Limit::new(
+    "bundle-files",
+    Unit::Count,
+    10_000,
+    "files and folders of a bundle directory",
+);
+
+/// Folders within folders of a bundle directory.
+pub static BUNDLE_DEPTH: Limit = Limit::new(
+    "bundle-depth",
+    Unit::Levels,
+    32,
+    "folders within folders of a bundle directory",
+);
+
+/// One file of a catalog.
+pub static CATALOG_FILE: Limit = Limit::new("catalog-file", Unit::Bytes, 256 << 20, "one file of a catalog");
+
+/// All files of a catalog together.
+pub static CATALOG_BYTES: Limit = Limit::new("catalog-bytes", Unit::Bytes, 2 << 30, "all files of a catalog together");
+
+/// Files of a catalog.
+pub static CATALOG_FILES: Limit = Limit::new("catalog-files", Unit::Count, 100_000, "files of a catalog");
+
+/// Folders within folders of a catalog.
+pub static CATALOG_DEPTH: Limit = Limit::new("catalog-depth", Unit::Levels, 64, "folders within folders of a catalog");
+
+/// An .indexignore file.
+pub static CATALOG_IGNORE: Limit = Limit::new("catalog-ignore", Unit::Bytes, 1 << 20, "an .indexignore file");
+
+/// A catalog template, or a catalog that becomes one.
+pub static TEMPLATE: Limit = Limit::new(
+    "template",
+    Unit::Bytes,
+    256 << 20,
+    "a catalog template, or a catalog that becomes one",
+);
+
+/// Upgrade edges that a picture of a catalog draws.
+pub static PICTURE_EDGES: Limit = Limit::new(
+    "picture-edges",
+    Unit::Count,
+    100_000,
+    "upgrade edges that a picture of a catalog draws",
+);
+
+/// The manifests from standard input or one file that a bundle is generated from.
+pub static GENERATE_INPUT: Limit = Limit::new(
+    "generate-input",
+    Unit::Bytes,
+    256 << 20,
+    "the manifests from standard input or one file that a bundle is generated from",
+);
+
+/// A file whose lines are shown with findings; a larger one is named only.
+pub static SOURCE_FILE: Limit = Limit::new(
+    "source-file",
+    Unit::Bytes,
+    64 << 20,
+    "a file whose lines are shown with findings; a larger one is named only",
+);
+
+/// A file that sets something: PROJECT, package.yaml, icons, descriptions, categories, image digests.
+pub static SETTINGS_FILE: Limit = Limit::new(
+    "settings-file",
+    Unit::Bytes,
+    16 << 20,
+    "a file that sets something: PROJECT, package.yaml, icons, descriptions, categories, image digests",
+);
+
+/// One YAML document.
+pub static YAML_DOCUMENT: Limit = Limit::fixed(
+    "yaml-document",
+    Unit::Bytes,
+    yaml::MAX_DOCUMENT_BYTES as u64,
+    "one YAML document",
+);
+
+/// Nodes of a YAML document after its aliases are expanded.
+pub static YAML_NODES: Limit = Limit::fixed(
+    "yaml-nodes",
+    Unit::Count,
+    yaml::MAX_NODES as u64,
+    "nodes of a YAML document after its aliases are expanded",
+);
+
+/// Values within values of a YAML document.
+pub static YAML_DEPTH: Limit = Limit::fixed(
+    "yaml-depth",
+    Unit::Levels,
+    yaml::MAX_DEPTH as u64,
+    "values within values of a YAML document",
+);
+
+/// Schemas within schemas of a CRD.
+pub static SCHEMA_DEPTH: Limit = Limit::fixed("schema-depth", Unit::Levels, 128, "schemas within schemas of a CRD");
+
+/// Schemas within schemas that are compared with an earlier version.
+pub static COMPARED_DEPTH: Limit = Limit::fixed(
+    "compared-depth",
+    Unit::Levels,
+    100,
+    "schemas within schemas that are compared with an earlier version",
+);
+
+/// Every limit, in the order of the documentation.
+pub static ALL: &[&Limit] = &[
+    &BUNDLE_BYTES,
+    &BUNDLE_FILES,
+    &BUNDLE_DEPTH,
+    &CATALOG_FILE,
+    &CATALOG_BYTES,
+    &CATALOG_FILES,
+    &CATALOG_DEPTH,
+    &CATALOG_IGNORE,
+    &TEMPLATE,
+    &PICTURE_EDGES,
+    &GENERATE_INPUT,
+    &SOURCE_FILE,
+    &SETTINGS_FILE,
+    &YAML_DOCUMENT,
+    &YAML_NODES,
+    &YAML_DEPTH,
+    &SCHEMA_DEPTH,
+    &COMPARED_DEPTH,
+];
+
+/// Why a limit is not set.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidLimit {
+    /// Not of the form.
+    #[error("{0:?} is not of the form NAME=VALUE, such as catalog-file=512MiB")]
+    Form(String),
+    /// No such limit.
+    #[error("there is no limit {0:?} that can be set; there are: {1}")]
+    Name(String, String),
+    /// Not a number.
+    #[error("{0:?} is not a number; write digits, and for bytes KiB, MiB or GiB behind them")]
+    Value(String),
+}
+
+/// Sets a limit for the whole process, from `NAME=VALUE`. Bytes may be given in `KiB`, `MiB` and `GiB`.
+///
+/// # Errors
+/// See [`InvalidLimit`]; nothing is set then.
+pub fn set(text: &str) -> Result<(), InvalidLimit> {
+    let (name, value) = text
+        .split_once('=')
+        .ok_or_else(|| InvalidLimit::Form(text.to_owned()))?;
+    let settable = || ALL.iter().filter(|limit| !limit.is_fixed);
+    let Some(limit) = settable().find(|limit| limit.name == name) else {
+        let names: Vec<&str> = settable().map(|limit| limit.name).collect();
+        return Err(InvalidLimit::Name(name.to_owned(), names.join(", ")));
+    };
+    let invalid = || InvalidLimit::Value(value.to_owned());
+    let digits = value.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let factor = match (value.get(digits.len()..).unwrap_or_default().trim(), limit.unit) {
+        ("", _) => 1,
+        ("KiB", Unit::Bytes) => 1 << 10,
+        ("MiB", Unit::Bytes) => 1 << 20,
+        ("GiB", Unit::Bytes) => 1 << 30,
+        _ => return Err(invalid()),
+    };
+    let number: u64 = digits.parse().map_err(|_| invalid())?;
+    let number = number.checked_mul(factor).ok_or_else(invalid)?;
+    limit.value.store(number, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Reads a file that was found in a folder, of at most so many bytes. Pipes, sockets and devices, which may never end, are refused.
+///
+/// # Errors
+/// What the system says; [`io::ErrorKind::FileTooLarge`] with the way out for a larger file.
+pub fn read_file(path: &Path, limit: &Limit) -> io::Result<Vec<u8>> {
+    let metadata = fs::metadata(path)?;
+    if !metadata.is_file() && !metadata.is_dir() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    if metadata.len() > limit.get() && metadata.is_file() {
+        return Err(limit.exceeded());
+    }
+    read(File::open(path)?, limit)
+}
+
+/// Reads a file that the user named, of at most so many bytes. It may be a pipe, as a shell's `<(…)` is.
+///
+/// # Errors
+/// As of [`read_file`].
+pub fn read_named(path: &Path, limit: &Limit) -> io::Result<Vec<u8>> {
+    read(File::open(path)?, limit)
+}
+
+/// Reads the rest of a stream, at most so many bytes.
+///
+/// # Errors
+/// As of [`read_file`].
+pub fn read(from: impl Read, limit: &Limit) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(limit.get().saturating_add(1)).read_to_end(&mut bytes)?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length <= limit.get()) {
+        Ok(bytes)
+    } else {
+        Err(limit.exceeded())
+    }
+}
+
+/// What was read, as text.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidData`] for what is not UTF-8.
+pub fn text(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+/// The table of the documentation, in Markdown.
+pub fn table() -> String {
+    let mut text = String::from("| name | most | of |\n|---|---|---|\n");
+    for limit in ALL {
+        let fixed = if limit.is_fixed { ", fixed" } else { "" };
+        let value = shown(limit.default, limit.unit);
+        let unit = if limit.unit == Unit::Levels { " levels" } else { "" };
+        text.push_str(&format!(
+            "| `{}` | {value}{unit}{fixed} | {} |\n",
+            limit.name, limit.what
+        ));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static SMALL: Limit = Limit::new("small", Unit::Bytes, 4, "a test");
+
+    #[test]
+    fn no_more_is_read_than_allowed() {
+        assert_eq!(read(&b"1234"[..], &SMALL).unwrap(), b"1234");
+        let error = read(io::repeat(0), &SMALL).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "larger than 4 (raise the limit with --limit small=VALUE)"
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, "12345").unwrap();
+        assert!(read_file(&path, &SMALL).is_err());
+        assert!(read_file(Path::new("/dev/zero"), &SMALL).is_err());
+        assert_eq!(
+            read_file(folder.path(), &SMALL).unwrap_err().kind(),
+            io::ErrorKind::IsADirectory
+        );
+    }
+
+    #[test]
+    fn values_are_read_and_shown() {
+        for (value, text) in [(1, "1"), (1 << 10, "1 KiB"), (256 << 20, "256 MiB"), (1000, "1,000")] {
+            assert_eq!(shown(value, Unit::Bytes), text);
+        }
+        assert_eq!(shown(1_234_567, Unit::Count), "1,234,567");
+        for text in [
+            "catalog-file",
+            "nosuch=1",
+            "catalog-file=",
+            "catalog-file=-1",
+            "catalog-file=1TiB",
+            "catalog-files=1MiB",
+            "catalog-file=99999999999GiB",
+            "yaml-nodes=1",
+        ] {
+            assert!(set(text).is_err(), "{text}");
+        }
+    }
+
+    /// Nothing below the readers reads a file without a limit.
+    #[test]
+    fn every_reader_has_a_limit() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let sources = walkdir::WalkDir::new(&root).into_iter().flatten();
+        let mut found = Vec::new();
+        for source in sources.filter(|entry| entry.path().extension().is_some_and(|extension| extension == "rs")) {
+            let path = source.path().strip_prefix(&root).unwrap().to_owned();
+            let text = fs::read_to_string(source.path()).unwrap();
+            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+            let reads = ["fs::read(", "fs::read_to_string(", ".read_to_end(", ".read_to_string("];
+            let own = path.ends_with("limits.rs") || path.starts_with("files") || path.ends_with("bundle/load/tree.rs");
+            let is_test = path.to_string_lossy().contains("tests");
+            if !own && !is_test && reads.iter().any(|read| code.contains(read)) {
+                found.push(path);
+            }
+        }
+        assert!(found.is_empty(), "read with limits::read_file: {found:?}");
+    }
+
+    #[test]
+    fn the_table_of_the_documentation_is_current() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/limits.md");
+        let text = fs::read_to_string(&path).unwrap();
+        let (head, present) = text.split_once("lib limits` -->\n").unwrap();
+        let expected = format!("\n{}", table());
+        if std::env::var_os("UPDATE_GENERATED").is_some() {
+            fs::write(&path, format!("{head}lib limits` -->\n{expected}")).unwrap();
+        } else {
+            assert_eq!(
+                present, expected,
+                "run UPDATE_GENERATED=1 cargo test -p olmkit --lib limits"
+            );
+        }
+    }
+
+    #[test]
+    fn names_are_distinct() {
+        let names: std::collections::BTreeSet<&str> = ALL.iter().map(|limit| limit.name).collect();
+        assert_eq!(names.len(), ALL.len());
+    }
+}

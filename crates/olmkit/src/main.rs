@@ -1,5 +1,0 @@
-//! The `olmkit` command.
-
-fn main() -> std::process::ExitCode {
-    olmkit::program::olmkit()
-}

@@ -1,0 +1,112 @@
+//! The registry: every rule of olmkit. `olmkit explain`, the tables of the documentation and the metadata of SARIF files are
+//! made from it.
+//!
+//! A rule is defined beside its check, by `define_rules!`; each file of checks is named here, once.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+pub use crate::diagnostics::{Origin, Rule};
+use crate::{bundle, catalog, validate};
+
+/// One line for each file of checks.
+static FILES: &[&[&Rule]] = &[
+    bundle::load::metadata::RULES,
+    bundle::load::RULES,
+    bundle::load::media_type::RULES,
+    bundle::load::manifests::RULES,
+    bundle::load::manifest::RULES,
+    validate::format::RULES,
+    validate::dependencies::RULES,
+    validate::objects::RULES,
+    validate::bundle::RULES,
+    validate::csv::RULES,
+    validate::examples::RULES,
+    validate::crds::RULES,
+    validate::hub::RULES,
+    validate::standard::RULES,
+    validate::removed_apis::RULES,
+    validate::community::RULES,
+    validate::good_practices::RULES,
+    validate::multiarch::RULES,
+    validate::external::RULES,
+    validate::lints::permissions::RULES,
+    validate::lints::webhooks::RULES,
+    validate::lints::images::RULES,
+    validate::lints::files::RULES,
+    validate::lints::fields::RULES,
+    validate::lints::release::RULES,
+    validate::lints::dependencies::RULES,
+    validate::lints::icon::RULES,
+    validate::lints::upgrade::RULES,
+    validate::lints::olm_v1::RULES,
+    validate::lints::pods::RULES,
+    validate::lints::pod_security::RULES,
+    validate::lints::schemas::RULES,
+    validate::lints::descriptors::RULES,
+    validate::lints::examples::RULES,
+    validate::lints::features::RULES,
+    catalog::validate::RULES,
+    catalog::validate::model::RULES,
+    catalog::validate::bundle::RULES,
+    catalog::validate::deprecation::RULES,
+    catalog::validate::package::RULES,
+    catalog::validate::lints::RULES,
+];
+
+static ALL: LazyLock<Vec<&'static Rule>> = LazyLock::new(|| {
+    let mut all: Vec<&Rule> = FILES.iter().copied().flatten().copied().collect();
+    let mut families: BTreeMap<&str, usize> = BTreeMap::new();
+    for rule in &all {
+        let next = families.len();
+        families.entry(family(rule)).or_insert(next);
+    }
+    all.sort_by_key(|rule| {
+        let of_catalogs = is_of_catalogs(rule);
+        (
+            of_catalogs,
+            part(rule.origin),
+            families.get(family(rule)).copied(),
+            number(rule),
+        )
+    });
+    all
+});
+
+/// All rules, in the order of the documentation: those of bundles first, by origin, family and number.
+pub fn all() -> &'static [&'static Rule] {
+    &ALL
+}
+
+/// The rule with an id, in any case.
+pub fn find(id: &str) -> Option<&'static Rule> {
+    all().iter().copied().find(|rule| rule.id.eq_ignore_ascii_case(id))
+}
+
+/// Whether a rule is about catalogs; the others are about bundles.
+pub fn is_of_catalogs(rule: &Rule) -> bool {
+    family(rule) == "catalog"
+}
+
+/// `CSV` of `CSV-17`.
+fn family(rule: &Rule) -> &'static str {
+    rule.id.split('-').next().unwrap_or_default()
+}
+
+/// 17 of `CSV-17`; 0 where an id has words instead of a number: such rules keep the order of their files.
+fn number(rule: &Rule) -> u32 {
+    let number = rule.id.split('-').nth(1).and_then(|number| number.parse().ok());
+    number.unwrap_or_default()
+}
+
+fn part(origin: Origin) -> usize {
+    match origin {
+        Origin::OperatorSdk(_) => 0,
+        Origin::OptionalValidator(_) => 1,
+        Origin::Opm => 2,
+        Origin::Lint => 3,
+    }
+}
+
+#[cfg(test)]
+mod tests;

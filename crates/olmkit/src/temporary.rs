@@ -1,0 +1,365 @@
+//! Files and directories that do not outlive their use: they go when they are dropped, when the process is asked to end
+//! ([`remove_all`]), and at the next start if the process was killed.
+//!
+//! Directories lie together in one directory of the process below the system's (`TMPDIR`), which is locked as long as
+//! the process lives. What is found there without a lock was abandoned, and is deleted. A [`File`] lies beside the file
+//! that it is to become, and is locked in the same way.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tempfile::{NamedTempFile, TempDir};
+
+/// How the directory of a process begins.
+const ROOT_PREFIX: &str = "olmkit-";
+/// File in it that is locked while the process lives.
+const LOCK_FILE: &str = ".olmkit-temporary.lock";
+/// Something this young may belong to a process that has not locked it yet.
+const YOUNG: Duration = Duration::from_secs(10);
+
+#[derive(Default)]
+struct State {
+    root: Option<Root>,
+    /// Directories in use.
+    directories: usize,
+    /// Files that have not got their name yet.
+    files: BTreeSet<PathBuf>,
+    /// Where was looked for abandoned files.
+    looked: BTreeSet<PathBuf>,
+    first_use: Option<fn()>,
+}
+
+struct Root {
+    directory: TempDir,
+    // Held for its lock, which goes with it.
+    _lock: fs::File,
+}
+
+static STATE: Mutex<State> = Mutex::new(State {
+    root: None,
+    directories: 0,
+    files: BTreeSet::new(),
+    looked: BTreeSet::new(),
+    first_use: None,
+});
+
+fn state() -> MutexGuard<'static, State> {
+    // A set of names is as good as before if a thread panicked meanwhile.
+    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What to do when something temporary is made for the first time: a program begins to watch for signals then.
+pub fn on_first_use(action: fn()) {
+    state().first_use = Some(action);
+}
+
+/// Deletes everything temporary of this process, for a process that ends without dropping all it has.
+pub fn remove_all() {
+    let mut state = state();
+    for file in std::mem::take(&mut state.files) {
+        let _ = fs::remove_file(file);
+    }
+    if let Some(root) = state.root.take() {
+        let path = root.directory.keep();
+        // Threads that still run may add to it while it is being deleted.
+        for _ in 0..5 {
+            if fs::remove_dir_all(&path).is_ok() || !path.exists() {
+                break;
+            }
+        }
+    }
+}
+
+/// A directory for this user alone, with all that is in it.
+#[derive(Debug)]
+pub struct Directory {
+    // None only while it is dropped.
+    directory: Option<TempDir>,
+}
+
+impl Directory {
+    /// Makes an empty directory; `purpose` begins its name.
+    ///
+    /// # Errors
+    /// The system's directory for temporary files (`TMPDIR`, else `/tmp`) cannot be written.
+    pub fn new(purpose: &str) -> io::Result<Self> {
+        let mut state = state();
+        let begin = first_use(&mut state);
+        if state.root.is_none() {
+            state.root = Some(root().map_err(explain)?);
+        }
+        let directory = match &state.root {
+            Some(root) => tempfile::Builder::new()
+                .prefix(&format!("{purpose}-"))
+                .tempdir_in(root.directory.path())
+                .map_err(explain)?,
+            None => return Err(io::ErrorKind::NotFound.into()),
+        };
+        state.directories += 1;
+        drop(state);
+        if let Some(begin) = begin {
+            begin();
+        }
+        Ok(Directory {
+            directory: Some(directory),
+        })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.directory.as_ref().map_or(Path::new(""), TempDir::path)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        drop(self.directory.take());
+        let mut state = state();
+        state.directories -= 1;
+        if state.directories == 0 {
+            state.root = None;
+        }
+    }
+}
+
+fn explain(error: io::Error) -> io::Error {
+    let folder = std::env::temp_dir();
+    let text = format!(
+        "no temporary directory can be made in {}: {error}; name another with TMPDIR",
+        folder.display()
+    );
+    io::Error::new(error.kind(), text)
+}
+
+fn first_use(state: &mut State) -> Option<fn()> {
+    state.first_use.take()
+}
+
+/// The directory of this process. Those of processes that were killed are deleted.
+fn root() -> io::Result<Root> {
+    let place = std::env::temp_dir();
+    let directory = tempfile::Builder::new().prefix(ROOT_PREFIX).tempdir_in(&place)?;
+    let lock = fs::File::create(directory.path().join(LOCK_FILE))?;
+    lock.lock()?;
+    let owner = directory.path().metadata()?.uid();
+    for entry in fs::read_dir(&place).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let ours = name.as_encoded_bytes().starts_with(ROOT_PREFIX.as_bytes())
+            // Metadata of the entry itself: links are not followed.
+            && entry.metadata().is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == owner);
+        if ours && let Some(_lock) = abandoned(&entry.path().join(LOCK_FILE)) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+    Ok(Root { directory, _lock: lock })
+}
+
+/// The file with its lock, if nobody holds it.
+fn abandoned(path: &Path) -> Option<fs::File> {
+    let metadata = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file)?;
+    let age = metadata.modified().ok()?.elapsed().ok()?;
+    let file = fs::File::open(path).ok().filter(|_| age > YOUNG)?;
+    file.try_lock().is_ok().then_some(file)
+}
+
+/// A file that appears under its name only when it is complete.
+#[derive(Debug)]
+pub struct File {
+    // None only while it is dropped or gets its name.
+    file: Option<NamedTempFile>,
+}
+
+impl File {
+    /// Makes an empty file for this user alone in the directory where it is to appear. Files of the same prefix that
+    /// killed processes left there are deleted.
+    ///
+    /// # Errors
+    /// The directory cannot be written.
+    pub fn within(directory: &Path, prefix: &str) -> io::Result<Self> {
+        let mut state = state();
+        let begin = first_use(&mut state);
+        if state.looked.insert(directory.to_owned()) {
+            remove_abandoned(directory, prefix);
+        }
+        let file = tempfile::Builder::new().prefix(prefix).tempfile_in(directory)?;
+        // Where locks are not supported, abandoned files stay.
+        let _ = file.as_file().try_lock();
+        state.files.insert(file.path().to_owned());
+        drop(state);
+        if let Some(begin) = begin {
+            begin();
+        }
+        Ok(File { file: Some(file) })
+    }
+
+    fn open(&mut self) -> io::Result<&mut fs::File> {
+        self.file.as_mut().map(NamedTempFile::as_file_mut).ok_or_else(gone)
+    }
+
+    /// Where it is until it gets its name.
+    pub fn path(&self) -> &Path {
+        self.file.as_ref().map_or(Path::new(""), NamedTempFile::path)
+    }
+
+    /// Gives the file its name, at which it replaces what is there. Everybody may read it then.
+    ///
+    /// # Errors
+    /// The file cannot be written to disk, or the name cannot be taken; nothing has changed then.
+    pub fn persist(mut self, path: &Path, durability: Durability) -> io::Result<fs::File> {
+        use std::os::unix::fs::PermissionsExt as _;
+        let Some(file) = self.file.take() else {
+            return Err(gone());
+        };
+        let temporary = file.path().to_owned();
+        let named = name(file, path, durability, fs::Permissions::from_mode(0o644));
+        state().files.remove(&temporary);
+        named
+    }
+}
+
+fn name(
+    file: NamedTempFile,
+    path: &Path,
+    durability: Durability,
+    permissions: fs::Permissions,
+) -> io::Result<fs::File> {
+    // Temporary files are private; some file systems have no modes.
+    let _ = file.as_file().set_permissions(permissions);
+    if durability == Durability::Synced {
+        file.as_file().sync_all()?;
+    }
+    let file = file.persist(path).map_err(|error| error.error)?;
+    if durability == Durability::Synced {
+        sync_directory(path.parent().unwrap_or(Path::new("")))?;
+    }
+    Ok(file)
+}
+
+impl Write for File {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.open()?.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.open()?.flush()
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        if let Some(file) = self.file.take() {
+            state().files.remove(file.path());
+        }
+    }
+}
+
+/// Whether a file must still be there after a crash of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// File and directory are written to disk before its name counts.
+    Synced,
+    /// It can be made again.
+    Unsynced,
+}
+
+/// Writes the names in a directory to disk. `""` is the current directory.
+///
+/// # Errors
+/// The directory cannot be opened or written.
+pub fn sync_directory(directory: &Path) -> io::Result<()> {
+    let directory = if directory.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        directory
+    };
+    match fs::File::open(directory)?.sync_all() {
+        // Some file systems cannot, and need not.
+        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
+        result => result,
+    }
+}
+
+fn gone() -> io::Error {
+    io::ErrorKind::NotFound.into()
+}
+
+/// Deletes files of a prefix that killed processes left in a directory.
+pub fn remove_abandoned(directory: &Path, prefix: &str) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let begins = |name: &OsStr| name.as_encoded_bytes().starts_with(prefix.as_bytes());
+        if begins(&entry.file_name()) && abandoned(&entry.path()).is_some() {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::*;
+
+    fn age(path: &Path) {
+        let file = fs::File::options().append(true).open(path).unwrap();
+        file.set_modified(SystemTime::now() - YOUNG * 2).unwrap();
+    }
+
+    #[test]
+    fn a_directory_goes_with_its_owner_and_abandoned_ones_go_at_the_next_start() {
+        let place = std::env::temp_dir();
+        let left = tempfile::Builder::new().prefix(ROOT_PREFIX).tempdir_in(&place).unwrap();
+        let other = tempfile::Builder::new().prefix(ROOT_PREFIX).tempdir_in(&place).unwrap();
+        let held = tempfile::Builder::new().prefix(ROOT_PREFIX).tempdir_in(&place).unwrap();
+        for folder in [&left, &held] {
+            let lock = folder.path().join(LOCK_FILE);
+            fs::write(&lock, "").unwrap();
+            fs::write(folder.path().join("content"), "x").unwrap();
+            age(&lock);
+        }
+        let _lock = fs::File::open(held.path().join(LOCK_FILE)).unwrap();
+        _lock.lock().unwrap();
+        let path = {
+            let _alone = root().unwrap();
+            let directory = Directory::new("test").unwrap();
+            fs::write(directory.path().join("file"), "x").unwrap();
+            directory.path().to_owned()
+        };
+        assert!(!path.exists());
+        assert!(!left.path().exists(), "nobody holds its lock");
+        assert!(other.path().exists(), "it is not ours: it has no lock");
+        assert!(held.path().exists(), "its process lives");
+    }
+
+    #[test]
+    fn a_file_appears_whole_and_abandoned_ones_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = || {
+            let mut names: Vec<_> = fs::read_dir(folder.path())
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+                .collect();
+            names.sort();
+            names
+        };
+        let left = folder.path().join(".partial-left");
+        fs::write(&left, "half").unwrap();
+        age(&left);
+        fs::write(folder.path().join(".partial-young"), "half").unwrap();
+        let mut file = File::within(folder.path(), ".partial-").unwrap();
+        assert!(!left.exists());
+        file.write_all(b"whole").unwrap();
+        assert!(!folder.path().join("name").exists());
+        age(file.path());
+        remove_abandoned(folder.path(), ".partial-");
+        file.persist(&folder.path().join("name"), Durability::Synced).unwrap();
+        drop(File::within(folder.path(), ".partial-").unwrap());
+        assert_eq!(names(), [".partial-young", "name"]);
+        assert_eq!(fs::read_to_string(folder.path().join("name")).unwrap(), "whole");
+    }
+}

@@ -1,0 +1,174 @@
+//! EX: the examples (`alm-examples`) against the schemas of the CRDs in the bundle. Consoles fill their forms with them, so an
+//! example that the API server refuses is what a user tries first.
+
+use serde_json::Value;
+
+use super::super::checked::Checked;
+use super::super::context::{Context, Csv, field};
+use crate::bundle::Object;
+use crate::crd::instance::{self, InstanceFault};
+use crate::diagnostics::{Origin, Severity, define_rules};
+use crate::yaml::{self, Node, Position, Style};
+
+define_rules! {
+    EX_1 = {
+        id: "EX-1",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "Each example in `alm-examples` is valid against the schema and the CEL rules of its CRD, after defaulting.",
+        why: "The API server refuses the first object that a user tries to create.",
+        bad: "\"spec\": {\"size\": \"3\"}   # the schema requires an integer",
+        good: "\"spec\": {\"size\": 3}",
+        since: "0.1.0",
+    }
+    EX_2 = {
+        id: "EX-2",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "Examples have no fields that the schema does not know: the API server silently drops them.",
+        why: "Users rely on a setting that has no effect.",
+        bad: "\"spec\": {\"sise\": 3}",
+        good: "\"spec\": {\"size\": 3}",
+        since: "0.1.0",
+    }
+    EX_3 = {
+        id: "EX-3",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "Each example has a name, and a version that its CRD serves.",
+        why: "Users cannot create the example as it is.",
+        bad: "\"apiVersion\": \"example.com/v1alpha1\"   # served: false",
+        good: "\"apiVersion\": \"example.com/v1\"",
+        since: "0.1.0",
+    }
+}
+
+const POINTER: &str = "/metadata/annotations/alm-examples";
+
+/// At most this many findings are shown for one example.
+const SHOWN: usize = 10;
+
+pub fn check(context: &Context<'_>) -> Vec<Checked> {
+    let Some(csv) = context.csv() else { return Vec::new() };
+    let Some(text) = csv.annotation("alm-examples") else {
+        return Vec::new();
+    };
+    // What cannot be read at all is reported by CSV-6 and CSV-7.
+    let Some(Ok(list)) = yaml::documents(text.as_bytes()).next() else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for (at, example) in list.items().iter().enumerate() {
+        found.extend(check_example(context, &csv, at, example));
+    }
+    found
+}
+
+fn check_example(context: &Context<'_>, csv: &Csv<'_>, at: usize, example: &Node) -> Vec<Checked> {
+    let Ok(value) = example.to_json() else {
+        return Vec::new();
+    };
+    let title = format!("example {} of {}", at + 1, field(&value, "kind"));
+    let place = |checked: Checked, node: &Node| located(checked, context, csv.object, node);
+    let mut found = Vec::new();
+    if value
+        .pointer("/metadata/name")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .is_empty()
+    {
+        let checked =
+            Checked::new(&EX_3, format!("{title} has no metadata.name")).hint("add a name, such as `example`");
+        found.push(place(checked, example));
+    }
+    let Some((typed, version)) = definition(context, &value) else {
+        return found;
+    };
+    let Some((schema, served)) = instance::schema_of_version(typed, version) else {
+        let checked = Checked::new(
+            &EX_3,
+            format!("{title} has version {version}, which its CRD does not define"),
+        );
+        found.push(place(checked, example.get("apiVersion").unwrap_or(example)));
+        return found;
+    };
+    if !served {
+        let checked = Checked::new(
+            &EX_3,
+            format!("{title} has version {version}, which its CRD does not serve"),
+        );
+        found.push(place(checked, example.get("apiVersion").unwrap_or(example)));
+    }
+    let faults = schema.map(|schema| instance::check(schema, &value)).unwrap_or_default();
+    for fault in faults.iter().take(SHOWN) {
+        let node = nearest(example, &fault.pointer);
+        let checked = match fault.fault {
+            InstanceFault::Unknown => Checked::new(&EX_2, format!("{title}: {fault}")),
+            InstanceFault::Invalid | InstanceFault::Rule => {
+                Checked::new(&EX_1, format!("the API server refuses {title}: {fault}"))
+            }
+        };
+        found.push(place(checked, node));
+    }
+    if faults.len() > SHOWN {
+        let message = format!("{title} has {} more faults", faults.len() - SHOWN);
+        found.push(place(Checked::new(&EX_1, message), example));
+    }
+    found
+}
+
+/// The decoded CRD of an example in the bundle, and the example's version.
+fn definition<'c>(context: &Context<'c>, example: &'c Value) -> Option<(&'c Value, &'c str)> {
+    let (group, version) = field(example, "apiVersion").split_once('/')?;
+    let is_its = |typed: &&Value| {
+        let text = |pointer: &str| typed.pointer(pointer).and_then(Value::as_str);
+        text("/spec/group") == Some(group) && text("/spec/names/kind") == Some(field(example, "kind"))
+    };
+    let typed = context
+        .bundle
+        .crds()
+        .filter_map(|crd| crd.typed.as_ref())
+        .find(is_its)?;
+    Some((typed, version))
+}
+
+/// The node at a pointer, or its nearest parent that is there.
+fn nearest<'n>(root: &'n Node, pointer: &str) -> &'n Node {
+    let mut shorter = pointer;
+    loop {
+        match (root.pointer(shorter), shorter.rsplit_once('/')) {
+            (Some(node), _) => return node,
+            (None, Some((parent, _))) => shorter = parent,
+            (None, None) => return root,
+        }
+    }
+}
+
+/// Points into the annotation if it is a literal block, whose lines are those of the file.
+fn located(checked: Checked, context: &Context<'_>, csv: &Object, node: &Node) -> Checked {
+    let mut checked = checked.at(csv, POINTER);
+    let (annotation, _) = csv.nearest(POINTER);
+    if annotation.style != Style::Literal {
+        return checked;
+    }
+    let source = context
+        .bundle
+        .tree
+        .file(&csv.path)
+        .map(String::from_utf8_lossy)
+        .unwrap_or_default();
+    let first_line = usize::try_from(annotation.start.line).unwrap_or(usize::MAX);
+    let indentation = source
+        .lines()
+        .nth(first_line)
+        .map_or(0, |line| line.len() - line.trim_start_matches(' ').len());
+    // A list that starts with blanks hides how deep the text itself is indented.
+    let indentation = u32::try_from(indentation).unwrap_or(0);
+    let in_file = |inner: Position| Position {
+        line: annotation.start.line.saturating_add(inner.line),
+        column: inner.column.saturating_add(indentation),
+    };
+    checked.finding.position = Some(in_file(node.start));
+    checked.finding.end = Some(in_file(node.end));
+    checked
+}

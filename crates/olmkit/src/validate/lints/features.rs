@@ -1,0 +1,158 @@
+//! KUBE: features of Kubernetes that the bundle uses, against the oldest release that it supports (`minKubeVersion`).
+
+use serde_json::Value;
+
+use super::super::checked::Checked;
+use super::super::context::Context;
+use crate::bundle::Object;
+use crate::diagnostics::{Origin, Severity, define_rules};
+use crate::object::Version;
+
+define_rules! {
+    KUBE_1 = {
+        id: "KUBE-1",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "Everything that the bundle uses exists in the oldest Kubernetes release that `minKubeVersion` allows.",
+        why: "The bundle fails, or loses features, on clusters that it claims to support.",
+        bad: "minKubeVersion: 1.20.0   # a CRD has x-kubernetes-validations, new in 1.25",
+        good: "minKubeVersion: 1.25.0",
+        since: "0.1.0",
+    }
+    KUBE_2 = {
+        id: "KUBE-2",
+        severity: Severity::Info,
+        origin: Origin::Lint,
+        summary: "All objects use APIs that every cluster has.",
+        why: "OLM fails the installation where the API is missing.",
+        bad: "kind: ServiceMonitor",
+        good: "let the operator create it where the API exists",
+        since: "0.1.0",
+    }
+}
+
+/// Keywords of CRD schemas, the minor release of Kubernetes 1 that first knows them without a feature gate, and what older ones
+/// do.
+const KEYWORDS: [(&str, u64, &str); 3] = [
+    (
+        "x-kubernetes-validations",
+        25,
+        "older releases drop the rules and check nothing",
+    ),
+    (
+        "messageExpression",
+        27,
+        "older releases drop it and use their own message",
+    ),
+    (
+        "selectableFields",
+        31,
+        "older releases drop them, and field selectors fail",
+    ),
+];
+
+/// Objects that older releases do not serve.
+const KINDS: [(&str, &str, u64); 1] = [("policy/v1", "PodDisruptionBudget", 21)];
+
+/// Kinds whose APIs are not part of Kubernetes, and what provides them.
+const FOREIGN_KINDS: [(&str, &str); 8] = [
+    ("ConsoleCLIDownload", "OpenShift"),
+    ("ConsoleLink", "OpenShift"),
+    ("ConsolePlugin", "OpenShift"),
+    ("ConsoleQuickStart", "OpenShift"),
+    ("ConsoleYAMLSample", "OpenShift"),
+    ("PrometheusRule", "the Prometheus operator"),
+    ("ServiceMonitor", "the Prometheus operator"),
+    ("VerticalPodAutoscaler", "the vertical pod autoscaler"),
+];
+
+pub fn check(context: &Context<'_>) -> Vec<Checked> {
+    let mut found = foreign_kinds(context);
+    found.extend(too_new(context));
+    found
+}
+
+/// Objects of APIs that Kubernetes does not have.
+fn foreign_kinds(context: &Context<'_>) -> Vec<Checked> {
+    let mut found = Vec::new();
+    for object in &context.bundle.objects {
+        if let Some((kind, owner)) = FOREIGN_KINDS.iter().find(|(kind, _)| *kind == object.kind()) {
+            let message = format!("{kind} is an API of {owner}: without it the bundle cannot be installed");
+            found.push(
+                Checked::new(&KUBE_2, message)
+                    .at(object, "/kind")
+                    .hint("let the operator create the object where the API exists"),
+            );
+        }
+    }
+    found
+}
+
+fn too_new(context: &Context<'_>) -> Vec<Checked> {
+    let Some(csv) = context.csv() else { return Vec::new() };
+    // A version that cannot be read is a finding of CSV-17, a missing one of CSV-16.
+    let Ok(oldest) = Version::parse(csv.text("/spec/minKubeVersion")) else {
+        return Vec::new();
+    };
+    let is_older = |minor: u64| oldest.major < 1 || oldest.major == 1 && oldest.minor < minor;
+    let finding = |object: &Object, what: &str, minor: u64, else_what: &str| {
+        let message = format!("{what} requires Kubernetes 1.{minor}, but minKubeVersion is {oldest}: {else_what}");
+        Checked::new(&KUBE_1, message)
+            .at(object, "")
+            .hint(format!("raise `spec.minKubeVersion` to 1.{minor}.0, or remove it"))
+    };
+    let mut found = Vec::new();
+    for object in &context.bundle.objects {
+        for (api_version, kind, minor) in KINDS {
+            if object.api_version() == api_version && object.kind() == kind && is_older(minor) {
+                let what = format!("{kind} of {api_version}");
+                found.push(finding(object, &what, minor, "older releases refuse the object"));
+            }
+        }
+    }
+    for crd in context.bundle.crds() {
+        let Some(spec) = crd.typed.as_ref().and_then(|typed| typed.get("spec")) else {
+            continue;
+        };
+        for (keyword, minor, else_what) in KEYWORDS.into_iter().filter(|(_, minor, _)| is_older(*minor)) {
+            if has_keyword(spec, keyword) {
+                found.push(finding(crd, &format!("`{keyword}`"), minor, else_what));
+            }
+        }
+    }
+    found
+}
+
+/// Whether a keyword occurs anywhere in a decoded CRD, other than as the name of a property.
+fn has_keyword(value: &Value, keyword: &str) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(|item| has_keyword(item, keyword)),
+        Value::Object(map) => map.iter().any(|(key, inner)| match (key.as_str(), inner) {
+            (key, _) if key == keyword => true,
+            ("properties" | "patternProperties", Value::Object(named)) => {
+                named.values().any(|schema| has_keyword(schema, keyword))
+            }
+            ("default" | "example" | "enum", _) => false,
+            _ => has_keyword(inner, keyword),
+        }),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_property_named_like_a_keyword_is_not_a_keyword() {
+        let property =
+            json!({"properties": {"selectableFields": {"type": "string"}}, "default": {"messageExpression": 1}});
+        assert!(!has_keyword(&property, "selectableFields"));
+        assert!(!has_keyword(&property, "messageExpression"));
+        let rule =
+            json!({"versions": [{"schema": {"properties": {"a": {"x-kubernetes-validations": [{"rule": "true"}]}}}}]});
+        assert!(has_keyword(&rule, "x-kubernetes-validations"));
+    }
+}

@@ -1,0 +1,58 @@
+//! FILE-3: unknown fields.
+
+use super::super::checked::Checked;
+use super::super::context::Context;
+use crate::bundle::Object;
+use crate::diagnostics::{Origin, Severity, define_rules};
+use crate::types::unknown::unknown_fields;
+
+define_rules! {
+    FILE_3 = {
+        id: "FILE-3",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "The ClusterServiceVersion and CRDs have no unknown fields: they are silently dropped.",
+        why: "A misspelled field has no effect.",
+        bad: "containers:\n- name: manager\n  imagePullPolice: Always",
+        good: "containers:\n- name: manager\n  imagePullPolicy: Always",
+        since: "0.1.0",
+    }
+}
+
+/// At most this many findings are shown for one object; one wrong indentation may cause dozens.
+const SHOWN: usize = 10;
+
+pub fn check(context: &Context<'_>) -> Vec<Checked> {
+    context.bundle.objects.iter().flat_map(object).collect()
+}
+
+fn object(object: &Object) -> Vec<Checked> {
+    let key = match (object.kind(), object.version()) {
+        ("ClusterServiceVersion", _) => "ClusterServiceVersion",
+        ("CustomResourceDefinition", "v1") => "v1.CustomResourceDefinition",
+        ("CustomResourceDefinition", "v1beta1") => "v1beta1.CustomResourceDefinition",
+        _ => return Vec::new(),
+    };
+    let mut unknown = unknown_fields(&object.value, key);
+    // Schema extensions are for other programs.
+    unknown.retain(|field| !field.name.starts_with("x-"));
+    let more = unknown.len().saturating_sub(SHOWN);
+    let mut findings: Vec<Checked> = unknown
+        .iter()
+        .take(SHOWN)
+        .map(|field| {
+            let kind = field.of.rsplit('.').next().unwrap_or(field.of);
+            let message = format!("{kind} has no field {:?}; it is silently dropped", field.name);
+            let hint = match field.meant {
+                Some(meant) => format!("did you mean {meant:?}? Otherwise check the indentation or remove it"),
+                None => "check the indentation or remove it".to_string(),
+            };
+            Checked::new(&FILE_3, message).at(object, &field.pointer).hint(hint)
+        })
+        .collect();
+    if more > 0 {
+        let message = format!("{more} more unknown fields are silently dropped");
+        findings.push(Checked::new(&FILE_3, message).at(object, ""));
+    }
+    findings
+}

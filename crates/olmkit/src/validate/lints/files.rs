@@ -1,0 +1,238 @@
+//! FILE, SIZE and META: the files of a bundle.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::super::checked::Checked;
+use super::super::context::Context;
+use crate::bundle::Object;
+use crate::bundle::load::{MANIFESTS, METADATA, PREFIX};
+use crate::diagnostics::{Origin, Severity, define_rules};
+use crate::yaml::{self, Position};
+use olmkit_go::json;
+
+define_rules! {
+    SIZE_1 = {
+        id: "SIZE-1",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "Each manifest fits into one request to the API server (1.5 MB as JSON).",
+        why: "etcd refuses a larger request, so the object cannot be created.",
+        bad: "a CRD of 2 MB",
+        good: "a CRD without descriptions",
+        since: "0.1.0",
+    }
+    SIZE_2 = {
+        id: "SIZE-2",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "The annotations of an object have at most 256 KiB in total.",
+        why: "The API server refuses the object, so the installation fails.",
+        bad: "alm-examples of 300 kB",
+        good: "short examples",
+        since: "0.1.0",
+    }
+    FILE_1 = {
+        id: "FILE-1",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "A manifest file contains one YAML document.",
+        why: "OLM's tools read one document per file: the other objects are ignored or misread.",
+        bad: "kind: Service\n---\nkind: ConfigMap",
+        good: "two files",
+        since: "0.1.0",
+    }
+    FILE_2 = {
+        id: "FILE-2",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "A key occurs once in a map: the last one silently wins.",
+        why: "A change of the earlier value has no effect.",
+        bad: "replicas: 1\nreplicas: 2",
+        good: "replicas: 2",
+        since: "0.1.0",
+    }
+    META_1 = {
+        id: "META-1",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "The annotations name the directories `manifests/` and `metadata/`.",
+        why: "Some tools follow the annotations, others always read these directories.",
+        bad: "bundle.metadata.v1: meta/",
+        good: "bundle.metadata.v1: metadata/",
+        since: "0.1.0",
+    }
+    META_2 = {
+        id: "META-2",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "metadata/properties.yaml contains a list of properties, each with type and value.",
+        why: "A catalog built from the bundle lacks the properties, or cannot be built.",
+        bad: "properties: {a: b}",
+        good: "properties:\n- type: olm.maxOpenShiftVersion\n  value: \"4.15\"",
+        since: "0.1.0",
+    }
+    META_3 = {
+        id: "META-3",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "The labels of a bundle image match its annotations.",
+        why: "Some tools read the labels, others the annotations, and they would disagree.",
+        bad: "LABEL operators.operatorframework.io.bundle.channels.v1=alpha\nchannels.v1: stable   # in annotations.yaml",
+        good: "LABEL operators.operatorframework.io.bundle.channels.v1=stable",
+        since: "0.1.0",
+    }
+}
+
+/// Bytes of one request that etcd accepts.
+const MOST_REQUEST_BYTES: usize = 1_500_000;
+/// At most this many duplicate keys are shown for one file.
+const SHOWN: usize = 10;
+/// Bytes of all annotations of one object.
+const MOST_ANNOTATION_BYTES: usize = 256 << 10;
+
+pub fn check(context: &Context<'_>) -> Vec<Checked> {
+    let mut findings: Vec<Checked> = context.bundle.objects.iter().flat_map(object).collect();
+    findings.extend(annotations(context));
+    findings.extend(labels(context));
+    findings.extend(properties(context));
+    findings
+}
+
+fn object(object: &Object) -> Vec<Checked> {
+    let mut findings = Vec::new();
+    if let Some(line) = object.second_document {
+        let message = "this file contains more than one YAML document; OLM's tools ignore or misread the others";
+        let mut checked = Checked::new(&FILE_1, message)
+            .at(object, "")
+            .hint("put each object in its own file");
+        checked.finding.position = Some(Position {
+            line: u32::try_from(line).unwrap_or(u32::MAX),
+            column: 1,
+        });
+        checked.finding.end = None;
+        findings.push(checked);
+    }
+    let duplicates = object.duplicates.iter().filter(|duplicate| !duplicate.merged);
+    let more = duplicates.clone().count().saturating_sub(SHOWN);
+    for duplicate in duplicates.take(SHOWN) {
+        let message = format!(
+            "duplicate key {:?} (first on line {}); the last one wins",
+            duplicate.key, duplicate.first.line
+        );
+        let mut checked = Checked::new(&FILE_2, message)
+            .at(object, "")
+            .hint("remove one of the two");
+        checked.finding.position = Some(duplicate.second);
+        checked.finding.end = None;
+        findings.push(checked);
+    }
+    if more > 0 {
+        findings.push(Checked::new(&FILE_2, format!("{more} more duplicate keys")).at(object, ""));
+    }
+    let annotations = object.value.pointer("/metadata/annotations").and_then(Value::as_object);
+    let bytes: usize = annotations
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| key.len() + value.as_str().map_or(0, str::len))
+        .sum();
+    if bytes > MOST_ANNOTATION_BYTES && matches!(object.kind(), "ClusterServiceVersion" | "CustomResourceDefinition") {
+        let message =
+            format!("the annotations have {bytes} bytes in total; the API server accepts {MOST_ANNOTATION_BYTES}");
+        findings.push(
+            Checked::new(&SIZE_2, message)
+                .at(object, "/metadata/annotations")
+                .hint("shorten the examples"),
+        );
+    }
+    // JSON is seldom larger than the YAML it comes from.
+    let size = if object.node.is_null() {
+        0
+    } else {
+        json::marshal_len(&object.value)
+    };
+    if size > MOST_REQUEST_BYTES {
+        let message =
+            format!("the object has {size} bytes as JSON; etcd accepts about {MOST_REQUEST_BYTES} in one request");
+        findings.push(
+            Checked::new(&SIZE_1, message)
+                .at(object, "")
+                .hint("remove descriptions from the schemas, or split the API"),
+        );
+    }
+    findings
+}
+
+fn annotations(context: &Context<'_>) -> Vec<Checked> {
+    let metadata = &context.bundle.metadata;
+    let wrong = |key: &str, directory: &str| {
+        let value = metadata.get(key)?;
+        let clean = value.trim_start_matches("./").trim_end_matches('/');
+        (clean != directory).then(|| {
+            let message = format!("annotation {key} is {value:?}, but the directory is {directory}/");
+            Checked::new(&META_1, message)
+                .in_file(&metadata.file)
+                .hint(format!("write `{directory}/`"))
+        })
+    };
+    [wrong(MANIFESTS, "manifests"), wrong(METADATA, "metadata")]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// The labels of the image repeat the annotations: some tools read the labels, others the annotations.
+fn labels(context: &Context<'_>) -> Vec<Checked> {
+    let metadata = &context.bundle.metadata;
+    let Some(labels) = &context.options.image_labels else {
+        return Vec::new();
+    };
+    let keys: BTreeSet<&str> = labels
+        .keys()
+        .map(String::as_str)
+        .chain(metadata.annotations.keys().map(String::as_str))
+        .filter(|key| key.starts_with(PREFIX))
+        .collect();
+    let shown = |value: Option<&str>| value.map_or("missing".to_string(), |value| format!("{value:?}"));
+    keys.into_iter()
+        .filter_map(|key| {
+            let (label, annotation) = (labels.get(key).map(String::as_str), metadata.get(key));
+            (label != annotation).then(|| {
+                let message = format!(
+                    "image label {key} is {}, but the annotation is {}",
+                    shown(label),
+                    shown(annotation)
+                );
+                Checked::new(&META_3, message)
+                    .in_file(&metadata.file)
+                    .hint("make the Dockerfile's labels match the annotations; `olmkit image build` derives them")
+            })
+        })
+        .collect()
+}
+
+fn properties(context: &Context<'_>) -> Option<Checked> {
+    let path = "metadata/properties.yaml";
+    let bytes = context.bundle.tree.file(path)?;
+    let problem = |message: String, position: Option<Position>| {
+        let mut checked = Checked::new(&META_2, message)
+            .in_file(path)
+            .hint("add `properties:` with a list of `type` and `value`");
+        checked.finding.position = position;
+        Some(checked)
+    };
+    let node = match yaml::parse(bytes) {
+        Ok(node) => node,
+        Err(error) => return problem(format!("cannot parse the properties: {error}"), error.position()),
+    };
+    let list = node.get("properties").unwrap_or(&node);
+    if !list.is_sequence() {
+        return problem("`properties` must be a list".to_string(), Some(list.start));
+    }
+    let incomplete = list
+        .items()
+        .iter()
+        .find(|item| item.get("type").and_then(yaml::Node::as_str).is_none() || item.get("value").is_none());
+    incomplete.and_then(|item| problem("this property has no `type` or `value`".to_string(), Some(item.start)))
+}

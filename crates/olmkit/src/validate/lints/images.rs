@@ -1,0 +1,172 @@
+//! IMG: the images that the operator uses.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::super::checked::Checked;
+use super::super::context::{Context, Csv, field, items};
+use crate::diagnostics::{Origin, Severity, define_rules};
+use crate::object::Reference;
+
+define_rules! {
+    IMG_1 = {
+        id: "IMG-1",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "Images are pinned by digest: a tag can be moved, and an ImageDigestMirrorSet does not apply to it.",
+        why: "What runs may differ from what was tested, and clusters that mirror by digest cannot pull the image.",
+        bad: "image: quay.io/x/a:1.0",
+        good: "image: quay.io/x/a@sha256:…",
+        since: "0.1.0",
+    }
+    IMG_2 = {
+        id: "IMG-2",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "Images have a digest, or a tag other than `latest`.",
+        why: "The tag moves with each release, so pods may run different versions.",
+        bad: "image: quay.io/x/a",
+        good: "image: quay.io/x/a:1.0",
+        since: "0.1.0",
+    }
+    IMG_3 = {
+        id: "IMG-3",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "Each image is a valid reference.",
+        why: "The kubelet refuses the image and the pod never starts.",
+        bad: "image: https://quay.io/x/a",
+        good: "image: quay.io/x/a:1.0",
+        since: "0.1.0",
+    }
+    IMG_4 = {
+        id: "IMG-4",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "`relatedImages` lists every image in a RELATED_IMAGE_… variable: rendering a catalog adds the images of containers, but not these.",
+        why: "Mirroring tools copy only listed images, so this one is missing in a disconnected cluster.",
+        bad: "env:\n- name: RELATED_IMAGE_CACHE\n  value: quay.io/x/cache@sha256:…",
+        good: "relatedImages:\n- name: cache\n  image: quay.io/x/cache@sha256:…",
+        since: "0.1.0",
+    }
+    IMG_5 = {
+        id: "IMG-5",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "The annotation `containerImage` names an image that the operator uses.",
+        why: "Consoles show, and scanners check, an image that the operator does not use.",
+        bad: "containerImage: quay.io/x/a:0.9",
+        good: "containerImage: quay.io/x/a:1.0",
+        since: "0.1.0",
+    }
+}
+
+pub fn check(context: &Context<'_>) -> Vec<Checked> {
+    let Some(csv) = context.csv() else { return Vec::new() };
+    let used = used(&csv);
+    let mut findings = Vec::new();
+    for (image, pointer) in &used {
+        findings.extend(one(&csv, image, pointer));
+    }
+    let related: BTreeSet<&str> = csv
+        .list("/spec/relatedImages")
+        .iter()
+        .map(|related| field(related, "image"))
+        .collect();
+    for (at, related) in csv.list("/spec/relatedImages").iter().enumerate() {
+        let image = field(related, "image");
+        if !used.contains_key(image) {
+            findings.extend(invalid(&csv, image, &format!("/spec/relatedImages/{at}/image")));
+        }
+    }
+    // Rendering a catalog adds the images of containers to this list, but not those in variables.
+    for (image, pointer) in used.iter().filter(|(_, pointer)| pointer.ends_with("/value")) {
+        if !related.contains(*image) && Reference::parse_normalized(image).is_ok() {
+            let message = format!("{image} is not listed in `relatedImages`: mirroring will miss it");
+            findings.push(
+                Checked::new(&IMG_4, message)
+                    .at(csv.object, pointer)
+                    .hint("add it to spec.relatedImages, as `generate bundle` does"),
+            );
+        }
+    }
+    if let Some(image) = csv.annotation("containerImage").filter(|image| !image.is_empty()) {
+        let known = used.contains_key(image) || related.contains(image);
+        if !known && !used.is_empty() {
+            let message = format!("containerImage is {image}, which the operator does not use");
+            let hint = "use the image of the operator's container";
+            findings.push(
+                Checked::new(&IMG_5, message)
+                    .at(csv.object, "/metadata/annotations/containerImage")
+                    .hint(hint),
+            );
+        }
+    }
+    findings
+}
+
+/// Every image of a container or of an environment variable like RELATED_IMAGE_…, with its first place.
+fn used<'v>(csv: &Csv<'v>) -> BTreeMap<&'v str, String> {
+    let mut used = BTreeMap::new();
+    for (at, deployment) in csv.deployments().iter().enumerate() {
+        let Some(pod) = deployment.pointer("/spec/template/spec") else {
+            continue;
+        };
+        for list in ["initContainers", "containers"] {
+            for (index, container) in items(pod, list).iter().enumerate() {
+                let pointer = format!("/spec/install/spec/deployments/{at}/spec/template/spec/{list}/{index}");
+                let image = field(container, "image");
+                if !image.is_empty() {
+                    used.entry(image).or_insert_with(|| format!("{pointer}/image"));
+                }
+                for (number, variable) in items(container, "env").iter().enumerate() {
+                    let value = variable.get("value").and_then(Value::as_str).unwrap_or_default();
+                    if field(variable, "name").starts_with("RELATED_IMAGE_") && !value.is_empty() {
+                        used.entry(value)
+                            .or_insert_with(|| format!("{pointer}/env/{number}/value"));
+                    }
+                }
+            }
+        }
+    }
+    used
+}
+
+fn one(csv: &Csv<'_>, image: &str, pointer: &str) -> Option<Checked> {
+    let reference = match Reference::parse_normalized(image) {
+        Ok(reference) => reference,
+        Err(_) => return invalid(csv, image, pointer),
+    };
+    if reference.digest().is_some() {
+        return None;
+    }
+    match reference.tag() {
+        None | Some("latest") => {
+            let message = format!("{image} uses a mutable tag; pods may run different versions");
+            Some(
+                Checked::new(&IMG_2, message)
+                    .at(csv.object, pointer)
+                    .hint("pin a digest: `@sha256:…`"),
+            )
+        }
+        Some(_) => {
+            let message = format!("{image} uses a tag, which can be moved and which digest mirrors do not cover");
+            Some(
+                Checked::new(&IMG_1, message)
+                    .at(csv.object, pointer)
+                    .hint("pin a digest, for example with `generate bundle --use-image-digests`"),
+            )
+        }
+    }
+}
+
+fn invalid(csv: &Csv<'_>, image: &str, pointer: &str) -> Option<Checked> {
+    let error = Reference::parse_normalized(image).err()?;
+    let message = format!("{image:?} is not an image reference: {error}");
+    Some(
+        Checked::new(&IMG_3, message)
+            .at(csv.object, pointer)
+            .hint("use REGISTRY/NAME:TAG or REGISTRY/NAME@sha256:…"),
+    )
+}

@@ -1,0 +1,45 @@
+//! Lints: rules that operator-sdk does not have. They warn and never change operator-sdk's verdict.
+
+pub(crate) mod dependencies;
+pub(crate) mod descriptors;
+pub(crate) mod examples;
+pub(crate) mod features;
+pub(crate) mod fields;
+pub(crate) mod files;
+mod grouping;
+pub(crate) mod icon;
+pub(crate) mod images;
+pub(crate) mod olm_v1;
+pub(crate) mod permissions;
+pub(crate) mod pod_security;
+pub(crate) mod pods;
+pub(crate) mod release;
+pub(crate) mod schemas;
+pub(crate) mod upgrade;
+pub(crate) mod webhooks;
+
+use super::checked::Checked;
+use super::context::Context;
+
+/// Runs all lints.
+pub fn check(context: &Context<'_>) -> Vec<Checked> {
+    let families: [fn(&Context<'_>) -> Vec<Checked>; 16] = [
+        files::check,
+        fields::check,
+        dependencies::check,
+        icon::check,
+        permissions::check,
+        webhooks::check,
+        images::check,
+        pods::check,
+        pod_security::check,
+        release::check,
+        olm_v1::check,
+        schemas::check,
+        descriptors::check,
+        examples::check,
+        features::check,
+        upgrade::check,
+    ];
+    grouping::fold(families.iter().flat_map(|family| family(context)).collect())
+}

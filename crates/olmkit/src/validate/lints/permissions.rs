@@ -1,0 +1,522 @@
+//! RBAC: the permissions of the operator, against what it visibly needs.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::super::checked::Checked;
+use super::super::context::{Context, Csv, field, items, strings};
+use crate::diagnostics::{Origin, Severity, define_rules};
+
+define_rules! {
+    RBAC_1 = {
+        id: "RBAC-1",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "Each deployment's service account has permissions.",
+        why: "OLM creates the service accounts that have permissions; a deployment with another one gets no pods, or pods without rights.",
+        bad: "serviceAccountName: manager   # not listed under permissions",
+        good: "permissions:\n- serviceAccountName: manager",
+        since: "0.1.0",
+    }
+    RBAC_2 = {
+        id: "RBAC-2",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "When a deployment's service account lacks permissions, no other account has some that nobody uses.",
+        why: "The permissions were probably meant for the deployment, whose requests are forbidden without them.",
+        bad: "permissions:\n- serviceAccountName: old-manager",
+        good: "permissions:\n- serviceAccountName: manager",
+        since: "0.1.0",
+    }
+    RBAC_3 = {
+        id: "RBAC-3",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "The operator may list and watch the APIs that it owns.",
+        why: "Without list and watch the controller's cache never syncs, and nothing is reconciled.",
+        bad: "resources: [widgets]\nverbs: [get, update]",
+        good: "resources: [widgets]\nverbs: [list, watch, update]",
+        since: "0.1.0",
+    }
+    RBAC_4 = {
+        id: "RBAC-4",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "An operator with leader election may write leases.",
+        why: "The operator never becomes the leader and waits forever.",
+        bad: "args: [--leader-elect]   # without a rule for leases",
+        good: "apiGroups: [coordination.k8s.io]\nresources: [leases]\nverbs: [get, create, update]",
+        since: "0.1.0",
+    }
+    RBAC_5 = {
+        id: "RBAC-5",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "Namespaced `permissions` contain no cluster-scoped resources or URLs, unless AllNamespaces is the only install mode.",
+        why: "Installed for one namespace, OLM makes a Role of them, which cannot grant such a request.",
+        bad: "permissions:\n- rules:\n  - resources: [nodes]",
+        good: "clusterPermissions:\n- rules:\n  - resources: [nodes]",
+        since: "0.1.0",
+    }
+    RBAC_6 = {
+        id: "RBAC-6",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "No rule grants all verbs on all resources.",
+        why: "Anyone who takes over the operator's pod controls the cluster.",
+        bad: "apiGroups: ['*']\nresources: ['*']\nverbs: ['*']",
+        good: "apiGroups: [apps]\nresources: [deployments]\nverbs: [get, list, watch, update]",
+        since: "0.1.0",
+    }
+    RBAC_7 = {
+        id: "RBAC-7",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "No rule grants escalate, bind or impersonate.",
+        why: "With these verbs an operator can make itself cluster-admin.",
+        bad: "resources: [clusterroles]\nverbs: [escalate]",
+        good: "verbs: [get]",
+        since: "0.1.0",
+    }
+    RBAC_8 = {
+        id: "RBAC-8",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "Bindings do not name a namespace: users choose it at installation.",
+        why: "The service account does not exist when the operator is installed in another namespace.",
+        bad: "subjects:\n- kind: ServiceAccount\n  namespace: demo-system",
+        good: "put the permissions into the ClusterServiceVersion",
+        since: "0.1.0",
+    }
+    RBAC_9 = {
+        id: "RBAC-9",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "An operator that writes objects with a status subresource may write the status too.",
+        why: "A write to the object does not change the status, and writing the status is forbidden.",
+        bad: "resources: [widgets]\nverbs: [list, watch, update]   # without widgets/status",
+        good: "resources: [widgets/status]\nverbs: [update, patch]",
+        since: "0.1.0",
+    }
+}
+
+/// Cluster-scoped resources of Kubernetes that operators ask for, with their groups.
+const CLUSTER_SCOPED: [(&str, &str); 24] = [
+    ("", "namespaces"),
+    ("", "nodes"),
+    ("", "persistentvolumes"),
+    ("", "componentstatuses"),
+    ("rbac.authorization.k8s.io", "clusterroles"),
+    ("rbac.authorization.k8s.io", "clusterrolebindings"),
+    ("apiextensions.k8s.io", "customresourcedefinitions"),
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
+    ("apiregistration.k8s.io", "apiservices"),
+    ("authentication.k8s.io", "tokenreviews"),
+    ("authorization.k8s.io", "subjectaccessreviews"),
+    ("authorization.k8s.io", "selfsubjectaccessreviews"),
+    ("certificates.k8s.io", "certificatesigningrequests"),
+    ("networking.k8s.io", "ingressclasses"),
+    ("node.k8s.io", "runtimeclasses"),
+    ("policy", "podsecuritypolicies"),
+    ("scheduling.k8s.io", "priorityclasses"),
+    ("storage.k8s.io", "storageclasses"),
+    ("storage.k8s.io", "volumeattachments"),
+    ("storage.k8s.io", "csidrivers"),
+    ("storage.k8s.io", "csinodes"),
+    ("security.openshift.io", "securitycontextconstraints"),
+    ("config.openshift.io", "clusterversions"),
+];
+
+const NAMESPACED: &str = "/spec/install/spec/permissions";
+const CLUSTER: &str = "/spec/install/spec/clusterPermissions";
+
+pub fn check(context: &Context<'_>) -> Vec<Checked> {
+    let mut findings = bindings(context);
+    if let Some(csv) = context.csv() {
+        findings.extend(service_accounts(context, &csv));
+        findings.extend(owned_apis(context, &csv));
+        findings.extend(status(context, &csv));
+        findings.extend(leader_election(&csv));
+        findings.extend(scope(context, &csv));
+        findings.extend(too_much(&csv));
+    }
+    findings
+}
+
+/// All rules with their places.
+fn rules<'v>(csv: &Csv<'v>) -> Vec<(String, &'v str, &'v Value)> {
+    let mut all = Vec::new();
+    for list in [NAMESPACED, CLUSTER] {
+        for (at, permission) in csv.list(list).iter().enumerate() {
+            let account = field(permission, "serviceAccountName");
+            for (index, rule) in items(permission, "rules").iter().enumerate() {
+                all.push((format!("{list}/{at}/rules/{index}"), account, rule));
+            }
+        }
+    }
+    all
+}
+
+/// Service accounts to which objects of the bundle bind a role.
+fn bound_accounts<'c>(context: &Context<'c>) -> BTreeSet<&'c str> {
+    let bindings = context
+        .bundle
+        .objects
+        .iter()
+        .filter(|object| matches!(object.kind(), "RoleBinding" | "ClusterRoleBinding"));
+    bindings
+        .flat_map(|binding| items(&binding.value, "subjects"))
+        .filter(|subject| field(subject, "kind") == "ServiceAccount")
+        .map(|subject| field(subject, "name"))
+        .collect()
+}
+
+fn service_accounts(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
+    let account = |deployment: &Value| {
+        let name = deployment
+            .pointer("/spec/template/spec/serviceAccountName")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        if name.is_empty() {
+            "default".to_string()
+        } else {
+            name.to_string()
+        }
+    };
+    let used: BTreeSet<String> = csv.deployments().iter().map(account).collect();
+    let permissions = || {
+        [NAMESPACED, CLUSTER].into_iter().flat_map(|list| {
+            let of_list = csv.list(list).iter().enumerate();
+            of_list.map(move |(at, permission)| {
+                let pointer = format!("{list}/{at}/serviceAccountName");
+                (pointer, field(permission, "serviceAccountName"))
+            })
+        })
+    };
+    let granted: BTreeSet<&str> = permissions().map(|(_, name)| name).collect();
+    let bound = bound_accounts(context);
+    let none_granted = !used.iter().any(|name| granted.contains(name.as_str()));
+    let mut findings = Vec::new();
+    for (at, deployment) in csv.deployments().iter().enumerate() {
+        let name = account(deployment);
+        // A deployment beside the operator that names no account, such as a console plugin, needs no permissions.
+        let needs_none = name == "default" && !none_granted;
+        if !granted.contains(name.as_str()) && !bound.contains(name.as_str()) && !needs_none {
+            let message = format!(
+                "deployment {:?} runs as service account {name:?}, which has no permissions here",
+                field(deployment, "name")
+            );
+            let pointer = format!("/spec/install/spec/deployments/{at}/spec/template/spec/serviceAccountName");
+            let hint = "list its rules under `permissions` or `clusterPermissions`; OLM creates the bindings";
+            findings.push(Checked::new(&RBAC_1, message).at(csv.object, &pointer).hint(hint));
+        }
+    }
+    // OLM also makes accounts for what the operator starts; an unused one is a mistake when another account lacks permissions.
+    if findings.is_empty() {
+        return findings;
+    }
+    let names: Vec<&str> = used.iter().map(String::as_str).collect();
+    let hint = format!("the deployments use: {}", names.join(", "));
+    let unused = permissions().filter(|(_, name)| !used.contains(*name));
+    findings.extend(unused.map(|(pointer, name)| {
+        let message = format!("service account {name:?} has permissions, but no deployment uses it");
+        Checked::new(&RBAC_2, message).at(csv.object, &pointer).hint(&hint)
+    }));
+    findings
+}
+
+/// True when a rule covers a group, a resource and a verb.
+fn allows(rule: &Value, group: &str, resource: &str, verb: &str) -> bool {
+    let has = |key: &str, wanted: &str| strings(rule, key).any(|value| value == "*" || value == wanted);
+    items(rule, "resourceNames").is_empty()
+        && has("apiGroups", group)
+        && has("resources", resource)
+        && has("verbs", verb)
+}
+
+/// True when a rule names a resource or one of its subresources, so that the operator visibly works with it.
+fn names(rule: &Value, group: &str, plural: &str) -> bool {
+    let of_group = strings(rule, "apiGroups").any(|name| name == group);
+    of_group && strings(rule, "resources").any(|resource| resource.split('/').next() == Some(plural))
+}
+
+/// True when a rule lets the operator write status or finalizers of a resource, as only its controller does.
+fn reconciles(rule: &Value, group: &str, plural: &str) -> bool {
+    let of_group = strings(rule, "apiGroups").any(|name| name == group);
+    let writes = strings(rule, "verbs").any(|verb| matches!(verb, "*" | "update" | "patch"));
+    let of_controller = |resource: &str| {
+        let (of, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+        of == plural && matches!(subresource, "status" | "finalizers")
+    };
+    of_group && writes && strings(rule, "resources").any(of_controller)
+}
+
+fn owned_apis(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
+    let rules = rules(csv);
+    let mut findings = Vec::new();
+    if rules.is_empty() {
+        return findings;
+    }
+    let owned: Vec<(&str, &str)> = csv
+        .list("/spec/customresourcedefinitions/owned")
+        .iter()
+        .filter_map(|owned| field(owned, "name").split_once('.'))
+        .collect();
+    let watched = |verb: &str| {
+        owned
+            .iter()
+            .any(|(plural, group)| rules.iter().any(|(_, _, rule)| allows(rule, group, plural, verb)))
+    };
+    let watches_none = !watched("list") && !watched("watch");
+    let mut seen = BTreeSet::new();
+    for (at, owned) in csv.list("/spec/customresourcedefinitions/owned").iter().enumerate() {
+        let name = field(owned, "name");
+        let Some((plural, group)) = name.split_once('.') else {
+            continue;
+        };
+        let in_bundle = context.bundle.crds().any(|crd| crd.name() == name);
+        // An API whose status and finalizers the operator does not write may be served by something that it installs.
+        let visible = watches_none || rules.iter().any(|(_, _, rule)| reconciles(rule, group, plural));
+        if !in_bundle || !visible || !seen.insert(name) {
+            continue;
+        }
+        let missing: Vec<&str> = ["list", "watch"]
+            .into_iter()
+            .filter(|verb| !rules.iter().any(|(_, _, rule)| allows(rule, group, plural, verb)))
+            .collect();
+        if !missing.is_empty() {
+            let message = format!(
+                "the operator owns {name} but may not {} its objects",
+                missing.join(" and ")
+            );
+            let hint = format!("add a rule: apiGroups [{group}], resources [{plural}], verbs [list, watch, …]");
+            findings.push(
+                Checked::new(&RBAC_3, message)
+                    .at(csv.object, &format!("/spec/customresourcedefinitions/owned/{at}"))
+                    .hint(hint),
+            );
+        }
+    }
+    findings
+}
+
+/// A status that the operator may not write stays empty.
+fn status(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
+    let rules = rules(csv);
+    let mut findings = Vec::new();
+    if rules.is_empty() {
+        return findings;
+    }
+    for crd in context.bundle.crds() {
+        let Some(typed) = &crd.typed else { continue };
+        let text = |pointer: &str| typed.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let (group, plural) = (text("/spec/group"), text("/spec/names/plural"));
+        let versions = typed.pointer("/spec/versions").and_then(Value::as_array);
+        let has_status = |version: &Value| version.pointer("/subresources/status").is_some();
+        let Some(at) = versions.and_then(|versions| versions.iter().position(has_status)) else {
+            continue;
+        };
+        let subresource = format!("{plural}/status");
+        let any = "*/status";
+        let may_write = ["update", "patch"].iter().any(|verb| {
+            [subresource.as_str(), any]
+                .iter()
+                .any(|resource| rules.iter().any(|(_, _, rule)| allows(rule, group, resource, verb)))
+        });
+        // An operator that does not write the object may leave the status to others, too.
+        let writes = ["update", "patch"].iter().any(|verb| {
+            rules
+                .iter()
+                .any(|(_, _, rule)| names(rule, group, plural) && allows(rule, group, plural, verb))
+        });
+        if writes && !may_write {
+            let message = format!(
+                "{} has a status subresource, but the operator may not write {subresource}",
+                crd.name()
+            );
+            let hint = format!(
+                "add a rule: apiGroups [{group}], resources [{subresource}], verbs [update, patch]; or remove the subresource"
+            );
+            let pointer = format!("/spec/versions/{at}/subresources/status");
+            findings.push(Checked::new(&RBAC_9, message).at(crd, &pointer).hint(hint));
+        }
+    }
+    findings
+}
+
+fn leader_election(csv: &Csv<'_>) -> Vec<Checked> {
+    let rules = rules(csv);
+    let may = |resource: &str, group: &str| {
+        ["get", "create", "update"]
+            .iter()
+            .all(|verb| rules.iter().any(|(_, _, rule)| allows(rule, group, resource, verb)))
+    };
+    if may("leases", "coordination.k8s.io") || may("configmaps", "") {
+        return Vec::new();
+    }
+    let mut findings = Vec::new();
+    for (at, deployment) in csv.deployments().iter().enumerate() {
+        let containers = deployment
+            .pointer("/spec/template/spec")
+            .map(|pod| items(pod, "containers"))
+            .unwrap_or_default();
+        for (index, container) in containers.iter().enumerate() {
+            let words: Vec<&str> = strings(container, "args")
+                .chain(strings(container, "command"))
+                .collect();
+            let elects = |word: &&str| {
+                word.trim_start_matches('-').starts_with("leader-elect")
+                    || word.trim_start_matches('-').starts_with("enable-leader-election")
+            };
+            if let Some(word) = words.iter().find(|word| elects(word) && !word.ends_with("=false")) {
+                let message = format!("the container starts with {word}, but no rule allows it to write leases");
+                let pointer = format!("/spec/install/spec/deployments/{at}/spec/template/spec/containers/{index}/args");
+                let hint = "add a rule: apiGroups [coordination.k8s.io], resources [leases], verbs [get, list, watch, create, update, patch]";
+                findings.push(Checked::new(&RBAC_4, message).at(csv.object, &pointer).hint(hint));
+            }
+        }
+    }
+    findings
+}
+
+fn scope(context: &Context<'_>, csv: &Csv<'_>) -> Option<Checked> {
+    // Where OLM watches all namespaces, it makes ClusterRoles of `permissions`, which grant everything.
+    let modes: Vec<&str> = csv
+        .list("/spec/installModes")
+        .iter()
+        .filter(|mode| mode.get("supported") == Some(&Value::Bool(true)))
+        .map(|mode| field(mode, "type"))
+        .filter(|mode| *mode != "AllNamespaces")
+        .collect();
+    if modes.is_empty() {
+        return None;
+    }
+    let cluster_scoped: BTreeSet<(&str, &str)> = context
+        .bundle
+        .crds()
+        .filter_map(|crd| crd.typed.as_ref())
+        .filter(|crd| crd.pointer("/spec/scope").and_then(Value::as_str) == Some("Cluster"))
+        .map(|crd| {
+            let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+            (text("/spec/group"), text("/spec/names/plural"))
+        })
+        .chain(CLUSTER_SCOPED)
+        .collect();
+    let mut place = None;
+    let mut refused = BTreeSet::new();
+    for (pointer, account, rule) in rules(csv) {
+        if !pointer.starts_with(&format!("{NAMESPACED}/")) {
+            continue;
+        }
+        let urls = strings(rule, "nonResourceURLs").map(|url| (url, format!("URL {url}")));
+        let resources = strings(rule, "resources").filter(|resource| {
+            let bare = resource.split('/').next().unwrap_or(resource);
+            strings(rule, "apiGroups").any(|group| cluster_scoped.contains(&(group, bare)))
+        });
+        for (what, shown) in urls.chain(resources.map(|resource| (resource, resource.to_string()))) {
+            if !granted_for_the_cluster(csv, account, rule, what) {
+                refused.insert(shown);
+                place.get_or_insert_with(|| pointer.clone());
+            }
+        }
+    }
+    let message = format!(
+        "installed for {}, the operator is not granted {}: namespaced `permissions` become a Role",
+        modes.join(" or "),
+        refused.into_iter().collect::<Vec<_>>().join(", ")
+    );
+    let hint = "move the rules to `clusterPermissions`, or support AllNamespaces only";
+    Some(Checked::new(&RBAC_5, message).at(csv.object, &place?).hint(hint))
+}
+
+/// Whether `clusterPermissions` grant an account all that a rule says of one resource or URL.
+fn granted_for_the_cluster(csv: &Csv<'_>, account: &str, rule: &Value, what: &str) -> bool {
+    let of_account = csv
+        .list(CLUSTER)
+        .iter()
+        .filter(|permission| field(permission, "serviceAccountName") == account);
+    let cluster: Vec<&Value> = of_account.flat_map(|permission| items(permission, "rules")).collect();
+    let covers =
+        |other: &Value, key: &str, wanted: &str| strings(other, key).any(|value| value == "*" || value == wanted);
+    let key = if strings(rule, "nonResourceURLs").any(|url| url == what) {
+        "nonResourceURLs"
+    } else {
+        "resources"
+    };
+    strings(rule, "verbs").all(|verb| {
+        let groups: Vec<&str> = strings(rule, "apiGroups").collect();
+        let granted = |group: &str| {
+            cluster.iter().any(|other| {
+                covers(other, key, what)
+                    && covers(other, "verbs", verb)
+                    && (key == "nonResourceURLs" || covers(other, "apiGroups", group))
+            })
+        };
+        if groups.is_empty() {
+            granted("")
+        } else {
+            groups.iter().all(|group| granted(group))
+        }
+    })
+}
+
+fn too_much(csv: &Csv<'_>) -> Vec<Checked> {
+    let mut findings = Vec::new();
+    for (pointer, account, rule) in rules(csv) {
+        let all = |key: &str| strings(rule, key).any(|value| value == "*");
+        if all("apiGroups") && all("resources") && all("verbs") {
+            let message = format!("this rule grants service account {account:?} all verbs on all resources");
+            let hint = "list the groups, resources and verbs that the operator needs";
+            findings.push(Checked::new(&RBAC_6, message).at(csv.object, &pointer).hint(hint));
+            continue;
+        }
+        let verbs: Vec<&str> = strings(rule, "verbs")
+            .filter(|verb| matches!(*verb, "escalate" | "bind" | "impersonate"))
+            .collect();
+        if !verbs.is_empty() {
+            let message = format!(
+                "the verb {} lets service account {account:?} escalate its own permissions",
+                verbs.join(", ")
+            );
+            let hint = "grant those permissions directly and remove the verb";
+            findings.push(
+                Checked::new(&RBAC_7, message)
+                    .at(csv.object, &format!("{pointer}/verbs"))
+                    .hint(hint),
+            );
+        }
+    }
+    findings
+}
+
+fn bindings(context: &Context<'_>) -> Vec<Checked> {
+    let mut findings = Vec::new();
+    for object in context
+        .bundle
+        .objects
+        .iter()
+        .filter(|object| matches!(object.kind(), "RoleBinding" | "ClusterRoleBinding"))
+    {
+        for (at, subject) in items(&object.value, "subjects").iter().enumerate() {
+            let namespace = field(subject, "namespace");
+            // Service accounts of the platform have fixed namespaces.
+            if field(subject, "kind") == "ServiceAccount"
+                && !namespace.is_empty()
+                && !namespace.starts_with("openshift-monitoring")
+            {
+                let message = format!(
+                    "the binding is fixed to namespace {namespace:?}, but users choose the namespace at installation"
+                );
+                let hint = "list the rules under the permissions of the ClusterServiceVersion instead";
+                findings.push(
+                    Checked::new(&RBAC_8, message)
+                        .at(object, &format!("/subjects/{at}/namespace"))
+                        .hint(hint),
+                );
+            }
+        }
+    }
+    findings
+}

@@ -1,0 +1,195 @@
+//! CHAN, NAME and UPG: the place of the bundle among the others of its package.
+
+use super::super::checked::Checked;
+use super::super::context::{Context, Csv, strings};
+use crate::bundle::load::{CHANNELS, DEFAULT_CHANNEL, PACKAGE};
+use crate::diagnostics::{Origin, Severity, define_rules};
+use crate::object::{Version, VersionRange, dns1123_label_problems};
+
+define_rules! {
+    CHAN_2 = {
+        id: "CHAN-2",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "Channel names are not empty and contain no spaces.",
+        why: "Spaces become part of the name, so users do not find the channel under the name they expect.",
+        bad: "channels: \"beta, stable\"",
+        good: "channels: beta,stable",
+        since: "0.1.0",
+    }
+    CHAN_3 = {
+        id: "CHAN-3",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "A bundle in several channels names a default channel.",
+        why: "opm takes the channel that sorts first as the default, which a new channel may change.",
+        bad: "channels: beta,stable",
+        good: "channels: beta,stable\ndefault: stable",
+        since: "0.1.0",
+    }
+    CHAN_4 = {
+        id: "CHAN-4",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "The package name is a DNS label: opm refuses others.",
+        why: "The bundle builds, but cannot be added to a catalog.",
+        bad: "package: My_Operator",
+        good: "package: my-operator",
+        since: "0.1.0",
+    }
+    NAME_1 = {
+        id: "NAME-1",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "The version in the name equals `spec.version`.",
+        why: "Users read one version, and OLM orders by the other.",
+        bad: "name: demo.v1.0.0\nversion: 1.0.1",
+        good: "name: demo.v1.0.1\nversion: 1.0.1",
+        since: "0.1.0",
+    }
+    UPG_1 = {
+        id: "UPG-1",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "A bundle neither replaces nor skips itself.",
+        why: "The channel then has a cycle or no head, and opm refuses it.",
+        bad: "replaces: demo.v1.0.0   # in demo.v1.0.0",
+        good: "replaces: demo.v0.9.0",
+        since: "0.1.0",
+    }
+    UPG_2 = {
+        id: "UPG-2",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "`olm.skipRange` is a valid version range.",
+        why: "OLM upgrades from every version in the range; a range that does not parse contains none.",
+        bad: "olm.skipRange: ~1.0",
+        good: "olm.skipRange: '>=1.0.0 <1.1.0'",
+        since: "0.1.0",
+    }
+    UPG_3 = {
+        id: "UPG-3",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "`olm.skipRange` does not contain the bundle's own version.",
+        why: "OLM would offer the bundle as its own upgrade.",
+        bad: "olm.skipRange: '<=1.1.0'   # in 1.1.0",
+        good: "olm.skipRange: '<1.1.0'",
+        since: "0.1.0",
+    }
+}
+
+pub fn check(context: &Context<'_>) -> Vec<Checked> {
+    let mut findings = channels(context);
+    if let Some(csv) = context.csv() {
+        findings.extend(name(&csv));
+        findings.extend(upgrades(&csv));
+    }
+    findings
+}
+
+fn channels(context: &Context<'_>) -> Vec<Checked> {
+    let bundle = context.bundle;
+    let place = |checked: Checked, key: &str| {
+        let mut checked = checked.in_file(&bundle.metadata.file);
+        checked.finding.path = Some(format!("annotations[{key:?}]"));
+        let node = bundle
+            .tree
+            .file(&bundle.metadata.file)
+            .and_then(|bytes| crate::yaml::parse(bytes).ok());
+        let node = node
+            .as_ref()
+            .and_then(|node| node.get("annotations"))
+            .and_then(|map| map.get(key));
+        checked.finding.position = node.map(|node| node.start);
+        checked
+    };
+    let mut findings = Vec::new();
+    let channels = bundle.channels();
+    let text = bundle.metadata.get(CHANNELS).unwrap_or_default();
+    if bundle.default_channel().is_none() && channels.len() > 1 {
+        let message = "the bundle is in several channels but names no default channel";
+        let hint = format!("add `{DEFAULT_CHANNEL}`");
+        findings.push(place(Checked::new(&CHAN_3, message), CHANNELS).hint(hint));
+    }
+    let odd = text
+        .split(',')
+        .find(|channel| channel.trim() != *channel || channel.is_empty() || channel.contains(char::is_whitespace));
+    if let Some(channel) = odd.filter(|_| !text.is_empty()) {
+        let message = format!("channel {channel:?} is empty or contains spaces, which become part of the name");
+        findings.push(place(Checked::new(&CHAN_2, message), CHANNELS).hint("separate channels with commas only"));
+    }
+    let package = bundle.package();
+    if let Some(fault) = dns1123_label_problems(package)
+        .first()
+        .filter(|_| bundle.metadata.get(PACKAGE).is_some())
+    {
+        let message = format!("package {package:?} is not a DNS label: {fault}");
+        findings.push(place(Checked::new(&CHAN_4, message), PACKAGE).hint("use lower-case letters, digits and `-`"));
+    }
+    findings
+}
+
+fn name(csv: &Csv<'_>) -> Option<Checked> {
+    let (_, suffix) = csv.name().split_once(".v")?;
+    let (in_name, in_spec) = (
+        Version::parse(suffix).ok()?,
+        Version::parse(csv.text("/spec/version")).ok()?,
+    );
+    // A name cannot contain the plus sign of build metadata; a dash or a dot replaces it.
+    let plain = in_spec.to_string().replace('+', "-");
+    if in_name == in_spec || suffix == plain || in_spec.to_string().replace('+', ".") == suffix {
+        return None;
+    }
+    let message = format!("the name has version {suffix}, but `spec.version` is {in_spec}");
+    Some(
+        Checked::new(&NAME_1, message)
+            .at(csv.object, "/spec/version")
+            .hint("OLM orders upgrades by spec.version: make both equal"),
+    )
+}
+
+fn upgrades(csv: &Csv<'_>) -> Vec<Checked> {
+    let mut findings = Vec::new();
+    let name = csv.name();
+    if !name.is_empty() && csv.text("/spec/replaces") == name {
+        findings.push(
+            Checked::new(&UPG_1, "the bundle replaces itself")
+                .at(csv.object, "/spec/replaces")
+                .hint("use the name of the previous version"),
+        );
+    }
+    if strings(csv.get("/spec"), "skips").any(|skipped| skipped == name) && !name.is_empty() {
+        findings.push(
+            Checked::new(&UPG_1, "the bundle skips itself")
+                .at(csv.object, "/spec/skips")
+                .hint("remove its own name"),
+        );
+    }
+    let Some(range) = csv.annotation("olm.skipRange").filter(|range| !range.is_empty()) else {
+        return findings;
+    };
+    let pointer = "/metadata/annotations/olm.skipRange";
+    match VersionRange::parse(range) {
+        Err(error) => {
+            let message = format!("olm.skipRange is not a version range: {error}");
+            findings.push(
+                Checked::new(&UPG_2, message)
+                    .at(csv.object, pointer)
+                    .hint("use a range such as `>=1.0.0 <1.2.0`"),
+            );
+        }
+        Ok(parsed) => {
+            let version = Version::parse(csv.text("/spec/version")).ok();
+            if let Some(version) = version.filter(|version| parsed.contains(version)) {
+                let message = format!("olm.skipRange {range:?} contains the bundle's own version {version}");
+                findings.push(
+                    Checked::new(&UPG_3, message)
+                        .at(csv.object, pointer)
+                        .hint(format!("end the range with `<{version}`")),
+                );
+            }
+        }
+    }
+    findings
+}

@@ -1,0 +1,263 @@
+//! UPG-4 to UPG-6, CRD-31 to CRD-36, EX-4: what an upgrade from an earlier bundle does to existing objects.
+
+use serde_json::Value;
+
+use super::super::against::{Against, Earlier, replaced};
+use super::super::checked::Checked;
+use super::super::context::{Context, Csv, field};
+use crate::bundle::Object;
+use crate::crd::compatibility::{Loss, compare};
+use crate::crd::instance::{self, InstanceFault};
+use crate::diagnostics::{Origin, Severity, define_rules};
+use crate::object::Version;
+
+define_rules! {
+    UPG_4 = {
+        id: "UPG-4",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "`replaces` names a bundle of the catalog (`--against CATALOG`).",
+        why: "Clusters with earlier versions find no upgrade path to this one.",
+        bad: "replaces: demo.v0.9.0   # the catalog ends with demo.v0.8.0",
+        good: "replaces: demo.v0.8.0",
+        since: "0.1.0",
+    }
+    UPG_5 = {
+        id: "UPG-5",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "The version is higher than that of the replaced bundle (`--against`).",
+        why: "OLM would lower the version of a running operator.",
+        bad: "version: 1.1.0   # replaces 1.2.0",
+        good: "version: 1.2.1",
+        since: "0.1.0",
+    }
+    UPG_6 = {
+        id: "UPG-6",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "The catalog contains the CRDs of the replaced bundle (`--against CATALOG`).",
+        why: "Without them there is nothing to compare, and the other upgrade rules stay silent.",
+        bad: "olmkit catalog render --migrate-level bundle-object-to-csv-metadata …",
+        good: "olmkit bundle validate DIRECTORY --against quay.io/example/demo-bundle:v0.9.0",
+        since: "0.1.0",
+    }
+    CRD_31 = {
+        id: "CRD-31",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "No CRD of the earlier bundle is missing (`--against`): OLM leaves it and its objects in the cluster, without an operator.",
+        why: "The users' objects stay behind, and no operator reconciles them.",
+        bad: "widgets.example.com is only in the earlier bundle",
+        good: "keep the definition, or announce its removal",
+        since: "0.1.0",
+    }
+    CRD_32 = {
+        id: "CRD-32",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "Versions that were stored or served are kept (`--against`): OLM refuses to drop a stored one.",
+        why: "Objects in etcd could no longer be read.",
+        bad: "versions:\n- name: v1   # v1beta1 was stored",
+        good: "versions:\n- {name: v1, served: true, storage: true}\n- {name: v1beta1, served: true, storage: false}",
+        since: "0.1.0",
+    }
+    CRD_33 = {
+        id: "CRD-33",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "Scope and kind stay the same (`--against`): the API server refuses to change them.",
+        why: "The upgrade stops; the only way out is to delete the CRD with all its objects.",
+        bad: "scope: Cluster   # was Namespaced",
+        good: "scope: Namespaced",
+        since: "0.1.0",
+    }
+    CRD_34 = {
+        id: "CRD-34",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "A schema accepts every object that the earlier one accepted (`--against`): OLM refuses an upgrade that makes an object invalid.",
+        why: "The upgrade stops on clusters where such objects exist.",
+        bad: "maximum: 3   # was 5",
+        good: "maximum: 5",
+        since: "0.1.0",
+    }
+    CRD_35 = {
+        id: "CRD-35",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "No field is removed from a schema (`--against`): the API server silently drops it from objects.",
+        why: "Users lose settings with the first write after the upgrade.",
+        bad: "properties: {replicas: {type: integer}}   # was size",
+        good: "properties:\n  size: {type: integer, description: 'Deprecated: use replicas.'}\n  replicas: {type: integer}",
+        since: "0.1.0",
+    }
+    CRD_36 = {
+        id: "CRD-36",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "Versions with different schemas are converted by a webhook (`--against`): without one only the apiVersion of an object changes.",
+        why: "The values of renamed or moved fields are lost.",
+        bad: "conversion: {strategy: None}   # was Webhook",
+        good: "conversion: {strategy: Webhook, …}",
+        since: "0.1.0",
+    }
+    EX_4 = {
+        id: "EX-4",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "The examples of the earlier bundle are still valid (`--against`): users have such objects.",
+        why: "The upgrade makes objects invalid that users created from the examples.",
+        bad: "required: [size]   # the earlier example has none",
+        good: "size: {type: integer, default: 1}",
+        since: "0.1.0",
+    }
+}
+
+/// At most this many findings of one rule are shown for one CRD and one earlier bundle.
+const SHOWN: usize = 10;
+
+pub fn check(context: &Context<'_>) -> Vec<Checked> {
+    let (Some(against), Some(csv)) = (context.options.against.as_deref(), context.csv()) else {
+        return Vec::new();
+    };
+    match against {
+        Against::Bundle(earlier) => from(context, &csv, earlier),
+        Against::Catalog { name, catalog } => {
+            let package = context.bundle.package();
+            let mut findings: Vec<Checked> = unknown(&csv, name, package, catalog).into_iter().collect();
+            for bundle in replaced(catalog, package, &csv) {
+                match Earlier::of_blob(bundle) {
+                    Ok(earlier) => findings.extend(from(context, &csv, &earlier)),
+                    Err(error) => {
+                        findings.push(Checked::new(&UPG_6, error.to_string()).at(csv.object, "/spec/replaces"))
+                    }
+                }
+            }
+            findings
+        }
+    }
+}
+
+/// `replaces` must name a bundle of the catalog.
+fn unknown(csv: &Csv<'_>, name: &str, package: &str, catalog: &crate::catalog::Catalog) -> Option<Checked> {
+    let replaces = csv.text("/spec/replaces");
+    let known = |bundle: &crate::catalog::Bundle| bundle.package == package && bundle.name == replaces;
+    let is_new = !catalog.bundles.iter().any(|bundle| bundle.package == package);
+    if replaces.is_empty() || is_new || catalog.bundles.iter().any(known) {
+        return None;
+    }
+    let message = format!("{name} has no bundle {replaces} in package {package}: there is no upgrade path from it");
+    Some(
+        Checked::new(&UPG_4, message)
+            .at(csv.object, "/spec/replaces")
+            .hint("use the head of the channel that this bundle is added to"),
+    )
+}
+
+fn from(context: &Context<'_>, csv: &Csv<'_>, earlier: &Earlier) -> Vec<Checked> {
+    let mut findings: Vec<Checked> = version(csv, earlier).into_iter().collect();
+    for old in &earlier.definitions {
+        let name = old
+            .pointer("/metadata/name")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let new = context.bundle.crds().find(|crd| crd.name() == name);
+        match new.and_then(|crd| Some((crd, crd.typed.as_ref()?))) {
+            Some((crd, typed)) => findings.extend(definition(crd, old, typed, earlier)),
+            // LOAD-7 reports a definition that does not decode.
+            None if new.is_some() => {}
+            None => {
+                let message = format!(
+                    "{} has {name}, this bundle does not: its objects stay without an operator",
+                    earlier.name
+                );
+                let hint =
+                    "keep the CRD until users have removed its objects, or explain in the release notes what to do";
+                findings.push(
+                    Checked::new(&CRD_31, message)
+                        .at(csv.object, "/spec/customresourcedefinitions/owned")
+                        .hint(hint),
+                );
+            }
+        }
+    }
+    for example in &earlier.examples {
+        findings.extend(stored(context, example, earlier));
+    }
+    findings
+}
+
+fn version(csv: &Csv<'_>, earlier: &Earlier) -> Option<Checked> {
+    let now = Version::parse_tolerant(csv.text("/spec/version")).ok()?;
+    let before = earlier.version.as_ref().filter(|before| **before >= now)?;
+    let message = format!(
+        "spec.version {now} is not higher than {before} of {}, which this bundle replaces",
+        earlier.name
+    );
+    Some(
+        Checked::new(&UPG_5, message)
+            .at(csv.object, "/spec/version")
+            .hint("use a higher version"),
+    )
+}
+
+fn definition(crd: &Object, old: &Value, new: &Value, earlier: &Earlier) -> Vec<Checked> {
+    let mut findings = Vec::new();
+    let changes = compare(old, new);
+    for (loss, rule) in [
+        (Loss::Version, &CRD_32),
+        (Loss::Identity, &CRD_33),
+        (Loss::Value, &CRD_34),
+        (Loss::Field, &CRD_35),
+        (Loss::Conversion, &CRD_36),
+    ] {
+        let of_rule: Vec<_> = changes.iter().filter(|change| change.loss == loss).collect();
+        for change in of_rule.iter().take(SHOWN) {
+            let message = format!("since {}: {}", earlier.name, change.message);
+            findings.push(Checked::new(rule, message).at(crd, &change.pointer).hint(change.hint));
+        }
+        if of_rule.len() > SHOWN {
+            let message = format!("since {}: {} more such changes", earlier.name, of_rule.len() - SHOWN);
+            findings.push(Checked::new(rule, message).at(crd, "/spec/versions"));
+        }
+    }
+    findings
+}
+
+/// An example of the earlier bundle stands for the objects in clusters, which OLM checks against the new schemas.
+fn stored(context: &Context<'_>, example: &Value, earlier: &Earlier) -> Option<Checked> {
+    let (group, version) = field(example, "apiVersion").split_once('/')?;
+    let kind = field(example, "kind");
+    let (crd, typed) = context
+        .bundle
+        .crds()
+        .filter_map(|crd| Some((crd, crd.typed.as_ref()?)))
+        .find(|(_, typed)| {
+            let text = |pointer: &str| typed.pointer(pointer).and_then(Value::as_str);
+            text("/spec/group") == Some(group) && text("/spec/names/kind") == Some(kind)
+        })?;
+    // CRD-32 reports a version that is gone.
+    let (schema, _) = instance::schema_of_version(typed, version)?;
+    let was_fine = earlier.definitions.iter().any(|old| {
+        let same = old.pointer("/metadata/name") == typed.pointer("/metadata/name");
+        let schema = instance::schema_of_version(old, version).and_then(|(schema, _)| schema);
+        same && schema.is_none_or(|schema| refusal(schema, example).is_none())
+    });
+    let fault = refusal(schema?, example).filter(|_| was_fine)?;
+    let at = typed
+        .pointer("/spec/versions")
+        .and_then(Value::as_array)
+        .and_then(|versions| versions.iter().position(|own| field(own, "name") == version));
+    let pointer = at.map_or("/spec".to_string(), |at| format!("/spec/versions/{at}/schema"));
+    let message = format!("the example {kind} of {} is no longer valid: {fault}", earlier.name);
+    let hint = "users have such objects; OLM refuses an upgrade that makes one invalid (\"updated validation is too restrictive\")";
+    Some(Checked::new(&EX_4, message).at(crd, &pointer).hint(hint))
+}
+
+fn refusal(schema: &Value, object: &Value) -> Option<String> {
+    instance::check(schema, object)
+        .into_iter()
+        .find(|finding| finding.fault != InstanceFault::Unknown)
+        .map(|finding| finding.to_string())
+}

@@ -1,0 +1,10 @@
+//! The rules of `bundle validate` and `catalog validate` over a small bundle and a small catalog, changed in one way at a time.
+
+mod catalog_rules;
+mod changes;
+mod optional_rules;
+mod own_rules;
+mod reference_rules;
+mod schema_rules;
+mod sizes;
+mod whole;

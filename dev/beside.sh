@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# beside.sh SET… -- COMMAND…: builds the pinned Go programs of the sets (see tools/build.sh) while the command, a cargo build,
+# runs. Either of them leaves a processor idle for minutes: Go while it links, cargo while it waits for one large crate.
+set -euo pipefail
+here=$(dirname "${BASH_SOURCE[0]}")
+sets=()
+while [ "${1:---}" != -- ]; do sets+=("$1"); shift; done
+shift
+"$here/tools/build.sh" "${sets[@]}" & programs=$!
+trap 'kill "$programs" 2> /dev/null || true' EXIT
+"$@"
+trap - EXIT
+wait "$programs"

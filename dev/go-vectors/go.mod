@@ -1,0 +1,3 @@
+module go-vectors
+
+go 1.26

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Publishes the crates to crates.io, each after those it needs; cargo waits until each is there. Without --yes it packages only.
+# CARGO_REGISTRY_TOKEN is the token; `cargo publish` reads it.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+crates=(-p olmkit-yaml -p olmkit -p olmkit-oci -p olmkit-serve -p olmkit-cluster -p olmkit-manager -p olmkit-cli)
+if [ "${1:-}" = --yes ]; then
+  cargo publish --locked "${crates[@]}"
+else
+  cargo package --locked --no-verify "${CARGO_PACKAGE_FLAGS:---quiet}" "${crates[@]}"
+  echo "packaged; --yes publishes"
+fi

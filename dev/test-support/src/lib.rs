@@ -1,0 +1,18 @@
+//! What the tests of several crates share: the recordings of the Go tools, a demo bundle, a registry, child processes.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // a test fails by panicking
+
+mod corpus;
+pub mod demo_bundle;
+pub mod hostile;
+pub mod killed;
+pub mod process;
+pub mod registry;
+
+use std::path::PathBuf;
+
+pub use corpus::corpus;
+
+/// A path inside the repository.
+pub fn repository(path: &str) -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(path)
+}

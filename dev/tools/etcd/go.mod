@@ -1,5 +1,0 @@
-module dev/tools/etcd
-
-go 1.26.0
-
-require go.etcd.io/etcd/server/v3 v3.6.16
