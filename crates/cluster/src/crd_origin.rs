@@ -52,6 +52,10 @@ pub fn by_plans<'a>(
     found
 }
 
+/// How long after the time in its `Installed` condition a plan may still have created CRDs: OLM takes that time before it begins
+/// to carry the plan out (`transitionInstallPlanState`), and truncates it to seconds.
+const EXECUTION_LIMIT: jiff::SignedDuration = jiff::SignedDuration::from_mins(1);
+
 /// Whether a step created a CRD: that very one, not one that took its name later. A step that did can still say `Present`: when
 /// OLM fails to write the plan's status, it carries the plan out again and finds its own CRD. Then nobody but OLM has written
 /// the definition, and not before the plan existed.
@@ -62,13 +66,15 @@ fn is_created(status: &str, plan: &InstallPlan, crd: &CrdState) -> bool {
         .conditions
         .iter()
         .find(|found| found.kind == "Installed" && found.is_true());
-    let ended = done.and_then(|found| found.last_transition_time.as_ref()?.parse::<jiff::Timestamp>().ok());
+    let executed = done.and_then(|found| found.last_transition_time.as_ref()?.parse::<jiff::Timestamp>().ok());
+    let ended = executed.map(|time| time.saturating_add(EXECUTION_LIMIT).unwrap_or(jiff::Timestamp::MAX));
     if began.is_none() || crd.created < began || ended.is_some_and(|ended| crd.created > Some(ended)) {
         return false;
     }
+    let is_olm = |name: &String| OLM.contains(&name.as_str());
     match status {
-        "Created" | "WaitingForApi" => true,
-        "Present" => !crd.authors.is_empty() && crd.authors.iter().all(|name| OLM.contains(&name.as_str())),
+        "Created" | "WaitingForApi" => crd.authors.iter().any(is_olm),
+        "Present" => !crd.authors.is_empty() && crd.authors.iter().all(is_olm),
         _ => false,
     }
 }
@@ -226,8 +232,11 @@ mod tests {
         assert!(ours("Created", "catalog", after));
         assert!(ours("WaitingForApi", "catalog", after));
         assert!(!ours("Unknown", "catalog", after));
-        // Deleted, and made again by somebody else.
-        assert!(!ours("Created", "kubectl-create", "2026-01-01T00:01:00Z"));
+        // The condition's time is from before the execution.
+        assert!(ours("Created", "catalog", "2026-01-01T00:00:22Z"));
+        // Deleted, and made again by somebody else, or for another package.
+        assert!(!ours("Created", "kubectl-create", "2026-01-01T00:00:15Z"));
+        assert!(!ours("Created", "catalog", "2026-01-01T00:05:00Z"));
         assert!(!ours("Present", "kubectl-create", before));
         // Made by somebody between the plan's creation and its execution.
         assert!(!ours("Present", "kubectl-create", after));
