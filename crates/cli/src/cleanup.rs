@@ -9,6 +9,7 @@ use super::cluster_args::{Output, duration};
 use super::console::{Console, print_causes, stopped};
 
 #[derive(clap::Args)]
+#[command(after_help = examples!["olmkit cleanup cache-operator -n operators --dry-run", "olmkit cleanup cache-operator -n operators"])]
 pub struct Args {
     /// Package name, as in the bundle's annotations
     package: String,

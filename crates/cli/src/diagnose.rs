@@ -9,6 +9,7 @@ use super::cluster_args::Output;
 use super::console::stopped;
 
 #[derive(clap::Args)]
+#[command(after_help = examples!["olmkit diagnose cache-operator -n operators", "olmkit diagnose -o json"])]
 pub struct Args {
     /// Package [default: all packages of the namespace]
     package: Option<String>,

@@ -7,6 +7,7 @@ use olmkit::rules::{self, Origin};
 
 /// Show the documentation of a validation rule.
 #[derive(clap::Args)]
+#[command(after_help = examples!["olmkit explain", "olmkit explain CSV-17"])]
 pub struct Args {
     /// ID of the rule, such as CSV-17 [default: list all rules]
     rule: Option<String>,

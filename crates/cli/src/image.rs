@@ -5,6 +5,7 @@ mod build_flags;
 mod inspect;
 mod output;
 mod push;
+mod stored;
 mod transfer;
 
 use std::process::ExitCode;
@@ -15,7 +16,10 @@ use olmkit_oci::{Error, Location};
 
 use super::registry_flags::RegistryFlags;
 
-/// Build, copy and inspect images without a container daemon.
+/// Build, copy and inspect images without a container daemon
+///
+/// `build`, `load`, `push`, `list`, `rm` and `prune` work on the image store. All other commands take REFERENCE (a registry),
+/// store:REFERENCE (the image store), oci:DIR, oci-archive:FILE or docker-archive:FILE.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -46,10 +50,17 @@ enum Command {
     Digest(inspect::DigestArgs),
     /// Compare files and settings of two images; exit with 1 if they differ
     Diff(inspect::DiffArgs),
+    /// List the images of the image store
+    #[command(visible_alias = "ls")]
+    List(stored::ListArgs),
+    /// Remove images from the image store
+    Rm(stored::RemoveArgs),
+    /// Free what no image of the image store needs any more
+    Prune(stored::PruneArgs),
 }
 
 /// Says which images of the store are damaged. They keep nobody from using the others.
-pub(super) fn tell_damaged(pruned: &Pruned) {
+pub(super) fn warn_of_damage(pruned: &Pruned) {
     for (name, problem) in &pruned.damaged {
         eprintln!(
             "warning: {name} in the image store is damaged; build it again, until then no space is freed: {problem}"
@@ -68,6 +79,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Command::Inspect(args) => inspect::inspect(args, flags),
         Command::Digest(args) => inspect::digest(args, flags),
         Command::Diff(args) => inspect::compare(args, flags),
+        Command::List(args) => stored::list(args),
+        Command::Rm(args) => stored::remove(args),
+        Command::Prune(args) => stored::prune(args),
     }
 }
 

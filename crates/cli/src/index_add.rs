@@ -145,7 +145,7 @@ fn build(args: &Args, directory: &Path) -> anyhow::Result<()> {
     let image = recipe.build(store.layout())?;
     let name = args.tag.with_default_tag().to_string();
     if args.container_tool == "none" {
-        crate::image::tell_damaged(&store.set(&args.tag, &image)?);
+        crate::image::warn_of_damage(&store.set(&args.tag, &image)?);
         println!("{}", args.tag.pinned(image.digest));
         return Ok(());
     }
@@ -154,7 +154,7 @@ fn build(args: &Args, directory: &Path) -> anyhow::Result<()> {
     let place = Location::DockerArchive(archive.clone(), None);
     let client = args.registry.client()?;
     super::block_on(deliver(&client, store.layout(), &image, &place, &name, &[]))??;
-    crate::image::tell_damaged(&store.layout().prune()?);
+    crate::image::warn_of_damage(&store.layout().prune()?);
     let mut load = Command::new(&args.container_tool);
     // buildah has no `load`, but pulls from archives.
     if Path::new(&args.container_tool).file_name() == Some(OsStr::new("buildah")) {

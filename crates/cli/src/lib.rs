@@ -139,7 +139,15 @@ impl Cli {
 
 /// Reads a command line, the program's name first; ends the process where it asks for help or makes no sense.
 fn parse<P: Parser>(arguments: Vec<OsString>) -> P {
-    P::try_parse_from(arguments).unwrap_or_else(|error| terminal::exit(&error))
+    P::try_parse_from(arguments).unwrap_or_else(|error| {
+        if error.kind() == clap::error::ErrorKind::DisplayVersion {
+            // A command has the version of the program, and no name of its own.
+            let program = P::command();
+            println!("{} {}", program.get_name(), env!("CARGO_PKG_VERSION"));
+            std::process::exit(0);
+        }
+        terminal::exit(&error)
+    })
 }
 
 /// Runs a future to its end on a runtime of this thread.

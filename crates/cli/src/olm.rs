@@ -30,6 +30,7 @@ enum Command {
 // Its own --version names OLM's version, as in operator-sdk.
 #[derive(clap::Args)]
 #[command(disable_version_flag = true)]
+#[command(after_help = examples!["olmkit olm install --from deploy/chart --olm-image quay.io/operator-framework/olm:v0.46.0"])]
 struct InstallArgs {
     /// OLM's chart folder (Chart.yaml, crds/), or a folder with a release's crds.yaml and olm.yaml
     #[arg(long, value_name = "DIR", env = "OLMKIT_OLM_MANIFESTS")]
@@ -75,6 +76,7 @@ struct InstallArgs {
 }
 
 #[derive(clap::Args)]
+#[command(after_help = examples!["olmkit olm status"])]
 struct StatusArgs {
     /// Kubeconfig file
     #[arg(long, value_name = "FILE")]
@@ -85,6 +87,7 @@ struct StatusArgs {
 }
 
 #[derive(clap::Args)]
+#[command(after_help = examples!["olmkit olm uninstall --dry-run"])]
 struct UninstallArgs {
     /// Namespace of OLM [default: found by its Deployments]
     #[arg(long)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use olmkit_oci::registry::{Cache, Client, Options, Progress, Transfer};
 
-/// How to reach registries.
+// How to reach registries. No doc comment: the commands that flatten this would show it as their own help.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct RegistryFlags {
     /// Speak plain HTTP to registries (registries on this machine may speak it without this flag)

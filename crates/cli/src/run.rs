@@ -29,6 +29,7 @@ enum Command {
 }
 
 #[derive(clap::Args)]
+#[command(after_help = examples!["olmkit run bundle quay.io/example/cache-operator-bundle:v0.1.0 -n operators", "olmkit run bundle bundle --install-mode OwnNamespace --check"])]
 struct BundleArgs {
     /// Bundle image, or a directory with manifests/ and metadata/
     #[arg(value_name = "IMAGE|DIR")]
@@ -48,6 +49,7 @@ struct BundleArgs {
 }
 
 #[derive(clap::Args)]
+#[command(after_help = examples!["olmkit run bundle-upgrade quay.io/example/cache-operator-bundle:v0.2.0 -n operators"])]
 struct UpgradeArgs {
     /// Bundle image, or a directory with manifests/ and metadata/
     #[arg(value_name = "IMAGE|DIR")]

@@ -10,6 +10,7 @@ use super::cluster_args::{ClusterArgs, Output};
 use super::console::{Console, print_causes, stopped};
 
 #[derive(clap::Args)]
+#[command(after_help = examples!["olmkit subscribe cache-operator -n operators", "olmkit subscribe cache-operator --approval manual --starting-csv cache-operator.v0.1.0"])]
 pub struct Args {
     /// The package
     package: String,

@@ -81,6 +81,11 @@ pub fn print(to: &mut dyn Write, text: std::fmt::Arguments<'_>, end: &str) {
         .and_then(|()| to.flush());
 }
 
+/// The examples at the end of a command's help.
+macro_rules! examples {
+    ($($example:literal),+ $(,)?) => { concat!("Examples:" $(, "\n  ", $example)+) };
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Styles {
     Kept,

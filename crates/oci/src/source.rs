@@ -87,6 +87,22 @@ pub struct Fetched {
 }
 
 impl Fetched {
+    /// An image of a store that the caller has open, perhaps for writing. [`fetch`] opens it once more and would wait for the
+    /// caller's own lock.
+    ///
+    /// # Errors
+    /// The store has no image of this name.
+    pub fn stored(store: &Store, reference: &Reference) -> Result<Self, Error> {
+        let descriptor = store.find(reference)?;
+        Ok(Fetched {
+            layout: store.layout().clone(),
+            requested: descriptor.clone(),
+            descriptor,
+            _folder: None,
+            _store: None,
+        })
+    }
+
     /// Manifest and configuration for a platform.
     pub fn image(&self, platform: &Platform) -> Result<Image, Error> {
         self.layout.image(&self.descriptor, platform)
@@ -133,14 +149,10 @@ pub async fn fetch(client: &Client, location: &Location, platforms: &Platforms) 
         }
         Location::Store(reference) => {
             let store = Store::read(&Store::default_path()?)?;
-            let requested = store.find(reference)?;
-            let (layout, descriptor) = (store.layout().clone(), requested.clone());
+            let fetched = Fetched::stored(&store, reference)?;
             Ok(Fetched {
-                layout,
-                requested,
-                descriptor,
-                _folder: None,
                 _store: Some(store),
+                ..fetched
             })
         }
         Location::Oci(path, name) => local(Layout::open(path)?, name.as_deref(), None),

@@ -15,11 +15,12 @@ use serde_json::Value;
 
 use crate::registry_flags::RegistryFlags;
 
-/// Turns a bundle into plain manifests that `kubectl apply` installs without OLM.
+/// Turn a bundle into plain manifests that kubectl installs without OLM
 ///
 /// The manifests are printed, or written as one file for each object with --output-dir. Webhooks get objects for
 /// cert-manager, which must run in the cluster then.
 #[derive(clap::Args)]
+#[command(after_help = examples!["olmkit bundle unpack bundle | kubectl apply -f -", "olmkit bundle unpack quay.io/example/cache-operator-bundle:v1 -n cache --output-dir manifests"])]
 pub struct Args {
     /// A bundle: directory or image (REFERENCE, store:…, oci:…, oci-archive:…, docker-archive:…).
     bundle: String,

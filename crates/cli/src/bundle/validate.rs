@@ -31,6 +31,7 @@ use crate::terminal;
 ///
 /// The verdict is that of operator-sdk. Each finding has its place in the file, and a way to fix it.
 #[derive(clap::Args)]
+#[command(after_help = examples!["olmkit bundle validate bundle", "olmkit bundle validate bundle --select-optional suite=operatorframework --strict", "olmkit bundle validate --recursive operators -o sarif > findings.sarif", "olmkit bundle validate bundle --against quay.io/example/catalog:latest"])]
 pub struct Args {
     /// Bundle directories or images (`REGISTRY/NAME:TAG`, `oci:DIR`, `oci-archive:FILE`, `docker-archive:FILE`, `store:NAME`)
     #[arg(value_name = "BUNDLE")]
@@ -38,6 +39,9 @@ pub struct Args {
     /// Validate every bundle below the given directories
     #[arg(long)]
     recursive: bool,
+    /// Accept directories without a bundle below them
+    #[arg(long, requires = "recursive")]
+    allow_empty: bool,
     /// Accepted for compatibility; images are always pulled without a container tool
     #[arg(short = 'b', long, default_value = "docker", value_parser = ["docker", "podman", "none"], hide_possible_values = true)]
     image_builder: String,
@@ -139,6 +143,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let Some((key, value)) = pair.split_once('=') else {
             return Ok(wrong_usage(&format!("{pair} must be formatted as key=value")));
         };
+        if !optional::VALUES.contains(&key) {
+            eprintln!(
+                "warning: no validator reads --optional-values {key}; known are {}",
+                optional::VALUES.join(", ")
+            );
+        }
         options.values.insert(key.to_string(), value.to_string());
     }
     if args.select_optional == "name=community" {
@@ -201,9 +211,10 @@ fn sources(args: &Args) -> anyhow::Result<(Vec<Source>, Vec<olmkit::temporary::D
         let path = Path::new(bundle);
         if args.recursive {
             let found = find_bundles(path).with_context(|| format!("cannot search {bundle} for bundles"))?;
-            if found.is_empty() {
-                eprintln!("warning: no bundles found in {bundle}: no directory has both `manifests` and `metadata`");
-            }
+            anyhow::ensure!(
+                args.allow_empty || !found.is_empty(),
+                "no bundles found in {bundle}: no directory has both `manifests` and `metadata`; --allow-empty accepts that"
+            );
             sources.extend(found.iter().map(|path| Source::directory(path)));
         } else if path.exists() {
             sources.push(Source::directory(path));
@@ -234,6 +245,7 @@ fn unpack(image: &str, args: &Args) -> anyhow::Result<(olmkit::temporary::Direct
 fn validate_all(sources: &[Source], options: &Options) -> anyhow::Result<Vec<Validated>> {
     if let [source] = sources {
         let (validated, reading) = source.validate(options)?;
+        warn_of_nothing_to_compare(options, reading.bundle.package(), &validated.name);
         // The process exits soon and frees all memory at once; freeing node by node would take a tenth of the run.
         std::mem::forget(reading);
         return Ok(vec![validated]);
@@ -249,13 +261,25 @@ fn validate_all(sources: &[Source], options: &Options) -> anyhow::Result<Vec<Val
     let validated: Result<Vec<Validated>, _> = sources
         .par_iter()
         .map(|source| {
-            let validated = source.validate(options).map(|(validated, _)| validated);
+            let validated = source.validate(options).map(|(validated, reading)| {
+                warn_of_nothing_to_compare(options, reading.bundle.package(), &validated.name);
+                validated
+            });
             bar.inc(1);
             validated
         })
         .collect();
     bar.finish_and_clear();
     Ok(validated?)
+}
+
+/// Without earlier bundles `--against` finds nothing, which looks like success.
+fn warn_of_nothing_to_compare(options: &Options, package: &str, bundle: &str) {
+    if let Some(Against::Catalog { name, catalog }) = options.against.as_deref()
+        && !catalog.bundles.iter().any(|bundle| bundle.package == package)
+    {
+        eprintln!("warning: {bundle} is compared with nothing: {name} has no bundle of package {package}");
+    }
 }
 
 /// Prints the findings of every bundle with source lines, and a table of verdicts for several bundles.

@@ -1,13 +1,13 @@
 //! `olmkit catalog diff`, `path`, `add`, `deprecate`, `images`
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::ValueEnum;
-use olmkit::catalog::render::reference::{ImageTemplate, Options, render};
-use olmkit::catalog::source::{self, NewEdges};
+use olmkit::catalog::render::reference::{ImageTemplate, Options, is_bundle, render};
+use olmkit::catalog::source::{self, NewChannels, NewEdges};
 use olmkit::catalog::{Catalog, difference, edit, mirror, path};
 use olmkit::object::UntrustedText;
 
@@ -35,6 +35,7 @@ fn read(reference: &str, registry: &RegistryFlags) -> anyhow::Result<Catalog> {
 }
 
 #[derive(clap::Args)]
+#[command(after_help = examples!["olmkit catalog diff quay.io/example/catalog:v1 catalog"])]
 pub struct DiffArgs {
     /// The old catalog, a directory or image.
     old: String,
@@ -48,7 +49,16 @@ pub struct DiffArgs {
 }
 
 pub fn diff(args: &DiffArgs) -> anyhow::Result<ExitCode> {
-    let changes = difference::between(&read(&args.old, &args.registry)?, &read(&args.new, &args.registry)?);
+    let read = |reference| read(reference, &args.registry);
+    let (old, new) = match (read(&args.old), read(&args.new)) {
+        (Ok(old), Ok(new)) => (old, new),
+        // 1 says that the catalogs differ.
+        (Err(error), _) | (_, Err(error)) => {
+            eprintln!("Error: {}", crate::error_message(&error));
+            return Ok(ExitCode::from(2));
+        }
+    };
+    let changes = difference::between(&old, &new);
     let mut out = terminal::output();
     match args.output {
         Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&changes)?)?,
@@ -62,6 +72,7 @@ pub fn diff(args: &DiffArgs) -> anyhow::Result<ExitCode> {
 }
 
 #[derive(clap::Args)]
+#[command(after_help = examples!["olmkit catalog path catalog --from 0.1.0", "olmkit catalog path catalog --package cache-operator --channel stable --from 0.1.0 --to 0.3.0"])]
 pub struct PathArgs {
     /// Catalog directory or image.
     catalog: String,
@@ -120,6 +131,7 @@ pub fn path(args: &PathArgs) -> anyhow::Result<ExitCode> {
 }
 
 #[derive(clap::Args)]
+#[command(after_help = examples!["olmkit catalog add quay.io/example/cache-operator-bundle:v0.2.0 --channel alpha", "olmkit catalog add bundle --channel stable --image-ref-template 'r.io/{{.Name}}:v{{.Version}}'"])]
 pub struct AddArgs {
     /// The bundle: a directory or an image.
     bundle: String,
@@ -129,6 +141,9 @@ pub struct AddArgs {
     /// Channels to add it to.
     #[arg(long, required = true, value_delimiter = ',')]
     channel: Vec<String>,
+    /// Create channels that the package does not have; the first channels of a package need no flag.
+    #[arg(long)]
+    create_channel: bool,
     /// Bundle it replaces [default: the head of the channel].
     #[arg(long, conflicts_with = "semver")]
     replaces: Option<String>,
@@ -152,6 +167,12 @@ pub struct AddArgs {
 }
 
 pub fn add(args: &AddArgs) -> anyhow::Result<ExitCode> {
+    let directory = Path::new(&args.bundle);
+    anyhow::ensure!(
+        !directory.is_dir() || is_bundle(directory),
+        "{} is not a bundle: it has no manifests/ and metadata/",
+        args.bundle
+    );
     let options = Options {
         migrate: args.migrate_level.map(Into::into).unwrap_or_default(),
         image_template: args.alpha_image_ref_template.clone(),
@@ -178,12 +199,18 @@ pub fn add(args: &AddArgs) -> anyhow::Result<ExitCode> {
         })
     };
     let file = source::file_of(&args.to, &bundle.package)?;
-    source::add(&file, bundle, &args.channel, &edges)?;
+    let new = if args.create_channel {
+        NewChannels::Create
+    } else {
+        NewChannels::Refuse
+    };
+    source::add(&file, bundle, &args.channel, &edges, new)?;
     eprintln!("added {} to {}", UntrustedText::new(&bundle.name), file.display());
     Ok(ExitCode::SUCCESS)
 }
 
 #[derive(clap::Args)]
+#[command(after_help = examples!["olmkit catalog deprecate cache-operator --bundle cache-operator.v0.1.0 -m 'Use 0.2.0'"])]
 pub struct DeprecateArgs {
     /// The package.
     package: String,
@@ -214,6 +241,7 @@ pub fn deprecate(args: &DeprecateArgs) -> anyhow::Result<ExitCode> {
 }
 
 #[derive(clap::Args)]
+#[command(after_help = examples!["olmkit catalog images quay.io/example/catalog:v1 --package cache-operator"])]
 pub struct ImagesArgs {
     /// Catalog directory or image.
     catalog: String,

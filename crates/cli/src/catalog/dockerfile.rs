@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use olmkit::catalog::init;
 
 #[derive(clap::Args)]
+#[command(after_help = examples!["olmkit catalog dockerfile catalog"])]
 pub struct Args {
     /// Catalog directory; the Dockerfile is written beside it.
     directory: PathBuf,

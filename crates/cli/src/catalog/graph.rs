@@ -5,12 +5,14 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use olmkit::catalog::render::reference::{Options, render};
+use olmkit::catalog::selection::Selection;
 use olmkit::catalog::{mermaid, picture};
 
 use super::images::RegistryImages;
 use crate::registry_flags::RegistryFlags;
 
 #[derive(clap::Args)]
+#[command(after_help = examples!["olmkit catalog graph catalog -p cache-operator -o svg > graph.svg", "olmkit catalog graph catalog -p cache-operator -c stable --minimum-edge cache-operator.v0.2.0"])]
 pub struct Args {
     /// Catalog directories or images.
     #[arg(required = true)]
@@ -21,7 +23,7 @@ pub struct Args {
     /// Only this package.
     #[arg(short, long)]
     package_name: Option<String>,
-    /// Only channels of this name; for dot and svg.
+    /// Only channels of this name.
     #[arg(short, long)]
     channel: Option<String>,
     /// Only bundles of at least this one's version.
@@ -51,25 +53,22 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         &Options::default(),
         &RegistryImages::new(&args.registry),
     )?;
-    let selection = picture::Selection {
-        package: args.package_name.as_deref(),
-        channel: args.channel.as_deref(),
+    let selection = Selection {
+        package: args.package_name.clone(),
+        channel: args.channel.clone(),
+        minimum_edge: args.minimum_edge.clone(),
+        v0_semantics: args.draw_v0_semantics,
     };
     let text = match args.output {
         Output::Mermaid => {
-            let options = mermaid::Options {
-                package: args.package_name.clone(),
-                minimum_edge: args.minimum_edge.clone(),
-                v0_semantics: args.draw_v0_semantics,
-            };
-            let drawing = mermaid::draw(&catalog, &options).map_err(anyhow::Error::msg)?;
+            let drawing = mermaid::draw(&catalog, &selection).map_err(anyhow::Error::msg)?;
             for warning in drawing.warnings {
                 eprintln!("{warning}");
             }
             drawing.text
         }
-        Output::Dot => picture::dot(&catalog, selection),
-        Output::Svg => picture::svg(&catalog, selection).map_err(anyhow::Error::msg)?,
+        Output::Dot => picture::dot(&catalog, &selection).map_err(anyhow::Error::msg)?,
+        Output::Svg => picture::svg(&catalog, &selection).map_err(anyhow::Error::msg)?,
     };
     crate::terminal::document().write_all(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)

@@ -10,6 +10,7 @@ use olmkit::limits;
 use super::Output;
 
 #[derive(clap::Args)]
+#[command(after_help = examples!["olmkit catalog init cache-operator --default-channel stable -o yaml > catalog/cache.yaml"])]
 pub struct Args {
     /// Package name.
     package: String,

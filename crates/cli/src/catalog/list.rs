@@ -23,12 +23,14 @@ pub struct Args {
 enum List {
     /// Packages and their default channels.
     #[command(visible_alias = "package")]
+    #[command(after_help = examples!["olmkit catalog list packages quay.io/example/catalog:v1"])]
     Packages {
         /// Catalog directory or image.
         catalog: String,
     },
     /// Channels and their heads.
     #[command(visible_alias = "channel")]
+    #[command(after_help = examples!["olmkit catalog list channels catalog cache-operator"])]
     Channels {
         /// Catalog directory or image.
         catalog: String,
@@ -37,6 +39,7 @@ enum List {
     },
     /// Bundles with their edges and images.
     #[command(visible_alias = "bundle")]
+    #[command(after_help = examples!["olmkit catalog list bundles catalog cache-operator"])]
     Bundles {
         /// Catalog directory or image.
         catalog: String,
@@ -57,10 +60,20 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             None => Ok(catalog),
         }
     };
+    // As opm says it.
+    let checked_with = |reference: &String, package: &Option<String>| -> anyhow::Result<Catalog> {
+        let catalog = checked(reference)?;
+        match package {
+            Some(name) if !catalog.packages.iter().any(|package| package.name == *name) => {
+                anyhow::bail!("package {} not found", olmkit::go::strconv::quote(name))
+            }
+            _ => Ok(catalog),
+        }
+    };
     let table = match &args.what {
         List::Packages { catalog } => listing::packages(&checked(catalog)?),
-        List::Channels { catalog, package } => listing::channels(&checked(catalog)?, package.as_deref()),
-        List::Bundles { catalog, package } => listing::bundles(&checked(catalog)?, package.as_deref()),
+        List::Channels { catalog, package } => listing::channels(&checked_with(catalog, package)?, package.as_deref()),
+        List::Bundles { catalog, package } => listing::bundles(&checked_with(catalog, package)?, package.as_deref()),
     };
     write!(terminal::output(), "{table}")?;
     Ok(ExitCode::SUCCESS)

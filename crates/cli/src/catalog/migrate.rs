@@ -12,6 +12,7 @@ use super::{MigrateLevel, Output};
 use crate::registry_flags::RegistryFlags;
 
 #[derive(clap::Args)]
+#[command(after_help = examples!["olmkit catalog migrate quay.io/example/catalog:v1 catalog"])]
 pub struct Args {
     /// Catalog directory or image.
     catalog: String,

@@ -43,7 +43,7 @@ enum Command {
     Migrate(migrate::Args),
     /// Render catalog templates, or create them from catalogs.
     Template(template::Args),
-    /// Compare two catalogs; exit with 1 if they differ.
+    /// Compare two catalogs; exit with 1 if they differ, with 2 if one cannot be read.
     Diff(change::DiffArgs),
     /// Show the upgrade path OLM will choose.
     Path(change::PathArgs),

@@ -9,6 +9,7 @@ use super::images::RegistryImages;
 use super::{MigrateLevel, Output};
 
 #[derive(clap::Args)]
+#[command(after_help = examples!["olmkit catalog render quay.io/example/catalog:v1 -o yaml", "olmkit catalog render bundle --image-ref-template 'r.io/{{.Name}}:v{{.Version}}'"])]
 pub struct Args {
     /// Catalog directories, bundle directories, catalog images or bundle images.
     #[arg(required = true, value_name = "REFERENCE")]

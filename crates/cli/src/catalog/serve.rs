@@ -18,6 +18,7 @@ use super::images::RegistryImages;
 use crate::registry_flags::RegistryFlags;
 
 #[derive(clap::Args)]
+#[command(after_help = examples!["olmkit catalog serve catalog", "olmkit catalog serve /configs --cache-dir /var/cache/catalog --metrics-addr :9090"])]
 pub struct Args {
     /// Catalog: a directory, a layout (oci:DIRECTORY) or an image.
     catalog: String,

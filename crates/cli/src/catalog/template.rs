@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Subcommand, ValueEnum};
-use olmkit::catalog::render::reference::{Options, render_one};
+use olmkit::catalog::render::reference::{ImageTemplate, Options, render_one};
+use olmkit::catalog::selection::Selection;
 use olmkit::catalog::template::{self, Kind};
 use olmkit::catalog::{Catalog, mermaid, order, write};
 use olmkit::limits;
@@ -63,6 +64,7 @@ enum RenderOutput {
 }
 
 #[derive(clap::Args)]
+#[command(after_help = examples!["olmkit catalog template render semver.yaml -o yaml > catalog/cache-operator/catalog.yaml"])]
 pub struct RenderArgs {
     /// [basic|semver|substitutes] [FILE|-]: the default kind is that of the file's schema, the default file is standard
     /// input.
@@ -74,11 +76,15 @@ pub struct RenderArgs {
     /// Migrate bundles to this level.
     #[arg(long, value_enum, value_name = "LEVEL")]
     migrate_level: Option<MigrateLevel>,
+    /// Image references of bundle directories, with {{.Package}}, {{.Name}} and {{.Version}}.
+    #[arg(long, visible_alias = "image-ref-template", value_name = "TEMPLATE")]
+    alpha_image_ref_template: Option<ImageTemplate>,
     #[command(flatten)]
     registry: RegistryFlags,
 }
 
 #[derive(clap::Args)]
+#[command(after_help = examples!["olmkit catalog template convert basic catalog/cache-operator/catalog.yaml -o yaml > template.yaml"])]
 pub struct ConvertArgs {
     /// The kind of template to make.
     kind: TemplateKind,
@@ -130,7 +136,7 @@ pub fn render(args: &RenderArgs) -> anyhow::Result<ExitCode> {
     let bundles = Bundles {
         options: Options {
             migrate: olmkit::catalog::render::MigrateLevel::None,
-            image_template: None,
+            image_template: args.alpha_image_ref_template.clone(),
         },
         images: RegistryImages::new(&args.registry),
     };
@@ -141,11 +147,11 @@ pub fn render(args: &RenderArgs) -> anyhow::Result<ExitCode> {
         RenderOutput::Json => write::all(&order::blobs(catalog), write::Format::Json, &mut out)?,
         RenderOutput::Yaml => write::all(&order::blobs(catalog), write::Format::Yaml, &mut out)?,
         RenderOutput::Mermaid => {
-            let options = mermaid::Options {
+            let selection = Selection {
                 v0_semantics: true,
-                ..mermaid::Options::default()
+                ..Selection::default()
             };
-            let drawing = mermaid::draw(&catalog, &options).map_err(anyhow::Error::msg)?;
+            let drawing = mermaid::draw(&catalog, &selection).map_err(anyhow::Error::msg)?;
             out.write_all(drawing.text.as_bytes())?;
         }
     }

@@ -1,28 +1,39 @@
 //! `olmkit catalog validate`
 
 use std::io::Write as _;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use olmkit::catalog::render::reference::{Located, locate};
 use olmkit::catalog::validate;
-use olmkit::diagnostics::{Severity, TextOptions, write_text};
+use olmkit::diagnostics::{Severity, TextOptions, write_github, write_json, write_sarif, write_text};
 
+use super::images::RegistryImages;
+use crate::registry_flags::RegistryFlags;
 use crate::terminal;
 
 #[derive(clap::Args)]
+#[command(after_help = examples![
+    "olmkit catalog validate catalog",
+    "olmkit catalog validate quay.io/example/catalog:v1 --fail-on warning"
+])]
 pub struct Args {
-    /// Catalog directory.
-    directory: PathBuf,
-    /// Output format. `json` and `yaml` are opm's: the verdict and its first error.
+    /// Catalog: a directory, a layout (oci:DIRECTORY) or an image.
+    catalog: String,
+    /// Output format.
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
-    /// Fail on warnings too.
-    #[arg(long)]
+    /// Lowest severity that fails the command.
+    #[arg(long, value_enum, default_value_t = FailOn::Error)]
+    fail_on: FailOn,
+    /// The same as --fail-on warning.
+    #[arg(long, hide = true)]
     fail_on_warning: bool,
-    /// Leave out advice that needs no action.
+    /// Leave out notes, which need no action.
     #[arg(short, long)]
     quiet: bool,
+    #[command(flatten)]
+    registry: RegistryFlags,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Default)]
@@ -30,50 +41,81 @@ enum Output {
     /// Findings with their places.
     #[default]
     Text,
-    /// opm's JSON.
+    /// All findings with their places.
+    #[value(alias = "findings")]
     Json,
-    /// opm's YAML.
-    Yaml,
-    /// All findings as JSON.
-    Findings,
+    /// SARIF 2.1.0 for code scanning services.
+    Sarif,
+    /// Workflow commands of GitHub Actions.
+    Github,
+    /// opm's JSON: the verdict and its first error.
+    OpmJson,
+    /// The same as YAML.
+    #[value(alias = "yaml")]
+    OpmYaml,
+}
+
+/// `--fail-on`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// Errors only.
+    Error,
+    /// Warnings too.
+    Warning,
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    anyhow::ensure!(
-        args.directory.is_dir(),
-        "{} is not a directory",
-        args.directory.display()
-    );
-    let verdict = validate::directory(&args.directory);
-    let least = match args.output {
-        Output::Text if args.quiet => Severity::Warning,
-        Output::Text | Output::Findings => Severity::Info,
-        Output::Json | Output::Yaml if args.fail_on_warning => Severity::Warning,
-        Output::Json | Output::Yaml => Severity::Error,
+    validate_as(args, args.output)
+}
+
+fn validate_as(args: &Args, output: Output) -> anyhow::Result<ExitCode> {
+    let located = locate(&args.catalog, &RegistryImages::new(&args.registry))?;
+    anyhow::ensure!(located.path().is_dir(), "{} is not a directory", args.catalog);
+    let verdict = validate::directory(located.path());
+    let mut report = verdict.report(if args.quiet { Severity::Warning } else { Severity::Info });
+    // The directory that an image was unpacked to is gone afterwards; its files have the names that they have in the image.
+    let unpacked = match &located {
+        Located::Image(_, root) => Some(root),
+        Located::Directory(_) => None,
     };
-    let report = verdict.report(least);
-    let failed =
-        !verdict.passed() || report.has_errors() || args.fail_on_warning && report.count(Severity::Warning) > 0;
-    match args.output {
-        Output::Text => write_text(&report, TextOptions::default(), &mut terminal::output())?,
-        Output::Findings => writeln!(terminal::output(), "{}", serde_json::to_string_pretty(&report)?)?,
-        Output::Json => writeln!(terminal::output(), "{}", serde_json::to_string_pretty(&opm(&verdict))?)?,
-        Output::Yaml => write!(terminal::document(), "{}", olmkit::yaml::to_string(&opm(&verdict))?)?,
+    if let Some(root) = unpacked.filter(|_| output != Output::Text) {
+        for finding in &mut report.findings {
+            let inside = finding.file.as_deref().and_then(|file| file.strip_prefix(root).ok());
+            finding.file = inside.map(ToOwned::to_owned).or(finding.file.take());
+        }
+    }
+    let on_warning = args.fail_on_warning || args.fail_on == FailOn::Warning;
+    let failed = !verdict.passed() || report.has_errors() || on_warning && report.count(Severity::Warning) > 0;
+    let out = &mut terminal::output();
+    match output {
+        Output::Text => {
+            let mut text = Vec::new();
+            write_text(&report, TextOptions::default(), &mut text)?;
+            let mut text = String::from_utf8_lossy(&text).into_owned();
+            if let Some(root) = unpacked {
+                text = text.replace(&*root.join("").to_string_lossy(), "");
+            }
+            out.write_all(text.as_bytes())?;
+        }
+        Output::Json => write_json(&report, out)?,
+        Output::Sarif => write_sarif(&report, olmkit::rules::all(), out)?,
+        Output::Github => write_github(&report, &mut terminal::workflow_commands())?,
+        Output::OpmJson => writeln!(out, "{}", serde_json::to_string_pretty(&opm(&verdict))?)?,
+        Output::OpmYaml => write!(terminal::document(), "{}", olmkit::yaml::to_string(&opm(&verdict))?)?,
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// As `opm validate`: silent where all is well, the first error otherwise.
 pub fn run_as_opm(args: &Args) -> anyhow::Result<ExitCode> {
-    if args.output != Output::Text {
-        return run(args);
+    match args.output {
+        Output::Text => {}
+        Output::Json => return validate_as(args, Output::OpmJson),
+        output => return validate_as(args, output),
     }
-    anyhow::ensure!(
-        args.directory.is_dir(),
-        "{} is not a directory",
-        args.directory.display()
-    );
-    match validate::directory(&args.directory).opm_text {
+    let directory = std::path::Path::new(&args.catalog);
+    anyhow::ensure!(directory.is_dir(), "{} is not a directory", directory.display());
+    match validate::directory(directory).opm_text {
         None => Ok(ExitCode::SUCCESS),
         Some(text) => anyhow::bail!("{text}"),
     }

@@ -12,13 +12,13 @@ use olmkit::object::UntrustedText;
 use crate::registry_flags::RegistryFlags;
 use crate::{stdin, terminal};
 
-/// Generates a bundle: a ClusterServiceVersion with everything OLM needs to run the operator, the CRDs, other
-/// objects to install, metadata, and a bundle.Dockerfile.
+/// Generate a bundle: ClusterServiceVersion, CRDs, other objects, metadata and bundle.Dockerfile
 ///
 /// Manifests come from standard input (`kustomize build config/manifests | olmkit generate bundle --version 0.0.1`), or
 /// from one of --input-dir, --deploy-dir and --kustomize. Flags and files are those of operator-sdk 1.42.
 #[derive(clap::Args)]
 #[command(disable_version_flag = true)]
+#[command(after_help = examples!["kustomize build config/manifests | olmkit generate bundle --version 0.1.0", "olmkit generate bundle --input-dir config --version 0.1.0 --channels stable"])]
 pub struct Args {
     /// Generate only manifests, unless --metadata is given too.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true")]

@@ -17,7 +17,7 @@ pub struct Args {
 #[derive(Subcommand)]
 #[command(defer = true)]
 enum Command {
-    /// Create or update the base CSV and its kustomization.
+    /// Generate the base that a bundle's ClusterServiceVersion begins with, and its kustomization
     Manifests(manifests::Args),
 }
 

@@ -29,6 +29,7 @@ pub struct Args {
 #[command(defer = true)]
 enum Kind {
     /// A bundle image from a bundle directory; labels come from metadata/annotations.yaml
+    #[command(after_help = examples!["olmkit image build bundle bundle --tag quay.io/example/cache-operator-bundle:v1"])]
     Bundle {
         /// The bundle directory
         #[arg(default_value = "bundle")]
@@ -37,6 +38,7 @@ enum Kind {
         flags: BuildFlags,
     },
     /// A catalog image from the directory of a file-based catalog, with the server in it
+    #[command(after_help = examples!["olmkit image build catalog catalog --tag quay.io/example/catalog:v1 --output push"])]
     Catalog {
         /// The catalog directory
         #[arg(default_value = "catalog")]
@@ -49,6 +51,7 @@ enum Kind {
         flags: BuildFlags,
     },
     /// An operator image from a static binary, which becomes the entry point /<file name>
+    #[command(after_help = examples!["olmkit image build operator target/release/cache-operator --tag quay.io/example/cache-operator:v1"])]
     Operator {
         /// The static binary; {os} and {arch} stand for the platform
         binary: PathBuf,
@@ -62,6 +65,7 @@ enum Kind {
         flags: BuildFlags,
     },
     /// An image of a directory as it is, for programs that are more than one static file
+    #[command(after_help = examples!["olmkit image build directory rootfs --entrypoint /app --tag quay.io/example/app:v1"])]
     Directory {
         /// What becomes the root of the image
         directory: PathBuf,
@@ -71,6 +75,7 @@ enum Kind {
         flags: BuildFlags,
     },
     /// An image of chosen files, from nothing or on top of another image
+    #[command(after_help = examples!["olmkit image build files --add bin/app:/app --entrypoint /app --tag quay.io/example/app:v1", "olmkit image build files --base store:base:v1 --add bin/app:/app --tag quay.io/example/app:v1"])]
     Files {
         /// A file or directory and its place in the image; {os} and {arch} stand for the platform; several are allowed
         #[arg(long, value_name = "SOURCE:TARGET", required = true)]
@@ -84,6 +89,7 @@ enum Kind {
         flags: BuildFlags,
     },
     /// The helper image: what OLM starts in pods (--util-image, --opmImage)
+    #[command(after_help = examples!["olmkit image build helper --tag quay.io/example/olmkit-helper:v1"])]
     Helper {
         /// The static binary; {os} and {arch} stand for the platform [default: olmkit-helper beside this program, else this
         /// program]
@@ -94,7 +100,7 @@ enum Kind {
     },
 }
 
-/// How the program of an image runs.
+// How the program of an image runs. No doc comment, as for `RegistryFlags`.
 #[derive(clap::Args)]
 struct Settings {
     /// The user the program runs as [default: 65532:65532, or the base image's]
@@ -135,6 +141,10 @@ pub fn run(args: &Args, registry: &RegistryFlags) -> anyhow::Result<ExitCode> {
     let store = Store::write(&Store::default_path()?)?;
     let layout = store.layout();
     let base = match &args.kind {
+        Kind::Files {
+            base: Some(base @ Location::Store(reference)),
+            ..
+        } => Some((base, Fetched::stored(&store, reference)?)),
         Kind::Files { base: Some(base), .. } => Some((base, crate::block_on(fetch(&client, base, &Platforms::All))??)),
         _ => None,
     };
@@ -178,7 +188,7 @@ fn put(client: &Client, store: &Store, layout: &Layout, image: &Descriptor, flag
     let name = flags.tag.with_default_tag().to_string();
     for output in &flags.output {
         match output {
-            Output::Store => super::tell_damaged(&store.set(&flags.tag, image)?),
+            Output::Store => super::warn_of_damage(&store.set(&flags.tag, image)?),
             Output::Push => {
                 let target = Location::Registry(flags.tag.clone());
                 let related = store.references()?;
@@ -188,7 +198,7 @@ fn put(client: &Client, store: &Store, layout: &Layout, image: &Descriptor, flag
         }
     }
     // What went elsewhere need not stay here.
-    super::tell_damaged(&layout.prune()?);
+    super::warn_of_damage(&layout.prune()?);
     Ok(())
 }
 

@@ -14,6 +14,7 @@ use super::or_in_store;
 use crate::registry_flags::RegistryFlags;
 
 #[derive(clap::Args)]
+#[command(after_help = examples!["olmkit image inspect quay.io/example/cache-operator:v1", "olmkit image inspect oci:layout -o json"])]
 pub struct InspectArgs {
     /// The image: REFERENCE, store:REFERENCE, oci:DIR[:NAME], oci-archive:FILE[:NAME], docker-archive:FILE[:NAME]
     image: Location,
@@ -114,6 +115,7 @@ fn print_text(name: &str, digest: &str, image: &Image) {
 }
 
 #[derive(clap::Args)]
+#[command(after_help = examples!["olmkit image digest quay.io/example/cache-operator:v1"])]
 pub struct DigestArgs {
     /// The image
     image: Location,
@@ -134,6 +136,7 @@ pub fn digest(args: &DigestArgs, flags: &RegistryFlags) -> anyhow::Result<ExitCo
 }
 
 #[derive(clap::Args)]
+#[command(after_help = examples!["olmkit image diff quay.io/example/cache-operator:v1 store:quay.io/example/cache-operator:v1"])]
 pub struct DiffArgs {
     /// The first image
     first: Location,

@@ -8,6 +8,7 @@ use olmkit_oci::store::Store;
 use crate::registry_flags::RegistryFlags;
 
 #[derive(clap::Args)]
+#[command(after_help = examples!["olmkit image push quay.io/example/cache-operator-bundle:v1"])]
 pub struct Args {
     /// The image, as it was tagged when it was built
     image: Reference,

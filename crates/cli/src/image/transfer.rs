@@ -5,12 +5,14 @@ use std::process::ExitCode;
 
 use olmkit_oci::registry::Platforms;
 use olmkit_oci::spec::Platform;
-use olmkit_oci::{Location, Reference, archive, deliver, fetch};
+use olmkit_oci::store::Store;
+use olmkit_oci::{Fetched, Location, Reference, archive, deliver, fetch};
 
 use super::or_in_store;
 use crate::registry_flags::RegistryFlags;
 
 #[derive(clap::Args)]
+#[command(after_help = examples!["olmkit image copy quay.io/example/cache-operator:v1 registry.example.com/mirror/cache-operator:v1", "olmkit image copy docker-archive:image.tar store:quay.io/example/cache-operator:v1"])]
 pub struct CopyArgs {
     /// Source: REFERENCE, store:REFERENCE, oci:DIR[:NAME], oci-archive:FILE[:NAME], docker-archive:FILE[:NAME]
     source: Location,
@@ -28,6 +30,7 @@ pub fn copy(args: &CopyArgs, flags: &RegistryFlags) -> anyhow::Result<ExitCode> 
 }
 
 #[derive(clap::Args)]
+#[command(after_help = examples!["olmkit image save quay.io/example/cache-operator:v1 -o image.tar"])]
 pub struct SaveArgs {
     /// The image: in a registry, or with store: in front in the image store
     source: Location,
@@ -57,6 +60,7 @@ pub fn save(args: &SaveArgs, flags: &RegistryFlags) -> anyhow::Result<ExitCode> 
 }
 
 #[derive(clap::Args)]
+#[command(after_help = examples!["olmkit image load image.tar"])]
 pub struct LoadArgs {
     /// The archive: written by `olmkit image save`, `docker save`, `podman save` or `skopeo copy`
     file: PathBuf,
@@ -90,6 +94,18 @@ fn transfer(
     platform: Option<Platform>,
     flags: &RegistryFlags,
 ) -> anyhow::Result<ExitCode> {
+    if let (Location::Store(from), Location::Store(to)) = (source, target) {
+        // One lock for both.
+        let store = Store::write(&Store::default_path()?)?;
+        let fetched = Fetched::stored(&store, from)?;
+        let image = match &platform {
+            Some(platform) => fetched.image(platform)?.descriptor,
+            None => fetched.descriptor,
+        };
+        super::warn_of_damage(&store.set(to, &image)?);
+        println!("{}", image.digest);
+        return Ok(ExitCode::SUCCESS);
+    }
     let client = flags.client()?;
     let platforms = platform.clone().map_or(Platforms::All, Platforms::One);
     let image = crate::block_on(async {

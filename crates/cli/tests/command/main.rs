@@ -4,6 +4,7 @@
 mod bundle_validate;
 mod catalog;
 mod generate;
+mod help;
 mod hostile;
 mod image;
 mod interrupted;

@@ -134,6 +134,7 @@ pub fn add(text: &str, bundle: &Bundle, blob: &str, channel: &str, edges: &Edges
                     }
                 };
             }
+            refuse_another_head(channel, &existing, &entry)?;
             let list = part
                 .node
                 .get("entries")
@@ -157,6 +158,27 @@ pub fn add(text: &str, bundle: &Bundle, blob: &str, channel: &str, edges: &Edges
         }
     }
     Ok(lines.join("\n") + "\n" + blob)
+}
+
+/// OLM takes no channel with several heads. One that has them already can be repaired step by step.
+fn refuse_another_head(channel: &str, existing: &[ChannelEntry], entry: &ChannelEntry) -> Result<(), Error> {
+    let before = graph::heads(existing);
+    let mut entries = existing.to_vec();
+    entries.push(entry.clone());
+    let [head] = before.as_slice() else { return Ok(()) };
+    if graph::heads(&entries).len() < 2 {
+        return Ok(());
+    }
+    let known = existing.iter().any(|other| other.name == entry.replaces);
+    let what = match entry.replaces.as_str() {
+        "" => "it replaces nothing".to_owned(),
+        replaces if !known => format!("the channel has no entry {replaces}"),
+        replaces => format!("{replaces} is not its head"),
+    };
+    Err(Error::Refused(format!(
+        "channel {channel} would have two heads, {head} and {}: {what}; use --replaces {head} or --skips {head}",
+        entry.name
+    )))
 }
 
 fn channel_entries(part: &Part) -> Vec<ChannelEntry> {

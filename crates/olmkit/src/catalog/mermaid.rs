@@ -4,22 +4,10 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use super::graph;
 use super::model::{BUNDLE, CHANNEL, Catalog, Channel, ChannelEntry, PACKAGE};
-use super::property;
+use super::selection::{self, Reach, Selection};
 use crate::object::{UntrustedText, Version, VersionRange};
 use olmkit_go::strconv::quote;
-
-/// What to draw.
-#[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// Only this package.
-    pub package: Option<String>,
-    /// Only bundles of at least this one's version, in its package.
-    pub minimum_edge: Option<String>,
-    /// Mark edges that OLM v0 ignores.
-    pub v0_semantics: bool,
-}
 
 /// A drawing, and what could not be drawn.
 #[derive(Debug, Default)]
@@ -34,108 +22,15 @@ pub struct Drawing {
 ///
 /// # Errors
 /// A bundle's version cannot be read; the minimum edge is unknown.
-pub fn draw(catalog: &Catalog, options: &Options) -> Result<Drawing, String> {
-    let versions = versions(catalog)?;
-    let minimum = match &options.minimum_edge {
-        None => None,
-        Some(name) => {
-            let version = versions.get(name.as_str());
-            Some(
-                version
-                    .ok_or_else(|| format!("unknown minimum edge name: {}", quote(name)))?
-                    .clone(),
-            )
-        }
-    };
-    let mut channels: Vec<Channel> = catalog
-        .channels
-        .iter()
-        .filter_map(|channel| filter(channel, catalog, options, &versions, minimum.as_ref()))
-        .collect();
+pub fn draw(catalog: &Catalog, selection: &Selection) -> Result<Drawing, String> {
+    let versions = selection::versions(catalog)?;
+    let mut channels = selection.channels_by(catalog, &versions)?;
     channels.sort_by(|left, right| left.name.cmp(&right.name));
-    let mut painter = Painter::new(catalog, versions, options.v0_semantics);
+    let mut painter = Painter::new(catalog, versions, selection.v0_semantics);
     for channel in &channels {
         painter.channel(channel);
     }
     Ok(painter.finish())
-}
-
-/// Versions by bundle name, over the whole catalog.
-fn versions(catalog: &Catalog) -> Result<BTreeMap<&str, Version>, String> {
-    let mut versions = BTreeMap::new();
-    for bundle in &catalog.bundles {
-        let name = quote(&bundle.name);
-        let properties =
-            property::parse(bundle).map_err(|(_, error)| format!("parse properties for bundle {name}: {error}"))?;
-        let own = match properties.as_slice() {
-            [own] => own,
-            other => {
-                let count = other.len();
-                return Err(format!(
-                    "bundle {name} has {count} \"olm.package\" properties, expected exactly 1"
-                ));
-            }
-        };
-        let version = Version::parse(&own.version)
-            .map_err(|error| format!("bundle {name} has invalid version {}: {error}", quote(&own.version)))?;
-        versions.insert(bundle.name.as_str(), version);
-    }
-    Ok(versions)
-}
-
-/// A channel without what the options leave out; none if nothing is left.
-fn filter(
-    channel: &Channel,
-    catalog: &Catalog,
-    options: &Options,
-    versions: &BTreeMap<&str, Version>,
-    minimum: Option<&Version>,
-) -> Option<Channel> {
-    if options
-        .package
-        .as_ref()
-        .is_some_and(|package| *package != channel.package)
-    {
-        return None;
-    }
-    let (Some(minimum), Some(edge)) = (minimum, &options.minimum_edge) else {
-        return Some(channel.clone());
-    };
-    let package = catalog
-        .bundles
-        .iter()
-        .find(|bundle| bundle.name == *edge)
-        .map(|bundle| bundle.package.as_str());
-    if package != Some(channel.package.as_str()) {
-        return None;
-    }
-    let reaches = |name: &str| versions.get(name).is_some_and(|version| version >= minimum);
-    let entries: Vec<ChannelEntry> = channel
-        .entries()
-        .iter()
-        .filter(|entry| reaches(&entry.name))
-        .map(|entry| {
-            let mut kept = ChannelEntry {
-                name: entry.name.clone(),
-                ..ChannelEntry::default()
-            };
-            // What the edge itself refers to lies below it.
-            if entry.name != *edge {
-                kept.replaces = if reaches(&entry.replaces) {
-                    entry.replaces.clone()
-                } else {
-                    String::new()
-                };
-                kept.skips = entry.skips.iter().filter(|skip| reaches(skip)).cloned().collect();
-                kept.skip_range.clone_from(&entry.skip_range);
-            }
-            kept
-        })
-        .collect();
-    (!entries.is_empty()).then(|| Channel {
-        entries: Some(entries),
-        ..channel.clone()
-    })
 }
 
 /// A name as part of an identifier. What could end it and begin a statement of its own, such as `click`, is spelled out; names
@@ -166,16 +61,6 @@ fn label(name: &str) -> String {
 /// Text for within quotes.
 fn plain(text: &str) -> String {
     UntrustedText::new(text).to_string().replace('"', "#quot;")
-}
-
-/// How OLM v0 gets from entry to entry of a channel.
-struct Reach<'e> {
-    /// Entries that another one skips.
-    skipped: BTreeSet<&'e str>,
-    /// Where it goes from each entry.
-    upgrades: BTreeMap<&'e str, &'e str>,
-    /// What the head replaces, step by step.
-    chain: BTreeSet<&'e str>,
 }
 
 struct Painter<'c> {
@@ -243,16 +128,7 @@ impl<'c> Painter<'c> {
         );
         let mut entries: Vec<&ChannelEntry> = channel.entries().iter().collect();
         entries.sort_by_key(|entry| std::cmp::Reverse(self.version(&entry.name)));
-        let skipped: BTreeSet<&str> = entries
-            .iter()
-            .flat_map(|entry| &entry.skips)
-            .map(String::as_str)
-            .collect();
-        let reach = Reach {
-            skipped,
-            upgrades: graph::upgrades(&entries),
-            chain: graph::chain(&entries),
-        };
+        let reach = Reach::of(channel.entries(), &self.versions);
         for entry in entries {
             self.entry(&mut text, channel, &id, entry, &reach);
         }
@@ -309,11 +185,8 @@ impl<'c> Painter<'c> {
         }
         for (from, label) in edges {
             let _ = writeln!(text, "      {}-- {label} --> {own}", node(from));
-            // OLM v0 follows, from each bundle, the edge that ends nearest to the head; the chain of `replaces` is drawn whole.
             let ranged = label.starts_with('"');
-            let links_chain = label == "replace" && reach.chain.contains(entry.name.as_str());
-            let followed = ranged || links_chain || reach.upgrades.get(from) == Some(&entry.name.as_str());
-            if !followed && self.v0_semantics {
+            if self.v0_semantics && !ranged && !reach.follows(from, &entry.name, label == "replace") {
                 self.ignored.push(self.links.to_string());
             }
             self.links += 1;
@@ -355,7 +228,7 @@ impl<'c> Painter<'c> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Options, draw};
+    use super::{Selection, draw};
     use crate::catalog::{Catalog, load};
 
     #[test]
@@ -374,9 +247,9 @@ mod tests {
         let catalog: Catalog = load::text(&text).unwrap().into_iter().collect();
         let drawing = draw(
             &catalog,
-            &Options {
+            &Selection {
                 v0_semantics: true,
-                ..Options::default()
+                ..Selection::default()
             },
         )
         .unwrap();

@@ -27,6 +27,7 @@ pub mod picture;
 #[doc(hidden)]
 pub mod property;
 pub mod render;
+pub mod selection;
 pub mod source;
 pub mod template;
 #[doc(hidden)]

@@ -77,6 +77,15 @@ pub enum NewEdges {
     ByVersion,
 }
 
+/// What happens to channels that the package does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NewChannels {
+    /// They are created.
+    Create,
+    /// They are refused, unless the package has no channel yet.
+    Refuse,
+}
+
 /// The file that holds a package: `path` itself, or the only file below it that does.
 ///
 /// # Errors
@@ -114,12 +123,15 @@ pub fn file_of(path: &Path, package: &str) -> Result<PathBuf, Error> {
 /// Adds a bundle to channels of its package in a file of the source.
 ///
 /// # Errors
-/// When the file cannot be read, changed or written; it is unchanged then.
-pub fn add(file: &Path, bundle: &Bundle, channels: &[String], edges: &NewEdges) -> Result<(), Error> {
+/// When the file cannot be read, changed or written, or a channel would have several heads; it is unchanged then.
+pub fn add(file: &Path, bundle: &Bundle, channels: &[String], edges: &NewEdges, new: NewChannels) -> Result<(), Error> {
     let mut text = read(file)?;
     let mut blob = String::new();
     write::blob(&Blob::Bundle(bundle.clone()), write::Format::Yaml, &mut blob)?;
     let known: Catalog = load::file(file)?.into_iter().collect();
+    if new == NewChannels::Refuse {
+        refuse_unknown(&known, &bundle.package, channels)?;
+    }
     for (number, channel) in channels.iter().enumerate() {
         let edges = match edges {
             NewEdges::Given(edges) => edges.clone(),
@@ -143,6 +155,20 @@ pub fn add(file: &Path, bundle: &Bundle, channels: &[String], edges: &NewEdges) 
 pub fn deprecate(file: &Path, package: &str, schema: &str, name: &str, message: &str) -> Result<(), Error> {
     let text = edit::deprecate(&read(file)?, package, schema, name, message)?;
     Ok(files::write(file, text.as_bytes())?)
+}
+
+/// A channel that is not there is most often misspelt.
+fn refuse_unknown(catalog: &Catalog, package: &str, channels: &[String]) -> Result<(), Error> {
+    let of_package = catalog.channels.iter().filter(|channel| channel.package == package);
+    let known: Vec<&str> = of_package.map(|channel| channel.name.as_str()).collect();
+    match channels.iter().find(|channel| !known.contains(&channel.as_str())) {
+        Some(unknown) if !known.is_empty() => Err(edit::Error::Refused(format!(
+            "package {package} has no channel {unknown}, only {}; --create-channel creates it",
+            known.join(", ")
+        ))
+        .into()),
+        _ => Ok(()),
+    }
 }
 
 fn by_version(catalog: &Catalog, channel: &str, bundle: &Bundle) -> Edges {

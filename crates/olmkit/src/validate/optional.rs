@@ -21,6 +21,9 @@ pub struct Validator {
 
 const SUITE: Option<&str> = Some("operatorframework");
 
+/// What optional validators read of the values that a user gives them.
+pub const VALUES: [&str; 3] = ["k8s-version", "container-tools", "index-path"];
+
 /// All optional validators in the order in which they run.
 pub const VALIDATORS: [Validator; 8] = [
     Validator {

@@ -14,12 +14,14 @@ use serde_json::Value;
 use super::answers::{self, Flags};
 use super::owned;
 
-/// Generates `<dir>/bases/<package>.clusterserviceversion.yaml`, the base that a bundle's ClusterServiceVersion begins with,
-/// and `<dir>/kustomization.yaml` if there is none.
+/// Generate the base that a bundle's ClusterServiceVersion begins with, and its kustomization
+///
+/// Writes `<dir>/bases/<package>.clusterserviceversion.yaml`, and `<dir>/kustomization.yaml` if there is none.
 ///
 /// Asks for the operator's name, description and so on if there is no base yet, or always with --interactive. Answers that are
 /// in flags or in config/package.yaml are not asked for, and nothing is without a terminal.
 #[derive(clap::Args)]
+#[command(after_help = examples!["olmkit generate kustomize manifests --package cache-operator"])]
 pub struct Args {
     /// Package name [default: that of the PROJECT file].
     #[arg(long, value_name = "NAME")]

@@ -276,7 +276,29 @@ fn many_bundles_end_in_a_summary() {
         listed.out
     );
     let none = validate(folder.path(), &["--recursive", "operators/good/manifests"]);
+    assert!(none.code == 1 && none.out.is_empty(), "{}", none.out);
     assert!(none.err.contains("no bundles found in"), "{}", none.err);
+    let allowed = validate(
+        folder.path(),
+        &["--recursive", "operators/good/manifests", "--allow-empty", "-o", "json"],
+    );
+    assert!(
+        allowed.code == 0 && allowed.out.contains("\"passed\": true"),
+        "{}",
+        allowed.out
+    );
+    let unread = validate(
+        folder.path(),
+        &["operators/good", "--optional-values", "k8s=1.30,k8s-version=1.30"],
+    );
+    assert!(
+        unread
+            .err
+            .contains("no validator reads --optional-values k8s; known are k8s-version"),
+        "{}",
+        unread.err
+    );
+    assert_eq!(unread.err.matches("no validator reads").count(), 1, "{}", unread.err);
 }
 
 #[test]

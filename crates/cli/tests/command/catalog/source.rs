@@ -1,6 +1,6 @@
 //! Catalogs made, checked, compared and turned into templates.
 
-use super::{Desk, NEW, OLD, SOURCE, copy};
+use super::{Desk, NEW, OLD, SOURCE, TEMPLATE, copy};
 
 #[test]
 fn a_catalog_is_made_checked_and_looked_at() {
@@ -12,8 +12,35 @@ fn a_catalog_is_made_checked_and_looked_at() {
         desk.run(&["catalog", "validate", "-q", "catalog"]).ok().lines().count(),
         0
     );
-    let verdict = desk.run(&["catalog", "validate", "catalog", "-o", "json"]).ok();
+    let verdict = desk.run(&["catalog", "validate", "catalog", "-o", "opm-json"]).ok();
     assert_eq!(verdict.split_whitespace().collect::<String>(), "{\"passed\":true}");
+
+    let report: serde_json::Value =
+        serde_json::from_str(&desk.run(&["catalog", "validate", "catalog", "-o", "json"]).ok()).unwrap();
+    assert_eq!(
+        (&report["passed"], &report["errors"]),
+        (&true.into(), &0.into()),
+        "{report}"
+    );
+    let quiet = desk.run(&["catalog", "validate", "catalog", "-q", "-o", "json"]).ok();
+    assert!(quiet.contains("\"findings\": []"), "{quiet}");
+    let sarif = desk.run(&["catalog", "validate", "catalog", "-o", "sarif"]).ok();
+    assert!(sarif.contains("catalog-image-by-tag"), "{sarif}");
+    desk.run(&[
+        "image",
+        "build",
+        "catalog",
+        "catalog",
+        "--binary",
+        "server",
+        "--tag",
+        "c:v1",
+        "--output",
+        "oci:layout",
+    ])
+    .ok();
+    let image = desk.run(&["catalog", "validate", "oci:layout"]).ok();
+    assert!(image.contains("--> memcached-operator/catalog.yaml:"), "{image}");
 
     let bundles = desk.run(&["catalog", "list", "bundles", "catalog"]).ok();
     let rows: Vec<Vec<&str>> = bundles.lines().map(|line| line.split_whitespace().collect()).collect();
@@ -66,6 +93,17 @@ fn invalid_additions_are_refused_and_change_nothing() {
     ])
     .refused("none");
     desk.run(&["catalog", "validate", "nowhere"]).refused("nowhere");
+    let list = |what| ["catalog", "list", what, "catalog", "nosuch"];
+    desk.run(&list("bundles")).refused("package \"nosuch\" not found");
+    desk.run(&list("channels")).refused("package \"nosuch\" not found");
+    // A difference ends with 1.
+    let unread = desk.run(&["catalog", "diff", "catalog", "nowhere"]);
+    assert_eq!((unread.code, unread.out.as_str()), (2, ""), "{}", unread.err);
+    assert!(
+        unread.err.contains("no such file or directory: nowhere"),
+        "{}",
+        unread.err
+    );
     desk.run(&["catalog", "render", "nowhere"])
         .refused("no such file or directory: nowhere");
     assert_eq!(desk.text(SOURCE), before);
@@ -226,4 +264,38 @@ fn errors_stand_where_they_come_from() {
     std::fs::write(desk.path(SOURCE), "Schema: 1.5\nname: p\n").unwrap();
     let wanted = "expected value for key \"Schema\" to be a string, got %!t(float64=1.5): 1.5";
     desk.run(&["opm", "validate", "catalog"]).refused(wanted);
+}
+
+#[test]
+fn an_addition_leaves_a_catalog_that_olm_takes() {
+    let desk = Desk::with_catalog();
+    copy(&desk.path("new"), &desk.path("newer"));
+    let csv = "newer/manifests/memcached-operator.clusterserviceversion.yaml";
+    let text = desk.text(csv).replace("0.1.0", "0.2.0");
+    std::fs::write(desk.path(csv), text).unwrap();
+    let before = desk.text(SOURCE);
+    let add = |more: &[&str]| {
+        let first = ["catalog", "add", "newer", "--image-ref-template", TEMPLATE];
+        desk.run(&[&first[..], more].concat())
+    };
+    add(&["--channel", "alhpa"])
+        .refused("package memcached-operator has no channel alhpa, only alpha; --create-channel creates it");
+    add(&["--channel", "alpha", "--replaces", "memcached-operator.v0.0.9"])
+        .refused("the channel has no entry memcached-operator.v0.0.9; use --replaces memcached-operator.v0.1.0");
+    add(&["--channel", "alpha", "--replaces", OLD]).refused("would have two heads");
+    assert_eq!(desk.text(SOURCE), before);
+    // What jumps over the head has to skip it.
+    add(&[
+        "--channel",
+        "alpha,beta",
+        "--create-channel",
+        "--replaces",
+        OLD,
+        "--skips",
+        NEW,
+    ])
+    .ok();
+    desk.run(&["catalog", "validate", "catalog"]).ok();
+    let channels = desk.run(&["catalog", "list", "channels", "catalog"]).ok();
+    assert_eq!(channels.matches("memcached-operator.v0.2.0").count(), 2, "{channels}");
 }

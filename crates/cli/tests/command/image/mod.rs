@@ -225,3 +225,32 @@ fn errors_name_the_way_out() {
     let error = desk.fail("image inspect registry.invalid/a:v1");
     assert!(error.contains("write store:registry.invalid/a:v1"), "{error}");
 }
+
+/// Each of these needs the store's lock for reading and for writing.
+#[test]
+fn the_store_is_source_and_target_at_once() {
+    let desk = Desk::new();
+    std::fs::write(desk.path("file"), "x").unwrap();
+    let digest = |text: String| {
+        text.trim()
+            .rsplit_once('@')
+            .map(|(_, digest)| digest.to_owned())
+            .unwrap_or(text)
+    };
+    let base = digest(desk.succeed("image build files --add file:/file --tag base:v1"));
+    desk.succeed("image build files --base store:base:v1 --add file:/other --tag derived:v1");
+    assert_eq!(digest(desk.succeed("image copy store:base:v1 store:copy:v1")), base);
+    let listed = desk.succeed("image list");
+    let rows: Vec<Vec<&str>> = listed.lines().map(|line| line.split_whitespace().collect()).collect();
+    let names: Vec<&str> = rows[1..].iter().map(|row| row[0]).collect();
+    assert_eq!(names, ["base:v1", "copy:v1", "derived:v1"]);
+    assert_eq!(rows[1][1], base);
+    // A misspelt name removes nothing.
+    assert!(desk.fail("image rm base:v1 nosuch:v1").contains("nosuch"));
+    assert!(desk.succeed("image list").contains("base:v1"));
+    desk.succeed("image rm base:v1 copy:v1");
+    assert_eq!(desk.succeed("image list").lines().count(), 2);
+    desk.succeed("image prune --all");
+    assert_eq!(desk.succeed("image list").lines().count(), 1);
+    assert_eq!(std::fs::read_dir(desk.path("store/blobs/sha256")).unwrap().count(), 0);
+}

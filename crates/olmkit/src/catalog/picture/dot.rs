@@ -4,23 +4,28 @@ use std::fmt::Write as _;
 
 use olmkit_go::strconv::quote;
 
-use super::{Marks, Selection, channels};
+use super::{IGNORED, Marks, channels};
 use crate::catalog::model::{Catalog, Channel};
+use crate::catalog::selection::{Selection, Versions};
 
 /// Graphviz text of the selected channels of a catalog.
-pub fn dot(catalog: &Catalog, selection: Selection<'_>) -> String {
+///
+/// # Errors
+/// The minimum edge is unknown; a text for the user.
+pub fn dot(catalog: &Catalog, selection: &Selection) -> Result<String, String> {
+    let (channels, v0) = (channels(catalog, selection)?, selection.versions_of_v0(catalog)?);
     let mut out = String::from("digraph catalog {\n  rankdir=TB;\n  node [shape=box];\n");
-    for channel in channels(catalog, selection) {
-        draw(catalog, channel, &mut out);
+    for channel in &channels {
+        draw(catalog, channel, v0.as_ref(), &mut out);
     }
     out.push_str("}\n");
-    out
+    Ok(out)
 }
 
 // Writing to a String cannot fail.
-fn draw(catalog: &Catalog, channel: &Channel, out: &mut String) {
+fn draw(catalog: &Catalog, channel: &Channel, v0: Option<&Versions<'_>>, out: &mut String) {
     let id = |name: &str| quote(&format!("{}/{}/{name}", channel.package, channel.name));
-    let marks = Marks::of(catalog, channel);
+    let marks = Marks::of(catalog, channel, v0);
     let label = quote(&format!("{} {}", channel.package, channel.name));
     let _ = writeln!(
         out,
@@ -48,7 +53,17 @@ fn draw(catalog: &Catalog, channel: &Channel, out: &mut String) {
     }
     for entry in channel.entries() {
         let mut edge = |from: &str, label: &str| {
-            let _ = writeln!(out, "  {} -> {} [label={}];", id(from), id(&entry.name), quote(label));
+            let ignored = match marks.is_ignored(from, &entry.name, label == "replaces") {
+                true => format!(", style=dashed, color={IGNORED}"),
+                false => String::new(),
+            };
+            let _ = writeln!(
+                out,
+                "  {} -> {} [label={}{ignored}];",
+                id(from),
+                id(&entry.name),
+                quote(label)
+            );
         };
         for skip in &entry.skips {
             edge(skip, "skips");

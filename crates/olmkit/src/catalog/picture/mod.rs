@@ -11,29 +11,18 @@ pub use svg::svg;
 
 use super::graph;
 use super::model::{BUNDLE, CHANNEL, Catalog, Channel, ChannelEntry, PACKAGE};
+use super::selection::{Reach, Selection, Versions};
 
+/// Colour of edges that OLM v0 ignores.
+const IGNORED: &str = "red";
 /// Colour of what is deprecated.
 const DEPRECATED: &str = "orange";
 
-/// What is drawn.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Selection<'s> {
-    /// Only this package.
-    pub package: Option<&'s str>,
-    /// Only channels of this name.
-    pub channel: Option<&'s str>,
-}
-
 /// The selected channels, sorted by package and name.
-fn channels<'c>(catalog: &'c Catalog, selection: Selection<'_>) -> Vec<&'c Channel> {
-    let mut channels: Vec<_> = catalog
-        .channels
-        .iter()
-        .filter(|channel| selection.package.is_none_or(|package| channel.package == package))
-        .filter(|channel| selection.channel.is_none_or(|name| channel.name == name))
-        .collect();
+fn channels(catalog: &Catalog, selection: &Selection) -> Result<Vec<Channel>, String> {
+    let mut channels = selection.channels(catalog)?;
     channels.sort_by(|left, right| (&left.package, &left.name).cmp(&(&right.package, &right.name)));
-    channels
+    Ok(channels)
 }
 
 /// What an entry replaces or skips.
@@ -50,10 +39,12 @@ struct Marks<'c> {
     absent: BTreeSet<&'c str>,
     deprecated: BTreeSet<(&'c str, &'c str)>,
     channel: &'c str,
+    /// How OLM v0 goes, where that is to be seen.
+    reach: Option<Reach<'c>>,
 }
 
 impl<'c> Marks<'c> {
-    fn of(catalog: &'c Catalog, channel: &'c Channel) -> Self {
+    fn of(catalog: &'c Catalog, channel: &'c Channel, v0: Option<&Versions<'_>>) -> Self {
         let entries = channel.entries();
         let known: BTreeSet<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
         let deprecations = catalog
@@ -77,7 +68,15 @@ impl<'c> Marks<'c> {
                 .map(|entry| (entry.schema.as_str(), entry.name.as_str()))
                 .collect(),
             channel: &channel.name,
+            reach: v0.map(|versions| Reach::of(entries, versions)),
         }
+    }
+
+    /// Whether OLM v0 never takes an edge, as far as that is to be seen.
+    fn is_ignored(&self, from: &str, to: &str, replaces: bool) -> bool {
+        self.reach
+            .as_ref()
+            .is_some_and(|reach| !reach.follows(from, to, replaces))
     }
 
     /// The colour of an entry.

@@ -18,6 +18,8 @@ pub(super) struct Line {
     pub from: BTreeSet<usize>,
     /// Whether it skips them; else it replaces the only one.
     pub skips: bool,
+    /// Whether OLM v0 never goes this way.
+    pub ignored: bool,
     /// The lane; none where the rows are neighbours.
     pub lane: Option<usize>,
 }
@@ -34,7 +36,8 @@ pub(super) struct Rows<'c> {
 }
 
 impl<'c> Rows<'c> {
-    pub fn of(entries: &'c [ChannelEntry]) -> Self {
+    /// Of the entries of a channel. `is_ignored` says, of two names and whether one replaces the other, which edges stand apart.
+    pub fn of(entries: &'c [ChannelEntry], is_ignored: impl Fn(&str, &str, bool) -> bool) -> Self {
         let names = order(entries);
         let row: BTreeMap<&str, usize> = names.iter().enumerate().map(|(row, name)| (*name, row)).collect();
         let mut lines = Vec::new();
@@ -42,24 +45,25 @@ impl<'c> Rows<'c> {
             let Some(&to) = row.get(entry.name.as_str()) else {
                 continue;
             };
-            let mut add = |from: BTreeSet<usize>, skips| {
-                if !from.is_empty() {
-                    lines.push(Line {
-                        to,
-                        from,
-                        skips,
-                        lane: None,
-                    });
+            for (sources, skips) in [(std::slice::from_ref(&entry.replaces), false), (&entry.skips, true)] {
+                for ignored in [false, true] {
+                    let wanted = |name: &&String| is_ignored(name, &entry.name, !skips) == ignored;
+                    let from: BTreeSet<usize> = sources
+                        .iter()
+                        .filter(wanted)
+                        .filter_map(|name| row.get(name.as_str()).copied())
+                        .collect();
+                    if !from.is_empty() {
+                        lines.push(Line {
+                            to,
+                            from,
+                            skips,
+                            ignored,
+                            lane: None,
+                        });
+                    }
                 }
-            };
-            let rows_of = |names: &[String]| {
-                names
-                    .iter()
-                    .filter_map(|name| row.get(name.as_str()).copied())
-                    .collect()
-            };
-            add(rows_of(std::slice::from_ref(&entry.replaces)), false);
-            add(rows_of(&entry.skips), true);
+            }
         }
         let lanes = assign_lanes(&mut lines);
         Rows { names, lines, lanes }

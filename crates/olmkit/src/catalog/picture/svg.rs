@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use super::rows::{Line, Rows};
-use super::{Marks, Selection, channels, sources};
+use super::{IGNORED, Marks, channels, sources};
 use crate::catalog::model::{Catalog, Channel, ChannelEntry};
+use crate::catalog::selection::{Selection, Versions};
 use crate::limits;
 use crate::object::UntrustedText;
 
@@ -22,15 +23,15 @@ const CHARACTER: usize = 8;
 const LONGEST: usize = 50;
 /// What the colours and lines mean.
 const LEGEND: &str = "green: head; grey: skipped; orange: deprecated; dashed box: not in the channel; \
-                      solid line: replaces; dashed line: skips";
+                      solid line: replaces; dashed line: skips; red line: ignored by OLM v0";
 
 /// The selected channels as one SVG image, one below the other, each from its head down to the oldest bundle. It is at most
 /// 4,000 pixels wide.
 ///
 /// # Errors
-/// Nothing is selected, or more edges than [`limits::PICTURE_EDGES`]; a text for the user.
-pub fn svg(catalog: &Catalog, selection: Selection<'_>) -> Result<String, String> {
-    let channels = channels(catalog, selection);
+/// The minimum edge is unknown, nothing is selected, or more edges than [`limits::PICTURE_EDGES`]; a text for the user.
+pub fn svg(catalog: &Catalog, selection: &Selection) -> Result<String, String> {
+    let (channels, v0) = (channels(catalog, selection)?, selection.versions_of_v0(catalog)?);
     if channels.is_empty() {
         return Err(nothing(selection));
     }
@@ -47,8 +48,8 @@ pub fn svg(catalog: &Catalog, selection: Selection<'_>) -> Result<String, String
     }
     let mut body = String::new();
     let (mut width, mut top) = (LEGEND.len() * CHARACTER, MARGIN + ROW);
-    for channel in channels {
-        let panel = Panel::of(catalog, channel, top);
+    for channel in &channels {
+        let panel = Panel::of(catalog, channel, v0.as_ref(), top);
         width = width.max(panel.width());
         panel.draw(&mut body);
         top = panel.bottom() + ROW;
@@ -62,9 +63,9 @@ pub fn svg(catalog: &Catalog, selection: Selection<'_>) -> Result<String, String
     ))
 }
 
-fn nothing(selection: Selection<'_>) -> String {
+fn nothing(selection: &Selection) -> String {
     let name = |name: &str| UntrustedText::new(name).to_string();
-    match (selection.package, selection.channel) {
+    match (&selection.package, &selection.channel) {
         (None, None) => "the catalog has no channels; there is nothing to draw".to_owned(),
         (Some(package), None) => format!(
             "the catalog has no channel of package {}; `olmkit catalog list packages` shows what it has",
@@ -89,9 +90,11 @@ struct Panel<'c> {
 }
 
 impl<'c> Panel<'c> {
-    fn of(catalog: &'c Catalog, channel: &'c Channel, top: usize) -> Self {
-        let marks = Marks::of(catalog, channel);
-        let rows = Rows::of(channel.entries());
+    fn of(catalog: &'c Catalog, channel: &'c Channel, v0: Option<&Versions<'_>>, top: usize) -> Self {
+        let marks = Marks::of(catalog, channel, v0);
+        let rows = Rows::of(channel.entries(), |from, to, replaces| {
+            marks.is_ignored(from, to, replaces)
+        });
         let ranges: std::collections::BTreeMap<&str, &str> = channel
             .entries()
             .iter()
@@ -175,9 +178,10 @@ impl<'c> Panel<'c> {
         let Some(lane) = line.lane else {
             let x = MARGIN + 2 * CHARACTER;
             let (from, to) = (self.y(line.to + 1) - HEIGHT / 2, self.y(line.to) + HEIGHT / 2);
+            let stroke = if line.ignored { IGNORED } else { "black" };
             let _ = writeln!(
                 out,
-                "<path d=\"M{x},{from} V{to}\" stroke=\"black\" fill=\"none\" marker-end=\"url(#arrow)\"/>"
+                "<path d=\"M{x},{from} V{to}\" stroke=\"{stroke}\" fill=\"none\" marker-end=\"url(#arrow)\"/>"
             );
             return;
         };
@@ -195,10 +199,11 @@ impl<'c> Panel<'c> {
         let (main, branches) = path
             .split_once(" M")
             .map_or((path.as_str(), ""), |(main, rest)| (main, rest));
-        let style = if line.skips {
-            "stroke=\"gray\" stroke-dasharray=\"4 2\""
-        } else {
-            "stroke=\"black\""
+        let style = match (line.skips, line.ignored) {
+            (true, true) => format!("stroke=\"{IGNORED}\" stroke-dasharray=\"4 2\""),
+            (true, false) => "stroke=\"gray\" stroke-dasharray=\"4 2\"".to_owned(),
+            (false, true) => format!("stroke=\"{IGNORED}\""),
+            (false, false) => "stroke=\"black\"".to_owned(),
         };
         let _ = writeln!(
             out,

@@ -1,6 +1,6 @@
 //! What opm says about catalogs: validate, list, graph.
 
-use olmkit::catalog::{listing, load, mermaid};
+use olmkit::catalog::{listing, load, mermaid, selection};
 use serde_json::Value;
 
 use super::{Tally, corpus, lines_sorted, names};
@@ -40,9 +40,9 @@ fn lists_and_graphs_are_those_of_opm() {
     for name in names(&corpus.join("catalogs")) {
         let catalog = load::directory(&corpus.join("catalogs").join(&name)).unwrap();
         let draw = |v0_semantics| {
-            let options = mermaid::Options {
+            let options = selection::Selection {
                 v0_semantics,
-                ..mermaid::Options::default()
+                ..selection::Selection::default()
             };
             mermaid::draw(&catalog, &options).unwrap().text
         };

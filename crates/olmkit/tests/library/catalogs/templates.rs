@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use olmkit::catalog::render::MigrateLevel;
 use olmkit::catalog::render::reference::{Directory, Images, Options, Unpacked};
 use olmkit::catalog::write::Format;
-use olmkit::catalog::{mermaid, order, template, write};
+use olmkit::catalog::{mermaid, order, selection, template, write};
 use serde_json::Value;
 
 use super::{Tally, corpus, lines_sorted, names};
@@ -83,9 +83,9 @@ fn templates_render_as_opm_renders_them() {
                 .map_err(|error| error.to_string())
                 .map(|catalog| {
                     if answer == "mermaid" {
-                        let options = mermaid::Options {
+                        let options = selection::Selection {
                             v0_semantics: true,
-                            ..mermaid::Options::default()
+                            ..selection::Selection::default()
                         };
                         return lines_sorted(&mermaid::draw(&catalog, &options).unwrap().text);
                     }

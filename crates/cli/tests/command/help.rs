@@ -1,0 +1,176 @@
+//! Help, versions and closed pipes: what every command has in common.
+
+use std::process::{Command, Stdio};
+
+fn olmkit(arguments: &[&str]) -> std::process::Output {
+    Command::new(env!("CARGO_BIN_EXE_olmkit"))
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+fn help(path: &[String]) -> String {
+    let mut arguments: Vec<&str> = path.iter().map(String::as_str).collect();
+    arguments.push("--help");
+    let output = olmkit(&arguments);
+    assert!(output.status.success(), "{path:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The commands below a command, with their summaries.
+fn commands(help: &str) -> Vec<(String, String)> {
+    let Some((_, list)) = help.split_once("\nCommands:\n") else {
+        return Vec::new();
+    };
+    let mut found: Vec<(String, String)> = Vec::new();
+    for line in list.lines().take_while(|line| !line.is_empty()) {
+        let text = line.trim();
+        match (
+            line.starts_with("  ") && !line.starts_with("   "),
+            text.split_once("  "),
+        ) {
+            (true, Some((name, summary))) => found.push((name.to_owned(), summary.trim().to_owned())),
+            // A summary that is continued.
+            _ => {
+                if let Some((_, summary)) = found.last_mut() {
+                    summary.push(' ');
+                    summary.push_str(text);
+                }
+            }
+        }
+    }
+    found.retain(|(name, _)| name != "help");
+    found
+}
+
+/// Every command with its help; `check` gets its path, the summary in the list above it, and its help.
+fn walk(path: &mut Vec<String>, check: &mut impl FnMut(&[String], &str, &str)) {
+    for (name, summary) in commands(&help(path)) {
+        path.push(name);
+        check(path, &summary, &help(path));
+        walk(path, check);
+        path.pop();
+    }
+}
+
+#[test]
+fn every_command_has_a_sentence_of_its_own_and_an_example() {
+    let (mut pages, mut examples) = (0, 0);
+    walk(&mut Vec::new(), &mut |path, summary, help| {
+        pages += 1;
+        let first: String = help
+            .lines()
+            .take_while(|line| !line.is_empty())
+            .collect::<Vec<_>>()
+            .join(" ");
+        // The list names aliases behind the sentence.
+        let summary = summary.split(" [alias").next().unwrap_or_default();
+        assert_eq!(first, summary, "{path:?}");
+        assert!(
+            help.contains(&format!("Usage: olmkit {}", path.join(" "))),
+            "{path:?}: {help}"
+        );
+        if !commands(help).is_empty() {
+            return;
+        }
+        let Some((_, shown)) = help.split_once("Examples:\n") else {
+            panic!("olmkit {} has no example", path.join(" "));
+        };
+        for example in shown.lines().filter(|line| !line.is_empty()) {
+            examples += 1;
+            let called = format!("olmkit {}", path.join(" "));
+            assert!(example.contains(&called), "{example:?} does not show {called}");
+        }
+    });
+    assert!(pages > 50 && examples > 40, "{pages} pages, {examples} examples");
+}
+
+/// Examples stay true as flags change: each is a command line that the parser takes.
+#[test]
+fn every_example_is_a_valid_command_line() {
+    let folder = tempfile::tempdir().unwrap();
+    walk(&mut Vec::new(), &mut |path, _, help| {
+        let Some((_, shown)) = help.split_once("Examples:\n") else {
+            return;
+        };
+        for example in shown.lines().filter(|line| !line.is_empty()) {
+            // Of a pipeline, the part that is ours; without what the shell does.
+            let own = example
+                .split(" | ")
+                .find(|part| part.trim_start().starts_with("olmkit "))
+                .unwrap();
+            let own = own.split(" > ").next().unwrap_or_default();
+            let words: Vec<String> = shlex(own);
+            let output = Command::new("timeout")
+                .args(["60", env!("CARGO_BIN_EXE_olmkit")])
+                .args(&words[1..])
+                .current_dir(folder.path())
+                .env_clear()
+                .env("HOME", folder.path())
+                .env("OLMKIT_IMAGE_STORE", folder.path().join("store"))
+                .env("KUBECONFIG", folder.path().join("none"))
+                // No host is asked: a proxy that refuses stands before all of them.
+                .env("HTTPS_PROXY", "http://127.0.0.1:9")
+                .env("HTTP_PROXY", "http://127.0.0.1:9")
+                .stdin(Stdio::null())
+                .output()
+                .unwrap();
+            let errors = String::from_utf8_lossy(&output.stderr);
+            // Neither a panic nor the end of the time.
+            assert!(!matches!(output.status.code(), Some(101 | 124)), "{example}: {errors}");
+            for wrong in [
+                "unexpected argument",
+                "unrecognized subcommand",
+                "invalid value",
+                "required arguments",
+                "cannot be used with",
+            ] {
+                assert!(!errors.contains(wrong), "{path:?}: {example}: {errors}");
+            }
+        }
+    });
+}
+
+/// Words of a command line with single and double quotes.
+fn shlex(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quote = None;
+    for c in line.trim().chars() {
+        match (c, quote) {
+            (c, Some(open)) if c == open => quote = None,
+            ('\'' | '"', None) => quote = Some(c),
+            (' ', None) => words.push(String::new()),
+            (c, _) => words.last_mut().unwrap().push(c),
+        }
+    }
+    words
+}
+
+#[test]
+fn the_version_is_that_of_the_program() {
+    for arguments in [
+        &["--version"][..],
+        &["bundle", "validate", "--version"],
+        &["catalog", "-V"],
+    ] {
+        let output = olmkit(arguments);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(text, format!("olmkit {}\n", env!("CARGO_PKG_VERSION")), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    for arguments in [&["completion", "bash"][..], &["explain"], &["catalog", "--help"]] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_olmkit"))
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{arguments:?}");
+        assert!(output.status.success(), "{arguments:?}: {}", output.status);
+    }
+}

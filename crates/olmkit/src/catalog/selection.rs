@@ -1,0 +1,165 @@
+//! Which channels and entries of a catalog are drawn, and which of their edges OLM v0 follows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::graph;
+use super::model::{Catalog, Channel, ChannelEntry};
+use super::property;
+use crate::object::Version;
+use olmkit_go::strconv::quote;
+
+/// Versions by the names of bundles.
+pub(super) type Versions<'c> = BTreeMap<&'c str, Version>;
+
+/// What is drawn.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// Only this package.
+    pub package: Option<String>,
+    /// Only channels of this name.
+    pub channel: Option<String>,
+    /// Only bundles of at least this one's version, in its package.
+    pub minimum_edge: Option<String>,
+    /// Mark edges that OLM v0 ignores.
+    pub v0_semantics: bool,
+}
+
+impl Selection {
+    /// The selected channels with the selected entries, in the order of the catalog.
+    ///
+    /// # Errors
+    /// A bundle's version cannot be read, which matters only with a minimum edge; the minimum edge is unknown.
+    pub(super) fn channels(&self, catalog: &Catalog) -> Result<Vec<Channel>, String> {
+        let versions = match self.minimum_edge {
+            Some(_) => versions(catalog)?,
+            None => BTreeMap::new(),
+        };
+        self.channels_by(catalog, &versions)
+    }
+
+    /// How OLM v0 goes through a channel, where that is to be marked. The versions decide.
+    pub(super) fn versions_of_v0<'c>(&self, catalog: &'c Catalog) -> Result<Option<Versions<'c>>, String> {
+        self.v0_semantics.then(|| versions(catalog)).transpose()
+    }
+
+    /// The same, with the versions that are known already.
+    pub(super) fn channels_by(&self, catalog: &Catalog, versions: &Versions<'_>) -> Result<Vec<Channel>, String> {
+        let minimum = match &self.minimum_edge {
+            None => None,
+            Some(name) => {
+                let version = versions.get(name.as_str());
+                Some(version.ok_or_else(|| format!("unknown minimum edge name: {}", quote(name)))?)
+            }
+        };
+        let of_package = |channel: &Channel| self.package.as_ref().is_none_or(|name| *name == channel.package);
+        let of_channel = |channel: &Channel| self.channel.as_ref().is_none_or(|name| *name == channel.name);
+        Ok(catalog
+            .channels
+            .iter()
+            .filter(|channel| of_package(channel) && of_channel(channel))
+            .filter_map(|channel| match minimum {
+                None => Some(channel.clone()),
+                Some(minimum) => self.above(channel, catalog, versions, minimum),
+            })
+            .collect())
+    }
+
+    /// A channel without what lies below the minimum edge; none if nothing is left.
+    fn above(
+        &self,
+        channel: &Channel,
+        catalog: &Catalog,
+        versions: &Versions<'_>,
+        minimum: &Version,
+    ) -> Option<Channel> {
+        let edge = self.minimum_edge.as_ref()?;
+        let of_edge = catalog.bundles.iter().find(|bundle| bundle.name == *edge)?;
+        if of_edge.package != channel.package {
+            return None;
+        }
+        let reaches = |name: &str| versions.get(name).is_some_and(|version| version >= minimum);
+        let entries: Vec<ChannelEntry> = channel
+            .entries()
+            .iter()
+            .filter(|entry| reaches(&entry.name))
+            .map(|entry| {
+                let mut kept = ChannelEntry {
+                    name: entry.name.clone(),
+                    ..ChannelEntry::default()
+                };
+                // What the edge itself refers to lies below it.
+                if entry.name != *edge {
+                    kept.replaces = if reaches(&entry.replaces) {
+                        entry.replaces.clone()
+                    } else {
+                        String::new()
+                    };
+                    kept.skips = entry.skips.iter().filter(|skip| reaches(skip)).cloned().collect();
+                    kept.skip_range.clone_from(&entry.skip_range);
+                }
+                kept
+            })
+            .collect();
+        (!entries.is_empty()).then(|| Channel {
+            entries: Some(entries),
+            ..channel.clone()
+        })
+    }
+}
+
+/// Versions by bundle name, over the whole catalog.
+pub(super) fn versions(catalog: &Catalog) -> Result<Versions<'_>, String> {
+    let mut versions = BTreeMap::new();
+    for bundle in &catalog.bundles {
+        let name = quote(&bundle.name);
+        let properties =
+            property::parse(bundle).map_err(|(_, error)| format!("parse properties for bundle {name}: {error}"))?;
+        let own = match properties.as_slice() {
+            [own] => own,
+            other => {
+                let count = other.len();
+                return Err(format!(
+                    "bundle {name} has {count} \"olm.package\" properties, expected exactly 1"
+                ));
+            }
+        };
+        let version = Version::parse(&own.version)
+            .map_err(|error| format!("bundle {name} has invalid version {}: {error}", quote(&own.version)))?;
+        versions.insert(bundle.name.as_str(), version);
+    }
+    Ok(versions)
+}
+
+/// How OLM v0 gets from entry to entry of a channel.
+pub(super) struct Reach<'e> {
+    /// Entries that another one skips.
+    pub skipped: BTreeSet<&'e str>,
+    /// Where it goes from each entry.
+    upgrades: BTreeMap<&'e str, &'e str>,
+    /// What the head replaces, step by step.
+    chain: BTreeSet<&'e str>,
+}
+
+impl<'e> Reach<'e> {
+    /// Of the entries of a channel.
+    pub fn of(entries: &'e [ChannelEntry], versions: &Versions<'_>) -> Self {
+        let mut entries: Vec<&ChannelEntry> = entries.iter().collect();
+        entries.sort_by_key(|entry| std::cmp::Reverse(versions.get(entry.name.as_str()).cloned().unwrap_or_default()));
+        let entries = entries.as_slice();
+        Reach {
+            skipped: entries
+                .iter()
+                .flat_map(|entry| &entry.skips)
+                .map(String::as_str)
+                .collect(),
+            upgrades: graph::upgrades(entries),
+            chain: graph::chain(entries),
+        }
+    }
+
+    /// Whether it takes the edge between two entries: from each, the one that ends nearest to the head. The chain of `replaces`
+    /// counts as a whole.
+    pub fn follows(&self, from: &str, to: &str, replaces: bool) -> bool {
+        replaces && self.chain.contains(to) || self.upgrades.get(from).is_some_and(|end| *end == to)
+    }
+}
