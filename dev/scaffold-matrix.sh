@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # scaffold-matrix.sh [COMBINATION...]: scaffolds projects into a scratch folder, builds and tests each of them, and checks their
 # bundles. Without arguments all combinations; `list` lists them. OLMKIT names the program, OPERATOR_SDK that of upstream.
+# CLUSTER=1 also runs each operator against a real control plane (dev/tools/build.sh control-plane).
 # The projects share this repository's Cargo.lock, profile, flags and target/, so that dependencies are compiled once.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -41,10 +42,12 @@ if [ "${1:-}" = list ]; then combinations | awk '{print $1}'; exit; fi
 olmkit=$(realpath "${OLMKIT:-$(make -s --no-print-directory print-olmkit)}")
 [ -x "$olmkit" ] || { echo "error: no $olmkit; run make build, or name one in OLMKIT" >&2; exit 1; }
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$repository/target} OLMKIT_SOURCE=path:$repository
+controlplane=$CARGO_TARGET_DIR/$(rustc -vV | sed -n 's/^host: //p')/debug/controlplane
+[ -z "${CLUSTER:-}" ] || cargo build --locked --quiet -p controlplane
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
 sed -n '/^\[profile\.dev/,/^$/p' Cargo.toml > "$work/profile"
 count=0
-while read -r name rest; do
+while read -r name rest <&3; do
   [ $# -eq 0 ] || [[ " $* " == *" $name "* ]] || continue
   # A crate name of its own would be compiled beside the others and kept; one name is replaced each time.
   mkdir -p "$work/$name"; cd "$work/$name"
@@ -62,21 +65,24 @@ while read -r name rest; do
   sed -i '/^\[profile\.dev\]/,/^\[profile\.release\]/{/^\[profile\.release\]/!d}' Cargo.toml
   { echo; cat "$work/profile"; } >> Cargo.toml
   cp -r config config.scaffolded
-  cargo fmt --check || { echo "error: $name: not formatted"; exit 1; }
-  cargo clippy --quiet --all-targets --features manifests -- -D warnings
-  cargo test --quiet --features manifests 2>&1 | grep '^test result' | sort | uniq -c
-  cargo run --quiet --features manifests --bin manifests
+  make -s lint
+  make -s test > ../log 2>&1 || { cat ../log; echo "error: $name: make test"; exit 1; }
+  grep '^test result' ../log | grep -v ' 0 passed; 0 failed; 0 ignored'
+  make -s manifests
   diff -r config config.scaffolded || { echo "error: $name: make manifests changes config/"; exit 1; }
   if [ -d config/crd ]; then
-    "$olmkit" generate bundle -q --strict --overwrite --input-dir config --version 0.0.1 --channels alpha --default-channel alpha
+    make -s bundle OLMKIT="$olmkit"
     "$olmkit" bundle validate --strict bundle
     cp -r bundle bundle.first
-    "$olmkit" generate bundle -q --strict --overwrite --input-dir config --version 0.0.1 --channels alpha --default-channel alpha
+    make -s bundle OLMKIT="$olmkit"
     diff -r bundle bundle.first || { echo "error: $name: a second make bundle changes bundle/"; exit 1; }
     if [ -n "${OPERATOR_SDK:-}" ]; then "$OPERATOR_SDK" bundle validate bundle --select-optional suite=operatorframework; fi
+    if [ -n "${CLUSTER:-}" ] && [ -d config/samples ]; then
+      PATH=${OLMKIT_DEV_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/olmkit}/bin:$PATH "$controlplane" make -s test-cluster
+    fi
   fi
   cd "$repository"; rm -rf "${work:?}/$name"
   count=$((count + 1)); echo "ok: $name ($SECONDS s)"
-done < <(combinations)
+done 3< <(combinations) < /dev/null
 [ $count -gt 0 ] || { echo "error: no such combination" >&2; exit 1; }
 echo "$count combinations"

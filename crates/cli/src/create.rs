@@ -16,12 +16,13 @@ pub struct Args {
 #[command(defer = true)]
 enum Command {
     /// Add a kind, or a version of a kind, to a project.
-    Api(ApiArgs),
+    Api(Box<ApiArgs>),
 }
 
 /// Writes the types of a kind, its reconciler with the permissions it needs, a sample and tests, and wires them into the
 /// project. Sources that you have changed keep your changes.
 #[derive(clap::Args)]
+#[command(disable_version_flag = true)]
 struct ApiArgs {
     /// API group, without the project's domain
     #[arg(long, default_value = "")]

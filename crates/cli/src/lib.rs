@@ -10,7 +10,9 @@ mod cluster_args;
 mod completion;
 mod console;
 mod create;
+mod delete;
 mod diagnose;
+mod edit;
 mod explain;
 mod generate;
 mod health_probe;
@@ -88,6 +90,10 @@ enum Command {
     Completion(completion::Args),
     /// Add a kind to a project that init has started.
     Create(create::Args),
+    /// Take a kind out of a project that init has started.
+    Delete(delete::Args),
+    /// Change the settings of a project that init has started.
+    Edit(edit::Args),
     /// Show the documentation of a validation rule.
     Explain(explain::Args),
     /// Generate a bundle, or the kustomize files it is generated from.
@@ -133,6 +139,8 @@ impl Cli {
             Command::Cleanup(args) => cleanup::run(&args),
             Command::Completion(args) => completion::run(&args),
             Command::Create(args) => create::run(&args),
+            Command::Delete(args) => delete::run(&args),
+            Command::Edit(args) => edit::run(&args),
             Command::Explain(args) => explain::run(&args),
             Command::Generate(args) => generate::run(&args),
             Command::Diagnose(args) => diagnose::run(&args),

@@ -1,7 +1,8 @@
 //! `config/` as the project's own `make manifests` renders it from the scaffolded sources.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::{Component, Path, PathBuf};
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -105,10 +106,9 @@ fn grants(resource: &Resource, watched: Scope) -> Vec<Grant> {
 /// When a setting in `package.yaml` is wrong or a file cannot be read.
 pub fn update(tree: &mut Tree, before: Option<&ProjectFile>, now: &ProjectFile) -> Result<bool, Error> {
     let version = version(tree)?;
-    let package = package(tree)?;
-    let after = render(now, &version, package.clone())?;
+    let after = render(now, &version, package(tree)?)?;
     let before = match before {
-        Some(before) => render(before, &version, package)?,
+        Some(before) => render(before, &version, package(&Tree::at(tree.root()))?)?,
         None => Files::default(),
     };
     let paths: BTreeSet<PathBuf> = before
@@ -148,29 +148,33 @@ fn version(tree: &Tree) -> Result<String, Error> {
         .ok_or_else(|| Error::Usage("Cargo.toml: package.version is missing".to_owned()))
 }
 
+/// The settings as the tree has them. They name other files, which they are read from.
 fn package(tree: &Tree) -> Result<Package, Error> {
-    // A new project's settings are not on disk yet.
-    let folder = tempfile::tempdir().map_err(|source| Error::Io {
-        action: "create",
-        path: std::env::temp_dir(),
-        source,
-    })?;
-    let copy = |name: &str| -> Result<(), Error> {
-        if let Some(content) = tree.read(Path::new(FOLDER).join(name))? {
-            let path = folder.path().join(name);
-            std::fs::write(&path, content).map_err(|source| Error::Io {
-                action: "write",
-                path,
-                source,
-            })?;
-        }
-        Ok(())
-    };
-    let on_disk = tree.root().join(FOLDER).join("package.yaml");
-    if on_disk.exists() {
-        return Ok(Package::load(&on_disk)?);
+    let settings = Path::new(FOLDER).join("package.yaml");
+    if !tree.changes(&settings) {
+        return Ok(Package::load(&tree.root().join(settings))?);
     }
-    copy("package.yaml")?;
-    copy("icon.svg")?;
+    let failed = |action: &'static str, path: &Path| {
+        let path = path.to_owned();
+        move |source| Error::Io { action, path, source }
+    };
+    let folder = tempfile::tempdir().map_err(failed("create", &std::env::temp_dir()))?;
+    let text = tree.text(&settings)?;
+    let named = Package::parse(&text)?.icon;
+    let copies = named
+        .into_iter()
+        .map(PathBuf::from)
+        .chain([PathBuf::from("package.yaml")]);
+    for name in copies {
+        let from = Path::new(FOLDER).join(&name);
+        // An icon elsewhere is reported as missing by the reader of the settings.
+        let inside = name.components().all(|part| matches!(part, Component::Normal(_)));
+        if let Some(content) = tree.read(&from)?.filter(|_| inside) {
+            let to = folder.path().join(&name);
+            let parent = to.parent().unwrap_or(folder.path());
+            fs::create_dir_all(parent).map_err(failed("create", parent))?;
+            fs::write(&to, content).map_err(failed("write", &to))?;
+        }
+    }
     Ok(Package::load(&folder.path().join("package.yaml"))?)
 }

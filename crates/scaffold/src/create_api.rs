@@ -142,7 +142,7 @@ fn check(file: &ProjectFile, api: &Api) -> Result<Resource, Error> {
     resource.api = api.resource || same.is_some_and(|same| same.api);
     resource.path = match same {
         Some(same) => same.path.clone(),
-        None => path(file, &resource),
+        None => path(file, &resource, kind),
     };
     Ok(resource)
 }
@@ -216,13 +216,18 @@ fn taken(file: &ProjectFile, known: &[Resource], resource: &Resource) -> Result<
     Ok(())
 }
 
-/// The Rust file of a kind.
-fn path(file: &ProjectFile, resource: &Resource) -> String {
+/// The Rust file of a version of a kind, beside those of the other versions.
+fn path(file: &ProjectFile, resource: &Resource, kind: Option<&Resource>) -> String {
     let (version, module) = (&resource.version, names::module(&resource.kind));
-    match file.multigroup() {
+    match kind.map_or(file.multigroup(), in_group) {
         true => format!("src/api/{}/{version}/{module}.rs", group_module(file, resource)),
         false => format!("src/api/{version}/{module}.rs"),
     }
+}
+
+/// Whether a kind's files are in folders of its group. Changing the setting moves no files.
+fn in_group(resource: &Resource) -> bool {
+    resource.path.split('/').count() == 5
 }
 
 /// The module of a group: its part before the project's domain.
@@ -274,7 +279,12 @@ fn declare(tree: &mut Tree, path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-fn edit(tree: &mut Tree, path: &str, change: impl FnOnce(&mut RustFile<'_>) -> Result<(), Error>) -> Result<(), Error> {
+/// Changes a Rust file of the project.
+pub(crate) fn edit(
+    tree: &mut Tree,
+    path: &str,
+    change: impl FnOnce(&mut RustFile<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
     let place = PathBuf::from(path);
     let mut file = RustFile::new(&place, tree.text(path)?)?;
     change(&mut file)?;
@@ -283,31 +293,81 @@ fn edit(tree: &mut Tree, path: &str, change: impl FnOnce(&mut RustFile<'_>) -> R
     Ok(())
 }
 
+/// Where a kind is in the sources.
+pub(crate) struct Places {
+    /// The function in `src/packaging.rs` that describes the kind.
+    pub(crate) function: String,
+    /// The file of the reconciler.
+    pub(crate) controller: String,
+    /// Its module, seen from `src/controller/mod.rs`.
+    pub(crate) call: String,
+    /// Its name in logs and metrics.
+    name: String,
+}
+
+impl Places {
+    pub(crate) fn of(file: &ProjectFile, resource: &Resource) -> Self {
+        let module = names::module(&resource.kind);
+        let singular = resource.kind.to_lowercase();
+        let (function, controller, call, name) = match in_group(resource) {
+            true => {
+                let group = group_module(file, resource);
+                (
+                    format!("{group}_{module}"),
+                    format!("src/controller/{group}/{module}.rs"),
+                    format!("{group}::{module}"),
+                    format!("{group}-{singular}"),
+                )
+            }
+            false => (module.clone(), format!("src/controller/{module}.rs"), module, singular),
+        };
+        // The file has functions of its own.
+        let function = match function.as_str() {
+            "apis" | "grant" | "image" | "images" | "manager" | "project" | "grants" => format!("{function}_"),
+            _ => function,
+        };
+        Self {
+            function,
+            controller,
+            call,
+            name,
+        }
+    }
+}
+
+/// The path of a type in the crate.
+fn type_path(resource: &Resource) -> String {
+    let module = names::module(&resource.kind);
+    format!("{}::{module}::{}", module_path(&resource.path), resource.kind)
+}
+
+/// The file of a version of a kind.
+pub(crate) fn types_text(resource: &Resource) -> String {
+    twin::text(resource)
+}
+
+/// What joins a version with the first one, in the function that describes the kind.
+pub(crate) fn version_statements(resource: &Resource, first: &Resource) -> [String; 3] {
+    let (version, stored, path) = (&resource.version, &first.version, type_path(resource));
+    [
+        format!("let {version} = Api::of::<{path}>()?;"),
+        format!("let api = api.version({version}, \"{stored}\")?;"),
+        format!("let api = api.sample(&{path}::sample())?;"),
+    ]
+}
+
 fn types(tree: &mut Tree, file: &ProjectFile, resource: &Resource, force: bool) -> Result<(), Error> {
     let path = PathBuf::from(&resource.path);
-    tree.create(path.clone(), twin::text(resource), force)?;
+    tree.create(path.clone(), types_text(resource), force)?;
     declare(tree, &path)?;
-    let function = function(file, resource);
-    let type_path = format!(
-        "{}::{}::{}",
-        module_path(&resource.path),
-        names::module(&resource.kind),
-        resource.kind
-    );
+    let function = Places::of(file, resource).function;
+    let type_path = type_path(resource);
     let resources = file.resources();
     let first = resources.iter().find(|other| other.api && other.is_kind_of(resource));
     let kind = &resource.kind;
     edit(tree, "src/packaging.rs", |source| match first {
         Some(first) if !first.is_version_of(resource) => {
-            let (version, stored) = (&resource.version, &first.version);
-            source.add_statements(
-                &function,
-                &[
-                    format!("let {version} = Api::of::<{type_path}>()?;"),
-                    format!("let api = api.version({version}, \"{stored}\")?;"),
-                    format!("let api = api.sample(&{type_path}::sample())?;"),
-                ],
-            )
+            source.add_statements(&function, &version_statements(resource, first))
         }
         _ => {
             source.add_statements("apis", &[format!("all.push({function}()?);")])?;
@@ -320,38 +380,21 @@ fn types(tree: &mut Tree, file: &ProjectFile, resource: &Resource, force: bool) 
     })
 }
 
-/// The function in `src/packaging.rs` that describes a kind.
-fn function(file: &ProjectFile, resource: &Resource) -> String {
-    let module = names::module(&resource.kind);
-    let name = match file.multigroup() {
-        true => format!("{}_{module}", group_module(file, resource)),
-        false => module,
-    };
-    // The file has functions of its own.
-    match name.as_str() {
-        "apis" | "grant" | "image" | "images" | "manager" | "project" | "grants" => format!("{name}_"),
-        _ => name,
-    }
+/// What adds the image of a kind to the operator's environment.
+pub(crate) fn image_statement(resource: &Resource) -> Option<String> {
+    let variable = names::image_variable(&resource.kind);
+    let image = resource.image.as_ref()?;
+    Some(format!("all.push((\"{variable}\", {:?}));", image.image))
 }
 
-fn controller(tree: &mut Tree, file: &ProjectFile, resource: &Resource, force: bool) -> Result<(), Error> {
-    let module = names::module(&resource.kind);
-    let group = group_module(file, resource);
-    let (path, call) = match file.multigroup() {
-        true => (
-            format!("src/controller/{group}/{module}.rs"),
-            format!("{group}::{module}"),
-        ),
-        false => (format!("src/controller/{module}.rs"), module.clone()),
-    };
-    let singular = resource.kind.to_lowercase();
+/// The file of a reconciler.
+pub(crate) fn controller_text(file: &ProjectFile, resource: &Resource) -> Result<String, Error> {
     let image = resource.image.clone().unwrap_or_default();
-    let variable = names::image_variable(&resource.kind);
     let words = image.container_command.split(',').filter(|word| !word.is_empty());
     let variables = context! {
         kind => &resource.kind,
-        image => !image.image.is_empty(),
-        image_variable => &variable,
+        image => resource.image.is_some(),
+        image_variable => names::image_variable(&resource.kind),
         command => words.map(|word| format!("{word:?}")).collect::<Vec<_>>(),
         port => &image.container_port,
         user => &image.run_as_user,
@@ -360,21 +403,23 @@ fn controller(tree: &mut Tree, file: &ProjectFile, resource: &Resource, force: b
             (false, true) => "ConfigMap",
             (false, false) => "",
         },
-        module,
+        module => names::module(&resource.kind),
         group => &resource.group,
         namespaced => resource.namespaced,
         scope => if resource.namespaced { "Watched" } else { "Cluster" },
         api_path => module_path(&resource.path),
-        controller_name => match file.multigroup() {
-            true => format!("{group}-{singular}"),
-            false => singular.clone(),
-        },
+        controller_name => Places::of(file, resource).name,
     };
-    tree.create(path.clone(), templates::render("api/controller.rs", variables)?, force)?;
-    declare(tree, Path::new(&path))?;
-    if !image.image.is_empty() {
+    templates::render("api/controller.rs", variables)
+}
+
+fn controller(tree: &mut Tree, file: &ProjectFile, resource: &Resource, force: bool) -> Result<(), Error> {
+    let Places { controller, call, .. } = Places::of(file, resource);
+    tree.create(controller.clone(), controller_text(file, resource)?, force)?;
+    declare(tree, Path::new(&controller))?;
+    if let Some(image) = image_statement(resource) {
         edit(tree, "src/packaging.rs", |source| {
-            source.add_statements("images", &[format!("all.push((\"{variable}\", {:?}));", image.image)])
+            source.add_statements("images", &[image])
         })?;
     }
     edit(tree, "src/controller/mod.rs", |source| {

@@ -120,6 +120,25 @@ impl<'a> RustFile<'a> {
         Ok(())
     }
 
+    /// Replaces the value of a constant.
+    ///
+    /// # Errors
+    /// When the file has no such constant.
+    pub fn set_constant(&mut self, name: &str, value: &str) -> Result<(), Error> {
+        let file = self.parse()?;
+        let found = file.items.iter().find_map(|item| match item {
+            Item::Const(constant) if constant.ident == name => Some(constant.expr.span().byte_range()),
+            _ => None,
+        });
+        let range = found.ok_or_else(|| Error::Place {
+            path: self.path.to_owned(),
+            place: format!("constant `{name}`"),
+            text: format!("{name} = {value}"),
+        })?;
+        self.text.replace_range(range, value);
+        Ok(())
+    }
+
     /// Adds an item at the end of the file, before its tests.
     ///
     /// # Errors
@@ -138,6 +157,87 @@ impl<'a> RustFile<'a> {
             None => self.insert(self.text.len(), &format!("\n{text}")),
         }
         Ok(())
+    }
+
+    /// Removes `pub mod NAME;`, if it is there.
+    ///
+    /// # Errors
+    /// When the file does not parse.
+    pub fn remove_module(&mut self, name: &str) -> Result<(), Error> {
+        let file = self.parse()?;
+        let found = file.items.iter().find_map(|item| match item {
+            Item::Mod(module) if module.content.is_none() && module.ident == name => Some(module.span().byte_range()),
+            _ => None,
+        });
+        if let Some(range) = found {
+            self.remove_lines(range);
+        }
+        Ok(())
+    }
+
+    /// Removes statements that stand on lines of their own as they were added. A parameter that nothing uses any more gets
+    /// its statement `let _ = …;` back.
+    ///
+    /// # Errors
+    /// When the file does not parse.
+    pub fn remove_statements(&mut self, function: &str, statements: &[String]) -> Result<(), Error> {
+        let Some(found) = find(&self.parse()?, function) else {
+            return Ok(());
+        };
+        for statement in found.block.stmts.iter().rev() {
+            let range = statement.span().byte_range();
+            let text = self.text.get(range.clone()).unwrap_or_default();
+            if statements.iter().any(|wanted| wanted == text) {
+                self.text
+                    .replace_range(self.line_start(range.start)..self.line_end(range.end), "");
+            }
+        }
+        let Some(left) = find(&self.parse()?, function) else {
+            return Ok(());
+        };
+        let body = self
+            .text
+            .get(left.block.span().byte_range())
+            .unwrap_or_default()
+            .to_owned();
+        let words = |text: &str| -> Vec<String> {
+            text.split(|c: char| !c.is_alphanumeric() && c != '_')
+                .map(str::to_owned)
+                .collect()
+        };
+        let used = words(&body);
+        for input in &left.sig.inputs {
+            if let FnArg::Typed(typed) = input
+                && let Pat::Ident(name) = &*typed.pat
+                && !used.contains(&name.ident.to_string())
+            {
+                let open = self.line_end(left.block.brace_token.span.open().byte_range().start);
+                self.insert(open, &format!("    let _ = {};\n", name.ident));
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a function with its documentation, if it is there.
+    ///
+    /// # Errors
+    /// When the file does not parse.
+    pub fn remove_function(&mut self, name: &str) -> Result<(), Error> {
+        if let Some(found) = find(&self.parse()?, name) {
+            self.remove_lines(found.span().byte_range());
+        }
+        Ok(())
+    }
+
+    /// Removes the lines of an item, and one of two blank lines that meet then.
+    fn remove_lines(&mut self, range: Range<usize>) {
+        let (start, end) = (self.line_start(range.start), self.line_end(range.end));
+        self.text.replace_range(start..end, "");
+        let blank_before = self.text.get(..start).is_some_and(|before| before.ends_with("\n\n"));
+        let rest = self.text.get(start..).unwrap_or_default();
+        if blank_before && (rest.is_empty() || rest.starts_with('\n')) {
+            self.text.replace_range(start - 1..start, "");
+        }
     }
 
     fn function(&self, name: &str, wanted: &[String]) -> Result<ItemFn, Error> {
@@ -266,6 +366,42 @@ mod tests {
         );
         let error = edit("fn g( {\n", |file| file.add_module("a")).unwrap_err();
         assert!(error.to_string().starts_with("src/x.rs:"), "{error}");
+    }
+
+    #[test]
+    fn what_was_added_is_removed_again() {
+        let texts = [
+            "//! Doc.\n\nuse a::b;\n\nfn f(a: A) {\n    let _ = a;\n}\n",
+            "//! Doc.\n\npub mod a;\npub mod z;\n\n// Mine.\nfn f(a: A) {\n    a.x( );\n}\n",
+        ];
+        for text in texts {
+            let changed = edit(text, |file| {
+                file.add_module("m")?;
+                file.add_statements("f", &["a.y();".into(), "m(a);".into()])?;
+                file.add_function("g", "/// New.\nfn g() {}\n")
+            });
+            let back = edit(&changed.unwrap(), |file| {
+                file.remove_function("g")?;
+                file.remove_statements("f", &["a.y();".into(), "m(a);".into()])?;
+                file.remove_module("m")
+            });
+            assert_eq!(back.unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn constants_get_another_value() {
+        let set = |text: &str| edit(text, |file| file.set_constant("A", "true"));
+        assert_eq!(
+            set("pub const A: bool = /* no */ false; // x\n").unwrap(),
+            "pub const A: bool = /* no */ true; // x\n"
+        );
+        assert!(
+            set("const B: bool = false;\n")
+                .unwrap_err()
+                .to_string()
+                .contains("constant `A`")
+        );
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | [`init`](mod@init) | a complete project without kinds |
 //! | [`create_api`](mod@create_api) | a kind: types, reconciler, permissions, sample |
+//! | [`settings`] | changes of a project's settings |
+//! | [`delete_api`](mod@delete_api) | takes a kind out again |
 //! | [`project_file`] | the file PROJECT, in kubebuilder's format |
 //! | [`names`] | which names the API server, Cargo and Rust accept |
 //! | [`edit`] | changes of Rust sources at places that a parser finds; everything else stays as the author wrote it |
@@ -14,20 +16,24 @@
 
 pub mod config;
 pub mod create_api;
+pub mod delete_api;
 pub mod edit;
 mod error;
 pub mod init;
 pub mod names;
 pub mod project_file;
+pub mod settings;
 mod source;
 mod templates;
 pub mod tree;
 mod twin;
 
 pub use create_api::{Api, create_api};
+pub use delete_api::{DeleteApi, delete_api};
 pub use error::Error;
 pub use init::{Init, License, init};
 pub use project_file::{Image, ProjectFile, Resource};
+pub use settings::{Edit, edit as edit_settings};
 pub use source::Source;
 pub use tree::Tree;
 

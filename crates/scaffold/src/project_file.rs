@@ -76,15 +76,11 @@ impl ProjectFile {
             "projectName": name,
             "version": "3",
         });
-        let Value::Object(mut value) = value else {
-            unreachable!()
-        };
-        for (key, on) in [("multigroup", multigroup), ("namespaced", namespaced)] {
-            if on {
-                value.insert(key.to_owned(), true.into());
-            }
-        }
-        Self { value }
+        let Value::Object(value) = value else { unreachable!() };
+        let mut file = Self { value };
+        file.set_flag("multigroup", multigroup);
+        file.set_flag("namespaced", namespaced);
+        file
     }
 
     /// Reads a file.
@@ -131,6 +127,14 @@ impl ProjectFile {
 
     fn flag(&self, key: &str) -> bool {
         self.value.get(key).and_then(Value::as_bool).unwrap_or_default()
+    }
+
+    /// Sets a flag, which is left out when it is false.
+    pub(crate) fn set_flag(&mut self, key: &str, on: bool) {
+        match on {
+            true => self.value.insert(key.to_owned(), true.into()),
+            false => self.value.remove(key),
+        };
     }
 
     /// The common end of the groups.
@@ -226,6 +230,29 @@ impl ProjectFile {
         }
         if let Some(image) = &resource.image {
             self.set_image(resource, image);
+        }
+    }
+
+    /// Forgets a version of a kind.
+    pub(crate) fn remove_resource(&mut self, resource: &Resource) {
+        if let Some(list) = self.value.get_mut("resources").and_then(Value::as_array_mut) {
+            list.retain(|known| !resource.is_described_by(known));
+            if list.is_empty() {
+                self.value.remove("resources");
+            }
+        }
+        let Some(plugins) = self.value.get_mut("plugins").and_then(Value::as_object_mut) else {
+            return;
+        };
+        let images = plugins
+            .get_mut(DEPLOY_IMAGE)
+            .and_then(|plugin| plugin.get_mut("resources"));
+        let Some(images) = images.and_then(Value::as_array_mut) else {
+            return;
+        };
+        images.retain(|known| !resource.is_described_by(known));
+        if images.is_empty() {
+            plugins.remove(DEPLOY_IMAGE);
         }
     }
 

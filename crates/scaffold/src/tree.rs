@@ -85,6 +85,11 @@ impl Tree {
         Ok(self.read(path)?.is_some())
     }
 
+    /// Whether a file is written or removed by the changes.
+    pub(crate) fn changes(&self, path: &Path) -> bool {
+        self.changes.contains_key(path)
+    }
+
     /// Writes a file.
     pub fn write(&mut self, path: impl Into<PathBuf>, content: impl Into<Vec<u8>>) {
         self.changes.insert(path.into(), Some(content.into()));

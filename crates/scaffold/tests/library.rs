@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use olmkit_scaffold::{Api, Error, Init, License, Source, create_api, init};
+use olmkit_scaffold::{
+    Api, DeleteApi, Edit, Error, Image, Init, License, Source, create_api, delete_api, edit_settings, init,
+};
 use tempfile::TempDir;
 
 fn options() -> Init {
@@ -60,6 +62,16 @@ fn files(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
         }
     }
     found
+}
+
+#[track_caller]
+fn same(now: &BTreeMap<PathBuf, Vec<u8>>, before: &BTreeMap<PathBuf, Vec<u8>>) {
+    for (path, content) in now {
+        let text = |content: &[u8]| String::from_utf8_lossy(content).into_owned();
+        let was = before.get(path).map(|content| text(content));
+        assert_eq!(Some(text(content)), was, "{}", path.display());
+    }
+    assert!(now.keys().eq(before.keys()), "{:?} {:?}", now.keys(), before.keys());
 }
 
 /// What fails leaves every file as it was.
@@ -259,4 +271,168 @@ fn a_folder_without_project_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let error = create_api(folder.path(), &api("cache", "v1", "Memcached")).unwrap_err();
     assert!(matches!(error, Error::NoProject { .. }), "{error}");
+}
+
+#[test]
+fn settings_change_sources_and_configuration() {
+    let folder = started(&options());
+    create_api(folder.path(), &api("cache", "v1", "Memcached")).unwrap();
+    let before = files(folder.path());
+    let on = Edit {
+        multigroup: Some(true),
+        namespaced: Some(true),
+    };
+    assert!(!edit_settings(folder.path(), on).unwrap().render);
+    assert!(read(&folder, "src/packaging.rs").contains("NAMESPACED: bool = true;"));
+    assert!(read(&folder, "config/package.yaml").ends_with("installModes: [OwnNamespace]\n"));
+    assert!(!folder.path().join("config/rbac/role.yaml").exists());
+    let csv = "config/manifests/bases/memcached-operator.clusterserviceversion.yaml";
+    assert!(
+        read(&folder, csv).contains("- supported: false\n    type: AllNamespaces"),
+        "{}",
+        read(&folder, csv)
+    );
+    let off = Edit {
+        multigroup: Some(false),
+        namespaced: Some(false),
+    };
+    assert!(!edit_settings(folder.path(), off).unwrap().render);
+    same(&files(folder.path()), &before);
+}
+
+#[test]
+fn known_kinds_stay_where_they_are_when_groups_get_folders() {
+    let folder = started(&options());
+    create_api(folder.path(), &api("cache", "v1", "Memcached")).unwrap();
+    let edit = Edit {
+        multigroup: Some(true),
+        namespaced: None,
+    };
+    edit_settings(folder.path(), edit).unwrap();
+    create_api(folder.path(), &api("web", "v1", "Site")).unwrap();
+    create_api(folder.path(), &api("cache", "v2", "Memcached")).unwrap();
+    assert!(folder.path().join("src/api/v2/memcached.rs").exists());
+    assert!(folder.path().join("src/api/web/v1/site.rs").exists());
+    assert!(read(&folder, "src/packaging.rs").contains("fn web_site()"));
+    let off = Edit {
+        multigroup: Some(false),
+        namespaced: None,
+    };
+    let error = edit_settings(folder.path(), off).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the project has the groups cache.example.com, web.example.com"
+    );
+}
+
+#[test]
+fn a_kind_runs_an_image() {
+    let folder = started(&options());
+    let image = Image {
+        image: "docker.io/library/memcached:1.6".into(),
+        container_command: "memcached,-m,64".into(),
+        container_port: "11222".into(),
+        run_as_user: "1001".into(),
+    };
+    let mut memcached = api("cache", "v1", "Memcached");
+    memcached.image = Some(image.clone());
+    create_api(folder.path(), &memcached).unwrap();
+    let types = read(&folder, "src/api/v1/memcached.rs");
+    assert!(types.contains("DEFAULT_CONTAINER_PORT: i32 = 11222;"), "{types}");
+    let crd = read(&folder, "config/crd/bases/cache.example.com_memcacheds.yaml");
+    assert!(crd.contains("default: 11222"), "{crd}");
+    assert!(read(&folder, "config/manager/manager.yaml").contains("RELATED_IMAGE_MEMCACHED"));
+    assert!(read(&folder, "PROJECT").contains("containerCommand: memcached,-m,64"));
+    let mut bare = api("cache", "v1", "Web");
+    bare.image = Some(Image {
+        container_port: String::new(),
+        ..image.clone()
+    });
+    create_api(folder.path(), &bare).unwrap();
+    let types = read(&folder, "src/api/v1/web.rs");
+    assert!(
+        !types.to_lowercase().contains("port:") && types.contains("    pub size: i32,\n}\n"),
+        "{types}"
+    );
+    assert!(!read(&folder, "config/crd/bases/cache.example.com_webs.yaml").contains("containerPort"));
+    for (port, user, command) in [
+        ("0", "", ""),
+        ("65536", "", ""),
+        ("", "0", ""),
+        ("", "root", ""),
+        ("", "", "a\nb"),
+    ] {
+        let mut wrong = api("cache", "v1", "Wrong");
+        wrong.image = Some(Image {
+            container_port: port.into(),
+            run_as_user: user.into(),
+            container_command: command.into(),
+            ..image.clone()
+        });
+        refused(&folder, &wrong);
+    }
+}
+
+fn deletion(version: &str, kind: &str, force: bool) -> DeleteApi {
+    DeleteApi {
+        group: "cache".into(),
+        version: version.into(),
+        kind: kind.into(),
+        force,
+    }
+}
+
+#[test]
+fn deleting_a_kind_undoes_what_creating_it_did() {
+    for multigroup in [false, true] {
+        let folder = started(&Init {
+            multigroup,
+            ..options()
+        });
+        let empty = files(folder.path());
+        create_api(folder.path(), &api("cache", "v1", "Memcached")).unwrap();
+        let path = folder.path().join("src/controller/mod.rs");
+        let mine = fs::read_to_string(&path)
+            .unwrap()
+            .replace("pub fn start", "// Mine.\npub fn start");
+        fs::write(&path, mine).unwrap();
+        let one = files(folder.path());
+        create_api(folder.path(), &api("cache", "v2", "Memcached")).unwrap();
+        let mut web = api("cache", "v1", "Web");
+        web.image = Some(Image {
+            image: "example.com/web:1".into(),
+            ..Image::default()
+        });
+        create_api(folder.path(), &web).unwrap();
+        let stored = delete_api(folder.path(), &deletion("v1", "Memcached", false)).unwrap_err();
+        assert!(
+            stored.to_string().contains("delete the other versions first"),
+            "{stored}"
+        );
+        delete_api(folder.path(), &deletion("v1", "Web", false)).unwrap();
+        delete_api(folder.path(), &deletion("v2", "Memcached", false)).unwrap();
+        let left = files(folder.path());
+        same(&left, &one);
+        let controller = match multigroup {
+            true => "src/controller/cache/memcached.rs",
+            false => "src/controller/memcached.rs",
+        };
+        let path = folder.path().join(controller);
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, format!("{text}// Mine.\n")).unwrap();
+        let changed = delete_api(folder.path(), &deletion("v1", "Memcached", false)).unwrap_err();
+        assert!(
+            changed.to_string().contains("has changed since it was created"),
+            "{changed}"
+        );
+        delete_api(folder.path(), &deletion("v1", "Memcached", true)).unwrap();
+        let mut left = files(folder.path());
+        let sources = left.get_mut(Path::new("src/controller/mod.rs")).unwrap();
+        *sources = String::from_utf8(sources.clone())
+            .unwrap()
+            .replace("// Mine.\n", "")
+            .into_bytes();
+        same(&left, &empty);
+        assert!(delete_api(folder.path(), &deletion("v1", "Memcached", false)).is_err());
+    }
 }
