@@ -104,6 +104,14 @@ test: ## Unit, snapshot and pipeline tests, and the operator with OLM against a 
 e2e: ## On a real node: the demo as assertions, deploy, olmkit's cluster flows, upstream's operator-sdk, OLM itself
 	dev/e2e.sh
 
+.PHONY: scaffold-matrix
+scaffold-matrix: ## Scaffold projects in all combinations; build, test and package each (COMBINATIONS=plain: one)
+	OLMKIT=$(abspath $(OLMKIT)) dev/scaffold-matrix.sh $(COMBINATIONS)
+
+.PHONY: tutorials
+tutorials: ## Follow docs/tutorial to the letter on a real control plane
+	OLMKIT=$(abspath $(OLMKIT)) dev/tutorial.sh
+
 .PHONY: drills
 drills: ## Failures on a real node: olmkit reports each cause, and its remedy repairs it; commands killed at each write (20 minutes)
 	dev/drills.sh

@@ -9,13 +9,17 @@ mod cleanup;
 mod cluster_args;
 mod completion;
 mod console;
+mod create;
+mod delete;
 mod diagnose;
+mod edit;
 mod explain;
 mod generate;
 mod health_probe;
 mod image;
 mod in_pod;
 mod index_add;
+mod init;
 mod olm;
 mod opm;
 mod registry_flags;
@@ -84,6 +88,12 @@ enum Command {
     Cleanup(cleanup::Args),
     /// Print a completion script for a shell.
     Completion(completion::Args),
+    /// Add a kind to a project that init has started.
+    Create(create::Args),
+    /// Take a kind out of a project that init has started.
+    Delete(delete::Args),
+    /// Change the settings of a project that init has started.
+    Edit(edit::Args),
     /// Show the documentation of a validation rule.
     Explain(explain::Args),
     /// Generate a bundle, or the kustomize files it is generated from.
@@ -92,6 +102,8 @@ enum Command {
     Diagnose(diagnose::Args),
     /// Build, copy and inspect images without a container daemon.
     Image(Box<image::Args>),
+    /// Start the project of an operator in Rust.
+    Init(init::Args),
     /// Install, check and uninstall the Operator Lifecycle Manager itself.
     Olm(olm::Args),
     /// Install or upgrade an operator from a bundle.
@@ -126,10 +138,14 @@ impl Cli {
             Command::Catalog(args) => catalog::run(&args),
             Command::Cleanup(args) => cleanup::run(&args),
             Command::Completion(args) => completion::run(&args),
+            Command::Create(args) => create::run(&args),
+            Command::Delete(args) => delete::run(&args),
+            Command::Edit(args) => edit::run(&args),
             Command::Explain(args) => explain::run(&args),
             Command::Generate(args) => generate::run(&args),
             Command::Diagnose(args) => diagnose::run(&args),
             Command::Image(args) => image::run(&args),
+            Command::Init(args) => init::run(&args),
             Command::Olm(args) => olm::run(&args),
             Command::Run(args) => run::run(&args),
             Command::Subscribe(args) => subscribe::run(&args),

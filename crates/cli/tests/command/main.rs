@@ -8,3 +8,4 @@ mod help;
 mod hostile;
 mod image;
 mod interrupted;
+mod scaffold;

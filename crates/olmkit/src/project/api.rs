@@ -101,7 +101,14 @@ impl Api {
     /// # Errors
     /// When the schema has no structural form, or an extension holds an unknown key.
     pub fn with_schema<T: CustomResourceExt>(schema: schemars::Schema) -> Result<Self, Error> {
-        let crd = T::crd();
+        Self::from_definition(T::crd(), schema)
+    }
+
+    /// A kind whose type is not at hand: the definition of one version, and the schema with its extensions.
+    ///
+    /// # Errors
+    /// When the schema has no structural form, or an extension holds an unknown key.
+    pub fn from_definition(crd: CustomResourceDefinition, schema: schemars::Schema) -> Result<Self, Error> {
         let raw = schema.to_value();
         let version = crd
             .spec

@@ -1,0 +1,145 @@
+//! `olmkit create`
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{ArgAction, Subcommand};
+use olmkit_scaffold::{Api, Error, Image, Report};
+
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+#[command(defer = true)]
+enum Command {
+    /// Add a kind, or a version of a kind, to a project.
+    Api(Box<ApiArgs>),
+}
+
+/// Writes the types of a kind, its reconciler with the permissions it needs, a sample and tests, and wires them into the
+/// project. Sources that you have changed keep your changes.
+#[derive(clap::Args)]
+#[command(disable_version_flag = true)]
+struct ApiArgs {
+    /// API group, without the project's domain
+    #[arg(long, default_value = "")]
+    group: String,
+    /// Version, such as v1alpha1
+    #[arg(long)]
+    version: String,
+    /// Kind, in CamelCase
+    #[arg(long)]
+    kind: String,
+    /// Plural, where it is not formed as in English
+    #[arg(long)]
+    plural: Option<String>,
+    /// Whether objects have a namespace
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]
+    #[arg(action = ArgAction::Set, value_name = "BOOL")]
+    namespaced: bool,
+    /// Whether to write the types
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]
+    #[arg(action = ArgAction::Set, value_name = "BOOL")]
+    resource: bool,
+    /// Whether to write a reconciler [default: unless another version of the kind has one]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    controller: Option<bool>,
+    /// deploy-image: objects of the kind run an image
+    #[arg(long, value_name = "PLUGIN", value_parser = ["deploy-image", "deploy-image/v1-alpha"], requires = "image")]
+    plugins: Option<String>,
+    /// deploy-image: the image
+    #[arg(long, requires = "plugins")]
+    image: Option<String>,
+    /// deploy-image: words of the container's command, with commas between them [default: that of the image]
+    #[arg(
+        long,
+        value_name = "WORDS",
+        requires = "plugins",
+        default_value = "",
+        hide_default_value = true
+    )]
+    image_container_command: String,
+    /// deploy-image: the port of the container
+    #[arg(
+        long,
+        value_name = "PORT",
+        requires = "plugins",
+        default_value = "",
+        hide_default_value = true
+    )]
+    image_container_port: String,
+    /// deploy-image: the number of the container's user [default: that of the image]
+    #[arg(
+        long,
+        value_name = "USER",
+        requires = "plugins",
+        default_value = "",
+        hide_default_value = true
+    )]
+    run_as_user: String,
+    /// Overwrite the kind's files
+    #[arg(long)]
+    force: bool,
+    /// Folder of the project
+    #[arg(long, value_name = "DIRECTORY", default_value = ".")]
+    directory: PathBuf,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        Command::Api(args) => scaffolded(|| {
+            let report = olmkit_scaffold::create_api(
+                &args.directory,
+                &Api {
+                    group: args.group.clone(),
+                    version: args.version.clone(),
+                    kind: args.kind.clone(),
+                    plural: args.plural.clone(),
+                    namespaced: args.namespaced,
+                    resource: args.resource,
+                    controller: args.controller,
+                    image: args.image.clone().map(|image| Image {
+                        image,
+                        container_command: args.image_container_command.clone(),
+                        container_port: args.image_container_port.clone(),
+                        run_as_user: args.run_as_user.clone(),
+                    }),
+                    force: args.force,
+                },
+            )?;
+            show(&report);
+            Ok(())
+        }),
+    }
+}
+
+/// Wrong flags exit with 2, as everywhere.
+pub fn scaffolded(action: impl FnOnce() -> Result<(), Error>) -> anyhow::Result<ExitCode> {
+    match action() {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(error @ (Error::Name { .. } | Error::Usage(_))) => {
+            eprintln!("Error: {error}");
+            Ok(ExitCode::from(2))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Lists what happened to files.
+pub fn show(report: &Report) {
+    for (what, paths) in [
+        ("created", &report.created),
+        ("changed", &report.changed),
+        ("removed", &report.removed),
+    ] {
+        for path in paths {
+            println!("{what} {}", path.display());
+        }
+    }
+    if report.render {
+        eprintln!("config/ holds more than the scaffolded sources render: run make manifests to bring it up to date");
+    }
+}

@@ -1,0 +1,34 @@
+//! `olmkit edit`
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use olmkit_scaffold::{Edit, edit_settings};
+
+use crate::create::{scaffolded, show};
+
+/// Changes settings of a project. Files of kinds stay where they are.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Give the API groups of new kinds folders of their own
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    #[arg(required_unless_present = "namespaced")]
+    multigroup: Option<bool>,
+    /// Watch only the namespace that the operator runs in
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    namespaced: Option<bool>,
+    /// Folder of the project
+    #[arg(long, value_name = "DIRECTORY", default_value = ".")]
+    directory: PathBuf,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    scaffolded(|| {
+        let changes = Edit {
+            multigroup: args.multigroup,
+            namespaced: args.namespaced,
+        };
+        show(&edit_settings(&args.directory, changes)?);
+        Ok(())
+    })
+}

@@ -1,0 +1,180 @@
+//! `config/` as the project's own `make manifests` renders it from the scaffolded sources.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::events::v1::Event;
+use olmkit::project::{Files, Manager, Package, Project};
+use olmkit::rbac::{Grant, Scope};
+
+use crate::project_file::{ProjectFile, Resource};
+use crate::{Error, Tree, names, twin};
+
+/// The folder.
+pub const FOLDER: &str = "config";
+
+/// The image of a project without its tag.
+pub fn image_base(file: &ProjectFile) -> String {
+    format!("{}/{}", file.domain(), file.name())
+}
+
+/// What `make manifests` renders as long as nobody has changed the scaffolded sources.
+///
+/// # Errors
+/// When a setting in `package.yaml` is wrong.
+pub fn render(file: &ProjectFile, version: &str, package: Package) -> Result<Files, Error> {
+    let watched = if file.namespaced() { Scope::Own } else { Scope::Watched };
+    let manager = Manager::default()
+        .arg("--leader-elect")
+        .arg("--health-probe-bind-address=:8081")
+        .env_from_field("POD_NAME", "metadata.name")
+        .env_from_field("POD_NAMESPACE", "metadata.namespace");
+    let manager = match file.namespaced() {
+        true => manager.env_from_field("WATCH_NAMESPACE", "metadata.namespace"),
+        false => manager.env("WATCH_NAMESPACE", ""),
+    };
+    let resources = file.resources();
+    let manager = resources
+        .iter()
+        .filter(|resource| resource.controller)
+        .fold(manager, |manager, resource| match &resource.image {
+            Some(image) => manager.env(&names::image_variable(&resource.kind), &image.image),
+            None => manager,
+        });
+    let image = format!("{}:v{version}", image_base(file));
+    let mut project = Project::new(file.name(), version, &image, package)
+        .grants([
+            Grant::of::<Lease>(Scope::Own, ["create", "get", "update"], ""),
+            Grant::of::<Event>(watched, ["create", "patch"], ""),
+        ])
+        .manager(manager)
+        .scorecard();
+    for resource in resources.iter().filter(|resource| resource.controller) {
+        project = project.grants(grants(resource, watched));
+    }
+    for (at, first) in resources.iter().enumerate().filter(|(_, resource)| resource.api) {
+        let earlier = resources.get(..at).unwrap_or_default();
+        if earlier.iter().any(|other| other.api && other.is_kind_of(first)) {
+            continue;
+        }
+        let mut api = twin::api(first)?;
+        for later in resources
+            .iter()
+            .skip(at + 1)
+            .filter(|later| later.api && later.is_kind_of(first))
+        {
+            api = api.version(twin::api(later)?, &first.version)?;
+        }
+        project = project.api(api);
+    }
+    Ok(project.render()?)
+}
+
+fn grants(resource: &Resource, watched: Scope) -> Vec<Grant> {
+    let scope = if resource.namespaced { watched } else { Scope::Cluster };
+    let grant = |plural: String, verbs: &[&'static str]| Grant {
+        group: resource.group.clone().into(),
+        resource: plural.into(),
+        verbs: verbs.iter().map(|verb| (*verb).into()).collect(),
+        resource_names: Vec::new(),
+        scope,
+        why: "".into(),
+    };
+    let plural = &resource.plural;
+    let mut grants = vec![
+        grant(plural.clone(), &["list", "patch", "watch"]),
+        grant(format!("{plural}/status"), &["patch"]),
+        grant(format!("{plural}/finalizers"), &["update"]),
+    ];
+    const CHILD: [&str; 4] = ["create", "list", "patch", "watch"];
+    grants.push(match resource.namespaced {
+        true if resource.image.is_some() => Grant::of::<Deployment>(watched, CHILD, ""),
+        true => Grant::of::<ConfigMap>(watched, CHILD, ""),
+        false => Grant::of::<Event>(Scope::Cluster, ["create", "patch"], ""),
+    });
+    grants
+}
+
+/// Changes `config/` from what the project rendered before to what it renders now. Returns whether somebody has to run
+/// `make manifests`, because some file was not what the scaffolded sources render.
+///
+/// # Errors
+/// When a setting in `package.yaml` is wrong or a file cannot be read.
+pub fn update(tree: &mut Tree, before: Option<&ProjectFile>, now: &ProjectFile) -> Result<bool, Error> {
+    let version = version(tree)?;
+    let after = render(now, &version, package(tree)?)?;
+    let before = match before {
+        Some(before) => render(before, &version, package(&Tree::at(tree.root()))?)?,
+        None => Files::default(),
+    };
+    let paths: BTreeSet<PathBuf> = before
+        .iter()
+        .chain(after.iter())
+        .map(|(path, _)| path.to_owned())
+        .collect();
+    // Files hang together: a list of files must not name one that was left out.
+    for path in &paths {
+        let known = tree.read(Path::new(FOLDER).join(path))?;
+        if known.as_deref() != before.text(path).map(str::as_bytes) {
+            return Ok(true);
+        }
+    }
+    for path in paths {
+        let to = Path::new(FOLDER).join(&path);
+        match after.text(&path) {
+            Some(text) => tree.write(to, text),
+            None => tree.remove(to),
+        }
+    }
+    Ok(false)
+}
+
+/// The version in Cargo.toml.
+fn version(tree: &Tree) -> Result<String, Error> {
+    let text = tree.text("Cargo.toml")?;
+    let value: toml::Table = text
+        .parse()
+        .map_err(|error| Error::Usage(format!("Cargo.toml: {error}")))?;
+    let version = value
+        .get("package")
+        .and_then(|package| package.get("version"))
+        .and_then(toml::Value::as_str);
+    version
+        .map(str::to_owned)
+        .ok_or_else(|| Error::Usage("Cargo.toml: package.version is missing".to_owned()))
+}
+
+/// The settings as the tree has them. They name other files, which they are read from.
+fn package(tree: &Tree) -> Result<Package, Error> {
+    let settings = Path::new(FOLDER).join("package.yaml");
+    if !tree.changes(&settings) {
+        return Ok(Package::load(&tree.root().join(settings))?);
+    }
+    let failed = |action: &'static str, path: &Path| {
+        let path = path.to_owned();
+        move |source| Error::Io { action, path, source }
+    };
+    let folder = tempfile::tempdir().map_err(failed("create", &std::env::temp_dir()))?;
+    let text = tree.text(&settings)?;
+    let named = Package::parse(&text)?.icon;
+    let copies = named
+        .into_iter()
+        .map(PathBuf::from)
+        .chain([PathBuf::from("package.yaml")]);
+    for name in copies {
+        let from = Path::new(FOLDER).join(&name);
+        // An icon elsewhere is reported as missing by the reader of the settings.
+        let inside = name.components().all(|part| matches!(part, Component::Normal(_)));
+        if let Some(content) = tree.read(&from)?.filter(|_| inside) {
+            let to = folder.path().join(&name);
+            let parent = to.parent().unwrap_or(folder.path());
+            fs::create_dir_all(parent).map_err(failed("create", parent))?;
+            fs::write(&to, content).map_err(failed("write", &to))?;
+        }
+    }
+    Ok(Package::load(&folder.path().join("package.yaml"))?)
+}

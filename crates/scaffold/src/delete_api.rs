@@ -1,0 +1,138 @@
+//! Takes a kind out of a project again: what `create api` wrote goes, what the author wrote stays.
+
+use std::path::{Path, PathBuf};
+
+use crate::create_api::{self, Places};
+use crate::edit::RustFile;
+use crate::project_file::{ProjectFile, Resource};
+use crate::{Error, Report, Tree, config, names, project_file};
+
+/// A version of a kind to delete.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeleteApi {
+    /// The group without the project's domain.
+    pub group: String,
+    /// The version.
+    pub version: String,
+    /// The kind.
+    pub kind: String,
+    /// Whether to delete files that have changed since they were created.
+    pub force: bool,
+}
+
+/// Deletes a version of a kind, with its reconciler, from the project in a folder.
+///
+/// # Errors
+/// When the project has no such version, other versions depend on it, or its files have changed. Nothing is deleted then.
+pub fn delete_api(folder: &Path, api: &DeleteApi) -> Result<Report, Error> {
+    let mut tree = Tree::at(folder);
+    let before = create_api::project_file(&tree)?;
+    let resource = find(&before, api)?;
+    let mut now = before.clone();
+    now.remove_resource(&resource);
+    let places = Places::of(&before, &resource);
+    let mut files = Vec::new();
+    if resource.api {
+        files.push((PathBuf::from(&resource.path), create_api::types_text(&resource)));
+        packaging(&mut tree, &now, &resource, &places)?;
+    }
+    if resource.controller {
+        let text = create_api::controller_text(&before, &resource)?;
+        files.push((PathBuf::from(&places.controller), text));
+        let call = &places.call;
+        edit(&mut tree, "src/controller/mod.rs", |source| {
+            source.remove_statements("start", &[format!("{call}::start(setup);")])?;
+            source.remove_statements("grants", &[format!("all.extend({call}::grants());")])
+        })?;
+        if let Some(image) = create_api::image_statement(&resource) {
+            edit(&mut tree, "src/packaging.rs", |source| {
+                source.remove_statements("images", &[image])
+            })?;
+        }
+    }
+    for (path, text) in files {
+        if !api.force && tree.read(&path)?.is_some_and(|known| known != text.as_bytes()) {
+            return Err(Error::Usage(format!(
+                "{} has changed since it was created; --force deletes it nevertheless",
+                path.display()
+            )));
+        }
+        tree.remove(path.clone());
+        undeclare(&mut tree, &path)?;
+    }
+    tree.write(project_file::NAME, now.text()?);
+    let render = config::update(&mut tree, Some(&before), &now)?;
+    Ok(Report {
+        render,
+        ..tree.commit()?
+    })
+}
+
+fn find(file: &ProjectFile, api: &DeleteApi) -> Result<Resource, Error> {
+    let wanted = Resource {
+        group: names::group(&api.group, file.domain())?,
+        version: api.version.clone(),
+        kind: api.kind.clone(),
+        ..Resource::default()
+    };
+    let known = file.resources();
+    let versions: Vec<&Resource> = known.iter().filter(|other| other.is_kind_of(&wanted)).collect();
+    let Some(found) = versions.iter().find(|other| other.is_version_of(&wanted)) else {
+        return Err(Error::Usage(format!(
+            "the project has no {}/{} {}",
+            wanted.group, wanted.version, wanted.kind
+        )));
+    };
+    let first = versions.first().is_some_and(|first| first.is_version_of(&wanted));
+    if first && versions.len() > 1 {
+        return Err(Error::Usage(format!(
+            "{} is the stored version of {}; delete the other versions first",
+            wanted.version, wanted.kind
+        )));
+    }
+    Ok((*found).clone())
+}
+
+fn edit(tree: &mut Tree, path: &str, change: impl FnOnce(&mut RustFile<'_>) -> Result<(), Error>) -> Result<(), Error> {
+    create_api::edit(tree, path, change)
+}
+
+fn packaging(tree: &mut Tree, now: &ProjectFile, resource: &Resource, places: &Places) -> Result<(), Error> {
+    let others = now.resources();
+    let first = others.iter().find(|other| other.api && other.is_kind_of(resource));
+    edit(tree, "src/packaging.rs", |source| match first {
+        Some(first) => source.remove_statements(&places.function, &create_api::version_statements(resource, first)),
+        None => {
+            source.remove_statements("apis", &[format!("all.push({}()?);", places.function)])?;
+            source.remove_function(&places.function)
+        }
+    })
+}
+
+/// Takes a file's module out of the one above, and that one too when nothing is left in it.
+fn undeclare(tree: &mut Tree, path: &Path) -> Result<(), Error> {
+    let name = |path: &Path| {
+        path.file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default()
+    };
+    let mut child = name(path).trim_end_matches(".rs").to_owned();
+    let mut folder = path.parent();
+    while let Some(here) = folder.filter(|here| here.starts_with("src") && *here != Path::new("src")) {
+        let file = here.join("mod.rs");
+        let Some(text) = tree.read(&file)? else { break };
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let mut source = RustFile::new(&file, text)?;
+        source.remove_module(&child)?;
+        let text = source.into_text();
+        let top = here.parent() == Some(Path::new("src"));
+        if top || text.lines().any(|line| !line.starts_with("//!") && !line.is_empty()) {
+            tree.write(file.clone(), text);
+            break;
+        }
+        tree.remove(file.clone());
+        child = name(here);
+        folder = here.parent();
+    }
+    Ok(())
+}

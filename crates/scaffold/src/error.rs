@@ -1,0 +1,97 @@
+use std::io;
+use std::path::PathBuf;
+
+/// Why nothing was written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A flag or name that the API server, Cargo or Rust would refuse.
+    #[error("{what} {value:?}: {reason}")]
+    Name {
+        /// `--kind`, `--group`.
+        what: &'static str,
+        /// What was given.
+        value: String,
+        /// What is wrong, and what is right.
+        reason: String,
+    },
+    /// Flags that do not go together, or not with the project.
+    #[error("{0}")]
+    Usage(String),
+    /// The folder for a new project holds something.
+    #[error("{directory} is not empty: it holds {entry}; start in an empty folder", directory = directory.display())]
+    NotEmpty {
+        /// The folder.
+        directory: PathBuf,
+        /// One of its entries.
+        entry: String,
+    },
+    /// The folder is no project.
+    #[error("{directory} holds no file PROJECT; run this in a project, or start one with olmkit init", directory = directory.display())]
+    NoProject {
+        /// The folder.
+        directory: PathBuf,
+    },
+    /// The file PROJECT says something unexpected.
+    #[error("PROJECT: {0}")]
+    Project(String),
+    /// A file that would be overwritten.
+    #[error("{path} exists; --force overwrites it", path = path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A Rust file that does not parse.
+    #[error("{path}:{line}:{column}: {reason}; repair it first, it has to be changed", path = path.display())]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+        /// What the parser says.
+        reason: String,
+    },
+    /// A Rust file that lacks the place to change.
+    #[error("{path}: found no {place}; put it back, where this will be added:\n{text}", path = path.display())]
+    Place {
+        /// The file.
+        path: PathBuf,
+        /// The missing item.
+        place: String,
+        /// What was to be added there.
+        text: String,
+    },
+    /// A template of this crate; a bug.
+    #[error("template {0}")]
+    Template(#[from] minijinja::Error),
+    /// `config/` cannot be rendered: `package.yaml` is wrong, for example.
+    #[error(transparent)]
+    Render(#[from] olmkit::project::Error),
+    /// A file that cannot be read or written.
+    #[error("cannot {action} {path}: {source}; nothing was changed", path = path.display())]
+    Io {
+        /// read, write
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Writing failed, and so did putting back what was there.
+    #[error(
+        "cannot write {path}: {source}; and what was there cannot be put back: {undo}. The former files are in {kept}",
+        path = path.display(), kept = kept.display()
+    )]
+    Undo {
+        /// The file that could not be written.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+        /// Why the former state cannot be restored.
+        undo: io::Error,
+        /// Where the former files are.
+        kept: PathBuf,
+    },
+}

@@ -1,0 +1,145 @@
+//! A new project.
+
+use std::fs;
+use std::path::Path;
+
+use minijinja::context;
+
+use crate::project_file::{self, ProjectFile};
+use crate::{Error, Report, Source, Tree, config, names, templates, twin};
+
+/// What a new project is made from.
+#[derive(Debug, Clone)]
+pub struct Init {
+    /// Common end of the groups, `example.com`.
+    pub domain: String,
+    /// Name of the project; that of the folder if it is not given.
+    pub name: Option<String>,
+    /// Under which license.
+    pub license: License,
+    /// Whether the operator watches only the namespace that it runs in.
+    pub namespaced: bool,
+    /// Whether each group has folders of its own.
+    pub multigroup: bool,
+    /// Where olmkit's libraries come from.
+    pub source: Source,
+}
+
+/// The license of a project.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum License {
+    /// Apache License, version 2.0.
+    #[default]
+    Apache2,
+    /// To be decided by the author.
+    None,
+}
+
+/// Files of a new project: where, and from which template.
+const FILES: &[(&str, &str)] = &[
+    (".cargo/config.toml", "project/cargo-config.toml"),
+    (".dockerignore", "project/dockerignore"),
+    (".github/workflows/test.yml", "project/workflow.yml"),
+    (".gitignore", "project/gitignore"),
+    ("Cargo.toml", "project/Cargo.toml"),
+    ("Dockerfile", "project/Dockerfile"),
+    ("Makefile", "project/Makefile"),
+    ("README.md", "project/README.md"),
+    ("config/icon.svg", "project/icon.svg"),
+    ("config/package.yaml", "project/package.yaml"),
+    ("rustfmt.toml", "project/rustfmt.toml"),
+    ("src/api/mod.rs", "project/api_mod.rs"),
+    ("src/bin/manifests.rs", "project/bin_manifests.rs"),
+    ("src/controller/mod.rs", "project/controller_mod.rs"),
+    ("src/lib.rs", "project/lib.rs"),
+    ("src/main.rs", "project/main.rs"),
+    ("src/manager.rs", "project/manager.rs"),
+    ("src/options.rs", "project/options.rs"),
+    ("src/packaging.rs", "project/packaging.rs"),
+    ("src/permissions.rs", "project/permissions.rs"),
+    ("src/run.rs", "project/run.rs"),
+    ("tests/cluster.rs", "project/cluster_test.rs"),
+];
+
+/// Writes a project into an empty folder, which may hold a git repository without commits of its own files.
+///
+/// # Errors
+/// When a name is not acceptable, the folder is not empty, or a file cannot be written. Nothing is written then.
+pub fn init(folder: &Path, options: &Init) -> Result<Report, Error> {
+    empty(folder)?;
+    let name = match &options.name {
+        Some(name) => name.clone(),
+        None => folder_name(folder)?,
+    };
+    names::project(&name)?;
+    names::domain(&options.domain)?;
+    let file = ProjectFile::new(&options.domain, &name, options.multigroup, options.namespaced);
+    let mut tree = Tree::at(folder);
+    write(&mut tree, &file, options)?;
+    tree.commit()
+}
+
+/// Puts the files of a project into a tree.
+pub(crate) fn write(tree: &mut Tree, file: &ProjectFile, options: &Init) -> Result<(), Error> {
+    let license = match options.license {
+        License::Apache2 => "apache2",
+        License::None => "none",
+    };
+    let variables = context! {
+        name => file.name(),
+        crate_name => file.name().replace('-', "_"),
+        display_name => names::display(file.name()),
+        domain => file.domain(),
+        provider => file.domain(),
+        image_base => config::image_base(file),
+        namespaced => file.namespaced(),
+        multigroup => file.multigroup(),
+        license,
+        sources => context! {
+            olmkit => options.source.dependency("crates/olmkit"),
+            manager => options.source.dependency("crates/manager"),
+        },
+    };
+    for (path, template) in FILES {
+        tree.write(*path, templates::render(template, variables.clone())?);
+    }
+    tree.write("src/conditions.rs", twin::CONDITIONS);
+    if options.license == License::Apache2 {
+        tree.write("LICENSE", include_str!("../templates/LICENSE-APACHE"));
+    }
+    tree.write(project_file::NAME, file.text()?);
+    config::update(tree, None, file)?;
+    Ok(())
+}
+
+fn empty(folder: &Path) -> Result<(), Error> {
+    let reading = |source| Error::Io {
+        action: "read",
+        path: folder.to_owned(),
+        source,
+    };
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        other => other.map_err(reading)?,
+    };
+    for entry in entries {
+        let name = entry.map_err(reading)?.file_name();
+        if name != ".git" {
+            return Err(Error::NotEmpty {
+                directory: folder.to_owned(),
+                entry: name.to_string_lossy().into_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn folder_name(folder: &Path) -> Result<String, Error> {
+    let full = std::path::absolute(folder).map_err(|source| Error::Io {
+        action: "read",
+        path: folder.to_owned(),
+        source,
+    })?;
+    let name = full.file_name().map(|name| name.to_string_lossy().to_lowercase());
+    name.ok_or_else(|| Error::Usage("this folder has no name; give a --project-name".to_owned()))
+}

@@ -1,0 +1,54 @@
+//! Writes the projects of Rust operators, as `operator-sdk init` and `create api` write those of Go operators.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`init`](mod@init) | a complete project without kinds |
+//! | [`create_api`](mod@create_api) | a kind: types, reconciler, permissions, sample |
+//! | [`settings`] | changes of a project's settings |
+//! | [`delete_api`](mod@delete_api) | takes a kind out again |
+//! | [`project_file`] | the file PROJECT, in kubebuilder's format |
+//! | [`names`] | which names the API server, Cargo and Rust accept |
+//! | [`edit`] | changes of Rust sources at places that a parser finds; everything else stays as the author wrote it |
+//! | [`tree`] | changes of files, collected in memory and then made all or none |
+//! | [`config`] | `config/` as the project's own `make manifests` renders it, without compiling the project |
+//!
+//! No function asks questions, prints, or uses the network.
+
+pub mod config;
+pub mod create_api;
+pub mod delete_api;
+pub mod edit;
+mod error;
+pub mod init;
+pub mod names;
+pub mod project_file;
+pub mod settings;
+mod source;
+mod templates;
+pub mod tree;
+mod twin;
+
+pub use create_api::{Api, create_api};
+pub use delete_api::{DeleteApi, delete_api};
+pub use error::Error;
+pub use init::{Init, License, init};
+pub use project_file::{Image, ProjectFile, Resource};
+pub use settings::{Edit, edit as edit_settings};
+pub use source::Source;
+pub use tree::Tree;
+
+// The schema of conditions that scaffolded kinds refer to as `crate::conditions`.
+use twin::conditions;
+
+/// What a command did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Files that are new, sorted.
+    pub created: Vec<std::path::PathBuf>,
+    /// Files that changed, sorted.
+    pub changed: Vec<std::path::PathBuf>,
+    /// Files that are gone, sorted.
+    pub removed: Vec<std::path::PathBuf>,
+    /// Whether `make manifests` has to render `config/`, because it was not what the project's first state renders.
+    pub render: bool,
+}

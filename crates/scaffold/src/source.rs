@@ -1,0 +1,86 @@
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use crate::Error;
+
+/// Where a project takes olmkit's libraries from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Source {
+    /// The version of this program, from a registry.
+    #[default]
+    Registry,
+    /// A git repository, at a tag.
+    Git {
+        /// Address of the repository.
+        url: String,
+        /// The tag; that of this program's version if it is not given.
+        tag: String,
+    },
+    /// A clone of the repository.
+    Path(PathBuf),
+}
+
+impl FromStr for Source {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let wrong = |reason: &str| Error::Name {
+            what: "--source",
+            value: text.to_owned(),
+            reason: reason.to_owned(),
+        };
+        // What follows stands in a TOML text.
+        if text.contains(['"', '\\']) || text.chars().any(char::is_control) {
+            return Err(wrong(
+                "quotes, backslashes and control characters are not possible here",
+            ));
+        }
+        match text.split_once(':') {
+            _ if text == "registry" => Ok(Self::Registry),
+            Some(("path", path)) if !path.is_empty() => Ok(Self::Path(path.into())),
+            Some(("git", rest)) if !rest.is_empty() => {
+                let (url, tag) = rest.split_once('#').unwrap_or((rest, ""));
+                let tag = match tag {
+                    "" => format!("v{}", env!("CARGO_PKG_VERSION")),
+                    tag => tag.to_owned(),
+                };
+                Ok(Self::Git {
+                    url: url.to_owned(),
+                    tag,
+                })
+            }
+            _ => Err(wrong("expected registry, git:URL[#TAG] or path:DIRECTORY")),
+        }
+    }
+}
+
+impl Source {
+    /// The keys of a dependency in `Cargo.toml`, for a crate in this folder of the repository.
+    pub(crate) fn dependency(&self, folder: &str) -> String {
+        match self {
+            Self::Registry => format!("version = \"{}\"", env!("CARGO_PKG_VERSION")),
+            Self::Git { url, tag } => format!("git = \"{url}\", tag = \"{tag}\""),
+            Self::Path(path) => format!("path = \"{}\"", Path::new(path).join(folder).display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_three_forms() {
+        assert_eq!("registry".parse::<Source>().unwrap(), Source::Registry);
+        let path: Source = "path:../olmkit".parse().unwrap();
+        assert_eq!(path.dependency("crates/olmkit"), "path = \"../olmkit/crates/olmkit\"");
+        let git: Source = "git:https://example.com/olmkit#v7".parse().unwrap();
+        assert_eq!(
+            git.dependency("x"),
+            "git = \"https://example.com/olmkit\", tag = \"v7\""
+        );
+        for wrong in ["", "path:", "git:", "elsewhere:x", "path:a\"b"] {
+            assert!(wrong.parse::<Source>().is_err(), "{wrong}");
+        }
+    }
+}

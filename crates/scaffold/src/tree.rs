@@ -1,0 +1,388 @@
+//! Changes of the files of a project, collected in memory and then made all or none.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Component, Path, PathBuf};
+
+use crate::{Error, Report};
+
+/// The files of a project with changes that are not written yet.
+#[derive(Debug, Clone)]
+pub struct Tree {
+    root: PathBuf,
+    /// `None` removes a file.
+    changes: BTreeMap<PathBuf, Option<Vec<u8>>>,
+}
+
+/// No file that this crate reads is larger.
+const LARGEST: u64 = 16 * 1024 * 1024;
+
+fn fail(action: &'static str, path: &Path) -> impl Fn(io::Error) -> Error + use<> {
+    let path = path.to_owned();
+    move |source| Error::Io {
+        action,
+        path: path.clone(),
+        source,
+    }
+}
+
+impl Tree {
+    /// The files below a folder.
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        Self {
+            root: root.into(),
+            changes: BTreeMap::new(),
+        }
+    }
+
+    /// The folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The content of a file, as it will be; `None` if there is none.
+    ///
+    /// # Errors
+    /// When it cannot be read, is not a regular file or larger than 16 MiB.
+    pub fn read(&self, path: impl AsRef<Path>) -> Result<Option<Vec<u8>>, Error> {
+        let path = path.as_ref();
+        if let Some(change) = self.changes.get(path) {
+            return Ok(change.clone());
+        }
+        let full = self.root.join(path);
+        let reading = fail("read", &full);
+        let metadata = match fs::metadata(&full) {
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                return Ok(None);
+            }
+            other => other.map_err(&reading)?,
+        };
+        if !metadata.is_file() || metadata.len() > LARGEST {
+            return Err(reading(io::Error::other("not a regular file of at most 16 MiB")));
+        }
+        fs::read(&full).map(Some).map_err(&reading)
+    }
+
+    /// The text of a file that must exist.
+    ///
+    /// # Errors
+    /// When it does not, or is not UTF-8.
+    pub fn text(&self, path: impl AsRef<Path>) -> Result<String, Error> {
+        let path = path.as_ref();
+        let reading = fail("read", &self.root.join(path));
+        let bytes = self
+            .read(path)?
+            .ok_or_else(|| reading(io::ErrorKind::NotFound.into()))?;
+        String::from_utf8(bytes).map_err(|error| reading(io::Error::new(io::ErrorKind::InvalidData, error)))
+    }
+
+    /// Whether a file will be there.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn has(&self, path: impl AsRef<Path>) -> Result<bool, Error> {
+        Ok(self.read(path)?.is_some())
+    }
+
+    /// Whether a file is written or removed by the changes.
+    pub(crate) fn changes(&self, path: &Path) -> bool {
+        self.changes.contains_key(path)
+    }
+
+    /// Writes a file.
+    pub fn write(&mut self, path: impl Into<PathBuf>, content: impl Into<Vec<u8>>) {
+        self.changes.insert(path.into(), Some(content.into()));
+    }
+
+    /// Writes a file that must not be there, unless `force`.
+    ///
+    /// # Errors
+    /// When it is there with another content.
+    pub fn create(&mut self, path: impl Into<PathBuf>, content: impl Into<Vec<u8>>, force: bool) -> Result<(), Error> {
+        let (path, content) = (path.into(), content.into());
+        match self.read(&path)? {
+            Some(known) if known != content && !force => Err(Error::Exists { path }),
+            _ => {
+                self.write(path, content);
+                Ok(())
+            }
+        }
+    }
+
+    /// Removes a file.
+    pub fn remove(&mut self, path: impl Into<PathBuf>) {
+        self.changes.insert(path.into(), None);
+    }
+
+    /// The files that would change. Nothing is written.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn report(&self) -> Result<Report, Error> {
+        let disk = Self::at(&self.root);
+        let mut report = Report::default();
+        for (path, change) in &self.changes {
+            match (disk.read(path)?, change) {
+                (Some(known), Some(content)) if &known == content => {}
+                (Some(_), Some(_)) => report.changed.push(path.clone()),
+                (None, Some(_)) => report.created.push(path.clone()),
+                (Some(_), None) => report.removed.push(path.clone()),
+                (None, None) => {}
+            }
+        }
+        Ok(report)
+    }
+
+    /// Makes all changes, or none.
+    ///
+    /// # Errors
+    /// When a file cannot be written. The files are as they were then, unless they cannot be put back.
+    pub fn commit(self) -> Result<Report, Error> {
+        let report = self.report()?;
+        let paths: BTreeSet<&PathBuf> = report
+            .created
+            .iter()
+            .chain(&report.changed)
+            .chain(&report.removed)
+            .collect();
+        if paths.is_empty() {
+            return Ok(report);
+        }
+        for path in &paths {
+            self.check(path)?;
+        }
+        let made_root = !self.root.exists();
+        step()
+            .and_then(|()| fs::create_dir_all(&self.root))
+            .map_err(fail("create", &self.root))?;
+        let result = self.stage_and_move(&paths);
+        if result.is_err() && made_root {
+            let _ = fs::remove_dir(&self.root);
+        }
+        result.map(|()| report)
+    }
+
+    /// Refuses paths that lead out of the folder, through `..` or a link.
+    fn check(&self, path: &Path) -> Result<(), Error> {
+        let refuse = |reason: &str| {
+            Err(fail("write", &self.root.join(path))(io::Error::other(
+                reason.to_owned(),
+            )))
+        };
+        if !path.components().all(|part| matches!(part, Component::Normal(_))) {
+            return refuse("the path leads out of the project");
+        }
+        for folder in path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty()) {
+            if self.root.join(folder).is_symlink() {
+                return refuse("a folder on the way is a link");
+            }
+        }
+        Ok(())
+    }
+
+    fn stage_and_move(&self, paths: &BTreeSet<&PathBuf>) -> Result<(), Error> {
+        let stage = step()
+            .and_then(|()| tempfile::Builder::new().prefix(".olmkit-").tempdir_in(&self.root))
+            .map_err(fail("write in", &self.root))?;
+        for (number, path) in paths.iter().enumerate() {
+            if let Some(Some(content)) = self.changes.get(*path) {
+                write_synced(&stage.path().join(format!("new-{number}")), content)
+                    .map_err(fail("write", &self.root.join(path)))?;
+            }
+        }
+        let mut undo = Undo::default();
+        for (number, path) in paths.iter().enumerate() {
+            let to = self.root.join(path);
+            let present = matches!(self.changes.get(*path), Some(Some(_)));
+            let Err(source) = move_one(stage.path(), number, &to, present, &mut undo) else {
+                continue;
+            };
+            return Err(match undo.run() {
+                Ok(()) => fail("write", &to)(source),
+                Err(undo) => Error::Undo {
+                    path: to,
+                    source,
+                    undo,
+                    kept: stage.keep(),
+                },
+            });
+        }
+        Ok(())
+    }
+}
+
+/// What has been done, to be undone in reverse.
+#[derive(Default)]
+struct Undo(Vec<Step>);
+
+enum Step {
+    Folder(PathBuf),
+    Created(PathBuf),
+    Saved { at: PathBuf, from: PathBuf },
+}
+
+impl Undo {
+    fn run(self) -> io::Result<()> {
+        for done in self.0.into_iter().rev() {
+            match done {
+                Step::Folder(path) => fs::remove_dir(path)?,
+                Step::Created(path) => fs::remove_file(path)?,
+                Step::Saved { at, from } => fs::rename(at, from)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn move_one(stage: &Path, number: usize, to: &Path, present: bool, undo: &mut Undo) -> io::Result<()> {
+    let new = stage.join(format!("new-{number}"));
+    if to.symlink_metadata().is_ok() {
+        let at = stage.join(format!("old-{number}"));
+        if present && to.is_file() {
+            fs::set_permissions(&new, fs::metadata(to)?.permissions())?;
+        }
+        step()?;
+        fs::rename(to, &at)?;
+        undo.0.push(Step::Saved {
+            at,
+            from: to.to_owned(),
+        });
+    } else {
+        let missing: Vec<&Path> = to.ancestors().skip(1).take_while(|folder| !folder.exists()).collect();
+        for folder in missing.into_iter().rev() {
+            step()?;
+            fs::create_dir(folder)?;
+            undo.0.push(Step::Folder(folder.to_owned()));
+        }
+    }
+    if present {
+        step()?;
+        fs::rename(&new, to)?;
+        undo.0.push(Step::Created(to.to_owned()));
+    }
+    Ok(())
+}
+
+fn write_synced(path: &Path, content: &[u8]) -> io::Result<()> {
+    step()?;
+    let mut file = File::create_new(path)?;
+    step()?;
+    file.write_all(content)?;
+    step()?;
+    file.sync_all()
+}
+
+/// Stands before every change of a file or folder, so that a test can let each of them fail.
+#[cfg(not(test))]
+#[inline]
+fn step() -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+use tests::step;
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    thread_local! {
+        static STEPS_LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
+    }
+
+    pub(super) fn step() -> io::Result<()> {
+        STEPS_LEFT.with(|left| match left.get() {
+            0 => Err(io::ErrorKind::StorageFull.into()),
+            some => {
+                left.set(some - 1);
+                Ok(())
+            }
+        })
+    }
+
+    fn snapshot(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+        let mut found = BTreeMap::new();
+        let mut open = vec![root.to_owned()];
+        while let Some(folder) = open.pop() {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    found.insert(path.clone(), Vec::new());
+                    open.push(path);
+                } else {
+                    found.insert(path.clone(), fs::read(path).unwrap());
+                }
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn all_or_nothing_whichever_step_fails() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        fs::create_dir(root.join("a")).unwrap();
+        fs::write(root.join("a/changed"), "old").unwrap();
+        fs::write(root.join("a/removed"), "gone").unwrap();
+        let before = snapshot(root);
+        let mut tree = Tree::at(root);
+        tree.write("a/changed", "new");
+        tree.write("b/c/created", "fresh");
+        tree.remove("a/removed");
+        for steps in 0.. {
+            assert!(steps < 100, "no end");
+            STEPS_LEFT.set(steps);
+            let result = tree.clone().commit();
+            STEPS_LEFT.set(usize::MAX);
+            if let Ok(report) = result {
+                assert!(steps > 8, "only {steps} steps");
+                assert_eq!(report.created, [PathBuf::from("b/c/created")]);
+                assert_eq!(report.changed, [PathBuf::from("a/changed")]);
+                assert_eq!(report.removed, [PathBuf::from("a/removed")]);
+                break;
+            }
+            assert_eq!(snapshot(root), before, "after {steps} steps");
+        }
+        assert_eq!(fs::read(root.join("b/c/created")).unwrap(), b"fresh");
+        assert!(!root.join("a/removed").exists());
+        assert_eq!(fs::read_dir(root).unwrap().count(), 2, "the stage is gone");
+    }
+
+    #[test]
+    fn a_new_root_is_removed_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("new");
+        let mut tree = Tree::at(&root);
+        tree.write("a", "b");
+        STEPS_LEFT.set(3);
+        let result = tree.commit();
+        STEPS_LEFT.set(usize::MAX);
+        assert!(result.is_err() && !root.exists());
+    }
+
+    #[test]
+    fn paths_that_lead_out_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/tmp", folder.path().join("link")).unwrap();
+        for path in ["../x", "link/olmkit-scaffold-x", "/olmkit-scaffold-x"] {
+            let mut tree = Tree::at(folder.path());
+            tree.write(path, "x");
+            assert!(tree.commit().is_err(), "{path}");
+        }
+    }
+
+    #[test]
+    fn create_refuses_other_content() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("a"), "mine").unwrap();
+        let mut tree = Tree::at(folder.path());
+        assert!(matches!(tree.create("a", "yours", false), Err(Error::Exists { .. })));
+        tree.create("a", "mine", false).unwrap();
+        tree.create("a", "yours", true).unwrap();
+        tree.commit().unwrap();
+        assert_eq!(fs::read(folder.path().join("a")).unwrap(), b"yours");
+    }
+}

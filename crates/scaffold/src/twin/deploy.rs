@@ -1,0 +1,81 @@
+//! The kind `Xkindx`.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::{CustomResource, KubeSchema};
+use serde::{Deserialize, Serialize};
+
+/// `spec.containerPort` when it is not given.
+pub const DEFAULT_CONTAINER_PORT: i32 = 11211;
+
+/// What is asked for.
+#[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[kube(group = "xgroupx.example.com")]
+#[kube(version = "v0xversionx")]
+#[kube(kind = "Xkindx")]
+#[kube(plural = "xpluralx")]
+#[kube(status = "XkindxStatus")]
+#[kube(namespaced)]
+#[kube(derive = "PartialEq")]
+#[kube(doc = "Xkindx runs a number of equal pods.")]
+#[kube(printcolumn(name = "Size", type_ = "integer", json_path = ".spec.size"))]
+#[kube(printcolumn(
+    name = "Available",
+    type_ = "string",
+    json_path = ".status.conditions[?(@.type==\"Available\")].status"
+))]
+#[kube(printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"))]
+#[serde(rename_all = "camelCase")]
+pub struct XkindxSpec {
+    /// Number of pods. 0 stops all of them and keeps the object.
+    #[serde(default = "default_size")]
+    #[schemars(range(min = 0))]
+    #[schemars(extend("x-olm-descriptor" = {
+        "displayName": "Size",
+        "x-descriptors": ["urn:alm:descriptor:com.tectonic.ui:podCount"],
+    }))]
+    pub size: i32,
+
+    /// TCP port on which each pod listens.
+    #[serde(default = "default_container_port")]
+    #[schemars(range(min = 1, max = 65535))]
+    #[schemars(extend("x-olm-descriptor" = {"displayName": "Container Port"}))]
+    pub container_port: i32,
+}
+
+fn default_size() -> i32 {
+    1
+}
+
+fn default_container_port() -> i32 {
+    DEFAULT_CONTAINER_PORT
+}
+
+/// What the operator reports.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct XkindxStatus {
+    /// Available and Degraded, each with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "crate::conditions::schema")]
+    #[schemars(extend("x-olm-descriptor" = {
+        "displayName": "Conditions",
+        "x-descriptors": ["urn:alm:descriptor:io.kubernetes.conditions"],
+    }))]
+    pub conditions: Vec<Condition>,
+
+    /// The metadata.generation that this status is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-olm-descriptor" = {"displayName": "Observed Generation"}))]
+    pub observed_generation: Option<i64>,
+}
+
+impl Xkindx {
+    /// An example object, for `config/samples` and tests.
+    pub fn sample() -> Self {
+        let spec = XkindxSpec {
+            size: default_size(),
+            container_port: DEFAULT_CONTAINER_PORT,
+        };
+        Self::new("xsingularx-sample", spec)
+    }
+}

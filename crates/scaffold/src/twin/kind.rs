@@ -1,0 +1,58 @@
+//! The kind `Xkindx`.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::{CustomResource, KubeSchema};
+use serde::{Deserialize, Serialize};
+
+/// What is asked for.
+#[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[kube(group = "xgroupx.example.com")]
+#[kube(version = "v0xversionx")]
+#[kube(kind = "Xkindx")]
+#[kube(plural = "xpluralx")]
+#[kube(status = "XkindxStatus")]
+#[kube(namespaced)]
+#[kube(derive = "PartialEq")]
+#[kube(doc = "Xkindx is an example: describe here what it stands for.")]
+#[kube(printcolumn(
+    name = "Available",
+    type_ = "string",
+    json_path = ".status.conditions[?(@.type==\"Available\")].status"
+))]
+#[kube(printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"))]
+#[serde(rename_all = "camelCase")]
+pub struct XkindxSpec {
+    /// An example; replace it with the fields of your kind.
+    #[schemars(length(min = 1, max = 1024))]
+    #[schemars(extend("x-olm-descriptor" = {"displayName": "Message"}))]
+    // A rule in CEL, which the API server runs before it stores an object.
+    #[x_kube(validation = Rule::new("self == self.trim()").message("must not begin or end with a blank"))]
+    pub message: String,
+}
+
+/// What the operator reports.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct XkindxStatus {
+    /// Available and Degraded, each with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "crate::conditions::schema")]
+    #[schemars(extend("x-olm-descriptor" = {
+        "displayName": "Conditions",
+        "x-descriptors": ["urn:alm:descriptor:io.kubernetes.conditions"],
+    }))]
+    pub conditions: Vec<Condition>,
+
+    /// The metadata.generation that this status is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-olm-descriptor" = {"displayName": "Observed Generation"}))]
+    pub observed_generation: Option<i64>,
+}
+
+impl Xkindx {
+    /// An example object, for `config/samples` and tests.
+    pub fn sample() -> Self {
+        let message = "Hello".to_owned();
+        Self::new("xsingularx-sample", XkindxSpec { message })
+    }
+}

@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# scaffold-matrix.sh [COMBINATION...]: scaffolds projects into a scratch folder, builds and tests each of them, and checks their
+# bundles. Without arguments all combinations; `list` lists them. OLMKIT names the program, OPERATOR_SDK that of upstream.
+# CLUSTER=1 also runs each operator against a real control plane (dev/tools/build.sh control-plane).
+# The projects share this repository's Cargo.lock, profile, flags and target/, so that dependencies are compiled once.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+repository=$PWD
+
+# Each line: a name, flags of init, and after each slash flags of one create api.
+combinations() {
+  cat <<'LIST'
+plain / --group cache --version v1alpha1 --kind Memcached
+empty
+deploy-image / --group cache --version v1alpha1 --kind Memcached --plugins deploy-image --image docker.io/library/memcached:1.6.39-alpine --image-container-command memcached,-m,64 --image-container-port 11211 --run-as-user 1001
+deploy-image-bare --namespaced / --group cache --version v1 --kind Web --plugins deploy-image --image docker.io/library/nginx:1.29
+deploy-image-beside / --group cache --version v1 --kind Memcached / --group cache --version v1 --kind Web --plugins deploy-image --image docker.io/library/nginx:1.29 --image-container-port 80
+cluster-scoped / --group cache --version v1 --kind CacheClass --namespaced=false
+namespaced --namespaced / --group cache --version v1alpha1 --kind Memcached
+namespaced-both --namespaced / --group cache --version v1 --kind Memcached / --group cache --version v1 --kind CacheClass --namespaced=false
+three / --group cache --version v1 --kind Memcached / --group cache --version v1 --kind Redis / --group cache --version v1beta1 --kind CacheClass --namespaced=false
+two-versions / --group cache --version v1alpha1 --kind Memcached / --group cache --version v1 --kind Memcached
+three-versions / --group cache --version v1alpha1 --kind Memcached / --group cache --version v1 --kind Memcached / --group cache --version v2 --kind Memcached
+versions-then-kind / --group cache --version v1 --kind Memcached / --group cache --version v2 --kind Memcached / --group cache --version v2 --kind Redis
+multigroup --multigroup / --group cache --version v1 --kind Server / --group web-site --version v1 --kind Server
+multigroup-versions --multigroup / --group cache --version v1 --kind Server / --group cache --version v2 --kind Server / --group web --version v1 --kind Page --namespaced=false
+force / --group cache --version v1 --kind Memcached / --group cache --version v1 --kind Memcached --force
+no-controller / --group cache --version v1 --kind Memcached --controller=false
+controller-later / --group cache --version v1 --kind Memcached --controller=false / --group cache --version v1 --kind Memcached --resource=false
+plural / --group sea --version v1 --kind Octopus --plural octopodes
+keyword / --group lang --version v1 --kind Type / --group lang --version v1 --kind Match
+short / --group x --version v1 --kind X
+long / --group a-rather-long-group-name --version v1alpha1 --kind ThisKindHasAVeryLongNameThatNobodyWouldChoose
+acronym / --group dns --version v1 --kind DNSRecord / --group dns --version v1 --kind HTTP2Route
+no-group / --version v1 --kind Memcached
+no-license --license none / --group cache --version v1 --kind Memcached
+packaging-names / --group cache --version v1 --kind Manager / --group cache --version v1 --kind Project
+LIST
+}
+
+if [ "${1:-}" = list ]; then combinations | awk '{print $1}'; exit; fi
+olmkit=$(realpath "${OLMKIT:-$(make -s --no-print-directory print-olmkit)}")
+[ -x "$olmkit" ] || { echo "error: no $olmkit; run make build, or name one in OLMKIT" >&2; exit 1; }
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$repository/target} OLMKIT_SOURCE=path:$repository
+controlplane=$CARGO_TARGET_DIR/$(rustc -vV | sed -n 's/^host: //p')/debug/controlplane
+[ -z "${CLUSTER:-}" ] || cargo build --locked --quiet -p controlplane
+work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
+sed -n '/^\[profile\.dev/,/^$/p' Cargo.toml > "$work/profile"
+count=0
+while read -r name rest <&3; do
+  [ $# -eq 0 ] || [[ " $* " == *" $name "* ]] || continue
+  # A crate name of its own would be compiled beside the others and kept; one name is replaced each time.
+  mkdir -p "$work/$name"; cd "$work/$name"
+  mapfile -t steps < <(sed 's# / #\n#g; s#^/ #\n#' <<< "$rest")
+  read -ra flags <<< "${steps[0]}"
+  "$olmkit" init --domain example.com --project-name scaffold-matrix "${flags[@]}" > ../log
+  for step in "${steps[@]:1}"; do
+    [ -n "${step// }" ] || continue
+    read -ra flags <<< "$step"
+    "$olmkit" create api "${flags[@]}" >> ../log
+  done
+  if grep -q 'make manifests' ../log; then echo "error: $name: config/ is not current"; exit 1; fi
+  cp "$repository/Cargo.lock" .
+  # The profile of this repository, or everything would be compiled anew.
+  sed -i '/^\[profile\.dev\]/,/^\[profile\.release\]/{/^\[profile\.release\]/!d}' Cargo.toml
+  { echo; cat "$work/profile"; } >> Cargo.toml
+  cp -r config config.scaffolded
+  make -s lint
+  make -s test > ../log 2>&1 || { cat ../log; echo "error: $name: make test"; exit 1; }
+  grep '^test result' ../log | grep -v ' 0 passed; 0 failed; 0 ignored'
+  make -s manifests
+  diff -r config config.scaffolded || { echo "error: $name: make manifests changes config/"; exit 1; }
+  if [ -d config/crd ]; then
+    make -s bundle OLMKIT="$olmkit"
+    "$olmkit" bundle validate --strict bundle
+    cp -r bundle bundle.first
+    make -s bundle OLMKIT="$olmkit"
+    diff -r bundle bundle.first || { echo "error: $name: a second make bundle changes bundle/"; exit 1; }
+    if [ -n "${OPERATOR_SDK:-}" ]; then "$OPERATOR_SDK" bundle validate bundle --select-optional suite=operatorframework; fi
+    if [ -n "${CLUSTER:-}" ] && [ -d config/samples ]; then
+      PATH=${OLMKIT_DEV_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/olmkit}/bin:$PATH "$controlplane" make -s test-cluster
+    fi
+  fi
+  cd "$repository"; rm -rf "${work:?}/$name"
+  count=$((count + 1)); echo "ok: $name ($SECONDS s)"
+done 3< <(combinations) < /dev/null
+[ $count -gt 0 ] || { echo "error: no such combination" >&2; exit 1; }
+echo "$count combinations"
