@@ -7,3 +7,4 @@ mod generate;
 mod hostile;
 mod image;
 mod interrupted;
+mod unwritable;
