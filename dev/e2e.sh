@@ -2,10 +2,11 @@
 # The end-to-end test, flow by flow: the demo's path and the operator's promises on a real node, the images that OLM runs
 # in pods, `make deploy` and `make undeploy`, olmkit's cluster flows, upstream's operator-sdk with our bundle images,
 # OLM removed and installed again, and OLM v1's catalogd with our catalog image. Each check prints one line; the last
-# line counts them. Every flow ends with the cluster as it found it.
+# line counts them. Every flow ends with the cluster as it found it, so the flows run in an order that changes from run to run.
 #
-#   e2e.sh [operator|images|deploy|olmkit|upstream|olm|olmv1 …]    only these flows; KEEP=1 leaves the cluster up
+#   e2e.sh [operator|images|deploy|olmkit|upstream|olm|olmv1 …]    only these flows, in this order
 #
+# KEEP=1 leaves the cluster up. SEED, which each run prints, repeats an order; SEED=0 is the order of the list above.
 # OLMKIT and OPERATOR, when set, are static programs to test instead of those that `make build` builds.
 set -euo pipefail
 given=${OLMKIT:-}
@@ -21,6 +22,7 @@ if [ -n "$given" ]; then dev/tools/build.sh node upstream catalogd; else dev/bes
 "$dev/cluster/cluster" up
 stage
 inventory > "$results/before"
+[ $# -gt 0 ] || { SEED=${SEED:-$((RANDOM + 1))}; flows=$(shuffled "$SEED" $flows); echo "SEED=$SEED: $flows"; }
 for flow in ${@:-$flows}; do
   [ "$flow" = operator ] || publish_once
   "flow_$flow"

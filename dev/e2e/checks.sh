@@ -21,6 +21,19 @@ finish() {
   [ "$failed" = 0 ] && exit $code; exit 1
 }
 
+# shuffled SEED WORD…: the words in an order that the seed decides; 0 leaves them as they are. The generator is written out, so
+# that the order does not depend on the machine.
+shuffled() {
+  local state=$1 words=("${@:2}") at other; shift
+  if [ "$state" != 0 ]; then
+    for ((at = $# - 1; at > 0; at--)); do
+      state=$(((state * 1103515245 + 12345) % 2147483648)); other=$((state / 65536 % (at + 1)))
+      set -- "${words[at]}" "${words[other]}"; words[at]=$2; words[other]=$1
+    done
+  fi
+  echo "${words[*]}"
+}
+
 # inventory: every object of the cluster but those that come and go by themselves
 inventory() {
   k api-resources --verbs=list -o name | grep -vE '^(events|leases|endpoints|endpointslices|componentstatuses|packagemanifests|replicasets|pods|controllerrevisions|ipaddresses)(\.|$)' \

@@ -269,6 +269,9 @@ fn uninstall(args: &UninstallArgs) -> anyhow::Result<ExitCode> {
                     .iter()
                     .for_each(|object| println!("would remove {object}"));
             }
+            for kept in &report.kept {
+                println!("kept {}: {}", kept.object, kept.why);
+            }
             print_causes(&report.causes);
             match (report.causes.is_empty(), report.removed.is_empty()) {
                 (false, _) => println!("OLM is not removed"),

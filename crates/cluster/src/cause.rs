@@ -256,15 +256,28 @@ impl fmt::Display for Cause {
         if let Some(object) = &self.object {
             write!(f, "{object}: ")?;
         }
-        write!(f, "{}", self.message)?;
+        write!(f, "{}", Lines(&self.message))?;
         if !self.likely.is_empty() {
-            write!(f, "\n  likely: {}", self.likely)?;
+            write!(f, "\n  likely: {}", Lines(&self.likely))?;
         }
         if !self.remedy.is_empty() {
-            write!(f, "\n  do:     {}", self.remedy)?;
+            write!(f, "\n  do:     {}", Lines(&self.remedy))?;
         }
         for line in &self.evidence {
-            write!(f, "\n  seen:   {line}")?;
+            write!(f, "\n  seen:   {}", Lines(line))?;
+        }
+        Ok(())
+    }
+}
+
+/// A text of others whose further lines are marked: none of them looks like a line of ours, or begins a command of a workflow.
+struct Lines<'t>(&'t str);
+
+impl fmt::Display for Lines<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, line) in self.0.trim_end().lines().enumerate() {
+            let mark = if index > 0 { "\n          | " } else { "" };
+            write!(f, "{mark}{line}")?;
         }
         Ok(())
     }
@@ -286,6 +299,17 @@ pub fn has_errors(causes: &[Cause]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn further_lines_of_a_text_are_marked() {
+        let cause = Cause::lasting(Code::CsvFailed, "failed:\n  do:     rm -rf /\n::error::no\n", "look")
+            .evidence(["a\nb".into()]);
+        let shown = cause.to_string();
+        assert_eq!(
+            shown,
+            "error[csv-failed]: failed:\n          |   do:     rm -rf /\n          | ::error::no\n  do:     look\n  seen:   a\n          | b"
+        );
+    }
 
     #[test]
     fn every_code_is_documented() {

@@ -65,9 +65,15 @@ impl Cluster {
         config.connect_timeout = Some(Duration::from_secs(5));
         let namespace = namespace.map_or_else(|| config.default_namespace.clone(), str::to_owned);
         let server = config.cluster_url.to_string();
+        let program = config.auth_info.exec.as_ref().and_then(|exec| exec.command.clone());
         let client = kube::Client::try_from(config).map_err(|source| Error::Request {
             verb: "connect to",
-            object: server.clone(),
+            object: match program {
+                None => server.clone(),
+                Some(program) => {
+                    format!("{server}, for which the kubeconfig takes credentials from program {program:?}")
+                }
+            },
             source: Box::new(source),
         })?;
         Ok(Cluster {
@@ -221,6 +227,17 @@ impl Cluster {
         .await
     }
 
+    /// Asks the API server a question that is put as an object, such as a SelfSubjectAccessReview. Nothing is stored.
+    ///
+    /// # Errors
+    /// [`Error::Request`].
+    pub(super) async fn ask(&self, question: &Value) -> Result<Value, Error> {
+        let text = |name: &str| question.get(name).and_then(Value::as_str).unwrap_or_default();
+        let path = format!("/apis/{}/{}s", text("apiVersion"), text("kind").to_lowercase());
+        let body = question.to_string().into_bytes();
+        self.send("ask", &text("kind"), || post_raw(&path, body.clone())).await
+    }
+
     /// Asks for an object's deletion; `false` when it was not there.
     ///
     /// # Errors
@@ -306,46 +323,9 @@ impl Cluster {
         })
     }
 
-    /// Looks up a kind in the API server's discovery.
-    ///
-    /// # Errors
-    /// [`Error::Request`].
-    pub async fn kind_of(&self, api_version: &str, kind: &str) -> Result<Option<Kind>, Error> {
-        for segment in api_version.split('/') {
-            checked("discover", &api_version, segment)?;
-        }
-        let path = if api_version.contains('/') {
-            format!("/apis/{api_version}")
-        } else {
-            format!("/api/{api_version}")
-        };
-        let answer: Result<Value, Error> = self.send("discover", &api_version, || get_raw(&path)).await;
-        let resources = match answer {
-            Ok(resources) => resources,
-            Err(error) if error.is_not_found() => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        let entries = resources
-            .get("resources")
-            .and_then(Value::as_array)
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        Ok(entries.iter().find_map(|entry| {
-            let plural = entry.get("name")?.as_str()?;
-            (entry.get("kind")?.as_str()? == kind && !plural.contains('/')).then(|| Kind {
-                group: group.to_owned(),
-                version: version.to_owned(),
-                kind: kind.to_owned(),
-                plural: plural.to_owned(),
-                namespaced: entry.get("namespaced").and_then(Value::as_bool).unwrap_or(true),
-            })
-        }))
-    }
-
     /// Sends a request and retries it while the failure is transient: for a minute once the API server has
     /// answered, for three seconds before that, so that a wrong address is reported at once.
-    async fn send<T: DeserializeOwned>(
+    pub(super) async fn send<T: DeserializeOwned>(
         &self,
         verb: &'static str,
         object: &impl fmt::Display,
@@ -387,13 +367,20 @@ impl Cluster {
     }
 }
 
-type HttpRequest = hyper::Request<Vec<u8>>;
-type RequestError = kube::core::request::Error;
+pub(super) type HttpRequest = hyper::Request<Vec<u8>>;
+pub(super) type RequestError = kube::core::request::Error;
 
 /// A GET of a raw path.
-fn get_raw(path: &str) -> Result<HttpRequest, RequestError> {
+pub(super) fn get_raw(path: &str) -> Result<HttpRequest, RequestError> {
     hyper::Request::get(path)
         .body(Vec::new())
+        .map_err(RequestError::BuildRequest)
+}
+
+fn post_raw(path: &str, body: Vec<u8>) -> Result<HttpRequest, RequestError> {
+    hyper::Request::post(path)
+        .header("content-type", "application/json")
+        .body(body)
         .map_err(RequestError::BuildRequest)
 }
 

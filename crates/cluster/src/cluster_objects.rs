@@ -13,6 +13,7 @@ use super::client::{Cluster, ObjectRef};
 use super::facts::text;
 use super::kinds::{self, Kind};
 use super::observe::Observation;
+use super::reporter::ProgressLog;
 use super::{Error, names};
 use olmkit::types::InstallPlan;
 
@@ -64,21 +65,36 @@ pub async fn complete(cluster: &Cluster, csv: &str, seen: &mut Observation) -> R
     Ok(())
 }
 
-/// Labels what plans created for a CSV of the package, or wrote again: OLM then replaces the labels.
+/// Labels what plans created for a CSV of the package, or wrote again: OLM then replaces the labels. An account that may not is
+/// not kept from installing; the API server takes a label on a ClusterRole for a grant of all its rules.
 ///
 /// # Errors
 /// [`Error::Request`].
-pub async fn label(cluster: &Cluster, package: &str, csv: &str, seen: &Observation) -> Result<(), Error> {
+pub async fn label(
+    cluster: &Cluster,
+    package: &str,
+    csv: &str,
+    seen: &Observation,
+    progress: &mut ProgressLog<'_>,
+) -> Result<(), Error> {
     let label = json!({"metadata": {"labels": {names::component_label(package, &seen.namespace): ""}}});
     for object in with_status(&seen.install_plans, &["Created", "Present"], |resolving| {
         resolving == csv
     }) {
-        let Some(found) = cluster.get(&object).await? else {
-            continue;
-        };
-        if text(&found, "/metadata/labels/olm.managed") == "true" {
-            cluster.merge(&object, &label).await?;
+        match label_one(cluster, &object, &label).await {
+            Err(error) if error.code() == Some(403) => progress.done(format!(
+                "{object}: this account may not label it; cleanup leaves it when the plan that made it is gone"
+            )),
+            other => other?,
         }
+    }
+    Ok(())
+}
+
+async fn label_one(cluster: &Cluster, object: &ObjectRef, label: &serde_json::Value) -> Result<(), Error> {
+    let found = cluster.get(object).await?;
+    if found.is_some_and(|found| text(&found, "/metadata/labels/olm.managed") == "true") {
+        cluster.merge(object, label).await?;
     }
     Ok(())
 }

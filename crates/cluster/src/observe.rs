@@ -164,6 +164,14 @@ impl CrdState {
 }
 
 impl Observation {
+    /// Nothing is known but the namespace's name.
+    pub fn none(cluster: &Cluster) -> Self {
+        Observation {
+            namespace: cluster.namespace.clone(),
+            ..Observation::default()
+        }
+    }
+
     /// Looks at the namespace and at what of the cluster concerns it. `asked` are kinds whose presence is of interest.
     ///
     /// # Errors
@@ -296,13 +304,14 @@ pub async fn observe_olm(cluster: &Cluster, crds: &BTreeMap<String, CrdState>) -
     state.global_namespace = deployments.iter().find_map(global_namespace);
     state.opm_image = deployments.iter().find_map(|deployment| flag(deployment, "opmImage"));
     state.deployments = deployments;
-    if state.global_namespace.is_none()
-        && cluster
-            .get(&ObjectRef::cluster(kinds::namespace(), "olm"))
-            .await?
-            .is_some()
-    {
-        state.global_namespace = Some("olm".into());
+    if state.global_namespace.is_none() {
+        match cluster.get(&ObjectRef::cluster(kinds::namespace(), "olm")).await {
+            Ok(Some(_)) => state.global_namespace = Some("olm".into()),
+            Ok(None) => {}
+            // An account that may not look there.
+            Err(error) if error.code() == Some(403) => {}
+            Err(error) => return Err(error),
+        }
     }
     if state.crds.contains("clusterserviceversions.operators.coreos.com") {
         let servers = cluster
@@ -343,7 +352,7 @@ fn flag(deployment: &Deployment, name: &str) -> Option<String> {
 }
 
 /// APIServices that a Service answers for and that are not available.
-async fn dead_api_services(cluster: &Cluster) -> Result<Vec<String>, Error> {
+pub(super) async fn dead_api_services(cluster: &Cluster) -> Result<Vec<String>, Error> {
     let services = cluster.list(kinds::api_service(), None, None).await?;
     Ok(services
         .iter()

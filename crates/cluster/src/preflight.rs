@@ -314,7 +314,7 @@ fn owners(bundle: &BundleFacts, seen: &Observation) -> Vec<Cause> {
             let object = ObjectRef::cluster(kinds::custom_resource_definition(), &crd.name);
             let remedy = format!(
                 "remove the other operator first (olmkit cleanup {} -n {namespace}), or install the bundle where it does not meet it",
-                other.package().unwrap_or_else(|| name.to_owned())
+                names::word(&other.package().unwrap_or_else(|| name.to_owned()))
             );
             let message = format!("is owned by ClusterServiceVersion {namespace}/{name}");
             causes.push(if namespace == seen.namespace {

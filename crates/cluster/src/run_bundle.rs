@@ -17,6 +17,7 @@ use super::progress::Awaited;
 use super::release::release;
 use super::reporter::{ProgressLog, ProgressReporter, Step};
 use super::rerun::{Earlier, earlier};
+use super::rights::{self, Command, When};
 use super::serving::{Place, Serving};
 use super::{Error, cluster_objects, crd_origin, intent, names, ownership, wait};
 use olmkit::diagnostics::Severity;
@@ -94,6 +95,11 @@ pub async fn run(
     reporter: &dyn ProgressReporter,
 ) -> Result<Outcome, Error> {
     let mut progress = ProgressLog::start(reporter);
+    let missing = rights::missing_always(cluster, Command::RunBundle).await?;
+    if !missing.is_empty() {
+        let seen = Observation::none(cluster);
+        return Ok(outcome(Ending::Refused, bundle, &seen, missing, progress));
+    }
     let mut seen = Observation::full(cluster, &bundle.kinds()).await?;
     let checks = PreflightOptions {
         install_mode: options.install_mode.clone(),
@@ -118,6 +124,7 @@ pub async fn run(
     if let Earlier::InTheWay(cause) = &before {
         causes.push((**cause).clone());
     }
+    causes.extend(missing_rights(cluster, Command::RunBundle, bundle, &place, &seen).await?);
     if has_errors(&causes) {
         return Ok(outcome(Ending::Refused, bundle, &seen, causes, progress));
     }
@@ -162,6 +169,25 @@ pub async fn run(
             outcome(Ending::Failed, bundle, &seen, causes, progress)
         }
     })
+}
+
+/// The rights that the account lacks for what this bundle and this cluster make necessary.
+pub(super) async fn missing_rights(
+    cluster: &Cluster,
+    command: Command,
+    bundle: &BundleFacts,
+    place: &Place,
+    seen: &Observation,
+) -> Result<Vec<Cause>, Error> {
+    let kinds = bundle.kinds();
+    let has_old_jobs = bundle.image.iter().any(|image| !unfinished(image, seen).is_empty());
+    rights::missing(cluster, command, |right| match right.when {
+        When::CatalogPod => matches!(place, Place::Pod(_)),
+        When::NewGroup => seen.operator_groups.is_empty(),
+        When::OldJobs => has_old_jobs,
+        _ => rights::in_bundle(right, &kinds),
+    })
+    .await
 }
 
 fn checked(seen: &Observation) -> String {
@@ -251,7 +277,7 @@ async fn install(
     if ended.is_ok() {
         cluster_objects::complete(cluster, bundle.csv_name(), seen).await?;
     }
-    cluster_objects::label(cluster, &bundle.package, bundle.csv_name(), seen).await?;
+    cluster_objects::label(cluster, &bundle.package, bundle.csv_name(), seen, progress).await?;
     crd_origin::record(cluster, &bundle.package, bundle.csv_name(), &seen.install_plans).await?;
     serving.end(cluster, bundle, progress).await?;
     Ok(ended)

@@ -10,6 +10,7 @@ use super::install_mode::InstallMode;
 use super::observe::Observation;
 use super::progress::{Awaited, subscription};
 use super::reporter::{ProgressLog, ProgressReporter};
+use super::rights::{self, Command, When};
 use super::run_bundle::{Ending, Outcome, create};
 use super::{Error, crd_origin, names, preflight, wait};
 use olmkit::diagnostics::Severity;
@@ -196,6 +197,9 @@ pub async fn run(
     let mut result = Ending::Refused;
     let mut csv = String::new();
     if !has_errors(&causes) {
+        causes.extend(missing_rights(cluster, plan).await?);
+    }
+    if !has_errors(&causes) {
         for manifest in &plan.manifests {
             create(cluster, manifest, &mut progress).await?;
         }
@@ -237,6 +241,20 @@ pub async fn run(
         seconds: (progress.elapsed().as_secs_f64() * 10.0).round() / 10.0,
         steps: progress.steps,
     })
+}
+
+/// The rights that the account lacks for the plan.
+async fn missing_rights(cluster: &Cluster, plan: &Plan) -> Result<Vec<Cause>, Error> {
+    let makes_group = plan
+        .manifests
+        .iter()
+        .any(|manifest| manifest.get("kind").is_some_and(|kind| kind == "OperatorGroup"));
+    rights::missing(cluster, Command::Subscribe, |right| match right.when {
+        When::Always => true,
+        When::NewGroup => makes_group,
+        _ => false,
+    })
+    .await
 }
 
 /// Waits until OLM has chosen a version.

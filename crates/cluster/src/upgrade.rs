@@ -11,7 +11,8 @@ use super::progress::Awaited;
 use super::release::release;
 use super::reporter::{ProgressLog, ProgressReporter};
 use super::rerun::released_csv;
-use super::run_bundle::{Ending, Options, Outcome, create, outcome, unpack_anew};
+use super::rights::{self, Command};
+use super::run_bundle::{Ending, Options, Outcome, create, missing_rights, outcome, unpack_anew};
 use super::serving::Serving;
 use super::{Error, adopt, cluster_objects, crd_origin, intent, kinds, names, ownership, wait};
 use olmkit::types::{DeployedCsv, Subscription};
@@ -193,6 +194,11 @@ pub async fn run(
     reporter: &dyn ProgressReporter,
 ) -> Result<Outcome, Error> {
     let mut progress = ProgressLog::start(reporter);
+    let missing = rights::missing_always(cluster, Command::BundleUpgrade).await?;
+    if !missing.is_empty() {
+        let seen = Observation::none(cluster);
+        return Ok(outcome(Ending::Refused, bundle, &seen, missing, progress));
+    }
     let mut seen = Observation::full(cluster, &bundle.kinds()).await?;
     let checks = PreflightOptions {
         install_mode: None,
@@ -213,6 +219,7 @@ pub async fn run(
     let created = crd_origin::created(&recorded, &seen, |csv| csv == bundle.csv_name() || csv == old.csv);
     let taken_over = crd_origin::taken_over(bundle, seen.csv(&old.csv), &created, &seen, &causes);
     causes.extend(taken_over);
+    causes.extend(missing_rights(cluster, Command::BundleUpgrade, bundle, &place, &seen).await?);
     if has_errors(&causes) {
         return Ok(outcome(Ending::Refused, bundle, &seen, causes, progress));
     }
@@ -269,7 +276,7 @@ pub async fn run(
     if ended.is_ok() {
         cluster_objects::complete(cluster, bundle.csv_name(), &mut seen).await?;
     }
-    cluster_objects::label(cluster, &bundle.package, bundle.csv_name(), &seen).await?;
+    cluster_objects::label(cluster, &bundle.package, bundle.csv_name(), &seen, &mut progress).await?;
     crd_origin::record(cluster, &bundle.package, bundle.csv_name(), &seen.install_plans).await?;
     serving.end(cluster, bundle, &mut progress).await?;
     Ok(match ended {

@@ -13,12 +13,14 @@
 //! # Ok::<(), limits::InvalidLimit>(())
 //! ```
 
-use std::fs::{self, File};
-use std::io::{self, Read};
-use std::path::Path;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::yaml;
+
+mod read;
+
+pub use read::{open, read, read_file, read_named, text};
 
 /// What a limit counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -198,20 +200,20 @@ pub static SETTINGS_FILE: Limit = Limit::new(
     "a file that sets something: PROJECT, package.yaml, icons, descriptions, categories, image digests",
 );
 
-/// One YAML document.
+/// One YAML document, or JSON value of a catalog.
 pub static YAML_DOCUMENT: Limit = Limit::fixed(
     "yaml-document",
     Unit::Bytes,
     yaml::MAX_DOCUMENT_BYTES as u64,
-    "one YAML document",
+    "one YAML document, or JSON value of a catalog",
 );
 
-/// Nodes of a YAML document after its aliases are expanded.
+/// Nodes of a YAML document after its aliases are expanded, or of a JSON value of a catalog.
 pub static YAML_NODES: Limit = Limit::fixed(
     "yaml-nodes",
     Unit::Count,
     yaml::MAX_NODES as u64,
-    "nodes of a YAML document after its aliases are expanded",
+    "nodes of a YAML document after its aliases are expanded, or of a JSON value of a catalog",
 );
 
 /// Values within values of a YAML document.
@@ -297,51 +299,6 @@ pub fn set(text: &str) -> Result<(), InvalidLimit> {
     Ok(())
 }
 
-/// Reads a file that was found in a folder, of at most so many bytes. Pipes, sockets and devices, which may never end, are refused.
-///
-/// # Errors
-/// What the system says; [`io::ErrorKind::FileTooLarge`] with the way out for a larger file.
-pub fn read_file(path: &Path, limit: &Limit) -> io::Result<Vec<u8>> {
-    let metadata = fs::metadata(path)?;
-    if !metadata.is_file() && !metadata.is_dir() {
-        return Err(io::Error::other("not a regular file"));
-    }
-    if metadata.len() > limit.get() && metadata.is_file() {
-        return Err(limit.exceeded());
-    }
-    read(File::open(path)?, limit)
-}
-
-/// Reads a file that the user named, of at most so many bytes. It may be a pipe, as a shell's `<(…)` is.
-///
-/// # Errors
-/// As of [`read_file`].
-pub fn read_named(path: &Path, limit: &Limit) -> io::Result<Vec<u8>> {
-    read(File::open(path)?, limit)
-}
-
-/// Reads the rest of a stream, at most so many bytes.
-///
-/// # Errors
-/// As of [`read_file`].
-pub fn read(from: impl Read, limit: &Limit) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    from.take(limit.get().saturating_add(1)).read_to_end(&mut bytes)?;
-    if u64::try_from(bytes.len()).is_ok_and(|length| length <= limit.get()) {
-        Ok(bytes)
-    } else {
-        Err(limit.exceeded())
-    }
-}
-
-/// What was read, as text.
-///
-/// # Errors
-/// [`io::ErrorKind::InvalidData`] for what is not UTF-8.
-pub fn text(bytes: Vec<u8>) -> io::Result<String> {
-    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
-}
-
 /// The table of the documentation, in Markdown.
 pub fn table() -> String {
     let mut text = String::from("| name | most | of |\n|---|---|---|\n");
@@ -359,28 +316,10 @@ pub fn table() -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+
     use super::*;
-
-    static SMALL: Limit = Limit::new("small", Unit::Bytes, 4, "a test");
-
-    #[test]
-    fn no_more_is_read_than_allowed() {
-        assert_eq!(read(&b"1234"[..], &SMALL).unwrap(), b"1234");
-        let error = read(io::repeat(0), &SMALL).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "larger than 4 (raise the limit with --limit small=VALUE)"
-        );
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("file");
-        fs::write(&path, "12345").unwrap();
-        assert!(read_file(&path, &SMALL).is_err());
-        assert!(read_file(Path::new("/dev/zero"), &SMALL).is_err());
-        assert_eq!(
-            read_file(folder.path(), &SMALL).unwrap_err().kind(),
-            io::ErrorKind::IsADirectory
-        );
-    }
 
     #[test]
     fn values_are_read_and_shown() {
@@ -413,7 +352,10 @@ mod tests {
             let text = fs::read_to_string(source.path()).unwrap();
             let code = text.split("#[cfg(test)]").next().unwrap_or_default();
             let reads = ["fs::read(", "fs::read_to_string(", ".read_to_end(", ".read_to_string("];
-            let own = path.ends_with("limits.rs") || path.starts_with("files") || path.ends_with("bundle/load/tree.rs");
+            let own = path.ends_with("limits.rs")
+                || path.starts_with("limits")
+                || path.starts_with("files")
+                || path.ends_with("bundle/load/tree.rs");
             let is_test = path.to_string_lossy().contains("tests");
             if !own && !is_test && reads.iter().any(|read| code.contains(read)) {
                 found.push(path);

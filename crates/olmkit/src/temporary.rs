@@ -202,6 +202,12 @@ impl File {
         self.file.as_mut().map(NamedTempFile::as_file_mut).ok_or_else(gone)
     }
 
+    /// Whoever copies from one file to another does not know which of the two failed.
+    fn explain(&self, error: io::Error) -> io::Error {
+        let folder = self.path().parent().unwrap_or(Path::new(""));
+        io::Error::new(error.kind(), format!("cannot write to {}: {error}", folder.display()))
+    }
+
     /// Where it is until it gets its name.
     pub fn path(&self) -> &Path {
         self.file.as_ref().map_or(Path::new(""), NamedTempFile::path)
@@ -243,7 +249,8 @@ fn name(
 
 impl Write for File {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.open()?.write(bytes)
+        let written = self.open()?.write(bytes);
+        written.map_err(|error| self.explain(error))
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use xxhash_rust::xxh3::Xxh3;
 
 use olmkit::catalog::{load, walk};
+use olmkit::limits;
 use olmkit::temporary::{self, Durability};
 
 use super::trusted;
@@ -151,7 +152,7 @@ fn hash_file(file: &Path, buffer: &mut Vec<u8>) -> std::io::Result<u128> {
     // Small enough to stay in the processor's own memory between reading and hashing.
     buffer.resize(64 << 10, 0);
     let mut hasher = Xxh3::new();
-    let mut file = load::open(file)?;
+    let mut file = limits::open(file)?;
     loop {
         let length = file.read(buffer)?;
         if length == 0 {

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use olmkit::bundle::unpack::{Target, unpack};
 use olmkit::bundle::{Bundle, load, write};
+use olmkit::files::Stage;
 use olmkit::object::PathPart;
 use olmkit_oci::registry::Platforms;
 use olmkit_oci::spec::Platform;
@@ -137,12 +138,21 @@ fn notes(bundle: &Bundle, manifests: &[Value]) -> Vec<String> {
 /// One file for each object; the number in front keeps the order in which `kubectl apply -f DIR` applies them.
 fn write_files(output: &Path, manifests: &[Value]) -> anyhow::Result<()> {
     let width = manifests.len().to_string().len();
+    // A folder appears with all that belongs into it; what is in one that stands already stays.
+    let stage = (!output.exists()).then(|| Stage::beside(output)).transpose()?;
     for (at, manifest) in manifests.iter().enumerate() {
         let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let name = text("/metadata/name").replace(['/', ':'], "-");
         let file = format!("{:0width$}_{}_{name}.yaml", at + 1, text("/kind").to_lowercase());
-        let file = output.join(PathPart::new(file)?);
-        write::file(&file, olmkit::yaml::to_string(manifest)?.as_bytes())?;
+        let file = PathPart::new(file)?;
+        let text = olmkit::yaml::to_string(manifest)?;
+        match &stage {
+            Some(stage) => drop(stage.write(file.as_ref(), text.as_bytes())?),
+            None => write::file(&output.join(file), text.as_bytes())?,
+        }
+    }
+    if let Some(stage) = stage {
+        stage.take_place(&[])?;
     }
     eprintln!(
         "{} manifests in {}; install them with kubectl apply -f {}",

@@ -149,7 +149,7 @@ impl Plan {
     }
 
     /// Opens or builds the index, and says which.
-    fn open(&self, directory: &Path) -> anyhow::Result<Index> {
+    fn open(&self, directory: &Path) -> anyhow::Result<(Index, Provenance)> {
         let begin = Instant::now();
         let (index, provenance) =
             source::index(directory, self.options()).inspect_err(|_| self.metrics.taken(Taken::Failed))?;
@@ -158,7 +158,7 @@ impl Plan {
             Provenance::Prepared => Taken::Prepared,
             Provenance::Built | Provenance::Temporary(_) => Taken::Built,
         });
-        match provenance {
+        match &provenance {
             Provenance::Prepared => eprintln!("the prepared index fits ({milliseconds} ms)"),
             Provenance::Built => eprintln!("built the index ({milliseconds} ms)"),
             Provenance::Temporary(None) => eprintln!("built a temporary index ({milliseconds} ms)"),
@@ -167,14 +167,19 @@ impl Plan {
                 eprintln!("built a temporary index ({milliseconds} ms); it cannot be kept in {cache}: {reason}");
             }
         }
-        Ok(index)
+        Ok((index, provenance))
     }
 }
 
 fn prepare(args: &Args) -> anyhow::Result<ExitCode> {
     let plan = Plan::of(args, Metrics::default());
     let located = plan.locate()?;
-    report(&plan.open(located.path())?);
+    let (index, provenance) = plan.open(located.path())?;
+    report(&index);
+    // Who prepares an index wants to have it.
+    if let (Some(cache), Provenance::Temporary(Some(reason))) = (&args.cache_dir, provenance) {
+        anyhow::bail!("the index cannot be kept in {}: {reason}", cache.display());
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -238,11 +243,12 @@ async fn serve(args: &Args) -> anyhow::Result<ExitCode> {
         move || {
             let located = plan.locate()?;
             let index = match plan.without_blobs(located.path()) {
-                None => Some(plan.open(located.path())?),
+                None => Some(plan.open(located.path())?.0),
                 Some(index) => {
                     take_up(index, &current, &metrics);
                     let whole = plan.open(located.path());
                     whole
+                        .map(|(index, _)| index)
                         .inspect_err(|error| eprintln!("gRPC only; the HTTP API has nothing to serve: {error:#}"))
                         .ok()
                 }
@@ -321,7 +327,7 @@ async fn follow(plan: Plan, directory: PathBuf, interval: Duration, current: Cur
             move || plan.open(&directory)
         });
         match opening.await {
-            Ok(Ok(index)) => match newly_broken(&index, &current) {
+            Ok(Ok((index, _))) => match newly_broken(&index, &current) {
                 None => {
                     eprintln!("the catalog has changed");
                     take_up(index, &current, &plan.metrics);

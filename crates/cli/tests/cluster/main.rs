@@ -20,5 +20,7 @@ mod harness;
 mod install;
 mod killed;
 mod kinds;
+mod kubeconfigs;
 mod lints;
 mod proxy;
+mod rights;

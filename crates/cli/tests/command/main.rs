@@ -9,3 +9,4 @@ mod hostile;
 mod image;
 mod interrupted;
 mod scaffold;
+mod unwritable;

@@ -12,7 +12,7 @@ mod unpack;
 use super::cause::{Cause, Code, sorted};
 use super::client::ObjectRef;
 use super::observe::Observation;
-use super::{kinds, preflight};
+use super::{kinds, names, preflight};
 use olmkit::types::{DeployedCsv, Subscription};
 
 pub use catalog::of_catalog;
@@ -174,7 +174,7 @@ fn without_subscription(target: &Target, csvs: &[&DeployedCsv], seen: &Observati
             Cause::warning(
                 Code::CsvOrphan,
                 format!("no Subscription for package {} refers to it: it is not upgraded, and a new Subscription cannot install it", target.package),
-                format!("olmkit cleanup {} -n {} and install it again", target.package, seen.namespace),
+                format!("olmkit cleanup {} -n {} and install it again", names::word(&target.package), seen.namespace),
             )
             .on(ObjectRef::namespaced(kinds::cluster_service_version(), &seen.namespace, csv.name()))
         })

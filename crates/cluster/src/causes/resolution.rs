@@ -3,7 +3,7 @@
 use super::super::cause::{Cause, Code};
 use super::super::client::ObjectRef;
 use super::super::observe::Observation;
-use super::super::{kinds, preflight};
+use super::super::{kinds, names, preflight};
 use super::reference;
 use olmkit::types::Subscription;
 
@@ -22,7 +22,7 @@ pub fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<C
         Cause::lasting(
             Code::CsvOrphan,
             message,
-            format!("delete the ClusterServiceVersion that no Subscription refers to: kubectl -n {namespace} delete clusterserviceversions.{} {csv}", kinds::OLM_GROUP),
+            format!("delete the ClusterServiceVersion that no Subscription refers to: kubectl -n {namespace} delete clusterserviceversions.{} {}", kinds::OLM_GROUP, names::word(&csv)),
         )
         .likely("a Subscription was deleted and its ClusterServiceVersion was not")
     } else if let Some(catalog) = quoted_after(message, "error using catalogsource ") {

@@ -19,6 +19,7 @@ use super::client::{Cluster, ObjectRef};
 use super::facts::text;
 use super::observe::{CrdState, Observation, condition_is_true};
 use super::reporter::{ProgressLog, ProgressReporter, Step};
+use super::rights::{self, Command, When};
 use super::{crd_origin, kinds, late, names};
 
 /// What is to be removed besides Subscription, CSV and catalog.
@@ -67,12 +68,22 @@ pub struct Report {
 pub async fn cleanup(cluster: &Cluster, options: &Options, reporter: &dyn ProgressReporter) -> Result<Report, Error> {
     names::check("package", &options.package).map_err(Error::Usage)?;
     let mut progress = ProgressLog::start(reporter);
+    let missing = rights::missing_always(cluster, Command::Cleanup).await?;
+    if !missing.is_empty() {
+        return Ok(refused(options, missing));
+    }
     let seen = Observation::full(cluster, &Default::default()).await?;
     let recorded = crd_origin::recorded(cluster, &options.package).await?;
     let begun = resume::begun(cluster, &options.package).await?;
     let mut scope = scope(options, &seen, &recorded, begun.clone());
     check_named(options, &seen, &scope)?;
     keep_shared(cluster, options, &mut scope).await?;
+    if !options.dry_run {
+        let missing = missing_rights(cluster, options, &scope).await?;
+        if !missing.is_empty() {
+            return Ok(refused(options, missing));
+        }
+    }
     let mut run = Run {
         cluster,
         deadline: Instant::now() + options.timeout,
@@ -90,6 +101,42 @@ pub async fn cleanup(cluster: &Cluster, options: &Options, reporter: &dyn Progre
     report.found = !report.removed.is_empty() || !report.causes.is_empty();
     report.steps = progress.steps;
     Ok(report)
+}
+
+/// Nothing was changed, since the account may not do all of it.
+fn refused(options: &Options, causes: Vec<Cause>) -> Report {
+    Report {
+        package: options.package.clone(),
+        found: true,
+        causes,
+        ..Report::default()
+    }
+}
+
+/// The rights to remove what is to go that the account does not have.
+async fn missing_rights(cluster: &Cluster, options: &Options, scope: &Scope) -> Result<Vec<Cause>, Error> {
+    let residue = residue::find(cluster, scope, options).await?;
+    let mut objects = [
+        &scope.subscriptions,
+        &scope.install_plans,
+        &scope.csvs,
+        &scope.catalogs,
+        &scope.groups,
+        &residue.of_csvs,
+        &residue.of_catalogs,
+        &residue::of_apis(cluster, scope).await?,
+        &scope.crds_refs(),
+    ]
+    .map(|part| part.as_slice())
+    .concat();
+    objects.extend(existing(cluster, &residue.operators).await?);
+    for (_, crd) in &scope.crds {
+        objects.extend(instances_of(cluster, crd).await?);
+    }
+    let mut missing = rights::missing_to_remove(cluster, Command::Cleanup, &objects).await?;
+    let stays = |right: &rights::Right| right.when == When::Kept && !scope.labelled_crds.is_empty();
+    missing.extend(rights::missing(cluster, Command::Cleanup, stays).await?);
+    Ok(missing)
 }
 
 struct Run<'a, 'n> {

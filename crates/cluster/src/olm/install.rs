@@ -12,6 +12,7 @@ use super::super::client::{Cluster, ObjectRef};
 use super::super::facts::text;
 use super::super::observe::{Observation, condition_is_true, get_as};
 use super::super::reporter::{ProgressLog, ProgressReporter};
+use super::super::rights::{self, Command};
 use super::super::{Error, health, kinds, wait};
 use super::source::Manifests;
 use olmkit::types::DeployedCsv;
@@ -37,6 +38,10 @@ pub async fn install(
 ) -> Result<Result<(), Vec<Cause>>, Error> {
     let deadline = Instant::now() + options.timeout;
     let mut progress = ProgressLog::start(reporter);
+    let missing = rights::missing_always(cluster, Command::OlmInstall).await?;
+    if !missing.is_empty() {
+        return Ok(Err(missing));
+    }
     for crd in &manifests.crds {
         cluster.apply(crd).await?;
     }

@@ -1,6 +1,7 @@
 //! OLM itself: install, status, uninstall.
 
 mod install;
+mod namespaces;
 pub mod objects;
 pub mod source;
 mod status;

@@ -7,12 +7,15 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::super::cause::{Cause, Code};
+use super::super::cleanup::Kept;
 use super::super::client::{Cluster, ObjectRef};
 use super::super::facts::text;
 use super::super::kinds::{self, Kind};
 use super::super::observe::condition_is_true;
 use super::super::reporter::{ProgressLog, ProgressReporter};
+use super::super::rights::{self, Command};
 use super::super::{Error, observe};
+use super::namespaces::foreign;
 use olmkit::types::DeployedCsv;
 
 /// How OLM is removed.
@@ -34,6 +37,8 @@ pub struct UninstallOptions {
 pub struct UninstallReport {
     /// Objects, in the order in which they went.
     pub removed: Vec<ObjectRef>,
+    /// Namespaces of OLM that stay since others use them.
+    pub kept: Vec<Kept>,
     /// What is in the way.
     pub causes: Vec<Cause>,
 }
@@ -44,6 +49,9 @@ const CLUSTER_ROLES: [&str; 3] = [
     "aggregate-olm-edit",
     "aggregate-olm-view",
 ];
+
+/// The OperatorGroup that OLM's manifests put into the namespace for operators that serve the whole cluster.
+const GLOBAL_GROUP: &str = "global-operators";
 
 /// How the name begins of the ClusterRoleBinding that OLM's account has; its namespace follows.
 const BINDING: &str = "olm-operator-binding-";
@@ -65,6 +73,12 @@ pub async fn uninstall(
         .map(|csv| format!("{}/{}", csv.namespace(), csv.name()))
         .collect();
     let mut report = UninstallReport::default();
+    if !options.dry_run {
+        report.causes = rights::missing_always(cluster, Command::OlmUninstall).await?;
+        if !report.causes.is_empty() {
+            return Ok(report);
+        }
+    }
     if !operators.is_empty() && !options.with_operators && !options.dry_run {
         report.causes.push(Cause::lasting(
             Code::OperatorsInstalled,
@@ -74,6 +88,7 @@ pub async fn uninstall(
         return Ok(report);
     }
     let namespace = own_namespace(cluster, options).await?;
+    let namespaces = namespaces(cluster, &namespace).await?;
     let mut run = Run {
         cluster,
         deadline: Instant::now() + options.timeout,
@@ -111,11 +126,7 @@ pub async fn uninstall(
     .await?;
     run.remove_crds().await?;
     run.remove_residue().await?;
-    run.remove(vec![
-        ObjectRef::cluster(kinds::namespace(), "operators"),
-        ObjectRef::cluster(kinds::namespace(), &namespace),
-    ])
-    .await?;
+    run.remove_namespaces(namespaces).await?;
     // Last: a command that goes on where this one stopped finds OLM's namespace by its name.
     run.remove(vec![ObjectRef::cluster(
         kinds::cluster_role_binding(),
@@ -142,6 +153,22 @@ async fn own_namespace(cluster: &Cluster, options: &UninstallOptions) -> Result<
         .iter()
         .find_map(|binding| text(binding, "/metadata/name").strip_prefix(BINDING));
     Ok(by_binding.unwrap_or("olm").to_owned())
+}
+
+/// The namespaces that OLM's manifests make: for operators that serve the whole cluster, and its own.
+async fn namespaces(cluster: &Cluster, own: &str) -> Result<Vec<String>, Error> {
+    let groups = cluster.list(kinds::operator_group(), None, None).await?;
+    let mut found: Vec<String> = groups
+        .iter()
+        .filter(|group| text(group, "/metadata/name") == GLOBAL_GROUP)
+        .map(|group| text(group, "/metadata/namespace").to_owned())
+        .collect();
+    // Where the group is gone already.
+    found.push("operators".into());
+    found.retain(|namespace| namespace != own);
+    found.push(own.to_owned());
+    found.dedup();
+    Ok(found)
 }
 
 struct Run<'a, 'n> {
@@ -243,6 +270,29 @@ impl Run<'_, '_> {
                 }
             }
             self.remove(objects).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes namespaces that hold nothing but what Kubernetes and OLM put there.
+    async fn remove_namespaces(&mut self, namespaces: Vec<String>) -> Result<(), Error> {
+        for name in namespaces {
+            let object = ObjectRef::cluster(kinds::namespace(), &name);
+            if self.cluster.get(&object).await?.is_none() {
+                continue;
+            }
+            let why = match foreign(self.cluster, &name).await {
+                Ok(None) => None,
+                Ok(Some(found)) => Some(format!("{found} is in it, which is not OLM's")),
+                Err(error) if error.code() == Some(403) => {
+                    Some(format!("whether others use it cannot be seen: {error}"))
+                }
+                Err(error) => return Err(error),
+            };
+            match why {
+                None => self.remove(vec![object]).await?,
+                Some(why) => self.report.kept.push(Kept { object, why }),
+            }
         }
         Ok(())
     }

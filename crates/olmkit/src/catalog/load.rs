@@ -1,6 +1,5 @@
 //! Reads catalog directories.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -144,28 +143,6 @@ pub(super) fn to_blob(document: &stream::Document<'_>, file: Option<Arc<Path>>) 
     Ok(blob)
 }
 
-/// Opens a file of a catalog. A pipe or device, which might never give an end, is an error; a directory gives one when it
-/// is read.
-///
-/// # Errors
-/// The file cannot be opened, or is neither a regular file nor a directory.
-pub fn open(path: &Path) -> std::io::Result<File> {
-    // Looked at first: opening a pipe waits for somebody to write.
-    let check = |metadata: std::fs::Metadata| {
-        if metadata.is_file() || metadata.is_dir() {
-            return Ok(());
-        }
-        Err(std::io::Error::new(
-            std::io::ErrorKind::InvalidInput,
-            "not a regular file; a catalog holds files of YAML or JSON only",
-        ))
-    };
-    check(path.metadata()?)?;
-    let file = File::open(path)?;
-    check(file.metadata()?)?;
-    Ok(file)
-}
-
 fn document_error(path: &Path, error: stream::Error) -> Error {
     let stream::Error { message, line, column } = error;
     Error::Document {
@@ -178,8 +155,7 @@ fn document_error(path: &Path, error: stream::Error) -> Error {
 
 /// Reads a file as text. Invalid UTF-8 is an error in YAML and becomes U+FFFD in JSON, as in the Go readers.
 pub(crate) fn read_text(path: &Path) -> Result<String, Error> {
-    let read = open(path).and_then(|file| limits::read(file, &limits::CATALOG_FILE));
-    let bytes = read.map_err(|source| Error::Read {
+    let bytes = limits::read_file(path, &limits::CATALOG_FILE).map_err(|source| Error::Read {
         file: path.to_owned(),
         source,
     })?;

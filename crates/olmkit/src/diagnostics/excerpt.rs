@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::string::FromUtf8Error;
 
 use crate::limits;
 use crate::object::UntrustedText;
@@ -10,17 +11,19 @@ use crate::yaml::Position;
 /// Characters from one known place of a line to the next. A finding in a long line counts from the nearest one.
 const STRIDE: usize = 512;
 
-/// The files that findings name, each read once.
+/// The file that a finding names, kept for the next one: findings come file by file, and all files together may be large.
 #[derive(Default)]
-pub(super) struct Sources(HashMap<PathBuf, Option<Source>>);
+pub(super) struct Sources(Option<(PathBuf, Option<Source>)>);
 
 impl Sources {
     /// The lines of a file; `None` where it cannot be read, or is larger than [`limits::SOURCE_FILE`].
     pub fn get(&mut self, file: &Path) -> Option<&mut Source> {
-        if !self.0.contains_key(file) {
-            self.0.insert(file.to_owned(), Source::read(file));
+        if self.0.as_ref().is_none_or(|(known, _)| known != file) {
+            // The one before goes first.
+            self.0 = None;
+            self.0 = Some((file.to_owned(), Source::read(file)));
         }
-        self.0.get_mut(file)?.as_mut()
+        self.0.as_mut()?.1.as_mut()
     }
 }
 
@@ -47,7 +50,8 @@ pub(super) struct Excerpt {
 impl Source {
     fn read(file: &Path) -> Option<Self> {
         let bytes = limits::read_file(file, &limits::SOURCE_FILE).ok()?;
-        Some(Self::new(String::from_utf8_lossy(&bytes).into_owned()))
+        let lossy = |error: FromUtf8Error| String::from_utf8_lossy(error.as_bytes()).into_owned();
+        Some(Self::new(String::from_utf8(bytes).unwrap_or_else(lossy)))
     }
 
     fn new(text: String) -> Self {

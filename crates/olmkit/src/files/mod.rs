@@ -9,6 +9,8 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use crate::temporary;
+
 pub use stage::Stage;
 
 /// How the names of temporary folders begin, which a killed process may leave. Readers of folders pass over them.
@@ -40,7 +42,8 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
     let parent = parent(path);
     create_folders(parent).map_err(at(parent))?;
     let stage = Stage::beside(path)?;
-    let fresh = stage.write(Path::new("file"), bytes)?;
+    let named = |error: WriteError| at(path)(error.source);
+    let fresh = stage.write(Path::new("file"), bytes).map_err(named)?;
     let permissions = fs::metadata(path).ok().map(|present| present.permissions());
     if let Some(permissions) = permissions {
         fs::set_permissions(&fresh, permissions).map_err(at(&fresh))?;
@@ -93,11 +96,7 @@ fn create_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Makes what was created or renamed in a folder last.
 fn sync_folder(path: &Path) -> io::Result<()> {
     step()?;
-    // Some file systems cannot sync folders, and need not.
-    match File::open(path)?.sync_all() {
-        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
-        other => other,
-    }
+    temporary::sync_directory(path)
 }
 
 /// Stands before every change of a file or folder, so that tests can let each of them fail.

@@ -42,15 +42,7 @@ impl Stage {
         create_folders(&parent).map_err(at(&parent))?;
         remove_abandoned(&parent);
         let fail = at(&parent);
-        let mut builder = tempfile::Builder::new();
-        let folder = step()
-            .and_then(|()| builder.prefix(PREFIX).tempdir_in(&parent))
-            .map_err(&fail)?;
-        let lock = step()
-            .and_then(|()| File::create(folder.path().join(LOCK)))
-            .map_err(&fail)?;
-        // A file system without locks has no other process that could look.
-        let _ = lock.lock();
+        let (folder, lock) = locked_folder(&parent).map_err(&fail)?;
         let fresh = folder.path().join("new");
         create_folders(&fresh).map_err(&fail)?;
         Ok(Self {
@@ -67,7 +59,7 @@ impl Stage {
     /// The path does not stay below the goal or is taken, or the file cannot be written.
     pub fn write(&self, path: &Path, bytes: &[u8]) -> Result<PathBuf, WriteError> {
         let to = self.place(path)?;
-        create_file(&to, bytes).map_err(at(path))?;
+        create_file(&to, bytes).map_err(at(&self.goal.join(path)))?;
         Ok(to)
     }
 
@@ -162,8 +154,24 @@ impl Stage {
             return Err(at(path)(io::Error::new(io::ErrorKind::InvalidInput, reason)));
         }
         let to = self.fresh.join(path);
-        create_folders(parent(&to)).map_err(at(path))?;
+        create_folders(parent(&to)).map_err(at(&self.goal.join(path)))?;
         Ok(to)
+    }
+}
+
+/// A folder of our own in another one, with its lock.
+fn locked_folder(parent: &Path) -> io::Result<(tempfile::TempDir, File)> {
+    loop {
+        step()?;
+        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent)?;
+        step()?;
+        let lock = File::create(folder.path().join(LOCK))?;
+        // A file system without locks has no other process that could look.
+        let _ = lock.lock();
+        // Before the lock was held, another process may have taken the folder for abandoned; it held the lock until all was gone.
+        if folder.path().join(LOCK).exists() {
+            return Ok((folder, lock));
+        }
     }
 }
 
@@ -202,22 +210,28 @@ pub(super) fn remove_abandoned(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
         let ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
-        if ours && entry.file_type().is_ok_and(|kind| kind.is_dir()) && is_abandoned(&entry.path()) {
+        if ours
+            && entry.file_type().is_ok_and(|kind| kind.is_dir())
+            && let Some(_lock) = abandoned(&entry.path())
+        {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
 
-fn is_abandoned(folder: &Path) -> bool {
+/// The lock of a folder that is nobody's any more, if it has one.
+fn abandoned(folder: &Path) -> Option<Option<File>> {
     // What could not be put back is the only copy.
     if folder.join("old").exists() {
-        return false;
+        return None;
     }
     match File::open(folder.join(LOCK)) {
-        Ok(lock) => !matches!(lock.try_lock(), Err(TryLockError::WouldBlock)),
-        Err(_) => fs::metadata(folder)
-            .and_then(|metadata| metadata.modified())
-            .is_ok_and(|time| SystemTime::now().duration_since(time).unwrap_or_default() > ABANDONED),
+        Ok(lock) => (!matches!(lock.try_lock(), Err(TryLockError::WouldBlock))).then_some(Some(lock)),
+        Err(_) => {
+            let modified = fs::metadata(folder).and_then(|metadata| metadata.modified()).ok()?;
+            let age = SystemTime::now().duration_since(modified).unwrap_or_default();
+            (age > ABANDONED).then_some(None)
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! reader.
 
 pub mod block;
+mod json;
 pub mod stream;
 pub mod value;
 

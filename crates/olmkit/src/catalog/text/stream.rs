@@ -6,9 +6,10 @@
 use std::borrow::Cow;
 
 use rayon::prelude::*;
-use serde::Deserialize;
 
 use super::block;
+pub use super::json::json;
+use super::json::{JsonValue, json_values, within_limit};
 use super::value::Value;
 use crate::yaml;
 
@@ -20,6 +21,9 @@ const PARALLEL: usize = 1 << 17;
 
 /// Bytes of one text that are in work at a time.
 const WINDOW: usize = 16 << 20;
+
+/// Documents of one text that are in work at a time.
+const WINDOW_PIECES: usize = 1 << 16;
 
 /// One document of a stream.
 #[derive(Debug)]
@@ -88,8 +92,7 @@ fn each_json<T: Send>(
     convert: &(impl Fn(Document<'_>) -> Result<T, Error> + Sync),
     sink: &mut dyn FnMut(T),
 ) -> Option<Error> {
-    let mut count = 0;
-    let mut stream = serde_json::Deserializer::from_str(text).into_iter::<JsonValue<'_>>();
+    let (mut count, mut before) = (0, 0);
     // Lines are counted forward from value to value.
     let (mut line, mut counted) = (1, 0);
     let mut line_at = |offset: usize| {
@@ -104,9 +107,12 @@ fn each_json<T: Send>(
         line
     };
     loop {
-        let before = stream.byte_offset();
         let rest = text.get(before..).unwrap_or_default();
+        let head = within_limit(rest);
+        let is_cut = head.len() < rest.len();
+        let mut stream = json_values(head);
         match stream.next() {
+            None if is_cut => before += head.len(),
             None => return None,
             Some(Ok(JsonValue(value))) => {
                 let start = before + rest.len() - rest.trim_start().len();
@@ -119,16 +125,23 @@ fn each_json<T: Send>(
                     Err(error) => return Some(error),
                 }
                 count += 1;
+                before += stream.byte_offset();
             }
+            Some(Err(error)) if is_cut && error.is_eof() => return Some(too_large("invalid JSON", line_at(before))),
             Some(Err(error)) if count > 1 => {
                 // What Go takes and this reader does not is rare: depth, for one.
                 let message = olmkit_go::json::check_first(rest)
                     .err()
                     .map_or_else(|| format!("invalid JSON: {error}"), |error| error.message);
+                let line_begin = text
+                    .get(..before)
+                    .and_then(|read| read.rfind('\n'))
+                    .map_or(0, |end| end + 1);
+                let is_first_line = error.line() == 1;
                 return Some(Error {
                     message,
-                    line: error.line(),
-                    column: error.column(),
+                    line: line_at(before) + error.line().saturating_sub(1),
+                    column: error.column() + if is_first_line { before - line_begin } else { 0 },
                 });
             }
             Some(Err(_)) => {
@@ -149,7 +162,7 @@ fn each_json<T: Send>(
 
 /// A piece of a YAML stream.
 struct Piece<'a> {
-    text: Cow<'a, str>,
+    text: &'a str,
     line: usize,
 }
 
@@ -159,11 +172,12 @@ fn each_yaml<T: Send>(
     convert: &(impl Fn(Document<'_>) -> Result<T, Error> + Sync),
     sink: &mut dyn FnMut(T),
 ) -> Option<Error> {
-    let (pieces, split_error) = split(text, lines_before);
     let read = |piece: &Piece<'_>| -> Result<T, Error> {
-        let value = match block::read(&piece.text) {
+        // Copied here if at all, so that no more than a window is copied at a time.
+        let text = normal(piece.text);
+        let value = match block::read(&text) {
             Some(value) => value,
-            None => read_full(&piece.text, piece.line)?,
+            None => read_full(&text, piece.line)?,
         };
         convert(Document {
             value,
@@ -171,15 +185,25 @@ fn each_yaml<T: Send>(
             yaml: true,
         })
     };
-    let mut rest = pieces.as_slice();
-    while !rest.is_empty() {
-        let mut length = 0;
-        let full = rest.iter().position(|piece| {
-            length += piece.text.len();
-            length > WINDOW
-        });
-        let (window, behind) = rest.split_at(full.map_or(rest.len(), |full| full + 1));
-        rest = behind;
+    let mut pieces = split(text, lines_before);
+    loop {
+        let (mut window, mut length, mut split_error) = (Vec::new(), 0, None);
+        while length <= WINDOW && window.len() < WINDOW_PIECES {
+            match pieces.next() {
+                Some(Ok(piece)) => {
+                    length += piece.text.len();
+                    window.push(piece);
+                }
+                Some(Err(error)) => {
+                    split_error = Some(error);
+                    break;
+                }
+                None => break,
+            }
+        }
+        if window.is_empty() {
+            return split_error;
+        }
         // Documents do not depend on each other, and a large catalog may be one file.
         let outcomes: Vec<Result<T, Error>> = if length > PARALLEL {
             window.par_iter().map(read).collect()
@@ -192,8 +216,10 @@ fn each_yaml<T: Send>(
                 Err(error) => return Some(error),
             }
         }
+        if split_error.is_some() {
+            return split_error;
+        }
     }
-    split_error
 }
 
 /// Reads a document with the full reader.
@@ -212,160 +238,108 @@ fn read_full(text: &str, line: usize) -> Result<Value<'static>, Error> {
 
 /// Cuts a YAML stream at its separator lines. A separator that follows content ends it and is dropped; one that does
 /// not is part of the next document, so that two in a row give an empty document.
-fn split(text: &str, lines_before: usize) -> (Vec<Piece<'_>>, Option<Error>) {
-    let mut pieces = Vec::new();
-    let carriage = text.contains('\r');
-    let (mut start, mut start_line) = (0, lines_before + 1);
-    let mut line_number = lines_before;
-    let mut at = 0;
-    let mut error = None;
-    while at < text.len() {
-        let end = memchr::memchr(b'\n', text.as_bytes().get(at..).unwrap_or_default())
-            .map_or(text.len(), |found| at + found + 1);
-        line_number += 1;
-        let line = text.get(at..end).unwrap_or_default();
-        if let Some(behind) = line.strip_prefix("---") {
+fn split(text: &str, lines_before: usize) -> Pieces<'_> {
+    Pieces {
+        text,
+        at: 0,
+        start: 0,
+        line: lines_before,
+        start_line: lines_before + 1,
+    }
+}
+
+/// The pieces of a YAML stream, as far as it can be cut.
+struct Pieces<'a> {
+    text: &'a str,
+    /// How far it was read.
+    at: usize,
+    /// Where the next piece begins.
+    start: usize,
+    /// Lines read.
+    line: usize,
+    start_line: usize,
+}
+
+impl<'a> Pieces<'a> {
+    fn fail(&mut self, error: Error) -> Option<Result<Piece<'a>, Error>> {
+        (self.at, self.start) = (self.text.len(), self.text.len());
+        Some(Err(error))
+    }
+
+    /// The text up to an offset.
+    fn cut(&mut self, end: usize) -> Option<Result<Piece<'a>, Error>> {
+        if end - self.start > yaml::MAX_DOCUMENT_BYTES {
+            let error = too_large("error converting YAML to JSON: yaml", self.start_line);
+            return self.fail(error);
+        }
+        let text = self.text.get(self.start..end).unwrap_or_default();
+        Some(Ok(Piece {
+            text,
+            line: self.start_line,
+        }))
+    }
+}
+
+impl<'a> Iterator for Pieces<'a> {
+    type Item = Result<Piece<'a>, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.at < self.text.len() {
+            let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+            let end = memchr::memchr(b'\n', rest).map_or(self.text.len(), |found| self.at + found + 1);
+            let (at, line) = (self.at, self.text.get(self.at..end).unwrap_or_default());
+            (self.at, self.line) = (end, self.line + 1);
+            let Some(behind) = line.strip_prefix("---") else {
+                continue;
+            };
             let behind = behind.trim();
             if !behind.is_empty() && !behind.starts_with('#') {
-                error = Some(Error {
+                // What came before is not a document either: opm's reader gives it up with the line.
+                let error = Error {
                     message: format!("invalid Yaml document separator: {behind}"),
-                    line: line_number,
+                    line: self.line,
                     column: 1,
-                });
-                start = text.len();
-                break;
+                };
+                return self.fail(error);
             }
-            if at > start {
-                if at - start > yaml::MAX_DOCUMENT_BYTES {
-                    error = Some(too_large(start_line));
-                    start = text.len();
-                    break;
+            if at > self.start {
+                let piece = self.cut(at);
+                if piece.as_ref().is_some_and(Result::is_ok) {
+                    (self.start, self.start_line) = (end, self.line + 1);
                 }
-                pieces.push(piece(text.get(start..at).unwrap_or_default(), start_line, carriage));
-                (start, start_line) = (end, line_number + 1);
+                return piece;
             }
         }
-        at = end;
+        if self.start >= self.text.len() {
+            return None;
+        }
+        let piece = self.cut(self.text.len());
+        self.start = self.text.len();
+        piece
     }
-    if text.len() - start > yaml::MAX_DOCUMENT_BYTES {
-        error = Some(too_large(start_line));
-    } else if start < text.len() {
-        pieces.push(piece(text.get(start..).unwrap_or_default(), start_line, carriage));
-    }
-    (pieces, error)
 }
 
 /// What the full reader says, before anything of the document is copied.
-fn too_large(line: usize) -> Error {
+fn too_large(what: &str, line: usize) -> Error {
     Error {
-        message: format!(
-            "error converting YAML to JSON: yaml: document is larger than {} MiB",
-            yaml::MAX_DOCUMENT_BYTES >> 20
-        ),
+        message: format!("{what}: document is larger than {} MiB", yaml::MAX_DOCUMENT_BYTES >> 20),
         line,
         column: 0,
     }
 }
 
-fn piece(text: &str, line: usize, carriage: bool) -> Piece<'_> {
-    let text = match (carriage, text.ends_with('\n')) {
-        (false, true) => Cow::Borrowed(text),
-        (false, false) => Cow::Owned(format!("{text}\n")),
-        (true, _) => {
-            let mut text = text.replace("\r\n", "\n");
-            if !text.ends_with('\n') {
-                text.push('\n');
-            }
-            Cow::Owned(text)
+/// A document as the readers take it: lines end with line feeds alone, the last one too.
+fn normal(text: &str) -> Cow<'_, str> {
+    if memchr::memchr(b'\r', text.as_bytes()).is_some() {
+        let mut text = text.replace("\r\n", "\n");
+        if !text.ends_with('\n') {
+            text.push('\n');
         }
-    };
-    Piece { text, line }
-}
-
-/// Reads a JSON text that is one value; strings without escapes are borrowed from it.
-///
-/// # Errors
-/// The text is not JSON.
-pub fn json(text: &str) -> Result<Value<'_>, serde_json::Error> {
-    serde_json::from_str::<JsonValue<'_>>(text).map(|value| value.0)
-}
-
-/// Builds a [`Value`] that borrows its strings from the JSON text.
-struct JsonValue<'a>(Value<'a>);
-
-impl<'de> Deserialize<'de> for JsonValue<'de> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(JsonVisitor).map(JsonValue)
-    }
-}
-
-struct JsonVisitor;
-
-impl<'de> serde::de::Visitor<'de> for JsonVisitor {
-    type Value = Value<'de>;
-
-    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("a JSON value")
-    }
-
-    fn visit_unit<E>(self) -> Result<Value<'de>, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Value<'de>, E> {
-        Ok(Value::Bool(value))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Value<'de>, E> {
-        Ok(Value::Integer(value))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Value<'de>, E> {
-        Ok(i64::try_from(value).map_or(Value::Unsigned(value), Value::Integer))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Value<'de>, E> {
-        Ok(Value::Float(value))
-    }
-
-    fn visit_borrowed_str<E>(self, value: &'de str) -> Result<Value<'de>, E> {
-        Ok(Value::String(Cow::Borrowed(value)))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Value<'de>, E> {
-        Ok(Value::String(Cow::Owned(value.to_owned())))
-    }
-
-    fn visit_string<E>(self, value: String) -> Result<Value<'de>, E> {
-        Ok(Value::String(Cow::Owned(value)))
-    }
-
-    fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut access: A) -> Result<Value<'de>, A::Error> {
-        let mut items = Vec::new();
-        while let Some(JsonValue(item)) = access.next_element()? {
-            items.push(item);
-        }
-        Ok(Value::Sequence(items))
-    }
-
-    fn visit_map<A: serde::de::MapAccess<'de>>(self, mut access: A) -> Result<Value<'de>, A::Error> {
-        let mut entries = Vec::new();
-        while let Some((key, JsonValue(value))) = access.next_entry::<JsonKey<'de>, JsonValue<'de>>()? {
-            entries.push((key.0, value));
-        }
-        Ok(Value::mapping(entries))
-    }
-}
-
-/// A key that borrows when it can; serde's own `Cow` never does.
-struct JsonKey<'a>(Cow<'a, str>);
-
-impl<'de> Deserialize<'de> for JsonKey<'de> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match deserializer.deserialize_str(JsonVisitor)? {
-            Value::String(text) => Ok(JsonKey(text)),
-            _ => Err(serde::de::Error::custom("a key must be a string")),
-        }
+        Cow::Owned(text)
+    } else if text.ends_with('\n') {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(format!("{text}\n"))
     }
 }
 
@@ -373,16 +347,15 @@ impl<'de> Deserialize<'de> for JsonKey<'de> {
 /// or it does not decode.
 pub fn first(text: &str) -> Option<Value<'static>> {
     if is_json(text) {
-        let mut stream = serde_json::Deserializer::from_str(text).into_iter::<JsonValue<'_>>();
-        if let Some(Ok(JsonValue(value))) = stream.next() {
+        if let Some(Ok(JsonValue(value))) = json_values(within_limit(text)).next() {
             return Some(value.into_owned());
         }
     }
-    let (pieces, _) = split(text, 0);
-    let piece = pieces.into_iter().next()?;
-    match block::read(&piece.text) {
+    let piece = split(text, 0).next()?.ok()?;
+    let text = normal(piece.text);
+    match block::read(&text) {
         Some(value) => Some(value.into_owned()),
-        None => read_full(&piece.text, piece.line).ok(),
+        None => read_full(&text, piece.line).ok(),
     }
 }
 
@@ -396,12 +369,12 @@ pub fn at_line(text: &str, line: usize) -> Option<Cow<'_, str>> {
     at_offset(text, start)
 }
 
-/// The text of the document that begins at an offset.
+/// The text of the document that begins at an offset; none of one that is too large to be read.
 pub fn at_offset(text: &str, start: usize) -> Option<Cow<'_, str>> {
     let rest = text.get(start..)?;
     if is_json(text) && rest.trim_start().starts_with('{') {
         // A JSON value ends where the next one begins.
-        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<serde::de::IgnoredAny>();
+        let mut values = serde_json::Deserializer::from_str(within_limit(rest)).into_iter::<serde::de::IgnoredAny>();
         if values.next()?.is_ok() {
             return rest.get(..values.byte_offset()).map(Cow::Borrowed);
         }
@@ -409,5 +382,5 @@ pub fn at_offset(text: &str, start: usize) -> Option<Cow<'_, str>> {
     // A separator in the first line belongs to the document.
     let own = if rest.starts_with("---") { 3 } else { 0 };
     let end = memchr::memmem::find(rest.as_bytes().get(own..)?, b"\n---").map_or(rest.len(), |end| own + end + 1);
-    Some(piece(rest.get(..end)?, 0, rest.contains('\r')).text)
+    (end <= yaml::MAX_DOCUMENT_BYTES).then(|| rest.get(..end).map(normal))?
 }

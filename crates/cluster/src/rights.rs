@@ -1,0 +1,368 @@
+//! Which rights each command needs: one table, from which the documentation is made, against which the commands check the
+//! account before they change anything, and which a test compares with the API server's audit log.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::{StreamExt as _, TryStreamExt as _};
+use serde_json::{Value, json};
+
+use super::Error;
+use super::cause::{Cause, Code};
+use super::client::{Cluster, ObjectRef};
+use super::kinds;
+
+mod table;
+
+pub use table::{RIGHTS, markdown};
+
+/// Questions that are asked at a time.
+const AT_ONCE: usize = 16;
+
+/// A command that speaks with a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Command {
+    /// `run bundle`
+    RunBundle,
+    /// `run bundle-upgrade`
+    BundleUpgrade,
+    /// `cleanup`
+    Cleanup,
+    /// `subscribe`
+    Subscribe,
+    /// `diagnose`
+    Diagnose,
+    /// `olm status`
+    OlmStatus,
+    /// `olm install`
+    OlmInstall,
+    /// `olm uninstall`
+    OlmUninstall,
+}
+
+impl Command {
+    /// Every command, in the order of the documentation.
+    pub const ALL: [Command; 8] = [
+        Command::RunBundle,
+        Command::BundleUpgrade,
+        Command::Cleanup,
+        Command::Subscribe,
+        Command::Diagnose,
+        Command::OlmStatus,
+        Command::OlmInstall,
+        Command::OlmUninstall,
+    ];
+
+    /// As it is typed.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Command::RunBundle => "run bundle",
+            Command::BundleUpgrade => "run bundle-upgrade",
+            Command::Cleanup => "cleanup",
+            Command::Subscribe => "subscribe",
+            Command::Diagnose => "diagnose",
+            Command::OlmStatus => "olm status",
+            Command::OlmInstall => "olm install",
+            Command::OlmUninstall => "olm uninstall",
+        }
+    }
+}
+
+/// Where a right is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// In the whole cluster.
+    Cluster,
+    /// In the operator's namespace.
+    Namespace,
+    /// In the operator's namespace and in those of the catalogs.
+    Catalogs,
+    /// In OLM's namespace.
+    Olm,
+    /// In `kube-system`.
+    KubeSystem,
+}
+
+impl Place {
+    fn text(self) -> &'static str {
+        match self {
+            Place::Cluster => "whole cluster",
+            Place::Namespace => "operator's namespace",
+            Place::Catalogs => "operator's and catalogs' namespaces",
+            Place::Olm => "OLM's namespace",
+            Place::KubeSystem => "kube-system",
+        }
+    }
+}
+
+/// When a right is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum When {
+    /// Always.
+    Always,
+    /// When the catalog is served by a pod.
+    CatalogPod,
+    /// When the namespace has no OperatorGroup.
+    NewGroup,
+    /// When an earlier attempt to unpack the bundle image is left.
+    OldJobs,
+    /// When the bundle holds such objects.
+    InBundle,
+    /// When such objects are to be removed.
+    Removed,
+    /// When a CRD of the package stays.
+    Kept,
+    /// When OLM misses what it knew, and when a run fails.
+    Repair,
+    /// Never, but without it something is missing from the result.
+    Better(&'static str),
+}
+
+impl When {
+    fn text(self) -> String {
+        match self {
+            When::Always => String::new(),
+            When::CatalogPod => "the catalog is served by a pod".into(),
+            When::NewGroup => "the namespace has no OperatorGroup".into(),
+            When::OldJobs => "an earlier attempt to unpack the bundle image is left".into(),
+            When::InBundle => "the bundle holds such objects".into(),
+            When::Removed => "such objects are to be removed".into(),
+            When::Kept => "a CRD of the package stays".into(),
+            When::Repair => "a run fails, or OLM has forgotten what it installed".into(),
+            When::Better(without) => format!("optional: without it {without}"),
+        }
+    }
+}
+
+/// Verbs on resources that commands need.
+#[derive(Debug, Clone, Copy)]
+pub struct Right {
+    /// The commands.
+    pub commands: &'static [Command],
+    /// API group; empty for the core group.
+    pub group: &'static str,
+    /// Plural names; with a slash and a subresource, if one is meant.
+    pub resources: &'static [&'static str],
+    /// The verbs.
+    pub verbs: &'static [&'static str],
+    /// Where.
+    pub place: Place,
+    /// When.
+    pub when: When,
+}
+
+/// The rights that a command always needs and the account does not have, one cause for each resource.
+///
+/// # Errors
+/// [`Error::Request`].
+pub async fn missing_always(cluster: &Cluster, command: Command) -> Result<Vec<Cause>, Error> {
+    missing(cluster, command, |right| right.when == When::Always).await
+}
+
+/// The rights of a command that the account does not have, of those that apply, one cause for each resource. The command has
+/// not changed anything when it asks.
+///
+/// # Errors
+/// [`Error::Request`].
+pub async fn missing(
+    cluster: &Cluster,
+    command: Command,
+    applies: impl Fn(&Right) -> bool,
+) -> Result<Vec<Cause>, Error> {
+    let rights = RIGHTS
+        .iter()
+        .filter(|right| right.commands.contains(&command) && applies(right));
+    refused(
+        cluster,
+        command,
+        rights.flat_map(|right| questions(right, &cluster.namespace)).collect(),
+    )
+    .await
+}
+
+/// The rights to remove these objects that the account does not have.
+///
+/// # Errors
+/// [`Error::Request`].
+pub async fn missing_to_remove(
+    cluster: &Cluster,
+    command: Command,
+    objects: impl IntoIterator<Item = &ObjectRef>,
+) -> Result<Vec<Cause>, Error> {
+    let of = |object: &ObjectRef| {
+        ["get", "delete"].map(|verb| Question {
+            group: object.kind.group.clone(),
+            resource: object.kind.plural.clone(),
+            subresource: String::new(),
+            namespace: object.namespace.clone(),
+            verb,
+        })
+    };
+    refused(cluster, command, objects.into_iter().flat_map(of).collect()).await
+}
+
+async fn refused(cluster: &Cluster, command: Command, wanted: BTreeSet<Question>) -> Result<Vec<Cause>, Error> {
+    let asked = wanted.into_iter().map(|question| async move {
+        let allowed = is_allowed(cluster, &question).await?;
+        Ok::<_, Error>((question, allowed))
+    });
+    let answers: Vec<(Question, bool)> = futures::stream::iter(asked).buffered(AT_ONCE).try_collect().await?;
+    let mut refused: BTreeMap<(String, Option<String>), Vec<&str>> = BTreeMap::new();
+    for (question, _) in answers.into_iter().filter(|(_, allowed)| !allowed) {
+        let place = (question.resource(), question.namespace.clone());
+        refused.entry(place).or_default().push(question.verb);
+    }
+    Ok(refused
+        .into_iter()
+        .map(|((resource, namespace), verbs)| cause(command, &resource, namespace.as_deref(), &verbs))
+        .collect())
+}
+
+fn cause(command: Command, resource: &str, namespace: Option<&str>, verbs: &[&str]) -> Cause {
+    let (place, flag) = match namespace {
+        Some(namespace) => (format!("in namespace {namespace}"), format!("-n {namespace}")),
+        None => ("in the whole cluster".to_owned(), "--all-namespaces".to_owned()),
+    };
+    let first = verbs.first().copied().unwrap_or_default();
+    Cause::lasting(
+        Code::Forbidden,
+        format!(
+            "this account may not {} {resource} {place}, which {} needs",
+            verbs.join(", "),
+            command.as_str()
+        ),
+        format!(
+            "use an account that may (--kubeconfig), or have it granted; kubectl auth can-i {first} {resource} {flag} \
+             repeats the question, and docs/cluster.md lists the rights of every command"
+        ),
+    )
+}
+
+/// One right, as the API server is asked for it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Question {
+    group: String,
+    resource: String,
+    subresource: String,
+    namespace: Option<String>,
+    verb: &'static str,
+}
+
+impl Question {
+    /// As `kubectl` names it.
+    fn resource(&self) -> String {
+        let mut text = self.resource.clone();
+        if !self.group.is_empty() {
+            text = format!("{text}.{}", self.group);
+        }
+        if !self.subresource.is_empty() {
+            text = format!("{text}/{}", self.subresource);
+        }
+        text
+    }
+}
+
+fn questions(right: &Right, own: &str) -> Vec<Question> {
+    // Other namespaces are known only later; what is needed there is to read, which fails before anything is written.
+    let namespace = match right.place {
+        Place::Cluster => None,
+        Place::Namespace | Place::Catalogs => Some(own.to_owned()),
+        Place::Olm => return Vec::new(),
+        Place::KubeSystem => Some("kube-system".to_owned()),
+    };
+    let mut found = Vec::new();
+    for resource in right.resources {
+        let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+        for verb in right.verbs {
+            found.push(Question {
+                group: right.group.to_owned(),
+                resource: resource.to_owned(),
+                subresource: subresource.to_owned(),
+                namespace: namespace.clone(),
+                verb,
+            });
+        }
+    }
+    found
+}
+
+/// Asks the API server. Where it does not answer such questions nothing is known, and the request itself will show it.
+async fn is_allowed(cluster: &Cluster, question: &Question) -> Result<bool, Error> {
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {
+            "group": question.group,
+            "resource": question.resource,
+            "subresource": question.subresource,
+            "namespace": question.namespace.as_deref().unwrap_or_default(),
+            "verb": question.verb,
+        }},
+    });
+    match cluster.ask(&review).await {
+        Ok(answer) => Ok(answer
+            .pointer("/status/allowed")
+            .and_then(Value::as_bool)
+            .unwrap_or(true)),
+        Err(error) if matches!(error.code(), Some(403 | 404)) => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether a right is for a kind that a bundle holds.
+pub fn in_bundle(right: &Right, bundle_kinds: &BTreeSet<(String, String)>) -> bool {
+    right.when == When::InBundle
+        && bundle_kinds
+            .iter()
+            .filter_map(|(api_version, kind)| kinds::known(api_version, kind))
+            .any(|kind| kind.group == right.group && right.resources.contains(&kind.plural.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_rights_are_named_with_their_place() {
+        let cause = cause(Command::Cleanup, "pods", Some("shop"), &["get", "list"]);
+        assert_eq!(cause.code, Code::Forbidden);
+        assert_eq!(
+            cause.message,
+            "this account may not get, list pods in namespace shop, which cleanup needs"
+        );
+        assert!(
+            cause.remedy.contains("kubectl auth can-i get pods -n shop"),
+            "{}",
+            cause.remedy
+        );
+        let question = Question {
+            group: "operators.coreos.com".into(),
+            resource: "subscriptions".into(),
+            subresource: "status".into(),
+            namespace: None,
+            verb: "patch",
+        };
+        assert_eq!(question.resource(), "subscriptions.operators.coreos.com/status");
+    }
+
+    #[test]
+    fn rights_on_kinds_apply_to_bundles_that_hold_them() {
+        let right = Right {
+            commands: &[Command::RunBundle],
+            group: "rbac.authorization.k8s.io",
+            resources: &["clusterroles"],
+            verbs: &["patch"],
+            place: Place::Cluster,
+            when: When::InBundle,
+        };
+        let kind = |kind: &str| BTreeSet::from([("rbac.authorization.k8s.io/v1".to_owned(), kind.to_owned())]);
+        assert!(in_bundle(&right, &kind("ClusterRole")));
+        assert!(!in_bundle(&right, &kind("Role")));
+        assert!(!in_bundle(
+            &Right {
+                when: When::Always,
+                ..right
+            },
+            &kind("ClusterRole")
+        ));
+    }
+}

@@ -1,0 +1,103 @@
+//! Reading within limits.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::path::Path;
+
+use super::Limit;
+
+/// Opens a file that was found in a folder. Pipes, sockets and devices, which may never end, are refused; a directory gives an
+/// error when it is read.
+///
+/// # Errors
+/// The file cannot be opened, or is neither a regular file nor a directory.
+pub fn open(path: &Path) -> io::Result<File> {
+    // Looked at first: opening a pipe waits for somebody to write. And again, since another may have taken its place.
+    let check = |metadata: Metadata| {
+        if metadata.is_file() || metadata.is_dir() {
+            return Ok(());
+        }
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
+    };
+    check(path.metadata()?)?;
+    let file = File::open(path)?;
+    check(file.metadata()?)?;
+    Ok(file)
+}
+
+/// Reads a file that was found in a folder, of at most so many bytes. Pipes, sockets and devices are refused.
+///
+/// # Errors
+/// What the system says; [`io::ErrorKind::FileTooLarge`] with the way out for a larger file.
+pub fn read_file(path: &Path, limit: &Limit) -> io::Result<Vec<u8>> {
+    let file = open(path)?;
+    let metadata = file.metadata()?;
+    if metadata.len() > limit.get() && metadata.is_file() {
+        return Err(limit.exceeded());
+    }
+    // Room for all of it at once: a vector that grows is copied, and takes up to three times as much meanwhile.
+    let room = usize::try_from(metadata.len()).unwrap_or_default().saturating_add(1);
+    read_into(Vec::with_capacity(room), file, limit)
+}
+
+/// Reads a file that the user named, of at most so many bytes. It may be a pipe, as a shell's `<(…)` is.
+///
+/// # Errors
+/// As of [`read_file`].
+pub fn read_named(path: &Path, limit: &Limit) -> io::Result<Vec<u8>> {
+    read(File::open(path)?, limit)
+}
+
+/// Reads the rest of a stream, at most so many bytes.
+///
+/// # Errors
+/// As of [`read_file`].
+pub fn read(from: impl Read, limit: &Limit) -> io::Result<Vec<u8>> {
+    read_into(Vec::new(), from, limit)
+}
+
+fn read_into(mut bytes: Vec<u8>, from: impl Read, limit: &Limit) -> io::Result<Vec<u8>> {
+    from.take(limit.get().saturating_add(1)).read_to_end(&mut bytes)?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length <= limit.get()) {
+        Ok(bytes)
+    } else {
+        Err(limit.exceeded())
+    }
+}
+
+/// What was read, as text.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidData`] for what is not UTF-8.
+pub fn text(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::super::Unit;
+    use super::*;
+
+    static SMALL: Limit = Limit::new("small", Unit::Bytes, 4, "a test");
+
+    #[test]
+    fn no_more_is_read_than_allowed() {
+        assert_eq!(read(&b"1234"[..], &SMALL).unwrap(), b"1234");
+        let error = read(io::repeat(0), &SMALL).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "larger than 4 (raise the limit with --limit small=VALUE)"
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, "12345").unwrap();
+        assert!(read_file(&path, &SMALL).is_err());
+        assert!(read_file(Path::new("/dev/zero"), &SMALL).is_err());
+        assert_eq!(
+            read_file(folder.path(), &SMALL).unwrap_err().kind(),
+            io::ErrorKind::IsADirectory
+        );
+    }
+}
