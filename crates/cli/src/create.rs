@@ -15,14 +15,20 @@ pub struct Args {
 #[derive(Subcommand)]
 #[command(defer = true)]
 enum Command {
-    /// Add a kind, or a version of a kind, to a project.
+    /// Add a kind, or a version of a kind, to a project
     Api(Box<ApiArgs>),
 }
 
+/// Add a kind, or a version of a kind, to a project
+///
 /// Writes the types of a kind, its reconciler with the permissions it needs, a sample and tests, and wires them into the
 /// project. Sources that you have changed keep your changes.
 #[derive(clap::Args)]
 #[command(disable_version_flag = true)]
+#[command(after_help = examples![
+    "olmkit create api --group cache --version v1alpha1 --kind Memcached",
+    "olmkit create api --group web --version v1 --kind Site --plugins deploy-image --image nginx:1.29"
+])]
 struct ApiArgs {
     /// API group, without the project's domain
     #[arg(long, default_value = "")]

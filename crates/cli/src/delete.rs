@@ -17,14 +17,17 @@ pub struct Args {
 #[derive(Subcommand)]
 #[command(defer = true)]
 enum Command {
-    /// Take a version of a kind out of a project again.
+    /// Take a version of a kind out of a project again
     Api(ApiArgs),
 }
 
+/// Take a version of a kind out of a project again
+///
 /// Deletes what create api wrote for a version of a kind. Your own changes elsewhere stay; files that you have changed are
 /// only deleted with --force.
 #[derive(clap::Args)]
 #[command(disable_version_flag = true)]
+#[command(after_help = examples!["olmkit delete api --group cache --version v1alpha1 --kind Memcached"])]
 struct ApiArgs {
     /// API group, without the project's domain
     #[arg(long, default_value = "")]

@@ -7,8 +7,11 @@ use olmkit_scaffold::{Edit, edit_settings};
 
 use crate::create::{scaffolded, show};
 
-/// Changes settings of a project. Files of kinds stay where they are.
+/// Change the settings of a project that init has started
+///
+/// Files of kinds stay where they are.
 #[derive(clap::Args)]
+#[command(after_help = examples!["olmkit edit --multigroup"])]
 pub struct Args {
     /// Give the API groups of new kinds folders of their own
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]

@@ -8,9 +8,15 @@ use olmkit_scaffold::{Init, License, Source};
 
 use crate::create::{scaffolded, show};
 
+/// Start the project of an operator in Rust
+///
 /// Writes a project that builds, tests and packages itself, without asking, compiling or using the network. The folder must
 /// be empty but for a git repository. `olmkit create api` adds a kind.
 #[derive(clap::Args)]
+#[command(after_help = examples![
+    "olmkit init --domain example.com",
+    "olmkit init --domain example.com --project-name cache-operator --directory cache-operator"
+])]
 pub struct Args {
     /// Common end of the API groups
     #[arg(long, default_value = "my.domain")]
