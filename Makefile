@@ -22,6 +22,8 @@ else
 build-image = dev/image-context.sh $(OPERATOR) $(HELPER) $(OLMKIT) && $(CONTAINER_TOOL) build --file $(3) --tag $(2) .
 push-image = $(CONTAINER_TOOL) push $(PUSH_FLAGS) $(1)
 endif
+# The operator image in config/, whatever IMAGE_TAG_BASE is.
+RENDERED_IMG = $(shell sed -n 's/^ *image: *//p' config/manager/manager.yaml)
 NAMESPACE ?= memcached-operator-system
 ignore-not-found ?= false
 KUBECTL ?= kubectl
@@ -163,7 +165,7 @@ uninstall: ## Delete the custom resource definition and every Memcached
 
 .PHONY: deploy undeploy
 deploy: ## Run the operator image IMG in namespace memcached-operator-system
-	$(KUBECTL) kustomize config/default | sed 's#image: $(IMAGE_TAG_BASE):.*#image: $(IMG)#' | $(KUBECTL) apply --server-side -f -
+	$(KUBECTL) kustomize config/default | dev/set-image.sh '$(RENDERED_IMG)' '$(IMG)' | $(KUBECTL) apply --server-side -f -
 	$(KUBECTL) -n $(NAMESPACE) rollout status deployment/memcached-operator-controller-manager --timeout=180s
 # In the foreground: once the definition is gone, the owner of the dependents is unknown, and they would stay.
 undeploy: ## Delete what deploy made, custom resources first, while the operator can still finalize them

@@ -9,7 +9,7 @@ use memcached_operator::{
     run,
     settings::Settings,
 };
-use olmkit_manager::{proxy, shutdown};
+use olmkit_manager::{metrics::Metrics, proxy, shutdown, transport};
 use tracing_subscriber::{filter::Targets, layer::SubscriberExt as _, util::SubscriberInitExt as _};
 
 fn main() -> ExitCode {
@@ -38,7 +38,14 @@ fn start(options: Options) -> anyhow::Result<()> {
         // The queue retries with a back-off per object, so that other objects do not wait.
         config.default_retry = false;
         let server = config.cluster_url.to_string();
+        let host = config
+            .cluster_url
+            .authority()
+            .map(ToString::to_string)
+            .unwrap_or_default();
         let client = Client::try_from(config).with_context(|| format!("cannot create a client for {server}"))?;
+        let metrics = Metrics::new();
+        let client = transport::limited(client, transport::Limits::default(), Some(metrics.requests(&host)));
         let settings = Settings::read(|name| std::env::var(name));
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),
@@ -47,7 +54,7 @@ fn start(options: Options) -> anyhow::Result<()> {
             image = settings.image.as_deref().unwrap_or("not set"),
             "starting"
         );
-        run::run(client, options, settings, stop).await?;
+        run::run(client, metrics, options, settings, stop).await?;
         tracing::info!("stopped");
         Ok(())
     })

@@ -40,8 +40,13 @@ pub struct Options {
     )]
     pub watch_namespace: Namespaces,
 
-    /// Maximum number of Memcacheds reconciled at the same time.
-    #[arg(long, default_value_t = 2, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
+    /// Maximum number of Memcacheds whose servers are replaced at the same time when the operator or its default image
+    /// changes.
+    #[arg(long, default_value_t = 1, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
+    pub max_rolling: u16,
+
+    /// Maximum number of Memcacheds reconciled at the same time; of one namespace at most three quarters of it.
+    #[arg(long, default_value_t = 8, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
     pub max_concurrent_reconciles: u16,
 
     /// Log level, or directives such as "info,kube=debug".

@@ -68,6 +68,8 @@ pub struct Grant {
     pub resource: Cow<'static, str>,
     /// Subresource, if any.
     pub subresource: Option<&'static str>,
+    /// Names of the objects; empty for all.
+    pub names: &'static [&'static str],
     /// Verbs, sorted.
     pub verbs: &'static [Verb],
     /// Namespaces.
@@ -82,6 +84,7 @@ impl Grant {
             group: K::group(&()),
             resource: K::plural(&()),
             subresource: None,
+            names: &[],
             verbs,
             scope,
             why,
@@ -95,6 +98,10 @@ impl Grant {
         }
     }
 
+    fn named(self, names: &'static [&'static str]) -> Self {
+        Self { names, ..self }
+    }
+
     /// The resource as RBAC rules name it: `memcacheds` or `memcacheds/status`.
     pub fn resource_path(&self) -> Cow<'static, str> {
         match self.subresource {
@@ -103,6 +110,9 @@ impl Grant {
         }
     }
 }
+
+/// Name of the Lease, unless a flag sets another one: then the Role has to name that.
+pub const LEASE: &str = "memcached-operator.cache.example.com";
 
 /// All permissions of the operator, sorted by group and resource.
 pub fn grants() -> Vec<Grant> {
@@ -134,11 +144,8 @@ pub fn grants() -> Vec<Grant> {
         )
         .on("finalizers"),
         Grant::of::<Memcached>(Watched, &[Patch], "the status is written by server-side apply").on("status"),
-        Grant::of::<Lease>(
-            Own,
-            &[Create, Get, Update],
-            "one of several replicas of the operator leads",
-        ),
+        Grant::of::<Lease>(Own, &[Create], "the first replica of the operator makes the Lease"),
+        Grant::of::<Lease>(Own, &[Get, Update], "one of several replicas of the operator leads").named(&[LEASE]),
         Grant::of::<Event>(
             Watched,
             &[Create, Patch],
@@ -165,7 +172,7 @@ mod tests {
         for grant in grants() {
             assert!(grant.verbs.is_sorted(), "{}: verbs not sorted", grant.resource_path());
             assert!(
-                seen.insert((grant.group.clone(), grant.resource_path())),
+                seen.insert((grant.group.clone(), grant.resource_path(), grant.names)),
                 "{} twice",
                 grant.resource_path()
             );

@@ -17,8 +17,12 @@ use olmkit_manager::{
 use tokio::{task::JoinSet, time::timeout};
 
 use crate::{
+    api::v1alpha1::PROGRESSING,
     controller::{
-        self, Caches, Context, Instruments, Queue, reconcile,
+        self, Caches, Context, Instruments, Queue,
+        contests::Contests,
+        reconcile, report,
+        slots::Slots,
         upgradeable::{self, Rollouts},
     },
     options::Options,
@@ -57,10 +61,21 @@ pub enum Error {
 ///
 /// # Errors
 /// When a port is in use, or the lease is lost.
-pub async fn run(client: Client, options: Options, settings: Settings, stop: CancellationToken) -> Result<(), Error> {
-    let (readiness, metrics) = (Readiness::default(), Metrics::new());
+pub async fn run(
+    client: Client,
+    metrics: Metrics,
+    options: Options,
+    settings: Settings,
+    stop: CancellationToken,
+) -> Result<(), Error> {
+    let readiness = Readiness::default();
     let mut servers = serve(&options, &readiness, &metrics).await?;
-    let queue: Arc<Queue> = Arc::new(WorkQueue::new(Backoff::default(), Some(metrics.queue(CONTROLLER))));
+    let concurrency = usize::from(options.max_concurrent_reconciles);
+    let queue = WorkQueue::new(Backoff::default(), Some(metrics.queue(CONTROLLER)));
+    // One tenant whose webhook hangs leaves workers to the others.
+    let queue: Arc<Queue> = Arc::new(queue.with_share(concurrency * 3 / 4));
+    let sampled = Arc::clone(&queue);
+    metrics.sample_queue(CONTROLLER, move || sampled.unfinished());
     let caches = Caches::default();
     let instruments = Instruments {
         readiness: readiness.clone(),
@@ -70,35 +85,45 @@ pub async fn run(client: Client, options: Options, settings: Settings, stop: Can
     let check = tokio::spawn(check_permissions(client.clone(), options.clone()));
 
     let identity = identity(&options);
-    let (events, publishing) = Publisher::new(client.clone(), options.operator_name.clone(), identity.clone());
+    let (events, publishing) = Publisher::new(
+        client.clone(),
+        options.operator_name.clone(),
+        identity.clone(),
+        metrics.events_dropped(),
+    );
     let publishing = tokio::spawn(publishing);
     let rollouts = Rollouts::default();
     let context = Arc::new(Context {
         client: client.clone(),
         settings,
         caches,
+        queue: Arc::clone(&queue),
+        readiness: readiness.clone(),
+        contests: Contests::default(),
+        slots: Slots::new(usize::from(options.max_rolling)),
         events,
         rollouts: rollouts.clone(),
     });
     let upgradeable = report_upgradeable(client.clone(), &options, rollouts);
     let work = {
-        let (readiness, stop, metrics) = (readiness.clone(), stop.clone(), metrics.clone());
-        let concurrency = usize::from(options.max_concurrent_reconciles);
+        let (stop, metrics) = (stop.clone(), metrics.clone());
         async move {
-            await_ready(&readiness).await;
             let limits = Limits {
                 concurrency,
                 time: RECONCILE_LIMIT,
             };
+            resume(&context);
+            let begin = begin_rollouts(Arc::clone(&context));
             let reconcile = move |key| reconcile(Arc::clone(&context), key);
             tokio::select! {
                 () = worker::run(queue, limits, metrics.workers(CONTROLLER), stop, reconcile) => {}
+                () = begin => {}
                 () = upgradeable => {}
             }
         }
     };
     let result = tokio::select! {
-        result = lead(client, &options, identity, &metrics, work, &stop) => result,
+        result = lead(client, &options, identity, &instruments, work, &stop) => result,
         _ = watches.join_next() => Err(Error::Ended("a watch")),
         Some(_) = servers.join_next() => Err(Error::Ended("a server")),
     };
@@ -110,26 +135,59 @@ pub async fn run(client: Client, options: Options, settings: Settings, stop: Can
     result
 }
 
+/// Marks the rollouts that an earlier leader began.
+fn resume(context: &Context) {
+    context.caches.memcacheds.for_each(|key, subject| {
+        let progressing = subject
+            .memcached()
+            .and_then(|memcached| report::find(memcached, PROGRESSING));
+        if progressing.is_some_and(|known| known.status == "True" && known.reason == report::ROLLING_OUT) {
+            context.slots.resume(key);
+        }
+    });
+}
+
+/// Lets rollouts begin when every Memcached has been reconciled once. Never returns.
+async fn begin_rollouts(context: Arc<Context>) {
+    while !context.queue.caught_up() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    for key in context.slots.open() {
+        context.queue.add(key);
+    }
+    std::future::pending().await
+}
+
 /// Runs `work` while leading, or at once without leader election. Returns when `stop` is cancelled and the work is done,
 /// or when leadership is lost.
+///
+/// The caches are filled before the election: a replica that cannot watch must not keep another from leading.
 async fn lead(
     client: Client,
     options: &Options,
     identity: String,
-    metrics: &Metrics,
+    instruments: &Instruments,
     work: impl Future<Output = ()>,
     stop: &CancellationToken,
 ) -> Result<(), Error> {
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => return Ok(()),
+        () = await_synced(&instruments.readiness) => {}
+    }
     if !options.leader_elect {
         return drain(work, stop).await;
     }
     let namespace = own_namespace(&client, options);
     let config = lease::Config::new(namespace, options.leader_election_id.clone(), identity);
-    let leading = metrics.leading(&config.name);
+    let leading = instruments.metrics.leading(&config.name);
     let mut election = Election::new(config.clone(), ApiStore::new(client, &config));
     tokio::select! {
         biased;
-        () = stop.cancelled() => return Ok(()),
+        () = stop.cancelled() => {
+            release(&mut election).await;
+            return Ok(());
+        }
         () = election.acquire() => {}
     }
     leading.set(1);
@@ -140,12 +198,16 @@ async fn lead(
         () = election.hold() => Err(Error::LeadershipLost),
     };
     leading.set(0);
-    if result.is_ok()
-        && let Err(error) = election.release(SHUTDOWN_STEP_TIMEOUT).await
-    {
-        tracing::warn!(%error, "cannot release the lease; the next leader waits until it expires");
+    if result.is_ok() {
+        release(&mut election).await;
     }
     result
+}
+
+async fn release(election: &mut Election<ApiStore>) {
+    if let Err(error) = election.release(SHUTDOWN_STEP_TIMEOUT).await {
+        tracing::warn!(%error, "cannot release the lease; the next leader waits until it expires");
+    }
 }
 
 /// Runs `work`, which ends after `stop` is cancelled; work that exceeds [`DRAIN_LIMIT`] is abandoned.
@@ -187,16 +249,22 @@ async fn serve(options: &Options, readiness: &Readiness, metrics: &Metrics) -> R
 }
 
 /// Waits until all caches are synced: decisions based on some of the objects would be wrong.
-async fn await_ready(readiness: &Readiness) {
+async fn await_synced(readiness: &Readiness) {
     let mut rounds = 0u32;
-    while !readiness.is_ready() {
+    while !readiness.is_synced() {
         tokio::time::sleep(Duration::from_millis(20)).await;
         rounds += 1;
         if rounds.is_multiple_of(1500) {
             tracing::warn!(waiting_for = ?readiness.waiting_for(), "waiting for caches to sync");
         }
     }
-    tracing::info!("all caches synced");
+    match readiness.waiting_for() {
+        refused if refused.is_empty() => tracing::info!("all caches synced"),
+        refused => tracing::error!(
+            ?refused,
+            "caches synced but for some namespaces, which wait for permissions"
+        ),
+    }
 }
 
 /// Reports to OLM whether the operator may be upgraded, if OLM set an OperatorCondition. Never returns.
@@ -234,6 +302,11 @@ async fn check_permissions(client: Client, options: Options) {
                     resource: grant.resource.to_string(),
                     subresource: grant.subresource.unwrap_or_default().to_owned(),
                     verb: verb.as_str().to_owned(),
+                    // The only grant with a name is that of the Lease.
+                    name: grant
+                        .names
+                        .first()
+                        .map_or(String::new(), |_| options.leader_election_id.clone()),
                     namespace: namespace.clone().unwrap_or_default(),
                 };
                 reasons.push((need, grant.why));

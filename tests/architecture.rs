@@ -37,8 +37,11 @@ const MANAGER: &[&[&str]] = &[
         "quantity",
         "shutdown",
         "access",
+        "lanes",
+        "samples",
+        "transport",
     ],
-    &["drift", "queue", "probes", "lease", "events"],
+    &["drift", "queue", "readiness", "probes", "lease", "events"],
     &["cache", "worker"],
 ];
 

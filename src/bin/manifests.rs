@@ -70,7 +70,7 @@ fn grant(own: permissions::Grant) -> Grant {
         group: own.group,
         resource,
         verbs: own.verbs.iter().map(|verb| verb.as_str().into()).collect(),
-        resource_names: Vec::new(),
+        resource_names: own.names.iter().map(ToString::to_string).collect(),
         scope: match own.scope {
             permissions::Scope::Watched => Scope::Watched,
             permissions::Scope::Own => Scope::Own,

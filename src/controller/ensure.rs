@@ -5,19 +5,19 @@
 use k8s_openapi::{
     NamespaceResourceScope,
     api::{apps::v1::Deployment, core::v1::Service, policy::v1::PodDisruptionBudget},
-    apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 use kube::{
     Api, Client, Resource,
     api::{DeleteParams, Patch, PatchParams, Preconditions},
 };
-use olmkit_manager::{ObjectKey, drift};
+use olmkit_manager::{ObjectKey, cache::Cache, drift};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use super::{
-    Error, FIELD_MANAGER,
-    observed::{Child, FINGERPRINT, controller_of},
+    Context, Error, FIELD_MANAGER,
+    observed::{Child, DeploymentState, FINGERPRINT},
+    ownership::{Ownership, ownership},
 };
 use crate::operand;
 
@@ -25,6 +25,15 @@ use crate::operand;
 pub trait ManagedResource:
     Resource<DynamicType = (), Scope = NamespaceResourceScope> + Serialize + DeserializeOwned + Clone + std::fmt::Debug
 {
+    /// Its kind.
+    const KIND: &'static str;
+
+    /// Its projection in the cache.
+    type Seen: Seen;
+
+    /// The projection of this object.
+    fn seen(&self) -> Self::Seen;
+
     /// A strategic merge patch that empties the lists whose merge key is an applied field.
     ///
     /// Ports are merged by number. If another client changes the number, applying again adds a second port with the same
@@ -34,7 +43,32 @@ pub trait ManagedResource:
     }
 }
 
+/// A projection of a managed object.
+pub trait Seen {
+    /// The applied fields.
+    fn child(&self) -> &Child;
+}
+
+impl Seen for Child {
+    fn child(&self) -> &Child {
+        self
+    }
+}
+
+impl Seen for DeploymentState {
+    fn child(&self) -> &Child {
+        &self.child
+    }
+}
+
 impl ManagedResource for Deployment {
+    const KIND: &'static str = "Deployment";
+    type Seen = DeploymentState;
+
+    fn seen(&self) -> DeploymentState {
+        DeploymentState::of(self)
+    }
+
     fn without_keyed_entries() -> Option<Value> {
         let container = json!({ "name": operand::MEMCACHED, "ports": null });
         Some(json!({ "spec": { "template": { "spec": { "containers": [container] } } } }))
@@ -42,31 +76,40 @@ impl ManagedResource for Deployment {
 }
 
 impl ManagedResource for Service {
+    const KIND: &'static str = "Service";
+    type Seen = Child;
+
+    fn seen(&self) -> Child {
+        Child::of(self)
+    }
+
     fn without_keyed_entries() -> Option<Value> {
         Some(json!({ "spec": { "ports": null } }))
     }
 }
 
-impl ManagedResource for PodDisruptionBudget {}
+impl ManagedResource for PodDisruptionBudget {
+    const KIND: &'static str = "PodDisruptionBudget";
+    type Seen = Child;
 
-/// The result of [`ensure`].
-#[derive(Debug)]
-pub enum Ensured<K> {
+    fn seen(&self) -> Child {
+        Child::of(self)
+    }
+}
+
+/// What [`ensure`] did.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Ensured {
     /// The object was up to date.
     Settled,
     /// The object was created.
-    Created(K),
+    Created,
     /// The desired state had changed; the object was updated.
-    Updated(K),
+    Updated,
     /// Another client had changed the object, first at this path; the change was reverted.
-    Restored(K, String),
-}
-
-impl<K> Ensured<K> {
-    /// Number of write requests.
-    pub fn writes(&self) -> u32 {
-        u32::from(!matches!(self, Self::Settled))
-    }
+    Restored(String),
+    /// Somebody else insists on another value at this path.
+    Contested(String),
 }
 
 /// What to do with an object.
@@ -105,42 +148,85 @@ fn decide(desired: &Value, fingerprint: &str, observed: Option<&Child>, owner_ui
     }
 }
 
-/// Brings the object, owned by `owner_uid`, to the `desired` state; `observed` is its cached projection.
+/// Brings the object, owned by `owner_uid`, to the `desired` state. `cache` holds what is known of it, and afterwards what
+/// the API server answered. Each write is counted in `writes`.
 ///
 /// # Errors
 /// [`Error::Foreign`] if the object has another owner, [`Error::Request`] if the API server rejects the change.
 pub async fn ensure<K: ManagedResource>(
-    client: &Client,
+    context: &Context,
+    cache: &Cache<K::Seen>,
     desired: &K,
-    observed: Option<&Child>,
     owner_uid: &str,
-) -> Result<Ensured<K>, Error> {
-    let target = Target::<K>::new(client, desired);
+    writes: &mut u32,
+) -> Result<Ensured, Error> {
+    let target = Target::<K>::new(&context.client, desired);
     let (configuration, fingerprint) = target.configuration(desired)?;
-    match decide(&configuration, &fingerprint, observed, owner_uid) {
-        Step::Keep => Ok(Ensured::Settled),
-        Step::AwaitDeletion => Err(target.still_deleting()),
+    let known = cache.get(&target.key);
+    let mut child = known.as_deref().map(|known| known.child().clone());
+    let mut step = decide(&configuration, &fingerprint, child.as_ref(), owner_uid);
+    let mut adopted = None;
+    if step == Step::Look
+        && let Some(live) = target.look(owner_uid).await?
+    {
+        let seen = live.seen();
+        child = Some(seen.child().clone());
+        adopted = Some(seen.child().uid.clone());
+        cache.written(&live, seen);
+        step = decide(&configuration, &fingerprint, child.as_ref(), owner_uid);
+    }
+    let kind = target.kind;
+    let (uid, done) = match step {
+        Step::Keep => return Ok(Ensured::Settled),
+        Step::AwaitDeletion => return Err(target.still_deleting()),
+        // Not there, or without an owner.
+        Step::Look => match adopted {
+            Some(uid) => (Some(uid), Ensured::Updated),
+            None => (None, Ensured::Created),
+        },
         Step::Apply {
             uid,
             path,
             changed_by_others,
         } => {
-            let object = match target.apply(configuration.clone(), Some(&uid)).await {
-                Err(error) if error.is_invalid() && target.empty_lists(&uid).await? => {
-                    target.apply(configuration, Some(&uid)).await?
-                }
-                result => result?,
-            };
-            Ok(if changed_by_others {
-                Ensured::Restored(object, path)
+            let content = child.as_ref().map(Child::content).unwrap_or_default();
+            if let Some(path) = context.contests.left(&target.key, kind, &fingerprint, content) {
+                return Ok(Ensured::Contested(path));
+            }
+            if !changed_by_others {
+                (Some(uid), Ensured::Updated)
+            } else if context
+                .contests
+                .changed(&target.key, kind, &fingerprint, content, &path)
+            {
+                return Ok(Ensured::Contested(path));
             } else {
-                Ensured::Updated(object)
-            })
+                (Some(uid), Ensured::Restored(path))
+            }
         }
-        Step::Look => match target.look(owner_uid).await? {
-            None => target.apply(configuration, None).await.map(Ensured::Created),
-            Some(uid) => target.apply(configuration, Some(&uid)).await.map(Ensured::Updated),
-        },
+    };
+    // A webhook that overrides an applied field does so in the answer already: it is asked twice, not at each pass.
+    let mut overridden = None;
+    for _ in 0..2 {
+        let object = target.apply_or_empty(&configuration, uid.as_deref()).await?;
+        *writes += 1;
+        let seen = object.seen();
+        let path = seen.child().differs(&configuration);
+        let content = seen.child().content().to_owned();
+        cache.written(&object, seen);
+        overridden = path.map(|path| (path, content));
+        if overridden.is_none() || uid.is_none() {
+            break;
+        }
+    }
+    match overridden {
+        Some((path, content)) if uid.is_some() => {
+            context
+                .contests
+                .overridden(&target.key, kind, &fingerprint, &content, &path);
+            Ok(Ensured::Contested(path))
+        }
+        _ => Ok(done),
     }
 }
 
@@ -150,11 +236,12 @@ pub async fn ensure<K: ManagedResource>(
 /// [`Error::Request`] if the API server rejects the deletion; 404 counts as success.
 pub async fn remove<K: ManagedResource>(
     client: &Client,
+    cache: &Cache<K::Seen>,
     key: &ObjectKey,
-    observed: Option<&Child>,
     owner_uid: &str,
 ) -> Result<u32, Error> {
-    let Some(child) = observed.filter(|child| !child.deleting) else {
+    let known = cache.get(key);
+    let Some(child) = known.as_deref().map(Seen::child).filter(|child| !child.deleting) else {
         return Ok(0);
     };
     if child.controller.as_ref().is_none_or(|owner| owner.uid != owner_uid) {
@@ -175,7 +262,10 @@ pub async fn remove<K: ManagedResource>(
         .await
         .map_err(|error| target.error("delete", error))
     {
-        Ok(_) => Ok(1),
+        Ok(_) => {
+            cache.deleted(key, &child.uid);
+            Ok(1)
+        }
         Err(error) if error.is_not_found() => Ok(0),
         Err(error) => Err(error),
     }
@@ -185,6 +275,7 @@ pub async fn remove<K: ManagedResource>(
 struct Target<K> {
     api: Api<K>,
     key: ObjectKey,
+    kind: &'static str,
 }
 
 impl<K: ManagedResource> Target<K> {
@@ -196,6 +287,7 @@ impl<K: ManagedResource> Target<K> {
         Self {
             api: Api::namespaced(client.clone(), &key.namespace),
             key,
+            kind: K::KIND,
         }
     }
 
@@ -213,18 +305,18 @@ impl<K: ManagedResource> Target<K> {
         Ok((configuration, fingerprint))
     }
 
-    /// The UID of the object if it exists and may be updated, `None` if it does not exist.
-    async fn look(&self, owner_uid: &str) -> Result<Option<String>, Error> {
+    /// The object if it exists and may be updated, `None` if it does not exist.
+    async fn look(&self, owner_uid: &str) -> Result<Option<K>, Error> {
         let found = self
             .api
-            .get_metadata_opt(&self.key.name)
+            .get_opt(&self.key.name)
             .await
             .map_err(|error| self.error("read", error))?;
         let Some(found) = found else { return Ok(None) };
-        let meta = found.metadata;
-        match ownership(&meta, owner_uid) {
+        let meta = found.meta();
+        match ownership(meta, owner_uid) {
             Ownership::Ours if meta.deletion_timestamp.is_some() => Err(self.still_deleting()),
-            Ownership::Ours => Ok(Some(meta.uid.unwrap_or_default())),
+            Ownership::Ours => Ok(Some(found)),
             Ownership::EarlierMemcached => Err(self.still_deleting()),
             Ownership::Foreign(owner) => Err(self.foreign(owner)),
         }
@@ -246,6 +338,16 @@ impl<K: ManagedResource> Target<K> {
             .patch(&self.key.name, &parameters, &patch)
             .await
             .map_err(|error| self.error("apply", error))
+    }
+
+    /// As [`apply`](Self::apply), after emptying the lists that can make it invalid if it is.
+    async fn apply_or_empty(&self, configuration: &Value, uid: Option<&str>) -> Result<K, Error> {
+        match (self.apply(configuration.clone(), uid).await, uid) {
+            (Err(error), Some(known)) if error.is_invalid() && self.empty_lists(known).await? => {
+                self.apply(configuration.clone(), uid).await
+            }
+            (result, _) => result,
+        }
     }
 
     /// Empties the lists that can make an apply invalid; returns whether the kind has any.
@@ -294,41 +396,6 @@ impl<K: ManagedResource> Target<K> {
     }
 }
 
-/// The owner of an object.
-#[derive(Debug, PartialEq, Eq)]
-enum Ownership {
-    /// This Memcached, or none although the operator created it (the Memcached was deleted with `--cascade=orphan`).
-    Ours,
-    /// A deleted Memcached of the same name: the garbage collector will delete the object.
-    EarlierMemcached,
-    /// Another owner, with a description.
-    Foreign(String),
-}
-
-fn ownership(meta: &ObjectMeta, owner_uid: &str) -> Ownership {
-    match controller_of(meta) {
-        Some(owner) if owner.uid == owner_uid => Ownership::Ours,
-        Some(owner)
-            if owner.kind == "Memcached"
-                && owner.api_version.starts_with("cache.example.com/")
-                && Some(&owner.name) == meta.name.as_ref() =>
-        {
-            Ownership::EarlierMemcached
-        }
-        Some(owner) => Ownership::Foreign(format!("is controlled by {} {}", owner.kind, owner.name)),
-        None if applied_by_us(meta) => Ownership::Ours,
-        None => Ownership::Foreign("was not created by this operator".to_owned()),
-    }
-}
-
-/// Only the operator applies under its field manager's name.
-fn applied_by_us(meta: &ObjectMeta) -> bool {
-    meta.managed_fields
-        .iter()
-        .flatten()
-        .any(|entry| entry.manager.as_deref() == Some(FIELD_MANAGER) && entry.operation.as_deref() == Some("Apply"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -374,38 +441,5 @@ mod tests {
             Step::Look
         );
         assert_eq!(decide(&configuration, &fingerprint, None, OWNER), Step::Look);
-    }
-
-    #[test]
-    fn owners_are_recognised() {
-        let meta = |value: Value| serde_json::from_value::<ObjectMeta>(value).unwrap();
-        let owned = |kind: &str, version: &str, uid: &str| {
-            meta(json!({ "name": "sample", "ownerReferences": [
-                { "apiVersion": version, "kind": kind, "name": "sample", "uid": uid, "controller": true },
-            ] }))
-        };
-        assert_eq!(
-            ownership(&owned("Memcached", "cache.example.com/v1alpha1", OWNER), OWNER),
-            Ownership::Ours
-        );
-        assert_eq!(
-            ownership(&owned("Memcached", "cache.example.com/v1alpha1", "old"), OWNER),
-            Ownership::EarlierMemcached
-        );
-        assert_eq!(
-            ownership(&owned("Redis", "cache.example.com/v1", "x"), OWNER),
-            Ownership::Foreign("is controlled by Redis sample".to_owned())
-        );
-        let by = |manager: &str, operation: &str| {
-            meta(json!({ "name": "sample", "managedFields": [{ "manager": manager, "operation": operation }] }))
-        };
-        assert_eq!(ownership(&by(FIELD_MANAGER, "Apply"), OWNER), Ownership::Ours);
-        for stranger in [
-            by("kubectl", "Apply"),
-            by(FIELD_MANAGER, "Update"),
-            meta(json!({ "name": "sample" })),
-        ] {
-            assert!(matches!(ownership(&stranger, OWNER), Ownership::Foreign(_)));
-        }
     }
 }

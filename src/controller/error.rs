@@ -1,5 +1,7 @@
 //! Why a reconcile failed.
-use olmkit_manager::explain;
+use std::time::Duration;
+
+use olmkit_manager::{explain, transport, worker::Failure};
 
 /// Why a reconcile failed.
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +82,15 @@ impl Error {
                 kube::Error::Api(status) => Some(status.code),
                 _ => None,
             },
+            _ => None,
+        }
+    }
+}
+
+impl Failure for Error {
+    fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Request { source, .. } => transport::retry_after(source),
             _ => None,
         }
     }

@@ -6,19 +6,29 @@
 //! | [`watches`] | the watches that feed the caches and the queue |
 //! | [`reconcile`] | reconciles one Memcached |
 //! | [`ensure`] | creates or updates one managed object if it differs |
+//! | [`contests`] | fields that do not stay as they were applied |
 //! | [`finalize`] | the finalizer |
+//! | `ownership` | whom a managed object belongs to |
 //! | [`report`] | the status: a pure function of the observed state |
+//! | `writes` | what a pass writes about its Memcached |
+//! | [`slots`] | how many Memcacheds are rolled out at the same time |
 //! | [`trouble`] | why servers do not start |
 //! | [`upgradeable`] | blocks upgrades by OLM during rollouts |
+pub mod contests;
 pub mod ensure;
 mod error;
 pub mod finalize;
 pub mod observed;
+mod ownership;
 pub mod reconcile;
 pub mod report;
+pub mod slots;
 pub mod trouble;
 pub mod upgradeable;
 pub mod watches;
+mod writes;
+
+use std::sync::Arc;
 
 pub use error::Error;
 use kube::Client;
@@ -39,6 +49,14 @@ pub struct Context {
     pub settings: Settings,
     /// The watched objects.
     pub caches: Caches,
+    /// The Memcacheds to reconcile.
+    pub queue: Arc<Queue>,
+    /// Which namespaces are synced.
+    pub readiness: Readiness,
+    /// Fields that are left to others.
+    pub contests: contests::Contests,
+    /// How many Memcacheds the operator rolls out at the same time.
+    pub slots: slots::Slots,
     /// Publishes events.
     pub events: Publisher,
     /// Rollouts that block upgrades of the operator.

@@ -2,12 +2,17 @@
 //!
 //! Of a Deployment, Service or budget: the applied fields, as compact JSON that is parsed for comparison, and the fields
 //! that the status needs. Of a pod: its name and its owner.
+use std::sync::Arc;
+
 use k8s_openapi::{
     api::{apps::v1::Deployment, core::v1::Pod},
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
 };
-use kube::{Resource, core::PartialObjectMeta};
-use olmkit_manager::{ObjectKey, cache, drift};
+use kube::{
+    Resource, ResourceExt,
+    core::{DeserializeGuard, PartialObjectMeta},
+};
+use olmkit_manager::{ObjectKey, drift};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -16,6 +21,9 @@ use crate::{api::v1alpha1::Memcached, operand};
 /// The annotation that holds the fingerprint of what was applied: it distinguishes a changed
 /// configuration from drift, and makes the operator apply again when a field is no longer desired.
 pub const FINGERPRINT: &str = "cache.example.com/applied-configuration";
+
+/// The annotation with which users pause the reconciles of a Memcached; its value is `true`.
+pub const PAUSED: &str = "cache.example.com/paused";
 
 /// Projection of a managed object.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +59,18 @@ impl Child {
                 .to_string()
                 .into_boxed_str(),
         }
+    }
+
+    /// What is compared, as text.
+    pub fn content(&self) -> &str {
+        &self.content
+    }
+
+    /// Whether the pods would have to be replaced to reach `desired`.
+    pub fn replaces_pods(&self, desired: &Value) -> bool {
+        let live = self.field("/spec/template").unwrap_or(Value::Null);
+        let wanted = desired.pointer("/spec/template").cloned().unwrap_or(Value::Null);
+        drift::differs(&wanted, &live).is_some()
     }
 
     /// The path of the first field that differs from `desired`.
@@ -109,6 +129,14 @@ pub struct DeploymentState {
 }
 
 impl DeploymentState {
+    /// Whether `size` servers of the newest template run and had time to warm up.
+    pub fn is_complete(&self, size: i32) -> bool {
+        self.observed_generation >= self.generation
+            && self.updated == self.replicas
+            && self.updated >= size
+            && self.available >= size
+    }
+
     /// The projection of `deployment`.
     pub fn of(deployment: &Deployment) -> Self {
         let status = deployment.status.clone().unwrap_or_default();
@@ -153,13 +181,85 @@ impl DeploymentState {
     }
 }
 
-/// The projection of a Memcached: without managed fields and kubectl's last-applied annotation.
-pub fn memcached(mut memcached: Memcached) -> Memcached {
-    memcached.metadata.managed_fields = None;
-    if let Some(annotations) = &mut memcached.metadata.annotations {
-        annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+/// A watched Memcached.
+#[derive(Clone, Debug)]
+pub enum Subject {
+    /// The object, without managed fields and kubectl's last-applied annotation.
+    Readable(Arc<Memcached>),
+    /// It cannot be deserialized: a newer version of the operator may have written it.
+    Unreadable {
+        /// Its metadata.
+        metadata: Box<ObjectMeta>,
+        /// Why.
+        error: String,
+    },
+}
+
+impl Subject {
+    /// The projection of what the watch delivered.
+    pub fn of(guard: DeserializeGuard<Memcached>) -> Self {
+        match guard.0 {
+            Ok(memcached) => Self::readable(memcached),
+            Err(invalid) => Self::Unreadable {
+                metadata: Box::new(ObjectMeta {
+                    managed_fields: None,
+                    ..invalid.metadata
+                }),
+                error: invalid.error,
+            },
+        }
     }
-    memcached
+
+    /// The projection of `memcached`.
+    pub fn readable(mut memcached: Memcached) -> Self {
+        memcached.metadata.managed_fields = None;
+        if let Some(annotations) = &mut memcached.metadata.annotations {
+            annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+        }
+        Self::Readable(Arc::new(memcached))
+    }
+
+    /// The object, if it is readable.
+    pub fn memcached(&self) -> Option<&Arc<Memcached>> {
+        match self {
+            Self::Readable(memcached) => Some(memcached),
+            Self::Unreadable { .. } => None,
+        }
+    }
+
+    /// Its metadata.
+    pub fn metadata(&self) -> &ObjectMeta {
+        match self {
+            Self::Readable(memcached) => &memcached.metadata,
+            Self::Unreadable { metadata, .. } => metadata,
+        }
+    }
+
+    /// Whether both are the same but for the status and what changes with each write.
+    pub fn same_but_status(&self, other: &Self) -> bool {
+        let parts = |subject: &Self| {
+            let meta = subject.metadata().clone();
+            let deleting = meta.deletion_timestamp.is_some();
+            (
+                meta.uid,
+                meta.labels,
+                meta.annotations,
+                meta.finalizers,
+                meta.owner_references,
+                deleting,
+            )
+        };
+        let spec = |subject: &Self| match subject {
+            Self::Readable(memcached) => Ok(memcached.spec.clone()),
+            Self::Unreadable { error, .. } => Err(error.clone()),
+        };
+        parts(self) == parts(other) && spec(self) == spec(other)
+    }
+}
+
+/// Whether users asked the operator to leave `memcached` alone.
+pub fn is_paused(memcached: &Memcached) -> bool {
+    memcached.annotations().get(PAUSED).is_some_and(|value| value == "true")
 }
 
 /// Projection of a pod.
@@ -187,9 +287,6 @@ impl Server {
         })
     }
 }
-
-/// An unreadable Memcached counts as absent; its managed objects stay unchanged.
-pub use cache::readable;
 
 #[cfg(test)]
 mod tests {

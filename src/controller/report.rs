@@ -1,15 +1,33 @@
 //! The status: a pure function of the observed state.
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    time::Duration,
+};
+
 use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{Condition, Time},
-    jiff::Timestamp,
+    jiff::{SignedDuration, Timestamp},
 };
 use kube::ResourceExt;
 
-use super::observed::DeploymentState;
+use super::observed::{DeploymentState, PAUSED};
 use crate::{
-    api::v1alpha1::{AVAILABLE, DEGRADED, Memcached, MemcachedStatus, PROGRESSING, Phase},
+    api::v1alpha1::{AVAILABLE, DEGRADED, Memcached, MemcachedStatus, PROGRESSING, Phase, READY},
     operand,
 };
+
+/// Servers that are lost (evicted, restarted, on a node that went away) usually come back within this time. Only after it
+/// the object is Degraded.
+const GRACE: SignedDuration = SignedDuration::from_secs(60);
+
+/// Why the operator does not do all that the spec asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// Users asked for it.
+    Paused,
+    /// Others are rolled out first: their names.
+    Waiting(String),
+}
 
 /// The input of a status.
 pub struct Facts<'a> {
@@ -19,6 +37,10 @@ pub struct Facts<'a> {
     pub deployment: Option<&'a DeploymentState>,
     /// The names of its pods, sorted.
     pub nodes: Vec<String>,
+    /// Why the operator waits.
+    pub hold: Option<Hold>,
+    /// The servers are replaced on the operator's account, not on the user's.
+    pub by_operator: bool,
     /// What keeps the operator from reconciling the object.
     pub problem: Option<Problem>,
     /// Transition time of conditions that change.
@@ -53,6 +75,7 @@ pub fn status(facts: &Facts) -> MemcachedStatus {
     let progress = progress(facts);
     let problem = facts.problem.clone().or_else(|| problem_of_deployment(facts, progress));
     let conditions = vec![
+        condition(facts, READY, ready(facts, progress, problem.as_ref())),
         condition(facts, AVAILABLE, available(facts, problem.as_ref())),
         condition(facts, PROGRESSING, progressing(facts, progress, problem.as_ref())),
         condition(facts, DEGRADED, degraded(problem.as_ref())),
@@ -89,6 +112,8 @@ pub fn finalizing(memcached: &Memcached, finished: bool, now: Timestamp) -> Memc
         memcached,
         deployment: None,
         nodes: Vec::new(),
+        hold: None,
+        by_operator: false,
         problem: None,
         now,
     };
@@ -108,26 +133,71 @@ pub fn is_finalized(memcached: &Memcached) -> bool {
     find(memcached, DEGRADED).is_some_and(|known| known.status == "True" && known.reason == FINALIZING)
 }
 
-/// Whether a rollout is in progress and nothing blocks it.
-pub fn is_rolling(status: &MemcachedStatus) -> bool {
+/// Whether users have the pods replaced or made, nothing is wrong with it, and more than a number of pods changes.
+pub fn is_rolling(facts: &Facts, status: &MemcachedStatus) -> bool {
     let holds = |type_: &str| {
         let mut conditions = status.conditions.iter();
         conditions.any(|known| known.type_ == type_ && known.status == "True")
     };
-    holds(PROGRESSING) && !holds(DEGRADED)
+    let replaces = facts.deployment.is_none_or(|deployment| {
+        let current = deployment.observed_generation >= deployment.generation;
+        current && (deployment.updated < deployment.replicas || is_new(facts))
+    });
+    holds(PROGRESSING) && !holds(DEGRADED) && !facts.by_operator && replaces
+}
+
+/// After which time the status changes by itself, if nothing else happens.
+pub fn recheck(facts: &Facts) -> Option<Duration> {
+    let left = GRACE - lost_for(facts)?;
+    let is_lost = progress(facts) == Progress::Lost;
+    (is_lost && left.is_positive()).then(|| left.unsigned_abs() + Duration::from_secs(1))
+}
+
+/// How long the servers have not been ready, by the status.
+fn lost_for(facts: &Facts) -> Option<SignedDuration> {
+    Some(match find(facts.memcached, READY) {
+        Some(known) if known.status == "False" => facts.now.duration_since(known.last_transition_time.0),
+        // About to be reported.
+        Some(_) => SignedDuration::ZERO,
+        // Written by a version without this condition.
+        None => SignedDuration::MAX,
+    })
+}
+
+/// A number for all that [`same`] compares.
+pub fn digest(status: &MemcachedStatus) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    // A status always serializes; if one did not, it would only be reconciled once more.
+    serde_json::to_string(&ours(status))
+        .unwrap_or_default()
+        .hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Whether two messages differ in numbers only: ports, addresses, times, which change with each attempt.
+pub fn similar(left: &str, right: &str) -> bool {
+    let words = |text: &str| -> Vec<String> {
+        text.split(|letter: char| letter.is_ascii_digit())
+            .filter(|part| !part.is_empty())
+            .map(str::to_owned)
+            .collect()
+    };
+    words(left) == words(right)
 }
 
 /// Whether two statuses are equal. Conditions of other types are ignored.
 pub fn same(left: &MemcachedStatus, right: &MemcachedStatus) -> bool {
-    let ours = |status: &MemcachedStatus| {
-        let mut status = status.clone();
-        status
-            .conditions
-            .retain(|known| [AVAILABLE, PROGRESSING, DEGRADED].contains(&known.type_.as_str()));
-        status.conditions.sort_by(|a, b| a.type_.cmp(&b.type_));
-        status
-    };
     ours(left) == ours(right)
+}
+
+/// `status` without the conditions of others, in one order.
+fn ours(status: &MemcachedStatus) -> MemcachedStatus {
+    let mut status = status.clone();
+    status
+        .conditions
+        .retain(|known| [READY, AVAILABLE, PROGRESSING, DEGRADED].contains(&known.type_.as_str()));
+    status.conditions.sort_by(|a, b| a.type_.cmp(&b.type_));
+    status
 }
 
 /// A condition's status, reason and message.
@@ -143,7 +213,8 @@ fn progress(facts: &Facts) -> Progress {
     {
         return Progress::Underway;
     }
-    if deployment.available >= size {
+    // Not those that are available: they are so only after the time for warming up.
+    if deployment.ready >= size {
         return Progress::Done;
     }
     let before = facts.memcached.status.as_ref();
@@ -170,12 +241,37 @@ fn problem_of_deployment(facts: &Facts, progress: Progress) -> Option<Problem> {
             fatal: false,
         });
     }
-    (progress == Progress::Lost).then(|| Problem {
+    let lost_for_long = progress == Progress::Lost && lost_for(facts).is_some_and(|lost| lost >= GRACE);
+    lost_for_long.then(|| Problem {
         reason: "ServersNotReady".to_owned(),
         message: format!("{}; all were ready before", ready_of(facts)),
         fatal: false,
     })
 }
+
+fn ready(facts: &Facts, progress: Progress, problem: Option<&Problem>) -> Verdict {
+    let (status, reason) = match (problem, progress) {
+        (Some(problem), _) => return ("False", problem.reason.clone(), problem.message.clone()),
+        (None, Progress::Done) => ("True", "ServersReady"),
+        (None, Progress::Lost) => ("False", "ServersNotReady"),
+        (None, Progress::Underway) => ("False", underway(facts)),
+    };
+    (status, reason.to_owned(), ready_of(facts))
+}
+
+/// What is underway.
+fn underway(facts: &Facts) -> &'static str {
+    if is_new(facts) {
+        "Creating"
+    } else if facts.by_operator {
+        ROLLING_OUT
+    } else {
+        "Updating"
+    }
+}
+
+/// The reason of the condition Progressing while the servers are replaced on the operator's account.
+pub const ROLLING_OUT: &str = "RollingOut";
 
 fn available(facts: &Facts, problem: Option<&Problem>) -> Verdict {
     if let Some(problem) = problem.filter(|problem| problem.fatal) {
@@ -196,7 +292,7 @@ fn available(facts: &Facts, problem: Option<&Problem>) -> Verdict {
         return ("True", "ScaledToZero".to_owned(), "spec.size is 0".to_owned());
     }
     // One server may be missing, as during rollouts and node maintenance.
-    let enough = deployment.available >= (size - 1).max(1);
+    let enough = deployment.ready >= (size - 1).max(1);
     let reason = if enough { "ServersReady" } else { "ServersNotReady" };
     (
         if enough { "True" } else { "False" },
@@ -213,6 +309,17 @@ fn progressing(facts: &Facts, progress: Progress, problem: Option<&Problem>) -> 
             "Blocked; see the condition Degraded".to_owned(),
         );
     }
+    match &facts.hold {
+        Some(Hold::Paused) => {
+            let message = format!("The annotation {PAUSED} is true");
+            return ("False", "Paused".to_owned(), message);
+        }
+        Some(Hold::Waiting(others)) => {
+            let message = format!("New defaults of the operator wait until {others} runs with them");
+            return ("False", "RolloutPending".to_owned(), message);
+        }
+        None => {}
+    }
     match progress {
         Progress::Done => (
             "False",
@@ -220,10 +327,7 @@ fn progressing(facts: &Facts, progress: Progress, problem: Option<&Problem>) -> 
             "All servers are up to date and available".to_owned(),
         ),
         Progress::Lost => ("False", "ServersNotReady".to_owned(), ready_of(facts)),
-        Progress::Underway => {
-            let reason = if is_new(facts) { "Creating" } else { "Updating" };
-            ("True", reason.to_owned(), ready_of(facts))
-        }
+        Progress::Underway => ("True", underway(facts).to_owned(), ready_of(facts)),
     }
 }
 
@@ -237,9 +341,10 @@ fn degraded(problem: Option<&Problem>) -> Verdict {
 fn phase(facts: &Facts, progress: Progress, problem: Option<&Problem>) -> Phase {
     match progress {
         _ if problem.is_some() => Phase::Degraded,
-        Progress::Done => Phase::Running,
-        _ if is_new(facts) => Phase::Pending,
-        _ => Phase::Resizing,
+        // Lost servers are given time to come back.
+        Progress::Done | Progress::Lost => Phase::Running,
+        Progress::Underway if is_new(facts) => Phase::Pending,
+        Progress::Underway => Phase::Resizing,
     }
 }
 

@@ -19,6 +19,8 @@ fn report(memcached: &Memcached, deployment: Option<&DeploymentState>) -> Memcac
         memcached,
         deployment,
         nodes: Vec::new(),
+        hold: None,
+        by_operator: false,
         problem: None,
         now: NOW,
     })
@@ -56,11 +58,11 @@ fn from_creation_to_running() {
         object = after(object, status);
     }
     insta::assert_snapshot!(seen.join("\n"), @"
-    Pending: Available=False Creating, Progressing=True Creating, Degraded=False AsExpected
-    Pending: Available=False ServersNotReady, Progressing=True Creating, Degraded=False AsExpected
-    Pending: Available=False ServersNotReady, Progressing=True Creating, Degraded=False AsExpected
-    Pending: Available=True ServersReady, Progressing=True Creating, Degraded=False AsExpected
-    Running: Available=True ServersReady, Progressing=False Complete, Degraded=False AsExpected
+    Pending: Ready=False Creating, Available=False Creating, Progressing=True Creating, Degraded=False AsExpected
+    Pending: Ready=False Creating, Available=False ServersNotReady, Progressing=True Creating, Degraded=False AsExpected
+    Pending: Ready=False Creating, Available=False ServersNotReady, Progressing=True Creating, Degraded=False AsExpected
+    Pending: Ready=False Creating, Available=True ServersReady, Progressing=True Creating, Degraded=False AsExpected
+    Running: Ready=True ServersReady, Available=True ServersReady, Progressing=False Complete, Degraded=False AsExpected
     ");
 }
 
@@ -79,7 +81,7 @@ fn a_changed_size_is_resizing_until_all_are_ready() {
     let status = report(&object, Some(&deployment(2, 2, 2)));
     assert_eq!(
         words(&status),
-        "Resizing: Available=True ServersReady, Progressing=True Updating, Degraded=False AsExpected"
+        "Resizing: Ready=False Updating, Available=True ServersReady, Progressing=True Updating, Degraded=False AsExpected"
     );
     assert_eq!(status.observed_generation, Some(2));
     object = after(object, status);
@@ -93,16 +95,118 @@ fn a_changed_size_is_resizing_until_all_are_ready() {
     assert_eq!(status.phase, Some(Phase::Running));
 }
 
+/// Evictions and restarts are everyday: only servers that stay away are a problem.
 #[test]
-fn a_lost_server_degrades() {
-    let object = running(3);
-    let status = report(&object, Some(&deployment(3, 3, 1)));
+fn a_lost_server_degrades_after_a_minute() {
+    let state = deployment(3, 3, 1);
+    let mut object = running(3);
+    let at = |object: &Memcached, seconds: i64| {
+        let now = NOW.checked_add(SignedDuration::from_secs(seconds)).unwrap();
+        let facts = Facts {
+            memcached: object,
+            deployment: Some(&state),
+            nodes: Vec::new(),
+            hold: None,
+            by_operator: false,
+            problem: None,
+            now,
+        };
+        (status(&facts), recheck(&facts))
+    };
+    let (status, again) = at(&object, 100);
     assert_eq!(
         words(&status),
-        "Degraded: Available=False ServersNotReady, Progressing=False ServersNotReady, Degraded=True ServersNotReady"
+        "Running: Ready=False ServersNotReady, Available=False ServersNotReady, Progressing=False ServersNotReady, \
+         Degraded=False AsExpected"
     );
+    assert_eq!(again, Some(Duration::from_secs(61)));
+    object = after(object, status);
+    let (status, again) = at(&object, 130);
+    assert_eq!(
+        (status.phase, again),
+        (Some(Phase::Running), Some(Duration::from_secs(31)))
+    );
+    let (status, again) = at(&object, 161);
+    assert_eq!(
+        words(&status),
+        "Degraded: Ready=False ServersNotReady, Available=False ServersNotReady, Progressing=False ServersNotReady, \
+         Degraded=True ServersNotReady"
+    );
+    assert_eq!(again, None);
     let status = report(&after(object, status), Some(&deployment(3, 3, 3)));
     assert_eq!(status.phase, Some(Phase::Running));
+}
+
+#[test]
+fn what_holds_the_operator_is_named() {
+    let object = running(2);
+    let state = deployment(2, 2, 2);
+    let with = |hold, by_operator| {
+        status(&Facts {
+            memcached: &object,
+            deployment: Some(&state),
+            nodes: Vec::new(),
+            hold,
+            by_operator,
+            problem: None,
+            now: NOW,
+        })
+    };
+    let progressing = |status: &MemcachedStatus| {
+        let found = status
+            .conditions
+            .iter()
+            .find(|known| known.type_ == PROGRESSING)
+            .unwrap();
+        format!("{} {}: {}", found.status, found.reason, found.message)
+    };
+    assert_eq!(
+        progressing(&with(Some(Hold::Paused), false)),
+        "False Paused: The annotation cache.example.com/paused is true"
+    );
+    assert_eq!(
+        progressing(&with(Some(Hold::Waiting("cache/old".to_owned())), false)),
+        "False RolloutPending: New defaults of the operator wait until cache/old runs with them"
+    );
+    assert_eq!(with(Some(Hold::Paused), false).phase, Some(Phase::Running));
+}
+
+#[test]
+fn only_what_users_replace_or_make_is_rolling() {
+    let object = running(2);
+    let rolling = |state: &DeploymentState, by_operator| {
+        let facts = Facts {
+            memcached: &object,
+            deployment: Some(state),
+            nodes: Vec::new(),
+            hold: None,
+            by_operator,
+            problem: None,
+            now: NOW,
+        };
+        is_rolling(&facts, &status(&facts))
+    };
+    assert!(rolling(&deployment(2, 1, 1), false));
+    assert!(!rolling(&deployment(2, 1, 1), true), "on the operator's account");
+    assert!(!rolling(&deployment(3, 3, 2), false), "resized");
+    assert!(!rolling(&deployment(2, 2, 2), false));
+}
+
+#[test]
+fn messages_that_differ_in_numbers_are_similar() {
+    let of = |port: u16| format!("failed calling webhook: read tcp 10.0.0.1:{port}->10.0.0.2:443: connection reset");
+    assert!(similar(&of(41234), &of(7)));
+    assert!(!similar(&of(1), "failed calling webhook: connection refused"));
+}
+
+#[test]
+fn the_digest_is_that_of_what_is_compared() {
+    let status = running(2).status.unwrap();
+    let mut other = status.clone();
+    other.conditions.reverse();
+    assert_eq!(digest(&status), digest(&other));
+    other.ready_replicas = Some(1);
+    assert_ne!(digest(&status), digest(&other));
 }
 
 #[test]
@@ -120,7 +224,7 @@ fn a_rollout_is_no_loss() {
     let status = report(&object, Some(&state));
     assert_eq!(
         words(&status),
-        "Resizing: Available=True ServersReady, Progressing=True Updating, Degraded=False AsExpected"
+        "Resizing: Ready=False Updating, Available=True ServersReady, Progressing=True Updating, Degraded=False AsExpected"
     );
 }
 
@@ -131,7 +235,8 @@ fn a_stuck_rollout_degrades_with_the_deployments_reason() {
     let status = report(&memcached(&json!({})), Some(&state));
     assert_eq!(
         words(&status),
-        "Degraded: Available=False ServersNotReady, Progressing=True Creating, Degraded=True ProgressDeadlineExceeded"
+        "Degraded: Ready=False ProgressDeadlineExceeded, Available=False ServersNotReady, Progressing=True Creating, \
+         Degraded=True ProgressDeadlineExceeded"
     );
 }
 
@@ -148,12 +253,14 @@ fn a_problem_of_the_operator_degrades_and_leaves_running_servers_available() {
         memcached: &object,
         deployment: Some(&state),
         nodes: Vec::new(),
+        hold: None,
+        by_operator: false,
         problem: Some(problem),
         now: NOW,
     };
     assert_eq!(
         words(&status(&facts)),
-        "Degraded: Available=True ServersReady, Progressing=False Forbidden, Degraded=True Forbidden"
+        "Degraded: Ready=False Forbidden, Available=True ServersReady, Progressing=False Forbidden, Degraded=True Forbidden"
     );
     let fatal = Problem {
         reason: "ImageNotSet".to_owned(),
@@ -166,7 +273,7 @@ fn a_problem_of_the_operator_degrades_and_leaves_running_servers_available() {
     };
     assert_eq!(
         words(&status(&facts)),
-        "Degraded: Available=False ImageNotSet, Progressing=False ImageNotSet, Degraded=True ImageNotSet"
+        "Degraded: Ready=False ImageNotSet, Available=False ImageNotSet, Progressing=False ImageNotSet, Degraded=True ImageNotSet"
     );
 }
 
@@ -175,7 +282,7 @@ fn no_server_asked_for_is_running() {
     let status = report(&memcached(&json!({ "size": 0 })), Some(&deployment(0, 0, 0)));
     assert_eq!(
         words(&status),
-        "Running: Available=True ScaledToZero, Progressing=False Complete, Degraded=False AsExpected"
+        "Running: Ready=True ServersReady, Available=True ScaledToZero, Progressing=False Complete, Degraded=False AsExpected"
     );
 }
 
@@ -190,6 +297,8 @@ fn transition_times_move_with_the_status_only() {
         memcached: &object,
         deployment: Some(&state),
         nodes: Vec::new(),
+        hold: None,
+        by_operator: false,
         problem: None,
         now: later,
     };
@@ -203,7 +312,7 @@ fn transition_times_move_with_the_status_only() {
             .last_transition_time
             .0
     };
-    assert_eq!((time(AVAILABLE), time(DEGRADED)), (NOW, later));
+    assert_eq!((time(AVAILABLE), time(READY)), (NOW, later));
 }
 
 #[test]

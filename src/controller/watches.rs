@@ -10,7 +10,7 @@ use k8s_openapi::api::{
     policy::v1::PodDisruptionBudget,
 };
 use kube::{
-    Client, Resource,
+    Api, Client, Resource,
     core::{DeserializeGuard, PartialObjectMeta},
     runtime::watcher,
 };
@@ -19,14 +19,19 @@ use olmkit_manager::{
     cache::{Cache, Change, Follow, Source},
     namespaces::Namespaces,
     queue::WorkQueue,
+    transport::Pulse,
 };
 use tokio::task::JoinSet;
 
 use super::{
     Instruments,
-    observed::{self, Child, DeploymentState, Server},
+    observed::{Child, DeploymentState, Server, Subject},
+    report,
 };
-use crate::{api::v1alpha1::Memcached, operand::MANAGED_BY_SELECTOR};
+use crate::{
+    api::v1alpha1::{Memcached, MemcachedStatus},
+    operand::MANAGED_BY_SELECTOR,
+};
 
 /// The Memcacheds to reconcile.
 pub type Queue = WorkQueue<ObjectKey>;
@@ -35,7 +40,9 @@ pub type Queue = WorkQueue<ObjectKey>;
 #[derive(Clone, Default)]
 pub struct Caches {
     /// The Memcacheds.
-    pub memcacheds: Cache<Memcached>,
+    pub memcacheds: Cache<Subject>,
+    /// What this process last wrote into their statuses.
+    pub own_statuses: OwnStatuses,
     /// Their Deployments.
     pub deployments: Cache<DeploymentState>,
     /// Their Services.
@@ -44,6 +51,47 @@ pub struct Caches {
     pub budgets: Cache<Child>,
     /// Their pods.
     pub servers: Servers,
+}
+
+/// Digests of the statuses that this process wrote last, to recognise them when a watch delivers them.
+#[derive(Clone, Default)]
+pub struct OwnStatuses(Arc<Mutex<HashMap<ObjectKey, u64>>>);
+
+impl OwnStatuses {
+    /// Records that `status` is about to be written to `key`.
+    pub fn note(&self, key: &ObjectKey, status: &MemcachedStatus) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(key.clone(), report::digest(status));
+    }
+
+    /// Forgets `key`.
+    pub fn forget(&self, key: &ObjectKey) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    }
+
+    fn is_own(&self, key: &ObjectKey, status: &MemcachedStatus) -> bool {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(key) == Some(&report::digest(status))
+    }
+}
+
+/// Whether a change of a Memcached is worth a reconcile. An own write is not: reconciling it would make an object whose
+/// status changes with each failure never rest.
+fn is_relevant(own: &OwnStatuses, key: &ObjectKey, change: &Change<Subject>) -> bool {
+    let (Some(before), Some(after)) = (change.before.as_deref(), change.after.as_deref()) else {
+        return true;
+    };
+    if !before.same_but_status(after) {
+        return true;
+    }
+    let (Some(before), Some(after)) = (before.memcached(), after.memcached()) else {
+        return false;
+    };
+    if before.status == after.status {
+        return false;
+    }
+    // Another client may have written the status.
+    after.status.as_ref().is_none_or(|status| !own.is_own(key, status))
 }
 
 /// The pods, by the Memcached that they belong to.
@@ -104,13 +152,24 @@ pub fn start(
         namespaces,
         instruments,
     };
+    let (own, work, unreadable) = (
+        caches.own_statuses.clone(),
+        Arc::clone(queue),
+        instruments.metrics.unreadable(&Memcached::plural(&())),
+    );
     starter.follow(
         &mut watches,
         &caches.memcacheds,
         watcher::Config::default(),
-        |guard: DeserializeGuard<Memcached>| observed::readable(guard).map(observed::memcached),
-        // Every change, including those of the status: another client may have written it.
-        enqueue(queue, |_| true),
+        |guard: DeserializeGuard<Memcached>| Some(Subject::of(guard)),
+        move |key: &ObjectKey, change: Change<Subject>| {
+            let is_unreadable =
+                |side: &Option<Arc<Subject>>| i64::from(side.as_ref().is_some_and(|side| side.memcached().is_none()));
+            unreadable.inc_by(is_unreadable(&change.after) - is_unreadable(&change.before));
+            if is_relevant(&own, key, &change) {
+                add(&work, key, change.listed);
+            }
+        },
     );
     let ours = watcher::Config::default().labels(MANAGED_BY_SELECTOR);
     starter.follow(
@@ -142,7 +201,7 @@ pub fn start(
         |pod: PartialObjectMeta<Pod>| Server::of(&pod),
         move |key: &ObjectKey, change: Change<Server>| {
             if let Some(memcached) = servers.note(key, &change) {
-                queue.add(memcached);
+                add(&queue, &memcached, change.listed);
             }
         },
     );
@@ -162,8 +221,16 @@ fn enqueue<T>(
     let queue = Arc::clone(queue);
     move |key, change| {
         if relevant(&change) {
-            queue.add(key.clone());
+            add(&queue, key, change.listed);
         }
+    }
+}
+
+fn add(queue: &Queue, key: &ObjectKey, listed: bool) {
+    if listed {
+        queue.add_listed(key.clone());
+    } else {
+        queue.add(key.clone());
     }
 }
 
@@ -188,11 +255,17 @@ impl Starter<'_> {
         P: Fn(K) -> Option<T> + Clone + Send + Sync + 'static,
         C: Fn(&ObjectKey, Change<T>) + Clone + Send + Sync + 'static,
     {
-        for (scope, api) in self.namespaces.apis::<K>(self.client) {
+        for scope in self.namespaces.scopes() {
             let resource = K::plural(&());
-            let name = match &scope {
-                None => format!("watch-{resource}"),
-                Some(namespace) => format!("watch-{resource}-in-{namespace}"),
+            let readiness = &self.instruments.readiness;
+            let pulse = Pulse::default();
+            let client = pulse.client(self.client.clone());
+            let (gate, api) = match &scope {
+                None => (readiness.gate(format!("watch-{resource}")), Api::all(client)),
+                Some(namespace) => {
+                    let name = format!("watch-{resource}-in-{namespace}");
+                    (readiness.gate_in(name, namespace), Api::namespaced(client, namespace))
+                }
             };
             let source = Source {
                 cache: cache.clone(),
@@ -202,7 +275,7 @@ impl Starter<'_> {
                 errors: self.instruments.metrics.watch_errors(&resource),
             };
             let follow = Follow {
-                gate: self.instruments.readiness.gate(name),
+                gate: gate.following(pulse),
                 source,
             };
             watches.spawn(follow.run(api, config.clone()));
@@ -225,7 +298,16 @@ mod tests {
     fn servers_are_listed_by_their_memcached_until_they_terminate() {
         let servers = Servers::default();
         let owner = ObjectKey::new("ns", "a");
-        let note = |pod: &str, before, after| servers.note(&ObjectKey::new("ns", pod), &Change { before, after });
+        let note = |pod: &str, before, after| {
+            servers.note(
+                &ObjectKey::new("ns", pod),
+                &Change {
+                    before,
+                    after,
+                    listed: false,
+                },
+            )
+        };
         assert_eq!(note("a-2", None, server("a", false)), Some(owner.clone()));
         assert_eq!(note("a-1", None, server("a", false)), Some(owner.clone()));
         assert_eq!(servers.of(&owner), ["a-1", "a-2"]);
@@ -242,5 +324,33 @@ mod tests {
         );
         assert_eq!(servers.of(&owner), ["a-2"]);
         assert_eq!(servers.of(&ObjectKey::new("other", "a")), Vec::<String>::new());
+    }
+
+    #[test]
+    fn own_status_writes_are_no_news_and_those_of_others_are() {
+        let own = OwnStatuses::default();
+        let key = ObjectKey::new("cache", "sample");
+        let with = |ready: i32, size: i32| {
+            let mut object = crate::operand::fixtures::memcached(&serde_json::json!({ "size": size }));
+            object.status = Some(MemcachedStatus {
+                ready_replicas: Some(ready),
+                ..MemcachedStatus::default()
+            });
+            Some(Arc::new(Subject::readable(object)))
+        };
+        let relevant = |before, after| {
+            let change = Change {
+                before,
+                after,
+                listed: false,
+            };
+            is_relevant(&own, &key, &change)
+        };
+        own.note(&key, with(2, 1).unwrap().memcached().unwrap().status.as_ref().unwrap());
+        assert!(!relevant(with(1, 1), with(2, 1)), "own");
+        assert!(relevant(with(2, 1), with(3, 1)), "of another client");
+        assert!(relevant(with(1, 1), with(2, 2)), "the spec too");
+        assert!(!relevant(with(3, 1), with(3, 1)), "nothing");
+        assert!(relevant(None, with(2, 1)) && relevant(with(2, 1), None));
     }
 }

@@ -14,6 +14,8 @@ pub fn budget(memcached: &Memcached) -> Option<PodDisruptionBudget> {
         metadata: metadata(memcached),
         spec: Some(PodDisruptionBudgetSpec {
             max_unavailable: Some(IntOrString::Int(1)),
+            // A server that is not ready holds no cache worth protecting, and must not block the drain of its node.
+            unhealthy_pod_eviction_policy: Some("AlwaysAllow".to_owned()),
             selector: Some(LabelSelector {
                 match_labels: Some(selector(memcached)),
                 ..LabelSelector::default()
@@ -35,6 +37,9 @@ mod tests {
     fn only_for_more_than_one_server() {
         assert!(budget(&memcached(&json!({ "size": 0 }))).is_none());
         assert!(budget(&memcached(&json!({ "size": 1 }))).is_none());
-        insta::assert_json_snapshot!(budget(&memcached(&json!({ "size": 2 }))));
+        let budget = budget(&memcached(&json!({ "size": 2 })));
+        let spec = budget.as_ref().and_then(|budget| budget.spec.as_ref()).unwrap();
+        assert_eq!(spec.unhealthy_pod_eviction_policy.as_deref(), Some("AlwaysAllow"));
+        insta::assert_json_snapshot!(budget);
     }
 }

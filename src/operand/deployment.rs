@@ -23,6 +23,9 @@ const USER: i64 = 1001;
 /// A rollout without progress for this long is reported as stuck. Pulling memcached's image takes seconds.
 const PROGRESS_DEADLINE_SECONDS: i32 = 120;
 
+/// A rollout replaces the next server when the new one has been ready for this long: clients find it and fill it.
+const MIN_READY_SECONDS: i32 = 10;
+
 /// Memory besides the items, in MiB: the program, its threads' buffers, the hash table.
 const BASE_MEMORY_MEBIBYTES: i64 = 32;
 /// Memory for each connection, in KiB: memcached's read and write buffers.
@@ -38,6 +41,7 @@ pub fn deployment(memcached: &Memcached, image: &str) -> Deployment {
         metadata: metadata(memcached),
         spec: Some(DeploymentSpec {
             replicas: Some(spec.size),
+            min_ready_seconds: Some(MIN_READY_SECONDS),
             progress_deadline_seconds: Some(PROGRESS_DEADLINE_SECONDS),
             selector: LabelSelector {
                 match_labels: Some(selector(memcached)),

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use controlplane::{AuditEvent, ControlPlane, Options};
+use controlplane::{AuditEvent, ControlPlane, Options, faults::FaultProxy};
 use k8s_openapi::{
     NamespaceResourceScope,
     api::{
@@ -244,6 +244,38 @@ impl Lab {
         Operator::start(&kubeconfig, &self.namespace, arguments, variables)
     }
 
+    /// A proxy in front of the API server that makes it fail.
+    pub async fn faults(&self, seed: u64) -> FaultProxy {
+        control_plane().await.faults(seed).await.unwrap()
+    }
+
+    /// As [`start`](Self::start), for an operator that reaches the API server through `proxy`.
+    pub async fn start_through(&self, proxy: &FaultProxy, arguments: &[&str], variables: &[(&str, &str)]) -> Operator {
+        let kubeconfig = control_plane()
+            .await
+            .service_account_kubeconfig(&self.namespace, ACCOUNT)
+            .await
+            .unwrap();
+        Operator::start(
+            &proxy.kubeconfig(&kubeconfig).unwrap(),
+            &self.namespace,
+            arguments,
+            variables,
+        )
+    }
+
+    /// As [`operator_with`](Self::operator_with), for an operator that reaches the API server through `proxy`.
+    pub async fn operator_through(
+        &self,
+        proxy: &FaultProxy,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Operator {
+        let operator = self.start_through(proxy, arguments, variables).await;
+        operator.ready().await;
+        operator
+    }
+
     /// Creates the Memcached `name`.
     pub async fn memcached(&self, name: &str, spec: Value) -> Memcached {
         let object = json!({ "apiVersion": "cache.example.com/v1alpha1", "kind": "Memcached",
@@ -341,7 +373,7 @@ impl Lab {
 /// The rules of a role with these grants.
 fn rules(grants: &[Grant]) -> Value {
     let rule = |grant: &Grant| {
-        json!({ "apiGroups": [grant.group], "resources": [grant.resource_path()],
+        json!({ "apiGroups": [grant.group], "resources": [grant.resource_path()], "resourceNames": grant.names,
             "verbs": grant.verbs.iter().map(|verb| verb.as_str()).collect::<Vec<_>>() })
     };
     grants.iter().map(rule).collect()

@@ -7,6 +7,7 @@
 mod deletion;
 mod drift;
 mod election;
+mod faults;
 mod input;
 // `tests/olm.rs` shares it and uses other parts of it.
 #[allow(dead_code)]

@@ -16,6 +16,8 @@ pub struct Need {
     pub subresource: String,
     /// RBAC verb.
     pub verb: String,
+    /// Name of the object; empty for all objects.
+    pub name: String,
     /// Namespace; empty for all namespaces.
     pub namespace: String,
 }
@@ -28,6 +30,9 @@ impl std::fmt::Display for Need {
         }
         if !self.group.is_empty() {
             write!(f, " in API group {}", self.group)?;
+        }
+        if !self.name.is_empty() {
+            write!(f, " {}", self.name)?;
         }
         match self.namespace.as_str() {
             "" => write!(f, " in all namespaces"),
@@ -49,6 +54,7 @@ pub async fn missing(client: &Client, needs: Vec<Need>) -> Result<Vec<Need>, kub
             resource: Some(need.resource.clone()),
             subresource: Some(need.subresource.clone()).filter(|subresource| !subresource.is_empty()),
             verb: Some(need.verb.clone()),
+            name: Some(need.name.clone()).filter(|name| !name.is_empty()),
             namespace: Some(need.namespace.clone()),
             ..ResourceAttributes::default()
         };

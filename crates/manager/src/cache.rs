@@ -10,7 +10,7 @@
 use std::{
     collections::{HashMap, HashSet},
     fmt::Debug,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
 use futures::{Stream, StreamExt};
@@ -24,12 +24,28 @@ use kube::{
 };
 use prometheus_client::metrics::counter::Counter;
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
 
 use crate::{ObjectKey, explain, probes::Gate};
 
 /// Objects of one kind, projected to `T`. Clones share the same objects.
 pub struct Cache<T> {
-    objects: Arc<RwLock<HashMap<ObjectKey, Arc<T>>>>,
+    objects: Arc<RwLock<Objects<T>>>,
+}
+
+struct Objects<T> {
+    /// The objects and their resource versions; 0 if unknown.
+    known: HashMap<ObjectKey, (Arc<T>, u64)>,
+    /// What this process wrote and no watch has delivered yet.
+    own: HashMap<ObjectKey, Own>,
+    /// The newest resource version that each watch has delivered, by the namespace that it watches; empty for all.
+    delivered: HashMap<String, u64>,
+}
+
+/// A write of this process that no watch has delivered yet.
+enum Own {
+    Written { at: Instant },
+    Deleted { at: Instant, uid: String },
 }
 
 impl<T> Clone for Cache<T> {
@@ -42,8 +58,13 @@ impl<T> Clone for Cache<T> {
 
 impl<T> Default for Cache<T> {
     fn default() -> Self {
+        let objects = Objects {
+            known: HashMap::new(),
+            own: HashMap::new(),
+            delivered: HashMap::new(),
+        };
         Self {
-            objects: Arc::default(),
+            objects: Arc::new(RwLock::new(objects)),
         }
     }
 }
@@ -55,21 +76,42 @@ pub struct Change<T> {
     pub before: Option<Arc<T>>,
     /// The object after the change.
     pub after: Option<Arc<T>>,
+    /// The object is part of a list.
+    pub listed: bool,
+}
+
+/// What identifies one state of one object.
+struct Revision {
+    key: ObjectKey,
+    uid: Option<String>,
+    version: u64,
+}
+
+impl Revision {
+    fn of<K: Resource>(object: &K) -> Self {
+        Self {
+            key: ObjectKey::of(object),
+            uid: object.meta().uid.clone(),
+            version: version(object),
+        }
+    }
+}
+
+/// The resource version of `object` as a number, which orders the versions of one kind; 0 if it is none.
+pub fn version<K: Resource>(object: &K) -> u64 {
+    let version = object.meta().resource_version.as_deref();
+    version.and_then(|version| version.parse().ok()).unwrap_or(0)
 }
 
 impl<T> Cache<T> {
     /// The object `key`, if the cache has it.
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<T>> {
-        self.objects
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(key)
-            .cloned()
+        self.read().known.get(key).map(|(object, _)| Arc::clone(object))
     }
 
     /// Number of objects.
     pub fn len(&self) -> usize {
-        self.objects.read().unwrap_or_else(PoisonError::into_inner).len()
+        self.read().known.len()
     }
 
     /// Whether the cache is empty.
@@ -77,31 +119,152 @@ impl<T> Cache<T> {
         self.len() == 0
     }
 
-    fn insert(&self, key: ObjectKey, value: Arc<T>) -> Option<Arc<T>> {
-        self.objects
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(key, value)
+    /// Calls `visit` for each object.
+    pub fn for_each(&self, mut visit: impl FnMut(&ObjectKey, &T)) {
+        for (key, (object, _)) in &self.read().known {
+            visit(key, object);
+        }
     }
 
-    fn remove(&self, key: &ObjectKey) -> Option<Arc<T>> {
-        self.objects.write().unwrap_or_else(PoisonError::into_inner).remove(key)
+    /// Stores what the API server answered to a write of this process, so that the next read sees it, however late its
+    /// watch event is. Older events that arrive later are ignored.
+    pub fn written<K: Resource>(&self, answer: &K, value: T) {
+        let revision = Revision::of(answer);
+        let mut objects = self.write();
+        let newest = objects.known.get(&revision.key).map_or(0, |(_, version)| *version);
+        // What a watch has passed it has delivered, or something newer.
+        if revision.version <= newest || revision.version <= objects.delivered_in(&revision.key.namespace) {
+            return;
+        }
+        let own = Own::Written { at: Instant::now() };
+        objects.own.insert(revision.key.clone(), own);
+        objects.known.insert(revision.key, (Arc::new(value), revision.version));
     }
 
-    /// The keys of all objects in the namespace `scope`, or of all objects.
-    fn keys(&self, scope: Option<&str>) -> Vec<ObjectKey> {
-        let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
-        objects
-            .keys()
-            .filter(|key| scope.is_none_or(|namespace| key.namespace == namespace))
-            .cloned()
-            .collect()
+    /// Removes the object `key` with this UID, which this process deleted. Its events that arrive later are ignored.
+    pub fn deleted(&self, key: &ObjectKey, uid: &str) {
+        let mut objects = self.write();
+        if objects.known.remove(key).is_some() {
+            let own = Own::Deleted {
+                at: Instant::now(),
+                uid: uid.to_owned(),
+            };
+            objects.own.insert(key.clone(), own);
+        }
+    }
+
+    /// Stores what a watch delivered. Returns the change; `None` if something newer is known.
+    fn apply(
+        &self,
+        revision: Revision,
+        value: Option<Arc<T>>,
+        list: Option<Instant>,
+        scope: &str,
+    ) -> Option<Change<T>> {
+        let mut objects = self.write();
+        objects.deliver(scope, revision.version);
+        let newest = objects.known.get(&revision.key).map_or(0, |(_, version)| *version);
+        let stale = match objects.own.get(&revision.key) {
+            // A list that began after the write contains it, whatever its version: etcd may have been restored.
+            Some(Own::Written { at }) => revision.version < newest && list.is_none_or(|began| began <= *at),
+            Some(Own::Deleted { uid, .. }) => revision.uid.as_ref() == Some(uid),
+            None => false,
+        };
+        if stale {
+            return None;
+        }
+        objects.own.remove(&revision.key);
+        let before = match &value {
+            Some(value) => objects
+                .known
+                .insert(revision.key, (Arc::clone(value), revision.version)),
+            None => objects.known.remove(&revision.key),
+        };
+        let before = before.map(|(object, _)| object);
+        if before.is_none() && value.is_none() {
+            return None;
+        }
+        Some(Change {
+            before,
+            after: value,
+            listed: list.is_some(),
+        })
+    }
+
+    /// Removes what a watch delivered as deleted. Returns the change; `None` if something newer is known, or nothing.
+    fn remove(&self, revision: &Revision, scope: &str) -> Option<Change<T>> {
+        let mut objects = self.write();
+        objects.deliver(scope, revision.version);
+        let newest = objects.known.get(&revision.key).map_or(0, |(_, version)| *version);
+        match objects.own.get(&revision.key) {
+            Some(Own::Written { .. }) if revision.version < newest => return None,
+            _ => objects.own.remove(&revision.key),
+        };
+        let (before, _) = objects.known.remove(&revision.key)?;
+        Some(Change {
+            before: Some(before),
+            after: None,
+            listed: false,
+        })
+    }
+
+    /// Removes what the complete list of `scope` that began at `began` does not contain, and returns it.
+    fn retain(&self, listed: &HashSet<ObjectKey>, scope: Option<&str>, began: Instant) -> Vec<(ObjectKey, Change<T>)> {
+        let mut objects = self.write();
+        let in_scope = |key: &ObjectKey| scope.is_none_or(|namespace| key.namespace == namespace);
+        // A list may lack what was written while it was made.
+        objects.own.retain(|key, own| {
+            let (Own::Written { at } | Own::Deleted { at, .. }) = own;
+            !in_scope(key) || *at >= began
+        });
+        let Objects { known, own, .. } = &mut *objects;
+        let gone = known.extract_if(|key, _| in_scope(key) && !listed.contains(key) && !own.contains_key(key));
+        gone.map(|(key, (before, _))| {
+            let change = Change {
+                before: Some(before),
+                after: None,
+                listed: true,
+            };
+            (key, change)
+        })
+        .collect()
+    }
+
+    /// Forgets how far the watch of `scope` had come: a new list begins.
+    fn rewind(&self, scope: &str) {
+        self.write().delivered.remove(scope);
+    }
+
+    /// A poisoned lock is safe to use: each change is a few map operations.
+    fn read(&self) -> RwLockReadGuard<'_, Objects<T>> {
+        self.objects.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Objects<T>> {
+        self.objects.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Objects<T> {
+    fn deliver(&mut self, scope: &str, version: u64) {
+        match self.delivered.get_mut(scope) {
+            Some(newest) => *newest = version.max(*newest),
+            None => {
+                self.delivered.insert(scope.to_owned(), version);
+            }
+        }
+    }
+
+    /// How far the watch that delivers objects in `namespace` has come.
+    fn delivered_in(&self, namespace: &str) -> u64 {
+        let of = |scope: &str| self.delivered.get(scope).copied();
+        of(namespace).or_else(|| of("")).unwrap_or(0)
     }
 }
 
 /// A watch of one kind, in one namespace or in all, that feeds a cache.
 pub struct Follow<T, P, C> {
-    /// Opened after the first complete list.
+    /// Opened after the first complete list, refused when the right to list or watch is missing.
     pub gate: Gate,
     /// Projects and stores the objects.
     pub source: Source<T, P, C>,
@@ -139,74 +302,71 @@ impl<T, P, C> Follow<T, P, C> {
         C: Fn(&ObjectKey, Change<T>),
     {
         let Self { source, gate } = self;
-        let mut gate = Some(gate);
+        let scope = source.scope.clone().unwrap_or_default();
         // Keys of the current list: at its end, keys in the cache that it lacks have been deleted.
         let mut listed = HashSet::new();
+        let mut began = Instant::now();
         let mut events = std::pin::pin!(events);
         while let Some(event) = events.next().await {
             match event {
-                Ok(Event::Init) => listed.clear(),
+                Ok(Event::Init) => {
+                    listed.clear();
+                    began = Instant::now();
+                    source.cache.rewind(&scope);
+                }
                 Ok(Event::InitApply(object)) => {
-                    listed.insert(source.store(object));
+                    listed.insert(source.store(object, Some(began), &scope));
                 }
                 Ok(Event::InitDone) => {
-                    source.retain(&std::mem::take(&mut listed));
-                    if let Some(gate) = gate.take() {
-                        gate.open();
+                    let listed = std::mem::take(&mut listed);
+                    for (key, change) in source.cache.retain(&listed, source.scope.as_deref(), began) {
+                        (source.changed)(&key, change);
                     }
+                    gate.open();
                 }
                 Ok(Event::Apply(object)) => {
-                    source.store(object);
+                    source.store(object, None, &scope);
                 }
-                Ok(Event::Delete(object)) => source.remove(&ObjectKey::of(&object)),
-                Err(error) => source.watch_failed::<K>(&error),
+                Ok(Event::Delete(object)) => {
+                    let revision = Revision::of(&object);
+                    if let Some(change) = source.cache.remove(&revision, &scope) {
+                        (source.changed)(&revision.key, change);
+                    }
+                }
+                Err(error) => {
+                    source.watch_failed::<K>(&error);
+                    if is_forbidden(&error) {
+                        gate.refuse(explain::watch(&error));
+                    }
+                }
             }
         }
     }
 }
 
+/// Whether the operator lacks the right to list or watch.
+fn is_forbidden(error: &watcher::Error) -> bool {
+    use watcher::Error::{InitialListFailed, WatchFailed, WatchStartFailed};
+    match error {
+        InitialListFailed(kube::Error::Api(status))
+        | WatchStartFailed(kube::Error::Api(status))
+        | WatchFailed(kube::Error::Api(status)) => status.code == 403,
+        _ => false,
+    }
+}
+
 impl<T, P, C: Fn(&ObjectKey, Change<T>)> Source<T, P, C> {
-    fn store<K: Resource>(&self, object: K) -> ObjectKey
+    fn store<K: Resource>(&self, object: K, list: Option<Instant>, scope: &str) -> ObjectKey
     where
         P: Fn(K) -> Option<T>,
     {
-        let key = ObjectKey::of(&object);
-        match (self.project)(object) {
-            Some(value) => {
-                let value = Arc::new(value);
-                let before = self.cache.insert(key.clone(), Arc::clone(&value));
-                (self.changed)(
-                    &key,
-                    Change {
-                        before,
-                        after: Some(value),
-                    },
-                );
-            }
-            None => self.remove(&key),
+        let revision = Revision::of(&object);
+        let key = revision.key.clone();
+        let value = (self.project)(object).map(Arc::new);
+        if let Some(change) = self.cache.apply(revision, value, list, scope) {
+            (self.changed)(&key, change);
         }
         key
-    }
-
-    fn remove(&self, key: &ObjectKey) {
-        if let Some(before) = self.cache.remove(key) {
-            (self.changed)(
-                key,
-                Change {
-                    before: Some(before),
-                    after: None,
-                },
-            );
-        }
-    }
-
-    /// Removes the objects that a complete list does not contain.
-    fn retain(&self, listed: &HashSet<ObjectKey>) {
-        for key in self.cache.keys(self.scope.as_deref()) {
-            if !listed.contains(&key) {
-                self.remove(&key);
-            }
-        }
     }
 
     fn watch_failed<K: Resource<DynamicType = ()>>(&self, error: &watcher::Error) {
@@ -229,107 +389,5 @@ pub fn readable<K: Resource<DynamicType = ()>>(guard: DeserializeGuard<K>) -> Op
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Mutex;
-
-    use futures::stream;
-    use k8s_openapi::api::core::v1::ConfigMap;
-    use kube::core::ObjectMeta;
-
-    use super::*;
-    use crate::probes::Readiness;
-
-    fn map(name: &str, version: &str) -> DeserializeGuard<ConfigMap> {
-        DeserializeGuard(Ok(ConfigMap {
-            metadata: ObjectMeta {
-                namespace: Some("ns".to_owned()),
-                name: Some(name.to_owned()),
-                resource_version: Some(version.to_owned()),
-                ..ObjectMeta::default()
-            },
-            ..ConfigMap::default()
-        }))
-    }
-
-    /// Feeds `events` to a cache of resource versions and returns the cache, and the changes as `name:before>after`.
-    async fn feed(cache: &Cache<String>, events: Vec<Event<DeserializeGuard<ConfigMap>>>) -> (bool, Vec<String>) {
-        let readiness = Readiness::default();
-        let changes = Mutex::new(Vec::new());
-        let source = Source {
-            cache: cache.clone(),
-            scope: Some("ns".to_owned()),
-            project: |map: DeserializeGuard<ConfigMap>| readable(map)?.metadata.resource_version,
-            changed: |key: &ObjectKey, change: Change<String>| {
-                let side = |side: Option<Arc<String>>| side.map(|version| version.to_string()).unwrap_or_default();
-                changes
-                    .lock()
-                    .unwrap()
-                    .push(format!("{}:{}>{}", key.name, side(change.before), side(change.after)));
-            },
-            errors: Counter::default(),
-        };
-        let follow = Follow {
-            gate: readiness.gate("maps"),
-            source,
-        };
-        follow.feed(stream::iter(events.into_iter().map(Ok))).await;
-        (readiness.is_ready(), changes.into_inner().unwrap())
-    }
-
-    #[tokio::test]
-    async fn a_new_list_removes_deleted_objects() {
-        let cache = Cache::default();
-        let (ready, changes) = feed(
-            &cache,
-            vec![
-                Event::Init,
-                Event::InitApply(map("a", "1")),
-                Event::InitApply(map("b", "2")),
-                Event::InitDone,
-                Event::Apply(map("a", "3")),
-            ],
-        )
-        .await;
-        assert!(ready);
-        assert_eq!(changes, ["a:>1", "b:>2", "a:1>3"]);
-        let (_, changes) = feed(
-            &cache,
-            vec![Event::Init, Event::InitApply(map("a", "3")), Event::InitDone],
-        )
-        .await;
-        assert_eq!(changes, ["a:3>3", "b:2>"]);
-        assert_eq!(cache.len(), 1);
-    }
-
-    #[tokio::test]
-    async fn not_ready_before_the_list_is_complete() {
-        let (ready, _) = feed(&Cache::default(), vec![Event::Init, Event::InitApply(map("a", "1"))]).await;
-        assert!(!ready);
-    }
-
-    #[tokio::test]
-    async fn other_namespaces_of_the_same_cache_are_left_alone() {
-        let cache = Cache::default();
-        cache.insert(ObjectKey::new("other", "x"), Arc::new("1".to_owned()));
-        feed(&cache, vec![Event::Init, Event::InitDone]).await;
-        assert_eq!(cache.len(), 1);
-    }
-
-    #[tokio::test]
-    async fn an_unreadable_object_is_absent_and_does_not_stop_the_watch() {
-        let cache = Cache::default();
-        let text =
-            r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "ns", "name": "bad"}, "data": 7}"#;
-        let unreadable: DeserializeGuard<ConfigMap> = serde_json::from_str(text).unwrap();
-        assert!(unreadable.0.is_err());
-        let events = vec![
-            Event::Init,
-            Event::InitApply(map("bad", "1")),
-            Event::InitDone,
-            Event::Apply(unreadable),
-            Event::Apply(map("good", "2")),
-        ];
-        let (_, changes) = feed(&cache, events).await;
-        assert_eq!(changes, ["bad:>1", "bad:1>", "good:>2"]);
-    }
-}
+#[path = "cache_tests.rs"]
+mod tests;

@@ -1,7 +1,8 @@
 //! Events about objects: what `kubectl describe` shows below the object.
 //!
 //! Events go to the API group `events.k8s.io/v1`. The same event about the same object within six minutes is not created
-//! again: its count is increased, as client-go does. (kube-runtime's `Recorder` treats events that differ only in their
+//! again: its count is increased, as client-go does. Of events about one object that differ, [`BURST`] are published at
+//! once and then one every five minutes, also as client-go does. (kube-runtime's `Recorder` treats events that differ only in their
 //! note as equal and drops the second note.)
 use std::{
     collections::HashMap,
@@ -21,8 +22,12 @@ use kube::{
     Api, Client, Resource,
     api::{Patch, PatchParams, PostParams},
 };
+use prometheus_client::metrics::counter::Counter;
 use serde_json::json;
-use tokio::{sync::mpsc, time::Instant};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, timeout},
+};
 
 use crate::explain;
 
@@ -35,6 +40,15 @@ const QUEUE_CAPACITY: usize = 1024;
 
 /// The API server's limit for the text of an event, in bytes.
 const MAX_NOTE: usize = 1024;
+
+/// Number of events about one object that are published without a pause.
+const BURST: f64 = 25.0;
+
+/// After a burst, one event is published in this time.
+const REFILL: Duration = Duration::from_mins(5);
+
+/// An event that takes longer is given up: others wait behind it.
+const LIMIT: Duration = Duration::from_secs(10);
 
 /// Type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -65,7 +79,38 @@ pub struct Publisher {
     controller: String,
     instance: String,
     recent: Arc<Mutex<HashMap<Identity, Recent>>>,
+    allowances: Arc<Mutex<Allowances>>,
     queue: mpsc::Sender<(ObjectReference, Event)>,
+    dropped: Counter,
+}
+
+/// How many events about each object may still be published.
+#[derive(Default)]
+struct Allowances {
+    by_uid: HashMap<String, (f64, Instant)>,
+    /// Number of entries at which those that say nothing are removed.
+    prune_at: usize,
+}
+
+impl Allowances {
+    /// Whether one more event about the object `uid` may be published at `now`.
+    fn take(&mut self, uid: &str, now: Instant) -> bool {
+        let refilled = |left: f64, since: Instant| {
+            let gained = now.duration_since(since).as_secs_f64() / REFILL.as_secs_f64();
+            (left + gained).min(BURST)
+        };
+        if self.by_uid.len() >= self.prune_at {
+            // An object whose allowance is full again needs no entry.
+            self.by_uid.retain(|_, (left, since)| refilled(*left, *since) < BURST);
+            self.prune_at = (2 * self.by_uid.len()).max(1024);
+        }
+        let (left, since) = self.by_uid.get(uid).copied().unwrap_or((BURST, now));
+        let left = refilled(left, since);
+        let granted = left >= 1.0;
+        let left = if granted { left - 1.0 } else { left };
+        self.by_uid.insert(uid.to_owned(), (left, now));
+        granted
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -88,13 +133,14 @@ enum Step {
 
 impl Publisher {
     /// A publisher that reports as `controller` from `instance` (the pod), and the task that sends the
-    /// [`queue`](Self::queue)d events.
+    /// [`queue`](Self::queue)d events. `dropped` counts those that are not published.
     ///
     /// When all clones of the publisher are dropped, the task sends the remaining events and ends.
     pub fn new(
         client: Client,
         controller: impl Into<String>,
         instance: impl Into<String>,
+        dropped: Counter,
     ) -> (Self, impl Future<Output = ()> + Send) {
         let (queue, mut queued) = mpsc::channel::<(ObjectReference, Event)>(QUEUE_CAPACITY);
         let (controller, instance) = (controller.into(), instance.into());
@@ -104,7 +150,9 @@ impl Publisher {
             controller,
             instance,
             recent,
+            allowances: Arc::default(),
             queue,
+            dropped: dropped.clone(),
         };
         // The task must not hold a sender, or the channel would never close.
         let sender = Sender {
@@ -115,9 +163,13 @@ impl Publisher {
         };
         let task = async move {
             while let Some((regarding, event)) = queued.recv().await {
-                if let Err(error) = sender.send(&regarding, &event).await {
-                    tracing::warn!(error = %explain::request(&error), object = %describe(&regarding), reason = event.reason, "cannot publish event");
-                }
+                let error = match timeout(LIMIT, sender.send(&regarding, &event)).await {
+                    Ok(Ok(())) => continue,
+                    Ok(Err(error)) => explain::request(&error),
+                    Err(_) => format!("no answer within {LIMIT:?}"),
+                };
+                dropped.inc();
+                tracing::warn!(%error, object = %describe(&regarding), reason = event.reason, "cannot publish event");
             }
         };
         (publisher, task)
@@ -125,8 +177,21 @@ impl Publisher {
 
     /// Publishes `event` about `object` in the background.
     pub fn queue<K: Resource<DynamicType = ()>>(&self, object: &K, event: Event) {
-        let regarding = object.object_ref(&());
+        self.queue_about(object.object_ref(&()), event);
+    }
+
+    /// Publishes `event` about the object `regarding` in the background.
+    pub fn queue_about(&self, regarding: ObjectReference, event: Event) {
+        let uid = regarding.uid.clone().unwrap_or_default();
+        let mut allowances = self.allowances.lock().unwrap_or_else(PoisonError::into_inner);
+        if !allowances.take(&uid, Instant::now()) {
+            self.dropped.inc();
+            tracing::debug!(object = %describe(&regarding), reason = event.reason, "event dropped: too many about this object");
+            return;
+        }
+        drop(allowances);
         if let Err(error) = self.queue.try_send((regarding, event)) {
+            self.dropped.inc();
             tracing::warn!(%error, "event dropped");
         }
     }
@@ -287,5 +352,25 @@ mod tests {
         assert_eq!(shorten("short", 10), "short");
         let cut = shorten(&"ü".repeat(600), MAX_NOTE);
         assert!(cut.len() <= MAX_NOTE && cut.ends_with('…'));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_a_burst_about_one_object_others_are_still_heard() {
+        let mut allowances = Allowances::default();
+        let published = |allowances: &mut Allowances, uid: &str, count: usize| {
+            (0..count).filter(|_| allowances.take(uid, Instant::now())).count()
+        };
+        assert_eq!(published(&mut allowances, "noisy", 1000), 25);
+        assert_eq!(published(&mut allowances, "other", 1), 1);
+        tokio::time::advance(Duration::from_secs(301)).await;
+        assert_eq!(published(&mut allowances, "noisy", 1000), 1);
+        tokio::time::advance(Duration::from_secs(26 * 300)).await;
+        for object in 0..1100 {
+            assert_eq!(published(&mut allowances, &format!("object {object}"), 1), 1);
+        }
+        assert!(
+            !allowances.by_uid.contains_key("noisy"),
+            "full allowances are forgotten"
+        );
     }
 }

@@ -8,8 +8,10 @@
 //! - Every write replaces the Lease with the resource version that was read. Of two candidates that write at once, one
 //!   gets a conflict.
 //! - The leader renews every retry period. When it has not succeeded for the renew deadline, which is shorter than the
-//!   lease duration, it stops: no other candidate can have taken over before.
-//! - A leader that shuts down gracefully releases the Lease, so that its successor does not wait.
+//!   lease duration, it stops: no other candidate can have taken over before. The deadline counts from when the last
+//!   renewal that succeeded was *sent*: the API server may have stored it then, and its answer may be late.
+//! - A leader that shuts down gracefully releases the Lease, so that its successor does not wait. So does a candidate
+//!   whose attempt was cut off: the API server may have stored it.
 use std::{future::Future, time::Duration};
 
 use jiff::Timestamp;
@@ -142,6 +144,10 @@ pub struct Election<S> {
     config: Config,
     store: S,
     observed: Option<Observed>,
+    /// When the last write that made or kept this candidate the leader was sent.
+    renewed: Instant,
+    /// A write was sent and its answer has not been seen: the Lease may be newer than the observed one.
+    unanswered: bool,
 }
 
 /// The Lease as last seen, and when it was first seen so.
@@ -169,6 +175,8 @@ impl<S: Store> Election<S> {
             config,
             store,
             observed: None,
+            renewed: Instant::now(),
+            unanswered: false,
         }
     }
 
@@ -204,10 +212,9 @@ impl<S: Store> Election<S> {
 
     /// Renews the lease; returns when leadership is lost. The caller must then stop its work at once.
     pub async fn hold(&mut self) {
-        let mut renewed = Instant::now();
         loop {
-            sleep(self.config.retry_period).await;
-            let deadline = renewed + self.config.renew_deadline;
+            let deadline = self.renewed + self.config.renew_deadline;
+            let _ = timeout_at(deadline, sleep(self.config.retry_period)).await;
             loop {
                 let left = deadline.saturating_duration_since(Instant::now());
                 if left.is_zero() {
@@ -215,10 +222,7 @@ impl<S: Store> Election<S> {
                     return;
                 }
                 match self.try_once(left).await {
-                    Ok(true) => {
-                        renewed = Instant::now();
-                        break;
-                    }
+                    Ok(true) => break,
                     Ok(false) => {
                         tracing::error!(lease = %self.config.name, holder = %self.holder(), "lost the lease to another candidate");
                         return;
@@ -238,25 +242,68 @@ impl<S: Store> Election<S> {
     /// # Errors
     /// When the Lease could not be written within `limit`; other candidates then wait for the lease duration.
     pub async fn release(&mut self, limit: Duration) -> Result<(), Error> {
-        let Some(observed) = self
-            .observed
+        timeout(limit, self.try_release())
+            .await
+            .map_err(|_| Error::Timeout(limit))?
+    }
+
+    async fn try_release(&mut self) -> Result<(), Error> {
+        if self.unanswered {
+            self.read().await?;
+        }
+        while let Some(observed) = self.led() {
+            let mut lease = observed.lease.clone();
+            let now = MicroTime(Timestamp::now());
+            let spec = lease.spec.get_or_insert_default();
+            spec.holder_identity = Some(String::new());
+            spec.lease_duration_seconds = Some(1);
+            spec.renew_time = Some(now.clone());
+            spec.acquire_time = Some(now);
+            match self.store.replace(&lease).await {
+                Ok(released) => {
+                    self.observe(released);
+                    tracing::info!(lease = %self.config.name, "released the lease");
+                }
+                // A renewal that was cut off, or another client's annotation, came between.
+                Err(Error::Conflict) => self.read().await?,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// The observed Lease, if this candidate holds it.
+    fn led(&self) -> Option<&Observed> {
+        self.observed
             .as_ref()
             .filter(|observed| observed.holder() == self.config.identity)
-        else {
-            return Ok(());
+    }
+
+    /// Reads the Lease.
+    async fn read(&mut self) -> Result<(), Error> {
+        match self.store.get().await? {
+            Some(found) => self.observe(found),
+            None => self.observed = None,
+        }
+        self.unanswered = false;
+        Ok(())
+    }
+
+    /// Sends a write that makes or keeps this candidate the leader.
+    async fn write(&mut self, create: bool, lease: &Lease) -> Result<(), Error> {
+        let sent = Instant::now();
+        self.unanswered = true;
+        let written = if create {
+            self.store.create(lease).await
+        } else {
+            self.store.replace(lease).await
         };
-        let mut lease = observed.lease.clone();
-        let now = MicroTime(Timestamp::now());
-        let spec = lease.spec.get_or_insert_default();
-        spec.holder_identity = Some(String::new());
-        spec.lease_duration_seconds = Some(1);
-        spec.renew_time = Some(now.clone());
-        spec.acquire_time = Some(now);
-        let released = timeout(limit, self.store.replace(&lease))
-            .await
-            .map_err(|_| Error::Timeout(limit))??;
-        self.observe(released);
-        tracing::info!(lease = %self.config.name, "released the lease");
+        // Of other errors it is not known whether the write was stored.
+        if matches!(written, Ok(_) | Err(Error::Conflict)) {
+            self.unanswered = false;
+        }
+        self.observe(written?);
+        self.renewed = sent;
         Ok(())
     }
 
@@ -270,35 +317,28 @@ impl<S: Store> Election<S> {
 
     async fn try_acquire_or_renew(&mut self) -> Result<bool, Error> {
         // While this candidate leads, its last write is most likely current: no need to read first.
-        if self.holder() == self.config.identity
-            && let Some(observed) = &self.observed
+        if let Some(observed) = self.led()
             && observed.since.elapsed() < self.config.lease_duration
         {
             let renewal = self.record(Some(observed));
-            match self.store.replace(&renewal).await {
-                Ok(lease) => {
-                    self.observe(lease);
-                    return Ok(true);
-                }
+            match self.write(false, &renewal).await {
+                Ok(()) => return Ok(true),
                 Err(Error::Conflict) => {}
                 Err(error) => return Err(error),
             }
         }
-        let Some(found) = self.store.get().await? else {
-            let created = self.store.create(&self.record(None)).await?;
-            self.observe(created);
-            return Ok(true);
-        };
-        self.observe(found);
+        self.read().await?;
         let Some(observed) = &self.observed else {
-            return Ok(false);
+            let first = self.record(None);
+            self.write(true, &first).await?;
+            return Ok(true);
         };
         let held_by_other = !observed.holder().is_empty() && observed.holder() != self.config.identity;
         if held_by_other && observed.since.elapsed() < self.takeover_after(observed) {
             return Ok(false);
         }
-        let written = self.store.replace(&self.record(Some(observed))).await?;
-        self.observe(written);
+        let record = self.record(Some(observed));
+        self.write(false, &record).await?;
         Ok(true)
     }
 

@@ -1,7 +1,7 @@
 //! The rules of the election, under paused time and with a Lease in memory that enforces resource versions.
 use std::sync::{
     Arc, Mutex,
-    atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+    atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst},
 };
 
 use super::*;
@@ -13,6 +13,10 @@ struct Memory {
     reads: Arc<AtomicUsize>,
     /// The server does not answer.
     hangs: Arc<AtomicBool>,
+    /// The server stores what it receives and does not answer.
+    mute: Arc<AtomicBool>,
+    /// The server stores what it receives and answers this many seconds later.
+    late: Arc<AtomicU64>,
 }
 
 impl Memory {
@@ -28,6 +32,13 @@ impl Memory {
         // A yield between request and answer lets other candidates in.
         tokio::task::yield_now().await;
         if self.hangs.load(SeqCst) {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    async fn answer_write(&self) {
+        tokio::time::sleep(Duration::from_secs(self.late.load(SeqCst))).await;
+        if self.mute.load(SeqCst) {
             std::future::pending::<()>().await;
         }
     }
@@ -49,23 +60,31 @@ impl Store for Memory {
 
     async fn create(&self, lease: &Lease) -> Result<Lease, Error> {
         self.answer().await;
-        let mut slot = self.lease.lock().unwrap();
-        if slot.is_some() {
-            Err(Error::Conflict)
-        } else {
-            Ok(Self::store(&mut slot, lease, 1))
-        }
+        let created = {
+            let mut slot = self.lease.lock().unwrap();
+            match *slot {
+                Some(_) => Err(Error::Conflict),
+                None => Ok(Self::store(&mut slot, lease, 1)),
+            }
+        };
+        self.answer_write().await;
+        created
     }
 
     async fn replace(&self, lease: &Lease) -> Result<Lease, Error> {
         self.answer().await;
-        let mut slot = self.lease.lock().unwrap();
-        let version = slot.as_ref().and_then(|lease| lease.metadata.resource_version.clone());
-        if version != lease.metadata.resource_version {
-            return Err(Error::Conflict);
-        }
-        let next = version.unwrap().parse::<usize>().unwrap() + 1;
-        Ok(Self::store(&mut slot, lease, next))
+        let replaced = {
+            let mut slot = self.lease.lock().unwrap();
+            let version = slot.as_ref().and_then(|lease| lease.metadata.resource_version.clone());
+            if version == lease.metadata.resource_version {
+                let next = version.unwrap().parse::<usize>().unwrap() + 1;
+                Ok(Self::store(&mut slot, lease, next))
+            } else {
+                Err(Error::Conflict)
+            }
+        };
+        self.answer_write().await;
+        replaced
     }
 }
 
@@ -235,4 +254,60 @@ async fn a_release_that_hangs_gives_up() {
         leader.release(Duration::from_secs(1)).await,
         Err(Error::Timeout(_))
     ));
+}
+
+/// Another candidate may take over 15 s after the API server stored the last renewal, however late its answer came.
+#[tokio::test(start_paused = true)]
+async fn the_time_that_an_answer_takes_counts() {
+    let memory = Memory::default();
+    let mut leader = candidate(&memory, "leader");
+    leader.acquire().await;
+    memory.late.store(8, SeqCst);
+    let sent = Instant::now() + Duration::from_secs(2);
+    let _ = timeout(Duration::from_secs(10), leader.hold()).await;
+    assert_eq!(
+        sent.elapsed(),
+        Duration::from_secs(8),
+        "the renewal has just been answered"
+    );
+    memory.hangs.store(true, SeqCst);
+    leader.hold().await;
+    assert_eq!(sent.elapsed(), Duration::from_secs(10), "ten seconds after it was sent");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_that_the_acquisition_took_counts() {
+    let memory = Memory::default();
+    let mut leader = candidate(&memory, "leader");
+    memory.late.store(9, SeqCst);
+    let sent = Instant::now();
+    leader.acquire().await;
+    memory.hangs.store(true, SeqCst);
+    leader.hold().await;
+    assert!(sent.elapsed() <= Duration::from_secs(10), "{:?}", sent.elapsed());
+}
+
+/// At shutdown the renewal in flight is dropped; the API server may have stored it.
+#[tokio::test(start_paused = true)]
+async fn a_lease_whose_renewal_was_cut_off_is_released() {
+    let memory = Memory::default();
+    let mut leader = candidate(&memory, "leader");
+    leader.acquire().await;
+    memory.mute.store(true, SeqCst);
+    assert!(timeout(Duration::from_secs(3), leader.hold()).await.is_err());
+    memory.mute.store(false, SeqCst);
+    leader.release(Duration::from_secs(1)).await.unwrap();
+    assert_eq!(memory.holder(), "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_whose_acquisition_was_cut_off_is_released() {
+    let memory = Memory::default();
+    memory.mute.store(true, SeqCst);
+    let mut candidate = candidate(&memory, "candidate");
+    assert!(timeout(Duration::from_secs(1), candidate.acquire()).await.is_err());
+    assert_eq!(memory.holder(), "candidate");
+    memory.mute.store(false, SeqCst);
+    candidate.release(Duration::from_secs(1)).await.unwrap();
+    assert_eq!(memory.holder(), "");
 }

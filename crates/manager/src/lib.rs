@@ -17,6 +17,7 @@
 //! | [`probes`] | liveness, readiness and metrics over HTTP |
 //! | [`proxy`] | applies `NO_PROXY` to the connection to the API server |
 //! | [`metrics`] | metrics under the names of controller-runtime and client-go |
+//! | [`transport`] | time limits on requests and watches; when a watch was last heard |
 //! | [`namespaces`] | which namespaces to watch |
 //! | [`shutdown`] | SIGTERM and SIGINT |
 pub mod access;
@@ -25,6 +26,7 @@ pub mod cache;
 pub mod drift;
 pub mod events;
 pub mod explain;
+mod lanes;
 pub mod lease;
 pub mod metrics;
 pub mod namespaces;
@@ -32,7 +34,10 @@ pub mod probes;
 pub mod proxy;
 mod quantity;
 pub mod queue;
+mod readiness;
+mod samples;
 pub mod shutdown;
+pub mod transport;
 pub mod worker;
 
 use std::fmt;

@@ -10,6 +10,8 @@ use prometheus_client::{
     registry::Registry,
 };
 
+use crate::samples::{Process, Unfinished};
+
 /// The media type of [`Metrics::render`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -21,14 +23,19 @@ pub struct Metrics {
     adds: Family<QueueLabels, Counter>,
     retries: Family<QueueLabels, Counter>,
     waited: Family<QueueLabels, Histogram, fn() -> Histogram>,
+    worked: Family<QueueLabels, Histogram, fn() -> Histogram>,
     results: Family<ResultLabels, Counter>,
     errors: Family<ControllerLabels, Counter>,
     timeouts: Family<ControllerLabels, Counter>,
+    panics: Family<ControllerLabels, Counter>,
     seconds: Family<ControllerLabels, Histogram, fn() -> Histogram>,
     active: Family<ControllerLabels, Gauge>,
     limit: Family<ControllerLabels, Gauge>,
     leading: Family<LeaseLabels, Gauge>,
     watch_errors: Family<WatchLabels, Counter>,
+    unreadable: Family<WatchLabels, Gauge>,
+    requests: Family<RequestLabels, Counter>,
+    events_dropped: Counter,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -59,6 +66,32 @@ struct ResultLabels {
     result: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    code: String,
+    method: String,
+    host: String,
+}
+
+/// Metrics of the requests to one API server.
+#[derive(Clone)]
+pub struct RequestMetrics {
+    family: Family<RequestLabels, Counter>,
+    host: String,
+}
+
+impl RequestMetrics {
+    /// Counts a request; `code` is `<error>` if there was no answer.
+    pub fn count(&self, code: &str, method: &str) {
+        let labels = RequestLabels {
+            code: code.to_owned(),
+            method: method.to_owned(),
+            host: self.host.clone(),
+        };
+        self.family.get_or_create(&labels).inc();
+    }
+}
+
 /// Metrics of the queue of one controller.
 #[derive(Clone)]
 pub struct QueueMetrics {
@@ -70,6 +103,8 @@ pub struct QueueMetrics {
     pub retries: Counter,
     /// Seconds that keys spent in the queue.
     pub waited: Histogram,
+    /// Seconds that the work on keys took.
+    pub worked: Histogram,
 }
 
 /// Metrics of the workers of one controller.
@@ -85,6 +120,8 @@ pub struct WorkerMetrics {
     pub errors: Counter,
     /// Reconciles cancelled by the time limit.
     pub timeouts: Counter,
+    /// Reconciles that panicked.
+    pub panics: Counter,
     /// Duration of reconciles in seconds.
     pub seconds: Histogram,
     /// Running reconciles.
@@ -114,14 +151,19 @@ impl Metrics {
             adds: Family::default(),
             retries: Family::default(),
             waited: Family::new_with_constructor(waited),
+            worked: Family::new_with_constructor(waited),
             results: Family::default(),
             errors: Family::default(),
             timeouts: Family::default(),
+            panics: Family::default(),
             seconds: Family::new_with_constructor(seconds),
             active: Family::default(),
             limit: Family::default(),
             leading: Family::default(),
             watch_errors: Family::default(),
+            unreadable: Family::default(),
+            requests: Family::default(),
+            events_dropped: Counter::default(),
         };
         metrics.with(|registry| metrics.register(registry));
         metrics
@@ -142,6 +184,11 @@ impl Metrics {
             self.waited.clone(),
         );
         registry.register(
+            "workqueue_work_duration_seconds",
+            "Time that the work on keys took",
+            self.worked.clone(),
+        );
+        registry.register(
             "controller_runtime_reconcile",
             "Reconciles by result",
             self.results.clone(),
@@ -155,6 +202,11 @@ impl Metrics {
             "controller_runtime_reconcile_timeouts",
             "Reconciles cancelled by the time limit",
             self.timeouts.clone(),
+        );
+        registry.register(
+            "controller_runtime_reconcile_panics",
+            "Reconciles that panicked",
+            self.panics.clone(),
         );
         registry.register(
             "controller_runtime_reconcile_time_seconds",
@@ -177,6 +229,22 @@ impl Metrics {
             self.leading.clone(),
         );
         registry.register("watch_errors", "Failed watches", self.watch_errors.clone());
+        registry.register(
+            "unreadable_objects",
+            "Watched objects that cannot be deserialized",
+            self.unreadable.clone(),
+        );
+        registry.register(
+            "rest_client_requests",
+            "Requests to the API server by status code, method and host; code <error> for those without an answer",
+            self.requests.clone(),
+        );
+        registry.register(
+            "events_dropped",
+            "Events that were not published",
+            self.events_dropped.clone(),
+        );
+        registry.register_collector(Box::new(Process));
     }
 
     /// The metrics of the queue of `controller`.
@@ -190,6 +258,7 @@ impl Metrics {
             adds: self.adds.get_or_create(&labels).clone(),
             retries: self.retries.get_or_create(&labels).clone(),
             waited: self.waited.get_or_create(&labels).clone(),
+            worked: self.worked.get_or_create(&labels).clone(),
         }
     }
 
@@ -212,6 +281,7 @@ impl Metrics {
             error: result("error"),
             errors: self.errors.get_or_create(&labels).clone(),
             timeouts: self.timeouts.get_or_create(&labels).clone(),
+            panics: self.panics.get_or_create(&labels).clone(),
             seconds: self.seconds.get_or_create(&labels).clone(),
             active: self.active.get_or_create(&labels).clone(),
             limit: self.limit.get_or_create(&labels).clone(),
@@ -232,6 +302,37 @@ impl Metrics {
                 resource: resource.to_owned(),
             })
             .clone()
+    }
+
+    /// The number of objects of `resource` that cannot be deserialized.
+    pub fn unreadable(&self, resource: &str) -> Gauge {
+        self.unreadable
+            .get_or_create(&WatchLabels {
+                resource: resource.to_owned(),
+            })
+            .clone()
+    }
+
+    /// Counts the requests to the API server at `host`.
+    pub fn requests(&self, host: &str) -> RequestMetrics {
+        RequestMetrics {
+            family: self.requests.clone(),
+            host: host.to_owned(),
+        }
+    }
+
+    /// Counts events that were not published.
+    pub fn events_dropped(&self) -> Counter {
+        self.events_dropped.clone()
+    }
+
+    /// Samples `unfinished`, the seconds that running work has taken (the sum, and the longest), at each scrape.
+    pub fn sample_queue(&self, controller: &str, unfinished: impl Fn() -> (f64, f64) + Send + Sync + 'static) {
+        let queue = Unfinished {
+            name: controller.to_owned(),
+            sample: Box::new(unfinished),
+        };
+        self.with(|registry| registry.register_collector(Box::new(queue)));
     }
 
     /// Registers further metrics of the operator.
@@ -261,13 +362,28 @@ mod tests {
         metrics.workers("memcached").success.inc();
         metrics.queue("memcached").depth.set(3);
         metrics.leading("lease").set(1);
+        metrics.requests("api:443").count("200", "GET");
+        metrics.sample_queue("memcached", || (3.5, 2.5));
         let text = metrics.render();
         for line in [
             "controller_runtime_reconcile_total{controller=\"memcached\",result=\"success\"} 1",
             "workqueue_depth{name=\"memcached\",controller=\"memcached\"} 3",
             "leader_election_master_status{name=\"lease\"} 1",
+            "rest_client_requests_total{code=\"200\",method=\"GET\",host=\"api:443\"} 1",
+            "workqueue_unfinished_work_seconds{name=\"memcached\",controller=\"memcached\"} 3.5",
+            "workqueue_longest_running_processor_seconds{name=\"memcached\",controller=\"memcached\"} 2.5",
         ] {
             assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+        }
+        if cfg!(target_os = "linux") {
+            let value = |name: &str| -> f64 {
+                let line = text.lines().find(|line| line.starts_with(name)).unwrap();
+                line.split(' ').nth(1).unwrap().parse().unwrap()
+            };
+            assert!(value("process_cpu_seconds_total ") >= 0.0);
+            assert!(value("process_resident_memory_bytes ") > 1e6);
+            assert!(value("process_open_fds ") > 2.0);
+            assert!(value("process_start_time_seconds ") > 1.7e9);
         }
         assert!(text.ends_with("# EOF\n"));
     }

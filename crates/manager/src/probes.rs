@@ -1,14 +1,9 @@
 //! Liveness, readiness and metrics over HTTP.
 //!
-//! `/healthz` and `/livez` always return 200. `/readyz` returns 200 once every [`Gate`] is open; with `?verbose`, and when
-//! a gate is closed, the body lists the gates. `/metrics` returns [`Metrics::render`].
-use std::{
-    collections::BTreeMap,
-    convert::Infallible,
-    net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+//! `/readyz` returns 200 while every [`Gate`] is open and its watch is heard; with `?verbose`, and when it fails, the body
+//! lists the gates. `/healthz` and `/livez` return 200 unless a watch is stuck: an API server that is down is no reason
+//! to restart. `/metrics` returns [`Metrics::render`].
+use std::{convert::Infallible, net::SocketAddr, time::Duration};
 
 use http_body_util::Full;
 use hyper::{
@@ -22,73 +17,10 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 
 use crate::metrics::{self, Metrics};
+pub use crate::readiness::{Gate, Readiness};
 
 /// Connections that do not send a request header within this time are closed.
 const HEADER_LIMIT: Duration = Duration::from_secs(10);
-
-/// Readiness of the process: named gates that must all be open.
-#[derive(Clone, Default)]
-pub struct Readiness {
-    gates: Arc<Mutex<BTreeMap<String, bool>>>,
-}
-
-/// A condition for readiness.
-pub struct Gate {
-    readiness: Readiness,
-    name: String,
-}
-
-impl Readiness {
-    /// Adds a closed gate.
-    pub fn gate(&self, name: impl Into<String>) -> Gate {
-        let name = name.into();
-        self.gates().insert(name.clone(), false);
-        Gate {
-            readiness: self.clone(),
-            name,
-        }
-    }
-
-    /// Whether all gates are open.
-    pub fn is_ready(&self) -> bool {
-        self.gates().values().all(|open| *open)
-    }
-
-    /// The names of the gates that are closed.
-    pub fn waiting_for(&self) -> Vec<String> {
-        self.gates()
-            .iter()
-            .filter(|(_, open)| !**open)
-            .map(|(name, _)| name.clone())
-            .collect()
-    }
-
-    /// One line for each gate, in the format of the Kubernetes API server.
-    fn report(&self) -> String {
-        let gates = self.gates();
-        let lines = gates.iter().map(|(name, open)| match open {
-            true => format!("[+]{name} ok\n"),
-            false => format!("[-]{name} failed: not synced\n"),
-        });
-        let verdict = if gates.values().all(|open| *open) {
-            "passed"
-        } else {
-            "failed"
-        };
-        lines.chain([format!("readyz check {verdict}\n")]).collect()
-    }
-
-    fn gates(&self) -> MutexGuard<'_, BTreeMap<String, bool>> {
-        self.gates.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Gate {
-    /// Opens the gate permanently.
-    pub fn open(self) {
-        self.readiness.gates().insert(self.name.clone(), true);
-    }
-}
 
 /// The endpoints of a server.
 #[derive(Clone)]
@@ -180,6 +112,9 @@ impl Routes {
             .split('&')
             .any(|part| part == "verbose" || part.starts_with("verbose="));
         match (self, path) {
+            (Self::Probes(readiness), "/healthz" | "/livez") if !readiness.is_alive() => {
+                text(StatusCode::INTERNAL_SERVER_ERROR, readiness.report())
+            }
             (Self::Probes(_), "/healthz" | "/livez") => text(StatusCode::OK, "ok".to_owned()),
             (Self::Probes(readiness), "/readyz") if !readiness.is_ready() => {
                 text(StatusCode::INTERNAL_SERVER_ERROR, readiness.report())

@@ -3,9 +3,15 @@
 //! Watches add keys, workers take them. The queue holds each key at most once. A key that is added while a worker
 //! processes it is handed out again when the worker is done, so no change is missed. On a standby replica, where no
 //! worker takes keys, the queue is bounded by the number of objects.
+//!
+//! The queue is fair: [tenants](QueueKey::tenant) (for objects their namespaces) take turns, and
+//! [`with_share`](WorkQueue::with_share) keeps one tenant from occupying all workers. Keys of changes go before keys of
+//! the [first list](WorkQueue::add_listed).
+//!
+//! The back-off of a key ends with [`succeeded`](WorkQueue::succeeded) and with nothing else. As in client-go, a change
+//! of the object ([`add`](WorkQueue::add)) is worth an attempt at once, and if that fails too, the next delay is longer.
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
-    hash::Hash,
+    collections::{BTreeMap, HashMap},
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -15,7 +21,8 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use crate::{backoff::Backoff, metrics::QueueMetrics};
+pub use crate::lanes::QueueKey;
+use crate::{backoff::Backoff, lanes::Lanes, metrics::QueueMetrics};
 
 /// A queue of keys: see the [module](self).
 pub struct WorkQueue<K> {
@@ -26,27 +33,49 @@ pub struct WorkQueue<K> {
 }
 
 struct State<K> {
-    /// Keys to process, oldest first. Each is in `waiting` too.
-    ready: VecDeque<K>,
-    /// Keys to process, with the time they were added. Keys in `running` are not in `ready`.
-    waiting: HashMap<K, Instant>,
-    /// Keys that workers are processing.
-    running: HashSet<K>,
-    /// Keys to add at a later time.
-    later: HashMap<K, Instant>,
+    /// Keys of changes.
+    changes: Lanes<K>,
+    /// Keys of the first list.
+    listed: Lanes<K>,
+    /// Keys to process. Keys in `running` are in no lane.
+    waiting: HashMap<K, Waiting>,
+    /// Keys that workers are processing, with the time they began and whether they were only listed.
+    running: HashMap<K, (Instant, bool)>,
+    /// Number of running keys by tenant.
+    busy: HashMap<String, usize>,
+    /// Maximum number of running keys of one tenant.
+    share: usize,
+    /// Keys to add at a later time, by time.
+    later: BTreeMap<(Instant, u64), K>,
+    /// Where a key is in `later`.
+    due: HashMap<K, (Instant, u64)>,
+    /// Distinguishes keys that are due at the same time.
+    sequence: u64,
     /// Consecutive failures by key.
     failures: HashMap<K, u32>,
     closed: bool,
 }
 
-impl<K: Clone + Eq + Hash> WorkQueue<K> {
+/// How a key waits.
+struct Waiting {
+    since: Instant,
+    /// It was only listed, not changed.
+    listed: bool,
+}
+
+impl<K: QueueKey> WorkQueue<K> {
     /// An empty queue that delays failed keys by `backoff`.
     pub fn new(backoff: Backoff, metrics: Option<QueueMetrics>) -> Self {
         let state = State {
-            ready: VecDeque::new(),
+            changes: Lanes::default(),
+            listed: Lanes::default(),
             waiting: HashMap::new(),
-            running: HashSet::new(),
-            later: HashMap::new(),
+            running: HashMap::new(),
+            busy: HashMap::new(),
+            share: usize::MAX,
+            later: BTreeMap::new(),
+            due: HashMap::new(),
+            sequence: 0,
             failures: HashMap::new(),
             closed: false,
         };
@@ -58,14 +87,31 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         }
     }
 
-    /// Adds `key` now and cancels its pending delay.
+    /// Lets one tenant occupy at most `share` workers.
+    #[must_use]
+    pub fn with_share(self, share: usize) -> Self {
+        self.lock().share = share.max(1);
+        self
+    }
+
+    /// Adds `key`, whose object has changed, now and cancels its pending delay. Its back-off stays.
     pub fn add(&self, key: K) {
+        self.insert(key, false);
+    }
+
+    /// Adds `key`, whose object was listed, behind all changes.
+    pub fn add_listed(&self, key: K) {
+        self.insert(key, true);
+    }
+
+    fn insert(&self, key: K, listed: bool) {
         let mut state = self.lock();
-        if let Some(metrics) = &self.metrics {
+        state.cancel(&key);
+        if state.add(key, Instant::now(), listed)
+            && let Some(metrics) = &self.metrics
+        {
             metrics.adds.inc();
         }
-        state.later.remove(&key);
-        state.add(key, Instant::now());
         self.note_depth(&state);
         drop(state);
         self.changed.notify_one();
@@ -73,14 +119,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
 
     /// Adds `key` after `delay`, unless it is due earlier.
     pub fn add_after(&self, key: K, delay: Duration) {
-        let mut state = self.lock();
-        let at = Instant::now() + delay;
-        state
-            .later
-            .entry(key)
-            .and_modify(|earlier| *earlier = at.min(*earlier))
-            .or_insert(at);
-        drop(state);
+        self.lock().schedule(key, Instant::now() + delay);
         self.changed.notify_one();
     }
 
@@ -94,15 +133,18 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
                     return None;
                 }
                 let now = Instant::now();
-                state.promote_due(now);
+                let added = state.promote_due(now);
+                if let Some(metrics) = &self.metrics {
+                    metrics.adds.inc_by(added);
+                }
                 if let Some(key) = state.take(now, self.metrics.as_ref()) {
                     self.note_depth(&state);
-                    if !state.ready.is_empty() {
+                    if state.len() > 0 {
                         self.changed.notify_one();
                     }
                     return Some(key);
                 }
-                state.later.values().min().copied()
+                state.later.keys().next().map(|(at, _)| *at)
             };
             match wake_at {
                 Some(at) => tokio::select! {
@@ -118,20 +160,25 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
     pub fn succeeded(&self, key: &K) {
         let mut state = self.lock();
         state.failures.remove(key);
-        state.give_back(key);
+        self.give_back(&mut state, key);
         drop(state);
         self.changed.notify_one();
     }
 
     /// Marks `key` as failed. It is handed out again after the returned delay, or as soon as it is added.
     pub fn failed(&self, key: &K) -> Duration {
+        self.failed_for(key, Duration::ZERO)
+    }
+
+    /// As [`failed`](Self::failed), with a delay of at least `at_least`: what the API server asked for.
+    pub fn failed_for(&self, key: &K, at_least: Duration) -> Duration {
         let mut state = self.lock();
         let failures = state.failures.entry(key.clone()).or_insert(0);
         *failures = failures.saturating_add(1);
-        let delay = self.backoff.delay(*failures);
-        state.give_back(key);
+        let delay = self.backoff.delay(*failures).max(at_least);
+        self.give_back(&mut state, key);
         if !state.waiting.contains_key(key) {
-            state.later.insert(key.clone(), Instant::now() + delay);
+            state.schedule(key.clone(), Instant::now() + delay);
         }
         if let Some(metrics) = &self.metrics {
             metrics.retries.inc();
@@ -150,7 +197,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
 
     /// Number of keys that wait for a worker.
     pub fn len(&self) -> usize {
-        self.lock().ready.len()
+        self.lock().len()
     }
 
     /// Whether no key waits for a worker.
@@ -158,9 +205,34 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         self.len() == 0
     }
 
+    /// Whether every key of the first list has been processed once.
+    pub fn caught_up(&self) -> bool {
+        let state = self.lock();
+        state.listed.len == 0 && !state.running.values().any(|(_, listed)| *listed)
+    }
+
+    /// Seconds for which keys have been processed and are not done: the sum, and the longest.
+    pub fn unfinished(&self) -> (f64, f64) {
+        let now = Instant::now();
+        let state = self.lock();
+        let ages = state
+            .running
+            .values()
+            .map(|(since, _)| now.duration_since(*since).as_secs_f64());
+        ages.fold((0.0, 0.0), |(sum, longest), age| (sum + age, f64::max(longest, age)))
+    }
+
+    fn give_back(&self, state: &mut State<K>, key: &K) {
+        let began = state.give_back(key);
+        if let (Some(began), Some(metrics)) = (began, &self.metrics) {
+            metrics.worked.observe(began.elapsed().as_secs_f64());
+        }
+        self.note_depth(state);
+    }
+
     fn note_depth(&self, state: &State<K>) {
         if let Some(metrics) = &self.metrics {
-            metrics.depth.set(i64::try_from(state.ready.len()).unwrap_or(i64::MAX));
+            metrics.depth.set(i64::try_from(state.len()).unwrap_or(i64::MAX));
         }
     }
 
@@ -170,149 +242,96 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
     }
 }
 
-impl<K: Clone + Eq + Hash> State<K> {
-    fn add(&mut self, key: K, now: Instant) {
-        if self.waiting.contains_key(&key) {
+impl<K: QueueKey> State<K> {
+    fn len(&self) -> usize {
+        self.changes.len + self.listed.len
+    }
+
+    /// Returns whether the key was not waiting yet.
+    fn add(&mut self, key: K, now: Instant, listed: bool) -> bool {
+        if let Some(known) = self.waiting.get_mut(&key) {
+            if known.listed && !listed {
+                known.listed = false;
+                if !self.running.contains_key(&key) {
+                    self.listed.remove(&key);
+                    self.changes.push(key);
+                }
+            }
+            return false;
+        }
+        self.waiting.insert(key.clone(), Waiting { since: now, listed });
+        if !self.running.contains_key(&key) {
+            self.lane(listed).push(key);
+        }
+        true
+    }
+
+    fn lane(&mut self, listed: bool) -> &mut Lanes<K> {
+        if listed { &mut self.listed } else { &mut self.changes }
+    }
+
+    /// Adds `key` at `at`, unless it is due earlier.
+    fn schedule(&mut self, key: K, at: Instant) {
+        if self.due.get(&key).is_some_and(|(earlier, _)| *earlier <= at) {
             return;
         }
-        self.waiting.insert(key.clone(), now);
-        if !self.running.contains(&key) {
-            self.ready.push_back(key);
+        self.cancel(&key);
+        self.sequence += 1;
+        self.due.insert(key.clone(), (at, self.sequence));
+        self.later.insert((at, self.sequence), key);
+    }
+
+    fn cancel(&mut self, key: &K) {
+        if let Some(place) = self.due.remove(key) {
+            self.later.remove(&place);
         }
     }
 
-    fn promote_due(&mut self, now: Instant) {
-        let due: Vec<K> = self
-            .later
-            .iter()
-            .filter(|(_, at)| **at <= now)
-            .map(|(key, _)| key.clone())
-            .collect();
-        for key in due {
-            self.later.remove(&key);
-            self.add(key, now);
+    /// Returns the number of keys that were added.
+    fn promote_due(&mut self, now: Instant) -> u64 {
+        let mut added = 0;
+        while let Some(entry) = self.later.first_entry() {
+            if entry.key().0 > now {
+                break;
+            }
+            let key = entry.remove();
+            self.due.remove(&key);
+            added += u64::from(self.add(key, now, false));
         }
+        added
     }
 
     fn take(&mut self, now: Instant, metrics: Option<&QueueMetrics>) -> Option<K> {
-        let key = self.ready.pop_front()?;
-        if let (Some(since), Some(metrics)) = (self.waiting.remove(&key), metrics) {
-            metrics.waited.observe(now.duration_since(since).as_secs_f64());
+        let (busy, share) = (&self.busy, self.share);
+        let free = |tenant: &str| busy.get(tenant).is_none_or(|running| *running < share);
+        let change = self.changes.pop(free);
+        let listed = change.is_none();
+        let key = change.or_else(|| self.listed.pop(free))?;
+        if let (Some(waiting), Some(metrics)) = (self.waiting.remove(&key), metrics) {
+            metrics.waited.observe(now.duration_since(waiting.since).as_secs_f64());
         }
-        self.running.insert(key.clone());
+        *self.busy.entry(key.tenant().to_owned()).or_insert(0) += 1;
+        self.running.insert(key.clone(), (now, listed));
         Some(key)
     }
 
-    fn give_back(&mut self, key: &K) {
-        self.running.remove(key);
-        if self.waiting.contains_key(key) {
-            self.ready.push_back(key.clone());
+    /// Returns when the work on `key` began.
+    fn give_back(&mut self, key: &K) -> Option<Instant> {
+        let (began, _) = self.running.remove(key)?;
+        if let Some(running) = self.busy.get_mut(key.tenant()) {
+            *running -= 1;
+            if *running == 0 {
+                self.busy.remove(key.tenant());
+            }
         }
+        if let Some(waiting) = self.waiting.get(key) {
+            let listed = waiting.listed;
+            self.lane(listed).push(key.clone());
+        }
+        Some(began)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use futures::FutureExt;
-
-    use super::*;
-
-    fn queue() -> WorkQueue<&'static str> {
-        WorkQueue::new(
-            Backoff {
-                base: Duration::from_secs(1),
-                cap: Duration::from_secs(8),
-                jitter: 0.0,
-            },
-            None,
-        )
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_key_waits_once_however_often_it_is_added() {
-        let queue = queue();
-        queue.add("a");
-        queue.add("b");
-        queue.add("a");
-        assert_eq!(queue.next().await, Some("a"));
-        assert_eq!(queue.next().await, Some("b"));
-        assert_eq!(queue.next().now_or_never(), None);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_key_added_during_its_work_comes_again_afterwards() {
-        let queue = queue();
-        queue.add("a");
-        assert_eq!(queue.next().await, Some("a"));
-        queue.add("a");
-        assert_eq!(queue.next().now_or_never(), None, "never two workers on one key");
-        queue.succeeded(&"a");
-        assert_eq!(queue.next().await, Some("a"));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn failures_wait_longer_each_time_and_success_forgets_them() {
-        let queue = queue();
-        let start = Instant::now();
-        queue.add("a");
-        for expected in [1, 2, 4, 8, 8] {
-            let key = queue.next().await.unwrap();
-            assert_eq!(queue.failed(&key), Duration::from_secs(expected));
-        }
-        let key = queue.next().await.unwrap();
-        assert_eq!(start.elapsed().as_secs(), 1 + 2 + 4 + 8 + 8);
-        queue.succeeded(&key);
-        queue.add("a");
-        let key = queue.next().await.unwrap();
-        assert_eq!(queue.failed(&key), Duration::from_secs(1));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_change_overtakes_the_back_off() {
-        let queue = queue();
-        queue.add("a");
-        let key = queue.next().await.unwrap();
-        queue.failed(&key);
-        queue.add("a");
-        assert_eq!(queue.next().now_or_never(), Some(Some("a")));
-        queue.succeeded(&"a");
-        tokio::time::advance(Duration::from_secs(60)).await;
-        assert_eq!(
-            queue.next().now_or_never(),
-            None,
-            "the delayed retry is dropped, not run in addition"
-        );
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_closed_queue_hands_out_nothing() {
-        let queue = queue();
-        queue.add("a");
-        queue.close();
-        assert_eq!(queue.next().await, None);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn several_workers_are_woken() {
-        let queue = std::sync::Arc::new(queue());
-        let workers: Vec<_> = (0..3)
-            .map(|_| {
-                tokio::spawn({
-                    let queue = queue.clone();
-                    async move { queue.next().await }
-                })
-            })
-            .collect();
-        tokio::task::yield_now().await;
-        for key in ["a", "b", "c"] {
-            queue.add(key);
-        }
-        let mut taken: Vec<_> = futures::future::join_all(workers)
-            .await
-            .into_iter()
-            .map(|key| key.unwrap().unwrap())
-            .collect();
-        taken.sort_unstable();
-        assert_eq!(taken, ["a", "b", "c"]);
-    }
-}
+#[path = "queue_tests.rs"]
+mod tests;

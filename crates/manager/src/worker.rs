@@ -1,15 +1,32 @@
 //! Reconciles the keys of a queue.
 use std::{
+    any::Any,
     fmt::Display,
     future::Future,
-    hash::Hash,
+    panic::AssertUnwindSafe,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use tokio::task::{JoinError, JoinSet};
+use futures::FutureExt;
+use tokio::task::JoinSet;
 
-use crate::{metrics::WorkerMetrics, queue::WorkQueue, shutdown::CancellationToken};
+use crate::{
+    metrics::WorkerMetrics,
+    queue::{QueueKey, WorkQueue},
+    shutdown::CancellationToken,
+};
+
+/// Why a reconcile failed.
+pub trait Failure: Display {
+    /// How long the API server asked to wait (`Retry-After`).
+    fn retry_after(&self) -> Option<Duration> {
+        None
+    }
+}
+
+impl Failure for String {}
+impl Failure for &str {}
 
 /// The result of a successful reconcile.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +48,9 @@ pub struct Limits {
     pub time: Duration,
 }
 
+/// A server that asks for more is not waited for longer.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(120);
+
 /// Reconciles the keys of `queue` until `stop` is cancelled, then waits for running reconciles.
 ///
 /// A key is never reconciled twice at the same time. Reconciles that wrote something or failed are logged at info or warn
@@ -42,59 +62,49 @@ pub async fn run<K, R, F, E>(
     stop: CancellationToken,
     reconcile: R,
 ) where
-    K: Clone + Eq + Hash + Display + Send + Sync + 'static,
+    K: QueueKey + Display + Send + Sync + 'static,
     R: Fn(K) -> F,
     F: Future<Output = Result<Done, E>> + Send + 'static,
-    E: Display + Send + 'static,
+    E: Failure + Send + 'static,
 {
     let limit = limits.concurrency.max(1);
     metrics.limit.set(i64::try_from(limit).unwrap_or(i64::MAX));
     let mut running = JoinSet::new();
     loop {
         if running.len() >= limit {
-            report(running.join_next().await);
+            running.join_next().await;
             continue;
         }
         let key = tokio::select! {
             biased;
             () = stop.cancelled() => break,
-            finished = running.join_next(), if !running.is_empty() => {
-                report(finished);
-                continue;
-            }
+            _ = running.join_next(), if !running.is_empty() => continue,
             key = queue.next() => key,
         };
         let Some(key) = key else { break };
         let work = reconcile(key.clone());
         running.spawn(one(Arc::clone(&queue), key, limits.time, metrics.clone(), work));
     }
-    while let Some(finished) = running.join_next().await {
-        report(Some(finished));
-    }
-}
-
-/// A panic ends only its own reconcile; the key is not reconciled again until the process restarts.
-fn report(finished: Option<Result<(), JoinError>>) {
-    if let Some(Err(error)) = finished {
-        tracing::error!(%error, "a reconcile panicked");
-    }
+    while running.join_next().await.is_some() {}
 }
 
 async fn one<K, F, E>(queue: Arc<WorkQueue<K>>, key: K, limit: Duration, metrics: WorkerMetrics, work: F)
 where
-    K: Clone + Eq + Hash + Display,
+    K: QueueKey + Display,
     F: Future<Output = Result<Done, E>>,
-    E: Display,
+    E: Failure,
 {
     let started = Instant::now();
     metrics.active.inc();
-    let result = tokio::time::timeout(limit, work).await;
+    // A panic ends only its own pass, which counts as failed.
+    let result = AssertUnwindSafe(tokio::time::timeout(limit, work)).catch_unwind().await;
     metrics.active.dec();
     let took = started.elapsed();
     metrics.seconds.observe(took.as_secs_f64());
     let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    let mut wait = Duration::ZERO;
     let error = match result {
-        Ok(Ok(done)) => {
+        Ok(Ok(Ok(done))) => {
             queue.succeeded(&key);
             match done.requeue_after {
                 Some(delay) => {
@@ -113,17 +123,31 @@ where
             }
             return;
         }
-        Ok(Err(error)) => error.to_string(),
-        Err(_) => {
+        Ok(Ok(Err(error))) => {
+            wait = error.retry_after().unwrap_or_default().min(MAX_RETRY_AFTER);
+            error.to_string()
+        }
+        Ok(Err(_)) => {
             metrics.timeouts.inc();
             format!("timed out after {limit:?}")
+        }
+        Err(panic) => {
+            metrics.panics.inc();
+            format!("panicked: {}", message(panic.as_ref()))
         }
     };
     metrics.error.inc();
     metrics.errors.inc();
-    let retry = queue.failed(&key);
+    let retry = queue.failed_for(&key, wait);
     let retry_ms = u64::try_from(retry.as_millis()).unwrap_or(u64::MAX);
     tracing::warn!(object = %key, %error, duration_ms, retry_ms, "reconcile failed");
+}
+
+/// The text of a panic.
+fn message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
 }
 
 #[cfg(test)]
@@ -214,5 +238,60 @@ mod tests {
         stop.cancel();
         workers.await.unwrap();
         assert_eq!(metrics.timeouts.get(), 3);
+    }
+    #[tokio::test(start_paused = true)]
+    async fn a_panic_is_a_failure_that_is_tried_again() {
+        let (queue, stop) = (queue(), CancellationToken::new());
+        let metrics = Metrics::new().workers("test");
+        queue.add("ns/panics".to_owned());
+        let tries = Arc::new(AtomicUsize::new(0));
+        let work = {
+            let tries = tries.clone();
+            move |_| {
+                let tries = tries.clone();
+                async move {
+                    assert!(tries.fetch_add(1, SeqCst) > 0, "the first time");
+                    Ok::<_, String>(done())
+                }
+            }
+        };
+        let workers = tokio::spawn(run(queue.clone(), LIMITS, metrics.clone(), stop.clone(), work));
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(
+            (metrics.panics.get(), metrics.errors.get(), metrics.success.get()),
+            (1, 1, 1)
+        );
+        assert_eq!(metrics.active.get(), 0);
+        stop.cancel();
+        workers.await.unwrap();
+    }
+
+    struct Busy;
+
+    impl Display for Busy {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("busy")
+        }
+    }
+
+    impl Failure for Busy {
+        fn retry_after(&self) -> Option<Duration> {
+            Some(Duration::from_secs(20))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_asks_for_time_gets_it() {
+        let (queue, stop) = (queue(), CancellationToken::new());
+        let metrics = Metrics::new().workers("test");
+        queue.add("ns/busy".to_owned());
+        let work = |_| async { Err::<Done, _>(Busy) };
+        let workers = tokio::spawn(run(queue.clone(), LIMITS, metrics.clone(), stop.clone(), work));
+        tokio::time::sleep(Duration::from_secs(19)).await;
+        assert_eq!(metrics.errors.get(), 1);
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(metrics.errors.get(), 2);
+        stop.cancel();
+        workers.await.unwrap();
     }
 }

@@ -27,6 +27,7 @@ mod access;
 mod api_server;
 mod audit;
 mod error;
+pub mod faults;
 mod olm;
 mod pki;
 mod pods;
@@ -207,6 +208,17 @@ impl ControlPlane {
     /// When the ServiceAccount does not exist.
     pub async fn service_account_kubeconfig(&self, namespace: &str, name: &str) -> Result<PathBuf, Error> {
         self.access.service_account_kubeconfig(namespace, name).await
+    }
+
+    /// A proxy in front of the API server that makes it fail on request; `seed` decides what is left to chance.
+    ///
+    /// # Errors
+    /// When it cannot listen.
+    pub async fn faults(&self, seed: u64) -> Result<faults::FaultProxy, Error> {
+        let mut config = self.access.config().await?;
+        // Requests keep the credentials of the client under test.
+        config.auth_info = kube::config::AuthInfo::default();
+        faults::FaultProxy::start(config, seed)
     }
 
     /// The file to which the API server appends audit events as JSON lines; `None` without [`Options::with_audit`].

@@ -8,4 +8,4 @@ pub use memcached::{
     Memcached, MemcachedSpec,
 };
 pub use resources::Resources;
-pub use status::{AVAILABLE, DEGRADED, MemcachedStatus, PROGRESSING, Phase};
+pub use status::{AVAILABLE, DEGRADED, MemcachedStatus, PROGRESSING, Phase, READY};

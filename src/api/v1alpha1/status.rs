@@ -2,10 +2,13 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::KubeSchema;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 use crate::api::{CONDITIONS, NUMBER, PHASE, POD_COUNT, TEXT, descriptor};
 
+/// Condition type: all servers run as the spec says and answer; what kstatus, Flux and Argo CD wait for.
+pub const READY: &str = "Ready";
 /// Condition type: at least one server answers and the operator could do its work.
 pub const AVAILABLE: &str = "Available";
 /// Condition type: the servers are on their way to what the spec asks for.
@@ -17,7 +20,7 @@ pub const DEGRADED: &str = "Degraded";
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MemcachedStatus {
-    /// Available, Progressing and Degraded, each with the reason.
+    /// Ready, Available, Progressing and Degraded, each with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         schema_with = "conditions",
@@ -47,7 +50,7 @@ pub struct MemcachedStatus {
     pub selector: Option<String>,
 
     /// The state in one word.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "known_phase", skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-olm-descriptor" = descriptor("Phase", &[PHASE])))]
     pub phase: Option<Phase>,
 
@@ -75,6 +78,13 @@ pub enum Phase {
     Degraded,
     /// The object is being deleted.
     Deleting,
+}
+
+/// A phase of a newer version of the operator counts as none: the status is written anew anyway, and an object that cannot
+/// be read would never be deleted.
+fn known_phase<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Phase>, D::Error> {
+    let text = Option::<Value>::deserialize(deserializer)?;
+    Ok(text.and_then(|text| serde_json::from_value(text).ok()))
 }
 
 /// The list of conditions, with the bounds that Kubernetes' own kinds have: one entry for each type.
@@ -125,4 +135,19 @@ fn conditions(_: &mut SchemaGenerator) -> Schema {
             },
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_phase_of_a_newer_version_counts_as_none() {
+        let phase = |value| serde_json::from_value::<MemcachedStatus>(value).unwrap().phase;
+        assert_eq!(phase(json!({ "phase": "Running" })), Some(Phase::Running));
+        assert_eq!(phase(json!({ "phase": "Hibernating" })), None);
+        assert_eq!(phase(json!({ "phase": null })), None);
+    }
 }

@@ -176,7 +176,11 @@ fn permissions(project: &Project, files: &mut Files) -> Result<(), Error> {
     for api in &project.apis {
         let names = &api.crd.spec.names;
         let singular = names.singular.clone().unwrap_or_else(|| names.kind.to_lowercase());
-        for (who, rules) in rbac::user_roles(&api.crd.spec.group, &names.plural) {
+        let scales = api.crd.spec.versions.iter().any(|version| {
+            let subresources = version.subresources.as_ref();
+            subresources.is_some_and(|subresources| subresources.scale.is_some())
+        });
+        for (who, rules) in rbac::user_roles(&api.crd.spec.group, &names.plural, scales) {
             let role = rbac::cluster_role(&format!("{name}-{singular}-{who}-role"), &labels, &rules);
             add(format!("{singular}_{who}_role.yaml"), role)?;
         }

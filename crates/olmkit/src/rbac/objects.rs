@@ -67,27 +67,57 @@ pub fn cluster_binding(name: &str, labels: &Labels, role: &str, account: Account
 }
 
 /// The ClusterRoles for people who use a custom resource: admin, editor and viewer, each with its name's ending. They are
-/// not bound; whoever runs the cluster binds them.
+/// not bound; whoever runs the cluster binds them. A kind that `scales` has the subresource that `kubectl scale` and
+/// autoscalers use.
 #[must_use]
-pub fn user_roles(group: &str, plural: &str) -> [(&'static str, Vec<PolicyRule>); 3] {
-    let rules = |verbs: &[&str]| {
+pub fn user_roles(group: &str, plural: &str, scales: bool) -> [(&'static str, Vec<PolicyRule>); 3] {
+    let rules = |verbs: &[&str], scale_verbs: &[&str]| {
         let rule = |resource: String, verbs: &[&str]| PolicyRule {
             api_groups: vec![group.to_owned()],
             resources: vec![resource],
             verbs: verbs.iter().map(ToString::to_string).collect(),
             ..PolicyRule::default()
         };
-        vec![
-            rule(plural.to_owned(), verbs),
-            rule(format!("{plural}/status"), &["get"]),
-        ]
+        let mut rules = vec![rule(plural.to_owned(), verbs)];
+        if scales {
+            rules.push(rule(format!("{plural}/scale"), scale_verbs));
+        }
+        rules.push(rule(format!("{plural}/status"), &["get"]));
+        rules
     };
     [
-        ("admin", rules(&["*"])),
+        ("admin", rules(&["*"], &["*"])),
         (
             "editor",
-            rules(&["create", "delete", "get", "list", "patch", "update", "watch"]),
+            rules(
+                &["create", "delete", "get", "list", "patch", "update", "watch"],
+                &["get", "patch", "update"],
+            ),
         ),
-        ("viewer", rules(&["get", "list", "watch"])),
+        ("viewer", rules(&["get", "list", "watch"], &["get"])),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_may_edit_a_kind_that_scales_may_scale_it() {
+        let resources = |scales| -> Vec<Vec<String>> {
+            let roles = user_roles("example.com", "caches", scales);
+            roles
+                .into_iter()
+                .map(|(_, rules)| {
+                    let scale = rules.into_iter().filter(|rule| rule.resources == ["caches/scale"]);
+                    scale.flat_map(|rule| rule.verbs).collect()
+                })
+                .collect()
+        };
+        assert_eq!(
+            resources(true),
+            [vec!["*"], vec!["get", "patch", "update"], vec!["get"]]
+        );
+        assert_eq!(resources(false), [vec![""; 0], vec![], vec![]]);
+    }
 }

@@ -1,0 +1,230 @@
+//! What the cache makes of events and of own writes.
+use std::sync::Mutex;
+
+use futures::stream;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::core::ObjectMeta;
+
+use super::*;
+use crate::probes::Readiness;
+
+fn map(name: &str, version: &str) -> DeserializeGuard<ConfigMap> {
+    DeserializeGuard(Ok(ConfigMap {
+        metadata: ObjectMeta {
+            namespace: Some("ns".to_owned()),
+            name: Some(name.to_owned()),
+            resource_version: Some(version.to_owned()),
+            ..ObjectMeta::default()
+        },
+        ..ConfigMap::default()
+    }))
+}
+
+/// Feeds `events` to a cache of resource versions and returns the cache, and the changes as `name:before>after`.
+async fn feed(cache: &Cache<String>, events: Vec<Event<DeserializeGuard<ConfigMap>>>) -> (bool, Vec<String>) {
+    let readiness = Readiness::default();
+    let changes = Mutex::new(Vec::new());
+    let source = Source {
+        cache: cache.clone(),
+        scope: Some("ns".to_owned()),
+        project: |map: DeserializeGuard<ConfigMap>| readable(map)?.metadata.resource_version,
+        changed: |key: &ObjectKey, change: Change<String>| {
+            let side = |side: Option<Arc<String>>| side.map(|version| version.to_string()).unwrap_or_default();
+            changes
+                .lock()
+                .unwrap()
+                .push(format!("{}:{}>{}", key.name, side(change.before), side(change.after)));
+        },
+        errors: Counter::default(),
+    };
+    let follow = Follow {
+        gate: readiness.gate("maps"),
+        source,
+    };
+    follow.feed(stream::iter(events.into_iter().map(Ok))).await;
+    (readiness.is_ready(), changes.into_inner().unwrap())
+}
+
+#[tokio::test]
+async fn a_new_list_removes_deleted_objects() {
+    let cache = Cache::default();
+    let (ready, changes) = feed(
+        &cache,
+        vec![
+            Event::Init,
+            Event::InitApply(map("a", "1")),
+            Event::InitApply(map("b", "2")),
+            Event::InitDone,
+            Event::Apply(map("a", "3")),
+        ],
+    )
+    .await;
+    assert!(ready);
+    assert_eq!(changes, ["a:>1", "b:>2", "a:1>3"]);
+    let (_, changes) = feed(
+        &cache,
+        vec![Event::Init, Event::InitApply(map("a", "3")), Event::InitDone],
+    )
+    .await;
+    assert_eq!(changes, ["a:3>3", "b:2>"]);
+    assert_eq!(cache.len(), 1);
+}
+
+#[tokio::test]
+async fn not_ready_before_the_list_is_complete() {
+    let (ready, _) = feed(&Cache::default(), vec![Event::Init, Event::InitApply(map("a", "1"))]).await;
+    assert!(!ready);
+}
+
+#[tokio::test]
+async fn other_namespaces_of_the_same_cache_are_left_alone() {
+    let cache = Cache::default();
+    cache.written(&object("other", "x", 1), "1".to_owned());
+    feed(&cache, vec![Event::Init, Event::InitDone]).await;
+    assert_eq!(cache.len(), 1);
+}
+
+#[tokio::test]
+async fn an_unreadable_object_is_absent_and_does_not_stop_the_watch() {
+    let cache = Cache::default();
+    let text =
+        r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "ns", "name": "bad"}, "data": 7}"#;
+    let unreadable: DeserializeGuard<ConfigMap> = serde_json::from_str(text).unwrap();
+    assert!(unreadable.0.is_err());
+    let events = vec![
+        Event::Init,
+        Event::InitApply(map("bad", "1")),
+        Event::InitDone,
+        Event::Apply(unreadable),
+        Event::Apply(map("good", "2")),
+    ];
+    let (_, changes) = feed(&cache, events).await;
+    assert_eq!(changes, ["bad:>1", "bad:1>", "good:>2"]);
+}
+
+fn object(namespace: &str, name: &str, version: u64) -> ConfigMap {
+    ConfigMap {
+        metadata: ObjectMeta {
+            namespace: Some(namespace.to_owned()),
+            name: Some(name.to_owned()),
+            uid: Some(format!("uid-of-{name}")),
+            resource_version: Some(version.to_string()),
+            ..ObjectMeta::default()
+        },
+        ..ConfigMap::default()
+    }
+}
+
+fn guarded(version: u64) -> DeserializeGuard<ConfigMap> {
+    DeserializeGuard(Ok(object("ns", "a", version)))
+}
+
+fn now(cache: &Cache<String>) -> Option<String> {
+    cache.get(&ObjectKey::new("ns", "a")).map(|value| value.to_string())
+}
+
+/// A watch that is late delivers states that the operator has replaced since.
+#[tokio::test]
+async fn own_writes_are_read_before_their_events_arrive() {
+    let cache = Cache::default();
+    feed(&cache, vec![Event::Init, Event::InitApply(guarded(3)), Event::InitDone]).await;
+    cache.written(&object("ns", "a", 7), "7".to_owned());
+    assert_eq!(now(&cache).as_deref(), Some("7"));
+    let (_, changes) = feed(
+        &cache,
+        vec![
+            Event::Apply(guarded(5)),
+            Event::Delete(guarded(6)),
+            Event::Apply(guarded(7)),
+            Event::Apply(guarded(9)),
+        ],
+    )
+    .await;
+    assert_eq!(changes, ["a:7>7", "a:7>9"], "5 and 6 are older than what was written");
+    cache.written(&object("ns", "a", 8), "8".to_owned());
+    assert_eq!(
+        now(&cache).as_deref(),
+        Some("9"),
+        "an answer that is later than its event"
+    );
+}
+
+#[tokio::test]
+async fn an_answer_after_the_deletion_brings_nothing_back() {
+    let cache = Cache::default();
+    feed(&cache, vec![Event::Init, Event::InitDone]).await;
+    feed(&cache, vec![Event::Apply(guarded(5)), Event::Delete(guarded(6))]).await;
+    cache.written(&object("ns", "a", 5), "5".to_owned());
+    assert_eq!(now(&cache), None);
+}
+
+#[tokio::test]
+async fn a_list_that_began_before_the_write_does_not_undo_it() {
+    let cache = Cache::default();
+    let readiness = Readiness::default();
+    let (sender, receiver) = futures::channel::mpsc::unbounded();
+    let follow = Follow {
+        gate: readiness.gate("maps"),
+        source: Source {
+            cache: cache.clone(),
+            scope: None,
+            project: |map: DeserializeGuard<ConfigMap>| readable(map)?.metadata.resource_version,
+            changed: |_: &ObjectKey, _: Change<String>| {},
+            errors: Counter::default(),
+        },
+    };
+    let following = tokio::spawn(follow.feed(receiver));
+    let send = async |event| {
+        sender.unbounded_send(Ok(event)).unwrap();
+        tokio::task::yield_now().await;
+    };
+    send(Event::Init).await;
+    cache.written(&object("ns", "a", 7), "7".to_owned());
+    send(Event::InitDone).await;
+    assert_eq!(now(&cache).as_deref(), Some("7"), "written while the list was made");
+    // A list that begins later is right, even if its versions are lower: a backup was restored.
+    for events in [vec![Event::InitApply(guarded(2))], vec![]] {
+        send(Event::Init).await;
+        for event in events {
+            send(event).await;
+        }
+        send(Event::InitDone).await;
+    }
+    assert_eq!(now(&cache), None);
+    following.abort();
+}
+
+#[tokio::test]
+async fn what_was_deleted_stays_deleted_until_its_successor_comes() {
+    let cache = Cache::default();
+    feed(&cache, vec![Event::Init, Event::InitApply(guarded(3)), Event::InitDone]).await;
+    cache.deleted(&ObjectKey::new("ns", "a"), "uid-of-a");
+    let (_, changes) = feed(&cache, vec![Event::Apply(guarded(4))]).await;
+    assert_eq!((changes, now(&cache)), (vec![], None));
+    let mut successor = object("ns", "a", 6);
+    successor.metadata.uid = Some("another".to_owned());
+    let events = vec![Event::Delete(guarded(5)), Event::Apply(DeserializeGuard(Ok(successor)))];
+    let (_, changes) = feed(&cache, events).await;
+    assert_eq!(changes, ["a:>6"]);
+}
+
+#[tokio::test]
+async fn a_refused_watch_is_not_synced() {
+    let readiness = Readiness::default();
+    let source = Source {
+        cache: Cache::<String>::default(),
+        scope: Some("ns".to_owned()),
+        project: |map: DeserializeGuard<ConfigMap>| readable(map)?.metadata.resource_version,
+        changed: |_: &ObjectKey, _: Change<String>| {},
+        errors: Counter::default(),
+    };
+    let gate = readiness.gate_in("maps-in-ns", "ns");
+    readiness.gate_in("maps-in-other", "other").open();
+    let status = kube::core::Status::failure("maps is forbidden", "Forbidden").with_code(403);
+    let forbidden = watcher::Error::InitialListFailed(kube::Error::Api(status.boxed()));
+    let events: Vec<watcher::Result<Event<DeserializeGuard<ConfigMap>>>> = vec![Err(forbidden)];
+    assert!(!readiness.is_synced(), "not known yet");
+    Follow { gate, source }.feed(stream::iter(events)).await;
+    assert!(readiness.is_synced(), "the other namespace is there");
+    assert!(readiness.is_synced_in("other") && !readiness.is_synced_in("ns"));
+}

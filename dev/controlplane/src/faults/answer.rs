@@ -1,0 +1,135 @@
+//! Bodies of answers with faults.
+use std::{collections::VecDeque, io, time::Duration};
+
+use futures::{Stream, StreamExt, stream};
+use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
+use hyper::{
+    Response, StatusCode,
+    body::{Bytes, Frame},
+    header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER},
+};
+use kube::client::Body;
+use serde_json::json;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::Fault;
+
+/// The body of an answer of the proxy.
+pub(crate) type Answer = UnsyncBoxBody<Bytes, io::Error>;
+
+/// An answer that the API server might have given.
+pub(crate) fn status(code: u16, retry_after: Option<u32>) -> Response<Answer> {
+    let reason = match code {
+        409 => "Conflict",
+        410 => "Expired",
+        422 => "Invalid",
+        429 => "TooManyRequests",
+        503 => "ServiceUnavailable",
+        _ => "InternalError",
+    };
+    let text = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": format!("fault proxy: {reason}"), "reason": reason, "code": code,
+    });
+    let body = Full::new(Bytes::from(text.to_string())).map_err(|never| match never {});
+    let mut response = Response::new(body.boxed_unsync());
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Some(seconds) = retry_after {
+        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// `body` as it is, or with `fault`.
+pub(crate) fn pass(body: Body, fault: Option<&Fault>) -> Answer {
+    let parts = body.into_data_stream().map(|part| part.map_err(io::Error::other));
+    match fault {
+        Some(Fault::EventsLate(delay)) => frames(late(parts, *delay)),
+        Some(Fault::Dropped(after)) => frames(until(parts, *after).chain(stream::once(async {
+            Err(io::Error::other("fault proxy: watch dropped"))
+        }))),
+        Some(Fault::Stalled(after)) => frames(until(parts, *after).chain(stream::pending())),
+        Some(Fault::Expired(after)) => {
+            let status = json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+                "message": "too old resource version", "reason": "Expired", "code": 410 });
+            let event = format!("{}\n", json!({ "type": "ERROR", "object": status }));
+            frames(until(parts, *after).chain(stream::once(async move { Ok(Bytes::from(event)) })))
+        }
+        Some(Fault::BookmarksOnly) => frames(lines(parts).filter(|line| {
+            let keeps = !matches!(line, Ok(line) if !String::from_utf8_lossy(line).contains("\"type\":\"BOOKMARK\""));
+            std::future::ready(keeps)
+        })),
+        _ => frames(parts),
+    }
+}
+
+fn frames(parts: impl Stream<Item = io::Result<Bytes>> + Send + 'static) -> Answer {
+    StreamBody::new(parts.map(|part| part.map(Frame::data))).boxed_unsync()
+}
+
+/// `parts` until `after` has passed.
+fn until(
+    parts: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
+    after: Duration,
+) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
+    parts.take_until(sleep(after))
+}
+
+/// Each part `delay` after it arrived, however many arrive at once.
+fn late(
+    parts: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
+    delay: Duration,
+) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
+    let queue: VecDeque<(Instant, io::Result<Bytes>)> = VecDeque::new();
+    stream::unfold(
+        (parts.boxed(), queue, false),
+        move |(mut parts, mut queue, mut ended)| async move {
+            loop {
+                let due = queue.front().map(|(due, _)| *due);
+                let next = async {
+                    match due {
+                        Some(due) => sleep_until(due).await,
+                        None => std::future::pending().await,
+                    }
+                };
+                if ended && due.is_none() {
+                    return None;
+                }
+                tokio::select! {
+                    biased;
+                    () = next => {
+                        let (_, part) = queue.pop_front()?;
+                        return Some((part, (parts, queue, ended)));
+                    }
+                    part = parts.next(), if !ended => match part {
+                        Some(part) => queue.push_back((Instant::now() + delay, part)),
+                        None => ended = true,
+                    },
+                }
+            }
+        },
+    )
+}
+
+/// `parts` cut at the ends of lines.
+fn lines(
+    parts: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
+) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
+    let cut = parts.scan(Vec::new(), |rest: &mut Vec<u8>, part| {
+        let out: Vec<io::Result<Bytes>> = match part {
+            Err(error) => vec![Err(error)],
+            Ok(part) => {
+                rest.extend_from_slice(&part);
+                let mut lines = Vec::new();
+                while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+                    lines.push(Ok(Bytes::from(rest.drain(..=end).collect::<Vec<u8>>())));
+                }
+                lines
+            }
+        };
+        std::future::ready(Some(stream::iter(out)))
+    });
+    cut.flatten()
+}

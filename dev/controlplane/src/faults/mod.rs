@@ -1,0 +1,272 @@
+//! A proxy in front of the API server that makes it fail.
+//!
+//! A client under test gets a kubeconfig whose server is the proxy. Requests pass unchanged, credentials included, until a
+//! [`Rule`] matches. Rules can be added and removed while clients run; which of the matching requests are hit is decided by
+//! a generator with a seed. The proxy records every request, so that a test can check who wrote what and when.
+//!
+//! A client on the other side of a half-open connection sees the same as here with [`Fault::Stalled`]: an open connection on
+//! which nothing arrives.
+//!
+//! ```no_run
+//! # async fn example(control_plane: &controlplane::ControlPlane, kubeconfig: &std::path::Path) -> Result<(), controlplane::Error> {
+//! use controlplane::faults::{Fault, Rule, Verb};
+//!
+//! let proxy = control_plane.faults(1).await?;
+//! proxy.add(Rule::new(Fault::status(409)).verb(Verb::Patch).resource("deployments").times(3));
+//! println!("KUBECONFIG={}", proxy.kubeconfig(kubeconfig)?.display());
+//! # Ok(())
+//! # }
+//! ```
+mod answer;
+mod request;
+mod server;
+mod webhook;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use kube::{Client, config::Kubeconfig};
+use serde_json::json;
+
+use crate::Error;
+pub use request::{Seen, Verb};
+pub use webhook::{DeadWebhook, Death};
+
+/// What goes wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// This status code instead of the request.
+    Status {
+        /// The code.
+        code: u16,
+        /// Value of the header `Retry-After`, in seconds.
+        retry_after: Option<u32>,
+    },
+    /// The answer comes this much later.
+    Late(Duration),
+    /// The request reaches the server; its answer is lost and the connection is closed.
+    AnswerLost,
+    /// Nothing passes; the connection is closed after this time.
+    BlackHole(Duration),
+    /// Each event of a watch, or each part of another answer, comes this much later.
+    EventsLate(Duration),
+    /// A watch is closed after this time.
+    Dropped(Duration),
+    /// The connection stays open after this time, and nothing arrives.
+    Stalled(Duration),
+    /// After this time the watch delivers the error 410, as when its resource version is too old.
+    Expired(Duration),
+    /// A watch delivers bookmarks only.
+    BookmarksOnly,
+}
+
+impl Fault {
+    /// The status code `code` instead of the request.
+    pub fn status(code: u16) -> Self {
+        Self::Status {
+            code,
+            retry_after: None,
+        }
+    }
+
+    /// Status code 429 with `Retry-After`.
+    pub fn busy(seconds: u32) -> Self {
+        Self::Status {
+            code: 429,
+            retry_after: Some(seconds),
+        }
+    }
+}
+
+/// Which requests a fault hits.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    fault: Fault,
+    verbs: Vec<Verb>,
+    resource: Option<String>,
+    namespace: Option<String>,
+    share: f64,
+    times: Option<u32>,
+}
+
+impl Rule {
+    /// `fault` for every request.
+    pub fn new(fault: Fault) -> Self {
+        Self {
+            fault,
+            verbs: Vec::new(),
+            resource: None,
+            namespace: None,
+            share: 1.0,
+            times: None,
+        }
+    }
+
+    /// Only requests of this verb; called several times, of any of them.
+    #[must_use]
+    pub fn verb(mut self, verb: Verb) -> Self {
+        self.verbs.push(verb);
+        self
+    }
+
+    /// Only requests that write.
+    #[must_use]
+    pub fn writes(mut self) -> Self {
+        self.verbs.extend(Verb::WRITES);
+        self
+    }
+
+    /// Only requests of this resource, by its plural name; `memcacheds/status` for a subresource.
+    #[must_use]
+    pub fn resource(mut self, resource: impl Into<String>) -> Self {
+        self.resource = Some(resource.into());
+        self
+    }
+
+    /// Only requests in this namespace.
+    #[must_use]
+    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.namespace = Some(namespace.into());
+        self
+    }
+
+    /// Only this share of the requests, at random.
+    #[must_use]
+    pub fn share(mut self, share: f64) -> Self {
+        self.share = share;
+        self
+    }
+
+    /// Only so many times.
+    #[must_use]
+    pub fn times(mut self, times: u32) -> Self {
+        self.times = Some(times);
+        self
+    }
+
+    fn matches(&self, request: &Seen) -> bool {
+        (self.verbs.is_empty() || self.verbs.contains(&request.verb))
+            && self
+                .resource
+                .as_ref()
+                .is_none_or(|resource| *resource == request.resource)
+            && self
+                .namespace
+                .as_ref()
+                .is_none_or(|namespace| *namespace == request.namespace)
+            && self.times != Some(0)
+    }
+}
+
+/// Rules, generator and record, shared by proxy and server.
+pub(crate) struct Shared {
+    rules: Vec<Rule>,
+    random: fastrand::Rng,
+    seen: Vec<Seen>,
+}
+
+impl Shared {
+    /// The fault for `request`, which is recorded. The second value is its place in the record.
+    fn decide(&mut self, request: Seen) -> (Option<Fault>, usize) {
+        let mut fault = None;
+        for rule in &mut self.rules {
+            if rule.matches(&request) && self.random.f64() < rule.share {
+                rule.times = rule.times.map(|left| left - 1);
+                fault = Some(rule.fault.clone());
+                break;
+            }
+        }
+        self.seen.push(request);
+        (fault, self.seen.len() - 1)
+    }
+}
+
+/// A running proxy; it ends when it is dropped.
+pub struct FaultProxy {
+    url: String,
+    shared: Arc<Mutex<Shared>>,
+    _server: server::Server,
+}
+
+impl FaultProxy {
+    /// Starts a proxy in front of `upstream`, which must send no credentials of its own. `seed` decides what is left to
+    /// chance.
+    pub(crate) fn start(upstream: kube::Config, seed: u64) -> Result<Self, Error> {
+        let shared = Arc::new(Mutex::new(Shared {
+            rules: Vec::new(),
+            random: fastrand::Rng::with_seed(seed),
+            seen: Vec::new(),
+        }));
+        let connect = move || Client::try_from(upstream).map_err(Error::request("make a client for the fault proxy"));
+        let (server, address) = server::Server::start(connect, Arc::clone(&shared))?;
+        Ok(Self {
+            url: format!("http://{address}"),
+            shared,
+            _server: server,
+        })
+    }
+
+    /// A kubeconfig like that at `original`, whose server is the proxy.
+    ///
+    /// # Errors
+    /// When `original` cannot be read or the new file not be written.
+    pub fn kubeconfig(&self, original: &Path) -> Result<PathBuf, Error> {
+        let kubeconfig = Kubeconfig::read_from(original)?;
+        let mut value = serde_json::to_value(&kubeconfig).unwrap_or_default();
+        // `token` is redacted in the typed form; the text has it.
+        let text = crate::process::read_to_string(original)?;
+        if let Ok(whole) = serde_json::from_str(&text) {
+            value = whole;
+        }
+        for cluster in value
+            .get_mut("clusters")
+            .and_then(|list| list.as_array_mut())
+            .into_iter()
+            .flatten()
+        {
+            if let Some(cluster) = cluster.get_mut("cluster") {
+                *cluster = json!({ "server": self.url });
+            }
+        }
+        let port = self.url.rsplit(':').next().unwrap_or_default();
+        let path = original.with_extension(format!("through-{port}.kubeconfig"));
+        fs::write(&path, value.to_string()).map_err(Error::io("write the kubeconfig", &path))?;
+        Ok(path)
+    }
+
+    /// Adds a rule; the first that matches applies.
+    pub fn add(&self, rule: Rule) {
+        self.shared().rules.push(rule);
+    }
+
+    /// Removes all rules. Connections that stall or wait go on to do so.
+    pub fn clear(&self) {
+        self.shared().rules.clear();
+    }
+
+    /// All requests so far, in the order of their arrival.
+    pub fn requests(&self) -> Vec<Seen> {
+        self.shared().seen.clone()
+    }
+
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Runs `change` on the record of a request.
+fn record(shared: &Mutex<Shared>, place: usize, change: impl FnOnce(&mut Seen)) {
+    let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(seen) = shared.seen.get_mut(place) {
+        change(seen);
+    }
+}
+
+/// Marks the request at `place` as answered with `code`.
+fn answered(shared: &Mutex<Shared>, place: usize, code: u16) {
+    record(shared, place, |seen| seen.answer = Some((code, Instant::now())));
+}

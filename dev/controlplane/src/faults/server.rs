@@ -1,0 +1,136 @@
+//! The server of the proxy, on a thread of its own: a test's runtime may end while another test still uses it.
+use std::{
+    io,
+    net::SocketAddr,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use http_body_util::BodyExt;
+use hyper::{Request, Response, body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use kube::{Client, client::Body};
+use tokio::{net::TcpListener, sync::oneshot, time::sleep};
+
+use super::{
+    Fault, Shared,
+    answer::{self, Answer},
+    answered,
+    request::Seen,
+};
+use crate::Error;
+
+/// Ends when it is dropped.
+pub(crate) struct Server {
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Server {
+    /// Listens on loopback. `connect` makes the client of the API server.
+    pub(crate) fn start(
+        connect: impl FnOnce() -> Result<Client, Error> + Send + 'static,
+        shared: Arc<Mutex<Shared>>,
+    ) -> Result<(Self, SocketAddr), Error> {
+        let here = Path::new("127.0.0.1:0");
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").map_err(Error::io("start the fault proxy", here))?;
+        listener
+            .set_nonblocking(true)
+            .map_err(Error::io("start the fault proxy", here))?;
+        let address = listener
+            .local_addr()
+            .map_err(Error::io("start the fault proxy", here))?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(Error::io("start the fault proxy", here))?;
+        let (stop, stopped) = oneshot::channel();
+        let thread = std::thread::Builder::new()
+            .name("fault-proxy".to_owned())
+            .spawn(move || {
+                runtime.block_on(async move {
+                    let serving = async {
+                        match (connect(), TcpListener::from_std(listener)) {
+                            (Ok(client), Ok(listener)) => serve(&listener, &client, &shared).await,
+                            (Err(error), _) => tracing::error!(%error, "fault proxy"),
+                            (_, Err(error)) => tracing::error!(%error, "fault proxy"),
+                        }
+                    };
+                    tokio::select! { () = serving => {}, _ = stopped => {} }
+                });
+            })
+            .map_err(Error::io("start the fault proxy", here))?;
+        let server = Self {
+            stop: Some(stop),
+            thread: Some(thread),
+        };
+        Ok((server, address))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+async fn serve(listener: &TcpListener, client: &Client, shared: &Arc<Mutex<Shared>>) {
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            sleep(std::time::Duration::from_millis(50)).await;
+            continue;
+        };
+        let (client, shared) = (client.clone(), Arc::clone(shared));
+        tokio::spawn(async move {
+            let service = service_fn(move |request| {
+                let (client, shared) = (client.clone(), Arc::clone(&shared));
+                async move { answer(client, &shared, request).await }
+            });
+            // A connection that ends with an error is what was asked for.
+            let _ = http1::Builder::new()
+                .serve_connection(TokioIo::new(stream), service)
+                .await;
+        });
+    }
+}
+
+/// An error closes the connection without an answer.
+async fn answer(
+    client: Client,
+    shared: &Mutex<Shared>,
+    request: Request<Incoming>,
+) -> Result<Response<Answer>, io::Error> {
+    let (mut parts, body) = request.into_parts();
+    let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
+    let seen = Seen::new(&parts.method, &parts.uri, body.to_vec());
+    let (fault, place) = shared.lock().unwrap_or_else(PoisonError::into_inner).decide(seen);
+    match fault {
+        Some(Fault::Status { code, retry_after }) => {
+            answered(shared, place, code);
+            return Ok(answer::status(code, retry_after));
+        }
+        Some(Fault::BlackHole(time)) => {
+            sleep(time).await;
+            return Err(io::Error::other("fault proxy: black hole"));
+        }
+        _ => {}
+    }
+    parts.headers.remove(hyper::header::HOST);
+    let response = client
+        .send(Request::from_parts(parts, Body::from(body)))
+        .await
+        .map_err(io::Error::other)?;
+    answered(shared, place, response.status().as_u16());
+    match &fault {
+        Some(Fault::Late(time)) => sleep(*time).await,
+        Some(Fault::AnswerLost) => return Err(io::Error::other("fault proxy: answer lost")),
+        _ => {}
+    }
+    let (mut parts, body) = response.into_parts();
+    // The body is sent in chunks of its own.
+    parts.headers.remove(hyper::header::TRANSFER_ENCODING);
+    Ok(Response::from_parts(parts, answer::pass(body, fault.as_ref())))
+}
