@@ -99,7 +99,10 @@ fn check_example(context: &Context<'_>, csv: &Csv<'_>, at: usize, example: &Node
         );
         found.push(place(checked, example.get("apiVersion").unwrap_or(example)));
     }
-    let faults = schema.map(|schema| instance::check(schema, &value)).unwrap_or_default();
+    let has_status = instance::has_status(typed, version);
+    let faults = schema
+        .map(|schema| instance::check_created(schema, &value, has_status))
+        .unwrap_or_default();
     for fault in faults.iter().take(SHOWN) {
         let node = nearest(example, &fault.pointer);
         let checked = match fault.fault {
