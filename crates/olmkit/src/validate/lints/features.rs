@@ -1,10 +1,12 @@
 //! KUBE: features of Kubernetes that the bundle uses, against the oldest release that it supports (`minKubeVersion`).
 
+use olmkit_cel::Library;
 use serde_json::Value;
 
 use super::super::checked::Checked;
 use super::super::context::Context;
 use crate::bundle::Object;
+use crate::crd::cel::{Need, newest_need};
 use crate::diagnostics::{Origin, Severity, define_rules};
 use crate::object::Version;
 
@@ -119,8 +121,28 @@ fn too_new(context: &Context<'_>) -> Vec<Checked> {
                 found.push(finding(crd, &format!("`{keyword}`"), minor, else_what));
             }
         }
+        let newest = expressions(spec).filter(|need| is_older(u64::from(need.since.minor)));
+        found.extend(newest.map(|need| {
+            let rule = need.rule.split_whitespace().collect::<Vec<_>>().join(" ");
+            let what = format!("the CEL expression {rule:?} uses {}, which", need.library.name());
+            finding(
+                crd,
+                &what,
+                u64::from(need.since.minor),
+                "older releases refuse the definition",
+            )
+        }));
     }
     found
+}
+
+/// The expression of a CRD that needs the newest release, if it needs a newer one than expressions as such.
+fn expressions(spec: &Value) -> Option<Need> {
+    let schemas = spec.get("versions").and_then(Value::as_array).into_iter().flatten();
+    schemas
+        .filter_map(|version| newest_need(version.pointer("/schema/openAPIV3Schema")?))
+        .filter(|need| need.since > Library::Core.since())
+        .max_by_key(|need| need.since)
 }
 
 /// Whether a keyword occurs anywhere in a decoded CRD, other than as the name of a property.
