@@ -34,7 +34,7 @@ define_rules! {
         id: "HOOK-3",
         severity: Severity::Warning,
         origin: Origin::Lint,
-        summary: "A webhook's name is a DNS subdomain.",
+        summary: "A webhook's name is a DNS subdomain, for admission of three segments at least.",
         why: "The API server refuses the webhook configuration.",
         bad: "generateName: My_Hook",
         good: "generateName: my-hook.example.com",
@@ -102,7 +102,7 @@ define_rules! {
     }
     CERT_2 = {
         id: "CERT-2",
-        severity: Severity::Warning,
+        severity: Severity::Info,
         origin: Origin::Lint,
         summary: "No annotation asks cert-manager to inject a CA bundle.",
         why: "OLM injects its own CA bundle; without cert-manager the annotation does nothing, with it the two overwrite each other.",
@@ -154,7 +154,10 @@ fn definitions(csv: &Csv<'_>) -> Vec<Checked> {
                     .hint("use a different name for each"),
             );
         }
-        if let Some(fault) = dns1123_subdomain_problems(name).first() {
+        // A conversion webhook's name is not part of any object.
+        let is_short = kind != "ConversionWebhook" && name.split('.').count() < 3;
+        let short = is_short.then(|| "should be a domain with at least three segments separated by dots".to_string());
+        if let Some(fault) = dns1123_subdomain_problems(name).into_iter().next().or(short) {
             let message = format!("the webhook's name {name:?} is invalid: {fault}");
             let hint = "use a name such as `vwidget.kb.io`";
             findings.push(
