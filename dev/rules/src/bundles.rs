@@ -20,7 +20,11 @@ pub struct Subject {
     /// Its examples.
     pub examples: Vec<Example>,
     /// The Deployments that OLM makes.
-    pub deployments: Vec<Deployment>,
+    pub deployments: Vec<Value>,
+    /// Whether operator-sdk passes it.
+    pub passed: bool,
+    /// What was found.
+    pub findings: Vec<Finding>,
 }
 
 /// A CRD.
@@ -49,14 +53,6 @@ pub struct Example {
     pub incomplete: Vec<Finding>,
 }
 
-/// A Deployment.
-pub struct Deployment {
-    /// The object.
-    pub object: Value,
-    /// POD-2.
-    pub refusals: Vec<Finding>,
-}
-
 impl Subject {
     /// The CRDs that examples belong to.
     pub fn used_definitions(&self) -> impl Iterator<Item = &Definition> {
@@ -72,6 +68,14 @@ impl Subject {
 }
 
 impl Definition {
+    /// `spec.group`.
+    pub fn group(&self) -> &str {
+        self.object
+            .pointer("/spec/group")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    }
+
     fn defines(&self, example: &Value) -> bool {
         let text = |pointer: &str| self.object.pointer(pointer).and_then(Value::as_str);
         let api = example.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
@@ -118,16 +122,20 @@ pub fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<Subject>> {
         .map(|path| {
             let (validated, reading) = Source::directory(path).validate(&options)?;
             let findings: Vec<Finding> = validated.outcome.findings().cloned().collect();
-            Ok(reading
-                .fatal
-                .is_none()
-                .then(|| subject(path.display().to_string(), &reading.bundle, &findings)))
+            Ok(reading.fatal.is_none().then(|| {
+                subject(
+                    path.display().to_string(),
+                    validated.outcome.passed(),
+                    &reading.bundle,
+                    &findings,
+                )
+            }))
         })
         .collect();
     Ok(subjects?.into_iter().flatten().collect())
 }
 
-fn subject(bundle: String, read: &Bundle, findings: &[Finding]) -> Subject {
+fn subject(bundle: String, passed: bool, read: &Bundle, findings: &[Finding]) -> Subject {
     let those = |holds: &dyn Fn(&Finding) -> bool| -> Vec<Finding> {
         findings.iter().filter(|finding| holds(finding)).cloned().collect()
     };
@@ -161,23 +169,20 @@ fn subject(bundle: String, read: &Bundle, findings: &[Finding]) -> Subject {
         }
     });
     let list = csv.and_then(|csv| csv.pointer("/spec/install/spec/deployments")?.as_array());
-    let deployments = list.into_iter().flatten().enumerate().map(|(at, deployment)| {
-        let place = format!("spec.install.spec.deployments[{at}].");
-        let of_it = |finding: &Finding| finding.path.as_deref().is_some_and(|path| path.starts_with(&place));
-        Deployment {
-            object: json!({
-                "apiVersion": "apps/v1",
-                "kind": "Deployment",
-                "metadata": {"name": deployment["name"], "namespace": "default", "labels": deployment["label"]},
-                "spec": deployment["spec"],
-            }),
-            refusals: those(&|finding| finding.rule == "POD-2" && of_it(finding)),
-        }
+    let deployments = list.into_iter().flatten().map(|deployment| {
+        json!({
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": deployment["name"], "namespace": "restricted", "labels": deployment["label"]},
+            "spec": deployment["spec"],
+        })
     });
     Subject {
         bundle,
         definitions,
         examples: examples.filter(|example| example.object.is_object()).collect(),
         deployments: deployments.collect(),
+        passed,
+        findings: findings.to_vec(),
     }
 }

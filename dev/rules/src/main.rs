@@ -13,7 +13,7 @@ use anyhow::Context as _;
 use clap::Parser;
 use controlplane::{ControlPlane, Options};
 
-use bundles::Subject;
+use bundles::{Definition, Subject};
 use server::Server;
 use tally::Tally;
 
@@ -70,6 +70,9 @@ async fn run(subjects: &[Subject], together: usize) -> anyhow::Result<Tally> {
     let plane = ControlPlane::start(Options::default()).await?;
     let server = Server::new(plane.client().await?);
     let mut tally = Tally::default();
+    for subject in subjects.iter().filter(|subject| subject.passed) {
+        tally.findings(&subject.findings);
+    }
     server.definitions(subjects, &mut tally).await?;
     eprintln!("{} CRDs asked", tally.definitions);
     server.deployments(subjects, &mut tally).await?;
@@ -84,14 +87,16 @@ async fn run(subjects: &[Subject], together: usize) -> anyhow::Result<Tally> {
     Ok(tally)
 }
 
-/// As many bundles as may stand beside each other: no two define the same CRD.
+/// As many bundles as may stand beside each other: no two have an API group in common, in which names could clash.
 fn next_wave(waiting: Vec<&Subject>, together: usize) -> (Vec<&Subject>, Vec<&Subject>) {
-    let mut names: BTreeSet<&str> = BTreeSet::new();
+    let (mut groups, mut count) = (BTreeSet::new(), 0);
     waiting.into_iter().partition(|subject| {
-        let own: BTreeSet<&str> = subject.used_definitions().map(|crd| crd.name.as_str()).collect();
-        let fits = names.is_disjoint(&own) && (names.is_empty() || names.len() + own.len() <= together);
+        let own = subject.used_definitions().count();
+        let of_it: BTreeSet<&str> = subject.used_definitions().map(Definition::group).collect();
+        let fits = groups.is_disjoint(&of_it) && (count == 0 || count + own <= together);
         if fits {
-            names.extend(own);
+            groups.extend(of_it);
+            count += own;
         }
         fits
     })

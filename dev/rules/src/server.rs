@@ -144,28 +144,61 @@ impl Server {
         Ok(())
     }
 
-    /// Asks about every Deployment.
+    /// Asks about every Deployment. Lints show one defect of several Deployments once, so bundles are counted.
     pub async fn deployments(&self, subjects: &[Subject], tally: &mut Tally) -> anyhow::Result<()> {
-        let all = subjects
-            .iter()
-            .flat_map(|subject| subject.deployments.iter().map(move |one| (subject, one)));
-        let mut answers = stream::iter(all)
-            .map(|(subject, one)| async move {
-                let path = format!("/apis/apps/v1/namespaces/default/deployments?{DRY}");
-                (subject, one, self.ask("POST", &path, Some(&one.object)).await)
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {
+            "name": "restricted", "labels": {"pod-security.kubernetes.io/warn": "restricted"},
+        }});
+        self.ask("POST", "/api/v1/namespaces", Some(&namespace)).await?;
+        let mut answers = stream::iter(subjects.iter().filter(|subject| !subject.deployments.is_empty()))
+            .map(|subject| async move {
+                let mut all = Vec::new();
+                for deployment in &subject.deployments {
+                    let path = format!("/apis/apps/v1/namespaces/restricted/deployments?{DRY}");
+                    all.push(self.ask("POST", &path, Some(deployment)).await?);
+                }
+                anyhow::Ok((subject, all))
             })
             .buffered(AT_ONCE);
-        while let Some((subject, one, answer)) = answers.next().await {
-            let answer = answer?;
-            tally.deployments += 1;
-            let name = one.object["metadata"]["name"].as_str().unwrap_or_default();
-            tally.count(
-                "POD-2: the API server refuses the Deployment",
-                (&subject.bundle, name),
-                &one.refusals,
-                !answer.accepted(),
-                &answer,
-            );
+        while let Some(answered) = answers.next().await {
+            let (subject, all) = answered?;
+            tally.deployments += all.len();
+            let about = (subject.bundle.as_str(), "Deployments");
+            let of = |rules: &[&str]| -> Vec<_> {
+                let findings = subject.findings.iter();
+                findings
+                    .filter(|finding| rules.contains(&finding.rule))
+                    .cloned()
+                    .collect()
+            };
+            let violates = |answer: &&Answer| {
+                answer
+                    .warnings
+                    .iter()
+                    .any(|text| text.contains("would violate PodSecurity"))
+            };
+            if let Some(first) = all.first() {
+                let refused = all.iter().find(|answer| !answer.accepted());
+                let of_deployments = of(&["POD-2", "POD-3"]);
+                tally.count(
+                    "POD-2: the API server refuses a Deployment",
+                    about,
+                    &of_deployments,
+                    refused.is_some(),
+                    refused.unwrap_or(first),
+                );
+                let violating = all.iter().find(violates);
+                // A Deployment that is refused is not looked at.
+                if refused.is_none() {
+                    tally.count(
+                        "POD-1, POD-4: restricted namespaces do not admit the pods",
+                        about,
+                        &of(&["POD-1", "POD-4"]),
+                        violating.is_some(),
+                        violating.unwrap_or(first),
+                    );
+                }
+            }
         }
         Ok(())
     }
@@ -178,17 +211,21 @@ impl Server {
             .buffered(AT_ONCE)
             .collect()
             .await;
-        let names: Vec<&str> = definitions
-            .iter()
-            .zip(created)
-            .filter_map(|(crd, answer)| answer.ok().filter(Answer::accepted).map(|_| crd.name.as_str()))
-            .collect();
-        self.until(|listed| {
-            names
-                .iter()
-                .all(|name| listed.iter().any(|(known, ready)| known == name && *ready))
-        })
-        .await?;
+        let created = definitions.iter().zip(created);
+        let names = created.filter_map(|(crd, answer)| answer.ok().filter(Answer::accepted).map(|_| crd.name.as_str()));
+        let mut established = Vec::new();
+        let mut broken = Vec::new();
+        let end = Instant::now() + PATIENCE;
+        for name in names {
+            match self.is_established(name, end).await? {
+                true => established.push(name),
+                false => broken.push(name),
+            }
+        }
+        for name in &broken {
+            eprintln!("{name} is not established");
+        }
+        let names = established;
         let questions = wave.iter().flat_map(|subject| {
             let of_it = subject
                 .examples
@@ -202,11 +239,19 @@ impl Server {
         while let Some((subject, example, crd, answer)) = answers.next().await {
             judge(subject, example, crd, &answer?, tally);
         }
-        for name in &names {
-            self.ask("DELETE", &format!("{DEFINITIONS}/{name}"), None).await?;
+        let mut deleted = stream::iter(names.iter().chain(&broken))
+            .map(|name| async move { self.ask("DELETE", &format!("{DEFINITIONS}/{name}"), None).await })
+            .buffered(AT_ONCE);
+        while let Some(answer) = deleted.next().await {
+            answer?;
         }
-        self.until(|listed| !names.iter().any(|name| listed.iter().any(|(known, _)| known == name)))
-            .await
+        let end = Instant::now() + PATIENCE;
+        for name in names.iter().chain(&broken) {
+            while self.ask("GET", &format!("{DEFINITIONS}/{name}"), None).await?.status != 404 && Instant::now() < end {
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+        }
+        Ok(())
     }
 
     /// Installs a CRD without its conversion webhook, which nobody serves.
@@ -221,35 +266,24 @@ impl Server {
         self.ask("POST", DEFINITIONS, Some(&object)).await
     }
 
-    /// Waits until the list of CRDs, each with whether it is established, fulfils a condition.
-    async fn until(&self, holds: impl Fn(&[(String, bool)]) -> bool) -> anyhow::Result<()> {
-        let end = Instant::now() + PATIENCE;
+    /// Waits until a CRD is established; one whose names clash with another's never is.
+    async fn is_established(&self, name: &str, end: Instant) -> anyhow::Result<bool> {
         loop {
-            let answer = self.ask("GET", DEFINITIONS, None).await?;
-            let listed: Vec<(String, bool)> = answer.body["items"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .map(|crd| {
-                    let conditions = crd["status"]["conditions"].as_array();
-                    let is_ready = conditions
-                        .into_iter()
-                        .flatten()
-                        .any(|one| one["type"] == "Established" && one["status"] == "True");
-                    (
-                        crd["metadata"]["name"].as_str().unwrap_or_default().to_string(),
-                        is_ready,
-                    )
-                })
-                .collect();
-            if holds(&listed) {
-                return Ok(());
+            let answer = self.ask("GET", &format!("{DEFINITIONS}/{name}"), None).await?;
+            let conditions = answer.body["status"]["conditions"].as_array();
+            let has = |kind: &str, status: &str| {
+                conditions
+                    .into_iter()
+                    .flatten()
+                    .any(|one| one["type"] == kind && one["status"] == status)
+            };
+            if has("Established", "True") {
+                return Ok(true);
             }
-            anyhow::ensure!(
-                Instant::now() < end,
-                "CRDs are not established or removed after {PATIENCE:?}"
-            );
-            tokio::time::sleep(Duration::from_millis(300)).await;
+            if has("NamesAccepted", "False") || Instant::now() > end {
+                return Ok(false);
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
 

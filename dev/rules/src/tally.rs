@@ -1,9 +1,10 @@
 //! How often each rule was right.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use olmkit::diagnostics::Finding;
+use olmkit::diagnostics::{Finding, Severity};
+use olmkit::rules::{self, Origin};
 use serde_json::{Value, json};
 
 use crate::server::Answer;
@@ -19,6 +20,10 @@ pub struct Tally {
     pub deployments: usize,
     rules: BTreeMap<&'static str, Counts>,
     facts: Vec<Value>,
+    /// Own warnings of each bundle.
+    warnings: Vec<usize>,
+    /// In how many bundles a lint speaks.
+    bundles: BTreeMap<(&'static str, &'static str), usize>,
 }
 
 #[derive(Default)]
@@ -69,6 +74,23 @@ impl Tally {
         self.facts.push(json!({"rule": "not asked", "bundle": subject.0, "what": subject.1, "status": answer.status, "message": answer.message}));
     }
 
+    /// Counts the lints of a bundle that operator-sdk passes.
+    pub fn findings(&mut self, findings: &[Finding]) {
+        let lints: Vec<&Finding> = findings
+            .iter()
+            .filter(|finding| rules::find(finding.rule).is_some_and(|rule| rule.origin == Origin::Lint))
+            .collect();
+        let is_warning = |finding: &&&Finding| finding.severity == Severity::Warning;
+        self.warnings.push(lints.iter().filter(is_warning).count());
+        let ids: BTreeSet<_> = lints
+            .iter()
+            .map(|finding| (finding.rule, finding.severity.as_str()))
+            .collect();
+        for id in ids {
+            *self.bundles.entry(id).or_default() += 1;
+        }
+    }
+
     /// The answers that differ.
     pub fn facts(&self) -> &[Value] {
         &self.facts
@@ -101,6 +123,20 @@ impl fmt::Display for Tally {
             )?;
         }
         let not_asked = self.facts.iter().filter(|fact| fact["rule"] == "not asked").count();
-        writeln!(f, "\nnot asked: {not_asked}")
+        writeln!(f, "\nnot asked: {not_asked}")?;
+        let mut sorted = self.warnings.clone();
+        sorted.sort_unstable();
+        let at = |percent: usize| sorted.get(sorted.len() * percent / 100).copied().unwrap_or_default();
+        writeln!(
+            f,
+            "own warnings of {} bundles that pass: median {}, of nine in ten at most {}\n\n| lint | severity | bundles |\n|---|---|---|",
+            sorted.len(),
+            at(50),
+            at(90)
+        )?;
+        for ((rule, severity), count) in &self.bundles {
+            writeln!(f, "| {rule} | {severity} | {count} |")?;
+        }
+        Ok(())
     }
 }
