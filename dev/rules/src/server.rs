@@ -203,7 +203,7 @@ impl Server {
         Ok(())
     }
 
-    /// Installs the CRDs of some bundles, asks about their examples, and removes the CRDs.
+    /// Installs the CRDs of some bundles, asks about their examples, and starts to remove the CRDs: that takes seconds for each.
     pub async fn examples(&self, wave: &[&Subject], tally: &mut Tally) -> anyhow::Result<()> {
         let definitions: Vec<&Definition> = wave.iter().flat_map(|subject| subject.used_definitions()).collect();
         let created: Vec<anyhow::Result<Answer>> = stream::iter(&definitions)
@@ -212,7 +212,12 @@ impl Server {
             .collect()
             .await;
         let created = definitions.iter().zip(created);
-        let names = created.filter_map(|(crd, answer)| answer.ok().filter(Answer::accepted).map(|_| crd.name.as_str()));
+        let names = created.filter_map(|(crd, answer)| {
+            answer
+                .ok()
+                .filter(|answer| answer.status == 201)
+                .map(|_| crd.name.as_str())
+        });
         let mut established = Vec::new();
         let mut broken = Vec::new();
         let end = Instant::now() + PATIENCE;
@@ -245,12 +250,6 @@ impl Server {
         while let Some(answer) = deleted.next().await {
             answer?;
         }
-        let end = Instant::now() + PATIENCE;
-        for name in names.iter().chain(&broken) {
-            while self.ask("GET", &format!("{DEFINITIONS}/{name}"), None).await?.status != 404 && Instant::now() < end {
-                tokio::time::sleep(Duration::from_millis(200)).await;
-            }
-        }
         Ok(())
     }
 
@@ -263,7 +262,15 @@ impl Server {
         if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
             spec.insert("conversion".into(), json!({"strategy": "None"}));
         }
-        self.ask("POST", DEFINITIONS, Some(&object)).await
+        // One of the name may still be on its way out.
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let answer = self.ask("POST", DEFINITIONS, Some(&object)).await?;
+            if answer.status != 409 || Instant::now() > end {
+                return Ok(answer);
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
     }
 
     /// Waits until a CRD is established; one whose names clash with another's never is.
@@ -280,7 +287,7 @@ impl Server {
             if has("Established", "True") {
                 return Ok(true);
             }
-            if has("NamesAccepted", "False") || Instant::now() > end {
+            if Instant::now() > end {
                 return Ok(false);
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
