@@ -7,7 +7,7 @@ use super::super::checked::Checked;
 use super::super::context::Context;
 use crate::bundle::Object;
 use crate::crd::cel::{Need, newest_need};
-use crate::diagnostics::{Origin, Severity, define_rules};
+use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 use crate::object::Version;
 
 define_rules! {
@@ -20,6 +20,12 @@ define_rules! {
         bad: "minKubeVersion: 1.20.0   # a CRD has x-kubernetes-validations, new in 1.25",
         good: "minKubeVersion: 1.25.0",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Convention,
+            "Kubernetes names the release of each feature",
+            "any",
+            "https://kubernetes.io/docs/reference/command-line-tools-reference/feature-gates/",
+        ),
     }
     KUBE_2 = {
         id: "KUBE-2",
@@ -30,6 +36,12 @@ define_rules! {
         bad: "kind: ServiceMonitor",
         good: "let the operator create it where the API exists",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Olm,
+            "the InstallPlan fails where the API is missing",
+            "OLM 0.46",
+            "crates/cli/tests/cluster/lints/olm.rs: olm_does_what_rules_say",
+        ),
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::checked::Checked;
 use super::super::context::{Context, Csv, field, items};
-use crate::diagnostics::{Origin, Severity, define_rules};
+use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 use crate::object::Reference;
 
 define_rules! {
@@ -19,6 +19,12 @@ define_rules! {
         bad: "image: quay.io/x/a:1.0",
         good: "image: quay.io/x/a@sha256:…",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Convention,
+            "mirrors by digest (ImageDigestMirrorSet) do not apply to a tag",
+            "any",
+            "https://docs.openshift.com/container-platform/latest/operators/operator_sdk/osdk-generating-csvs.html",
+        ),
     }
     IMG_2 = {
         id: "IMG-2",
@@ -29,6 +35,12 @@ define_rules! {
         bad: "image: quay.io/x/a",
         good: "image: quay.io/x/a:1.0",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::ApiServer,
+            "each new pod pulls what the tag names at that time (imagePullPolicy: Always)",
+            "Kubernetes 1.36; since 1.16",
+            "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
+        ),
     }
     IMG_3 = {
         id: "IMG-3",
@@ -39,6 +51,12 @@ define_rules! {
         bad: "image: https://quay.io/x/a",
         good: "image: quay.io/x/a:1.0",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Tools,
+            "the library with which the kubelet reads references refuses it",
+            "operator-sdk 1.42",
+            "crates/olmkit/src/object/corpus_tests.rs: image_references_agree_with_distribution",
+        ),
     }
     IMG_4 = {
         id: "IMG-4",
@@ -49,6 +67,12 @@ define_rules! {
         bad: "env:\n- name: RELATED_IMAGE_CACHE\n  value: quay.io/x/cache@sha256:…",
         good: "relatedImages:\n- name: cache\n  image: quay.io/x/cache@sha256:…",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Convention,
+            "mirroring tools copy what relatedImages lists",
+            "any",
+            "https://docs.openshift.com/container-platform/latest/operators/operator_sdk/osdk-generating-csvs.html",
+        ),
     }
     IMG_5 = {
         id: "IMG-5",
@@ -59,6 +83,12 @@ define_rules! {
         bad: "containerImage: quay.io/x/a:0.9",
         good: "containerImage: quay.io/x/a:1.0",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Convention,
+            "consoles show the image of this annotation",
+            "any",
+            "https://olm.operatorframework.io/docs/tasks/creating-operator-manifests/",
+        ),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::super::checked::Checked;
 use super::super::context::{Context, Csv, field};
 use crate::bundle::load::Entry;
-use crate::diagnostics::{Origin, Severity, define_rules};
+use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 use crate::yaml::{self, Node};
 
 define_rules! {
@@ -16,6 +16,12 @@ define_rules! {
         bad: "apiservicedefinitions: {owned: […]}",
         good: "a CustomResourceDefinition",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Convention,
+            "OLM v1 does not support API services",
+            "OLM v1 1.11",
+            "https://operator-framework.github.io/operator-controller/project/olmv1_limitations/",
+        ),
     }
     V1_2 = {
         id: "V1-2",
@@ -26,6 +32,12 @@ define_rules! {
         bad: "dependencies: [{type: olm.package, …}]",
         good: "document what must be installed first",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::OlmV1,
+            "OLM v1 refuses the bundle: it has a dependency",
+            "OLM v1 1.11",
+            "crates/olmkit/tests/library/rules/recorded.rs: olm_v1_refuses_what_rules_say",
+        ),
     }
     V1_3 = {
         id: "V1-3",
@@ -36,6 +48,12 @@ define_rules! {
         bad: "- type: AllNamespaces\n  supported: false",
         good: "- type: AllNamespaces\n  supported: true",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::OlmV1,
+            "OLM v1 refuses the bundle by default: it does not support AllNamespaces",
+            "OLM v1 1.11",
+            "crates/olmkit/tests/library/rules/recorded.rs: olm_v1_refuses_what_rules_say",
+        ),
     }
 }
 
