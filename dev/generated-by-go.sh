@@ -11,10 +11,11 @@ while read -r program file; do
 done <<'END'
 go-vectors:tables crates/go/src/unicode/tables.rs
 go-vectors:vectors crates/go/tests/vectors.json
+go-vectors:patterns crates/cel/tests/patterns.json
 go-types: crates/olmkit/src/types/structs.txt
 END
 if [ -n "$old" ]; then
   echo "error: not what $(go version) prints:$old; run dev/generated-by-go.sh --write and commit the result" >&2
   exit 1
 fi
-[ "${1:-}" = --write ] || echo "the vectors, the Unicode tables and structs.txt are what Go prints"
+[ "${1:-}" = --write ] || echo "the vectors, the patterns, the Unicode tables and structs.txt are what Go prints"

@@ -1,6 +1,7 @@
 // Prints what Go's standard library does with text, for crates/go:
 //
 //	go run . vectors > ../../crates/go/tests/vectors.json
+//	go run . patterns > ../../crates/cel/tests/patterns.json
 //	go run . tables > ../../crates/go/src/unicode/tables.rs
 //
 // dev/generated-by-go.sh runs both and compares.
@@ -33,8 +34,10 @@ func main() {
 		vectors(out)
 	case "tables":
 		tables(out)
+	case "patterns":
+		patterns(out)
 	default:
-		log.Fatal("usage: go-vectors vectors|tables")
+		log.Fatal("usage: go-vectors vectors|tables|patterns")
 	}
 }
 

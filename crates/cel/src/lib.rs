@@ -24,5 +24,6 @@ pub use escape::escape;
 pub use library::{KubernetesVersion, Library};
 pub use parser::parse;
 pub use program::{CompileError, Program};
+pub use regex::GoRegex;
 pub use types::{Compound, ObjectType, Shape, Type};
 pub use value::Value;

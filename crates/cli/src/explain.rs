@@ -38,6 +38,18 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         "{} ({})\n{}\n\n{}\n\n{origin}\nsince olmkit {}",
         rule.id, rule.severity, rule.summary, rule.why, rule.since
     )?;
+    if let Some(proof) = &rule.proof {
+        writeln!(
+            out,
+            "\nproof ({}; {}): {}\nshown by {}",
+            proof.by.name(),
+            proof.version,
+            proof.effect,
+            proof.shown_by
+        )?;
+    } else if !rule.is_default() {
+        writeln!(out, "\nnothing proves this rule: it runs with `--rules all` only")?;
+    }
     for (title, text) in [("Bad", rule.bad), ("Good", rule.good)]
         .into_iter()
         .filter(|(_, text)| !text.is_empty())

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-pub use crate::diagnostics::{Origin, Rule};
+pub use crate::diagnostics::{Origin, Proof, Rule, Witness};
 use crate::{bundle, catalog, validate};
 
 /// One line for each file of checks.

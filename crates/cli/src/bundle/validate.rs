@@ -80,6 +80,9 @@ pub struct Args {
     /// Skip lints
     #[arg(long, alias = "no-extra")]
     no_lints: bool,
+    /// Which lints to run: those whose claims are proven (see `olmkit explain`), or all
+    #[arg(long, value_enum, default_value_t = Rules::Proven, conflicts_with = "no_lints")]
+    rules: Rules,
     /// Omit source lines from text output
     #[arg(long)]
     short: bool,
@@ -93,6 +96,12 @@ enum ProfileName {
     OperatorSdk142,
     #[value(name = "api-0.45")]
     Api045,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Rules {
+    Proven,
+    All,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -135,6 +144,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             .map(PathBuf::from)
             .collect(),
         lints: !args.no_lints && (args.output != Format::JsonAlpha1 || args.strict),
+        unproven: args.rules == Rules::All,
         directory: PathBuf::new(),
         image_labels: None,
         against: None,

@@ -22,6 +22,10 @@ pub struct Bundle {
     pub rules: Vec<Value>,
     /// Service accounts that no deployment uses.
     pub other_accounts: Vec<&'static str>,
+    /// Instead of the plain CRD.
+    pub definition: Option<Value>,
+    /// Changes of the ClusterServiceVersion: pointers below objects that are there, and what is put there.
+    pub changes: Vec<(&'static str, Value)>,
 }
 
 impl Bundle {
@@ -40,6 +44,8 @@ impl Bundle {
             cluster_rules: vec![json!({"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]})],
             rules: vec![json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]})],
             other_accounts: Vec::new(),
+            definition: None,
+            changes: Vec::new(),
         }
     }
 
@@ -52,6 +58,9 @@ impl Bundle {
     }
 
     pub fn crd(&self) -> Value {
+        if let Some(definition) = &self.definition {
+            return definition.clone();
+        }
         json!({
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
@@ -70,7 +79,16 @@ impl Bundle {
         })
     }
 
-    fn csv(&self) -> Value {
+    pub fn csv(&self) -> Value {
+        let mut csv = self.plain_csv();
+        for (pointer, value) in &self.changes {
+            let (parent, key) = pointer.rsplit_once('/').unwrap();
+            csv.pointer_mut(parent).unwrap()[key] = value.clone();
+        }
+        csv
+    }
+
+    fn plain_csv(&self) -> Value {
         let modes: Vec<Value> = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"]
             .iter()
             .map(|mode| json!({"type": mode, "supported": self.modes.contains(mode)}))

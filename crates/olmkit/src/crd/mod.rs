@@ -11,7 +11,7 @@ pub mod compatibility;
 pub mod instance;
 pub mod validation;
 
-mod cel;
+pub(crate) mod cel;
 mod combine;
 mod defaults;
 mod descriptor;

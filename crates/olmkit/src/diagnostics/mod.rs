@@ -16,7 +16,7 @@ pub use finding::{Finding, Severity};
 pub use json::write_json;
 pub use report::Report;
 pub(crate) use rule::define_rules;
-pub use rule::{Origin, Rule};
+pub use rule::{Origin, Proof, Rule, Witness};
 pub use sarif::write_sarif;
 pub use text::{TextOptions, write_text};
 

@@ -16,6 +16,67 @@ pub enum Origin {
     Lint,
 }
 
+/// Who shows that a lint is right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Witness {
+    /// A real API server, which refuses, drops or warns.
+    ApiServer,
+    /// The real OLM.
+    Olm,
+    /// Recorded answers of OLM v1's own code.
+    OlmV1,
+    /// Recorded answers of operator-sdk or opm, or of the libraries that they use.
+    Tools,
+    /// Nothing fails: a documented convention, which the proof names.
+    Convention,
+}
+
+impl Witness {
+    /// What people call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ApiServer => "the API server",
+            Self::Olm => "OLM",
+            Self::OlmV1 => "OLM v1",
+            Self::Tools => "operator-sdk and opm",
+            Self::Convention => "convention",
+        }
+    }
+}
+
+/// What shows that a lint is right: with the defect the effect happens, without it it does not. A lint without a proof runs
+/// only on request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Proof {
+    /// Who shows it.
+    pub by: Witness,
+    /// What happens.
+    pub effect: &'static str,
+    /// The version that it was shown with, and where it is documented, the one that brought it.
+    pub version: &'static str,
+    /// The test that shows it, as `FILE: FUNCTION`; for a convention, the document.
+    pub shown_by: &'static str,
+}
+
+impl Proof {
+    /// Makes a proof.
+    pub(crate) const fn new(
+        by: Witness,
+        effect: &'static str,
+        version: &'static str,
+        shown_by: &'static str,
+    ) -> Option<Self> {
+        Some(Self {
+            by,
+            effect,
+            version,
+            shown_by,
+        })
+    }
+}
+
 /// One rule. It is a constant beside the check that yields its findings; `rules` collects all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -36,13 +97,38 @@ pub struct Rule {
     pub good: &'static str,
     /// The version of olmkit that brought it.
     pub since: &'static str,
+    /// What shows that it is right. Rules of other tools decide the verdict of those tools and need none.
+    pub proof: Option<Proof>,
+}
+
+impl Rule {
+    /// What `define_rules!` fills in where a rule says nothing.
+    pub(crate) const BLANK: Self = Self {
+        id: "",
+        severity: Severity::Info,
+        origin: Origin::Lint,
+        summary: "",
+        why: "",
+        bad: "",
+        good: "",
+        since: "",
+        proof: None,
+    };
+
+    /// Whether the rule is checked unless someone asks for less or more: a lint needs a proof.
+    pub fn is_default(&self) -> bool {
+        self.origin != Origin::Lint || self.proof.is_some()
+    }
 }
 
 /// Defines the rules of one file of checks: a static [`Rule`] for each, and `RULES` with all of them for the registry, so
 /// that none can be forgotten there.
 macro_rules! define_rules {
     ($($name:ident = { $($field:ident: $value:expr),* $(,)? })*) => {
-        $(pub(crate) static $name: $crate::diagnostics::Rule = $crate::diagnostics::Rule { $($field: $value),* };)*
+        $(pub(crate) static $name: $crate::diagnostics::Rule = $crate::diagnostics::Rule {
+            $($field: $value,)*
+            ..$crate::diagnostics::Rule::BLANK
+        };)*
 
         /// The rules of this file.
         pub(crate) static RULES: &[&$crate::diagnostics::Rule] = &[$(&$name),*];

@@ -88,6 +88,83 @@ fn cell(text: &str) -> String {
 /// A title and the rules below it.
 type Part<'a> = (&'a str, &'a dyn Fn(&Rule) -> bool);
 
+/// What shows that a lint is right.
+fn proof(rule: &Rule) -> String {
+    let Some(proof) = rule.proof else {
+        return "none: only with `--rules all`".to_string();
+    };
+    format!("{}: {}", proof.by.name(), cell(proof.effect))
+}
+
+/// The table of lints of bundles.
+fn table_of_lints() -> String {
+    let mut out =
+        String::from("### Lints\n\n| rule | severity | what it asks for | why | proof |\n|---|---|---|---|---|\n");
+    for rule in all().iter().filter(|rule| is_lint_of_bundles(rule)) {
+        out.push_str(&format!(
+            "| {} | {} | {} | {} | {} |\n",
+            rule.id,
+            rule.severity,
+            cell(rule.summary),
+            cell(rule.why),
+            proof(rule)
+        ));
+    }
+    out.push('\n');
+    out
+}
+
+fn is_lint_of_bundles(rule: &Rule) -> bool {
+    rule.origin == Origin::Lint && !is_of_catalogs(rule)
+}
+
+/// Lints that nothing proves: new ones get a proof.
+const UNPROVEN: [&str; 10] = [
+    "HOOK-5", "META-1", "META-3", "META-4", "CHAN-2", "CHAN-3", "UPG-3", "ICON-1", "SEC-2", "DESC-1",
+];
+
+#[test]
+fn a_lint_that_runs_unasked_has_a_proof() {
+    let lints = || all().iter().filter(|rule| is_lint_of_bundles(rule));
+    let unproven: BTreeSet<&str> = lints()
+        .filter(|rule| rule.proof.is_none())
+        .map(|rule| rule.id)
+        .collect();
+    assert_eq!(unproven, UNPROVEN.into_iter().collect());
+    for rule in lints() {
+        assert_eq!(rule.is_default(), rule.proof.is_some(), "{}", rule.id);
+    }
+}
+
+/// The test that a proof names exists, and names the rule if it is one of ours for lints.
+#[test]
+fn proofs_name_tests_that_show_them() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for rule in all() {
+        let Some(proof) = rule.proof else { continue };
+        assert!(!proof.effect.is_empty() && !proof.version.is_empty(), "{}", rule.id);
+        if proof.by == Witness::Convention {
+            let is_page = proof.shown_by.starts_with("https://") || root.join(proof.shown_by).is_file();
+            assert!(is_page, "{}: {}", rule.id, proof.shown_by);
+            continue;
+        }
+        let (file, function) = proof.shown_by.split_once(": ").expect(rule.id);
+        let text = std::fs::read_to_string(root.join(file)).expect(file);
+        assert!(
+            text.contains(&format!("fn {function}(")),
+            "{}: {}",
+            rule.id,
+            proof.shown_by
+        );
+        let of_lints = file.contains("/lints/") || file.contains("/rules/");
+        assert!(
+            !of_lints || text.contains(&format!("\"{}\"", rule.id)),
+            "{file} does not name {}",
+            rule.id
+        );
+    }
+}
+
 /// The tables of one page.
 fn tables(parts: &[Part<'_>]) -> String {
     let mut out = String::new();
@@ -127,18 +204,15 @@ fn assert_current(page: &str, tables: &str) {
 
 #[test]
 fn the_documentation_holds_the_current_tables() {
-    assert_current(
-        "validation.md",
-        &tables(&[
-            ("Rules of operator-sdk", &|rule| {
-                matches!(rule.origin, Origin::OperatorSdk(_))
-            }),
-            ("Rules of operator-sdk's optional validators", &|rule| {
-                matches!(rule.origin, Origin::OptionalValidator(_))
-            }),
-            ("Lints", &|rule| rule.origin == Origin::Lint && !is_of_catalogs(rule)),
-        ]),
-    );
+    let of_bundles = tables(&[
+        ("Rules of operator-sdk", &|rule| {
+            matches!(rule.origin, Origin::OperatorSdk(_))
+        }),
+        ("Rules of operator-sdk's optional validators", &|rule| {
+            matches!(rule.origin, Origin::OptionalValidator(_))
+        }),
+    ]) + &table_of_lints();
+    assert_current("validation.md", &of_bundles);
     assert_current(
         "catalogs.md",
         &tables(&[

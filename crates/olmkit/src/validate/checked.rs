@@ -10,6 +10,8 @@ pub struct Checked {
     pub finding: Finding,
     /// operator-sdk's text; `None` for a rule of our own.
     pub reference: Option<String>,
+    /// Whether it is shown only on request: nothing proves the rule.
+    pub on_request: bool,
 }
 
 /// What operator-sdk names in front of the detail of a finding.
@@ -46,6 +48,7 @@ impl Checked {
         Self {
             finding: Finding::new(rule, severity, detail),
             reference,
+            on_request: false,
         }
     }
 
@@ -54,7 +57,15 @@ impl Checked {
         Self {
             finding: Finding::new(rule, rule.severity, message),
             reference: None,
+            on_request: !rule.is_default(),
         }
+    }
+
+    /// Takes another severity than the rule's worst.
+    #[must_use]
+    pub fn severity(mut self, severity: Severity) -> Self {
+        self.finding.severity = severity;
+        self
     }
 
     /// Says which object and which value in it is meant.

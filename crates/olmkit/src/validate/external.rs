@@ -120,6 +120,7 @@ fn finding(entry: &Value, severity: Severity) -> Result<Checked, String> {
     Ok(Checked {
         finding: Finding::new(&EXT_1, severity, message),
         reference: Some(reference),
+        on_request: false,
     })
 }
 

@@ -131,6 +131,7 @@ impl Format {
             .map(|finding| Checked {
                 finding,
                 reference: reference.take(),
+                on_request: false,
             })
             .collect()
     }

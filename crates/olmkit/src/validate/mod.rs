@@ -66,8 +66,10 @@ pub struct Options {
     pub categories_file: Option<String>,
     /// External validators.
     pub external: Vec<PathBuf>,
-    /// Whether lints run too.
+    /// Whether lints run too: those that something proves.
     pub lints: bool,
+    /// Whether lints run that nothing proves.
+    pub unproven: bool,
     /// The directory that external validators get.
     pub directory: PathBuf,
     /// The labels of the image, if the bundle comes from one.
@@ -156,6 +158,7 @@ fn problem(found: &Finding) -> Checked {
     Checked {
         finding,
         reference: None,
+        on_request: false,
     }
 }
 

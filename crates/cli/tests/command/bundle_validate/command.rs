@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use super::outputs::{run, validate};
-use test_support::demo_bundle::{ANNOTATIONS, folder};
+use test_support::demo_bundle::{ANNOTATIONS, CSV, folder};
 use test_support::registry::{Registry, Setup, free_port};
 
 #[test]
@@ -162,5 +162,30 @@ fn an_entry_that_is_not_a_file_is_reported() {
         printed.out.contains("LOC-7") && printed.out.contains("link.yaml"),
         "{}",
         printed.out
+    );
+}
+
+/// What nothing proves is shown on request; `explain` says what proves a rule.
+#[test]
+fn rules_that_nothing_proves_run_on_request() {
+    let descriptor = (
+        CSV,
+        "      description: A widget",
+        "      description: A widget\n      specDescriptors: [{path: spec.size}]",
+    );
+    let bundle = folder(&[descriptor]);
+    let usual = validate(bundle.path(), &["demo"]);
+    assert!(!usual.out.contains("DESC-1"), "{}", usual.out);
+    let all = validate(bundle.path(), &["demo", "--rules", "all"]);
+    assert!(all.out.contains("DESC-1"), "{}", all.out);
+    let unproven = run(bundle.path(), &["explain", "DESC-1"]);
+    assert!(unproven.out.contains("--rules all"), "{}", unproven.out);
+    let proven = run(bundle.path(), &["explain", "EX-1"]);
+    assert!(
+        proven
+            .out
+            .contains("proof (the API server; Kubernetes 1.36; since 1.16)"),
+        "{}",
+        proven.out
     );
 }

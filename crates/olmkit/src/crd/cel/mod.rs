@@ -2,9 +2,11 @@
 
 pub(super) mod declare;
 pub(super) mod value;
+mod versions;
 
 use olmkit_cel::{CompileError, Env, Program, Type};
 use serde_json::Value;
+pub(crate) use versions::{Need, newest_need};
 
 /// Programs of a rule.
 pub(super) struct Rule {

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{InstanceFault, InstanceFinding, member};
+use crate::crd::validation::metadata::of_any_object;
 use crate::object::dns1123_subdomain_problems;
 
 /// Checks name, labels and annotations. Nulls count as absent, as for the server's decoder.
@@ -23,6 +24,11 @@ pub(super) fn check(object: &Value) -> Vec<InstanceFinding> {
                 findings.push(invalid(member(&format!("/metadata/{key}"), name), message));
             }
         }
+    }
+    for problem in of_any_object(metadata) {
+        let pointer = format!("/{}", problem.field.replace('.', "/"));
+        let message = problem.message.strip_prefix(&format!("{}: ", problem.field));
+        findings.push(invalid(pointer, message.unwrap_or(&problem.message).to_owned()));
     }
     let name = metadata.get("name").and_then(Value::as_str).unwrap_or_default();
     if let Some(fault) = dns1123_subdomain_problems(name).first().filter(|_| !name.is_empty()) {

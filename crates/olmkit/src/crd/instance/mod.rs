@@ -56,6 +56,33 @@ impl fmt::Display for InstanceFinding {
 /// rules that cannot be evaluated here (a syntax that only Go knows, a rule that takes too many steps) count as fulfilled.
 pub fn check(schema: &Value, object: &Value) -> Vec<InstanceFinding> {
     let mut findings = unknown::check(schema, object);
+    findings.extend(refusals(schema, object));
+    findings.sort();
+    findings.dedup();
+    findings
+}
+
+/// As [`check`], for an object that is created: where the version has a status subresource, the server drops the status
+/// before it checks the object.
+pub fn check_created(schema: &Value, object: &Value, has_status: bool) -> Vec<InstanceFinding> {
+    if !has_status || object.get("status").is_none() {
+        return check(schema, object);
+    }
+    let mut created = object.clone();
+    if let Some(fields) = created.as_object_mut() {
+        fields.remove("status");
+    }
+    // Unknown fields fall away earlier, when the object is read.
+    let mut findings = unknown::check(schema, object);
+    findings.extend(refusals(schema, &created));
+    findings.sort();
+    findings.dedup();
+    findings
+}
+
+/// Why the server refuses an object.
+fn refusals(schema: &Value, object: &Value) -> Vec<InstanceFinding> {
+    let mut findings = Vec::new();
     let defaulted = defaults::apply(schema, object);
     findings.extend(schema::check(schema, &defaulted));
     findings.extend(metadata::check(object));
@@ -63,9 +90,18 @@ pub fn check(schema: &Value, object: &Value) -> Vec<InstanceFinding> {
     if !findings.iter().any(|finding| finding.fault == InstanceFault::Invalid) {
         findings.extend(rules::check(schema, &defaulted));
     }
-    findings.sort();
-    findings.dedup();
     findings
+}
+
+/// Whether a version of a CRD has a status subresource.
+pub fn has_status(crd: &Value, version: &str) -> bool {
+    let shared = crd.pointer("/spec/subresources/status").is_some();
+    let versions = crd.pointer("/spec/versions").and_then(Value::as_array);
+    let own = versions
+        .into_iter()
+        .flatten()
+        .find(|own| own.get("name").and_then(Value::as_str) == Some(version));
+    shared || own.is_some_and(|own| own.pointer("/subresources/status").is_some())
 }
 
 /// Checks a value against a schema somewhere below the root, without rules: a default, for example.

@@ -1,19 +1,18 @@
 //! Types and bounds of a structural schema.
 
-use regex::RegexBuilder;
+use std::collections::HashMap;
+
+use olmkit_cel::GoRegex;
 use serde_json::{Map, Value};
 
 use super::{InstanceFault, InstanceFinding, flag, format, member};
-
-/// Most bytes a compiled pattern may take.
-const PATTERN_LIMIT: usize = 1 << 20;
 
 /// Fields that the API server checks by itself, whatever the schema says.
 const OWN: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// Checks an object against its root schema.
 pub(super) fn check(schema: &Value, object: &Value) -> Vec<InstanceFinding> {
-    let mut checker = Checker { findings: Vec::new() };
+    let mut checker = Checker::default();
     match object {
         Value::Object(fields) => {
             checker.object(schema, fields, &OWN, "");
@@ -26,13 +25,16 @@ pub(super) fn check(schema: &Value, object: &Value) -> Vec<InstanceFinding> {
 
 /// Checks a value against a schema below the root.
 pub(super) fn check_value(schema: &Value, value: &Value) -> Vec<InstanceFinding> {
-    let mut checker = Checker { findings: Vec::new() };
+    let mut checker = Checker::default();
     checker.value(schema, value, "");
     checker.findings
 }
 
+#[derive(Default)]
 struct Checker {
     findings: Vec<InstanceFinding>,
+    /// Compiled patterns; none where only Go can judge.
+    patterns: HashMap<String, Option<GoRegex>>,
 }
 
 impl Checker {
@@ -158,8 +160,11 @@ impl Checker {
             pointer,
         );
         if let Some(pattern) = schema.get("pattern").and_then(Value::as_str) {
-            let compiled = RegexBuilder::new(pattern).size_limit(PATTERN_LIMIT).build();
-            if compiled.is_ok_and(|compiled| !compiled.is_match(text)) {
+            let compiled = self
+                .patterns
+                .entry(pattern.to_owned())
+                .or_insert_with(|| GoRegex::new(pattern).ok());
+            if compiled.as_ref().is_some_and(|compiled| !compiled.is_match(text)) {
                 self.fault(
                     pointer,
                     format!("must match the pattern {pattern}, is {}", brief(&text.into())),
@@ -226,7 +231,7 @@ impl Checker {
             self.value(part, value, pointer);
         }
         let fits = |part: &Value| {
-            let mut checker = Checker { findings: Vec::new() };
+            let mut checker = Checker::default();
             checker.value(part, value, pointer);
             checker.findings.is_empty()
         };

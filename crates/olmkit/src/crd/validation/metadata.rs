@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::finding::{BadValue, Findings};
+use super::finding::{BadValue, CrdFinding, Findings};
 use super::internal::{text, texts};
 use crate::object::{dns1123_subdomain_problems, label_value_problems, qualified_name_problems};
 
@@ -47,10 +47,22 @@ pub(super) fn check(metadata: &Value, required_name: &str, findings: &mut Findin
             "must be greater than or equal to 0",
         );
     }
+    check_maps_and_lists(metadata, findings);
+}
+
+/// Labels, annotations, owners and finalizers.
+fn check_maps_and_lists(metadata: &Value, findings: &mut Findings) {
     labels(metadata, findings);
     annotations(metadata, findings);
     owner_references(metadata, findings);
     finalizers(metadata, findings);
+}
+
+/// The same for an object of any kind.
+pub(in crate::crd) fn of_any_object(metadata: &Value) -> Vec<CrdFinding> {
+    let mut findings = Findings::default();
+    check_maps_and_lists(metadata, &mut findings);
+    findings.0
 }
 
 fn pairs<'m>(metadata: &'m Value, field: &str) -> impl Iterator<Item = (&'m String, &'m str)> {

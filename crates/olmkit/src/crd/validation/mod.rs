@@ -7,7 +7,7 @@ mod conversion;
 mod finding;
 mod go_text;
 mod internal;
-mod metadata;
+pub(super) mod metadata;
 mod schema;
 mod selectable_fields;
 mod spec;

@@ -7,7 +7,7 @@ use super::super::checked::Checked;
 use super::super::context::{Context, Csv, field};
 use crate::bundle::Object;
 use crate::crd::instance::{self, InstanceFault};
-use crate::diagnostics::{Origin, Severity, define_rules};
+use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 use crate::yaml::{self, Node, Position, Style};
 
 define_rules! {
@@ -20,6 +20,12 @@ define_rules! {
         bad: "\"spec\": {\"size\": \"3\"}   # the schema requires an integer",
         good: "\"spec\": {\"size\": 3}",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::ApiServer,
+            "the API server refuses the object",
+            "Kubernetes 1.36; since 1.16",
+            "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
+        ),
     }
     EX_2 = {
         id: "EX-2",
@@ -30,6 +36,12 @@ define_rules! {
         bad: "\"spec\": {\"sise\": 3}",
         good: "\"spec\": {\"size\": 3}",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::ApiServer,
+            "the API server drops the field",
+            "Kubernetes 1.36; since 1.16",
+            "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
+        ),
     }
     EX_3 = {
         id: "EX-3",
@@ -40,6 +52,12 @@ define_rules! {
         bad: "\"apiVersion\": \"example.com/v1alpha1\"   # served: false",
         good: "\"apiVersion\": \"example.com/v1\"",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::ApiServer,
+            "the API server refuses an object without a name, and does not serve the version",
+            "Kubernetes 1.36; since 1.16",
+            "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
+        ),
     }
 }
 
@@ -99,7 +117,10 @@ fn check_example(context: &Context<'_>, csv: &Csv<'_>, at: usize, example: &Node
         );
         found.push(place(checked, example.get("apiVersion").unwrap_or(example)));
     }
-    let faults = schema.map(|schema| instance::check(schema, &value)).unwrap_or_default();
+    let has_status = instance::has_status(typed, version);
+    let faults = schema
+        .map(|schema| instance::check_created(schema, &value, has_status))
+        .unwrap_or_default();
     for fault in faults.iter().take(SHOWN) {
         let node = nearest(example, &fault.pointer);
         let checked = match fault.fault {

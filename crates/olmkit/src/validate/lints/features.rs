@@ -1,11 +1,13 @@
 //! KUBE: features of Kubernetes that the bundle uses, against the oldest release that it supports (`minKubeVersion`).
 
+use olmkit_cel::Library;
 use serde_json::Value;
 
 use super::super::checked::Checked;
 use super::super::context::Context;
 use crate::bundle::Object;
-use crate::diagnostics::{Origin, Severity, define_rules};
+use crate::crd::cel::{Need, newest_need};
+use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 use crate::object::Version;
 
 define_rules! {
@@ -18,6 +20,12 @@ define_rules! {
         bad: "minKubeVersion: 1.20.0   # a CRD has x-kubernetes-validations, new in 1.25",
         good: "minKubeVersion: 1.25.0",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Convention,
+            "Kubernetes names the release of each feature",
+            "any",
+            "https://kubernetes.io/docs/reference/command-line-tools-reference/feature-gates/",
+        ),
     }
     KUBE_2 = {
         id: "KUBE-2",
@@ -28,6 +36,12 @@ define_rules! {
         bad: "kind: ServiceMonitor",
         good: "let the operator create it where the API exists",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Olm,
+            "the InstallPlan fails where the API is missing",
+            "OLM 0.46",
+            "crates/cli/tests/cluster/lints/olm.rs: olm_does_what_rules_say",
+        ),
     }
 }
 
@@ -119,8 +133,28 @@ fn too_new(context: &Context<'_>) -> Vec<Checked> {
                 found.push(finding(crd, &format!("`{keyword}`"), minor, else_what));
             }
         }
+        let newest = expressions(spec).filter(|need| is_older(u64::from(need.since.minor)));
+        found.extend(newest.map(|need| {
+            let rule = need.rule.split_whitespace().collect::<Vec<_>>().join(" ");
+            let what = format!("the CEL expression {rule:?} uses {}, which", need.library.name());
+            finding(
+                crd,
+                &what,
+                u64::from(need.since.minor),
+                "older releases refuse the definition",
+            )
+        }));
     }
     found
+}
+
+/// The expression of a CRD that needs the newest release, if it needs a newer one than expressions as such.
+fn expressions(spec: &Value) -> Option<Need> {
+    let schemas = spec.get("versions").and_then(Value::as_array).into_iter().flatten();
+    schemas
+        .filter_map(|version| newest_need(version.pointer("/schema/openAPIV3Schema")?))
+        .filter(|need| need.since > Library::Core.since())
+        .max_by_key(|need| need.since)
 }
 
 /// Whether a keyword occurs anywhere in a decoded CRD, other than as the name of a property.

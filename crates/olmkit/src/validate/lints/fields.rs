@@ -3,7 +3,7 @@
 use super::super::checked::Checked;
 use super::super::context::Context;
 use crate::bundle::Object;
-use crate::diagnostics::{Origin, Severity, define_rules};
+use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 use crate::types::unknown::unknown_fields;
 
 define_rules! {
@@ -16,6 +16,12 @@ define_rules! {
         bad: "containers:\n- name: manager\n  imagePullPolice: Always",
         good: "containers:\n- name: manager\n  imagePullPolicy: Always",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::ApiServer,
+            "the API server drops the field",
+            "Kubernetes 1.36; since 1.16",
+            "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
+        ),
     }
 }
 

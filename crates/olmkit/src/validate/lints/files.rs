@@ -8,7 +8,7 @@ use super::super::checked::Checked;
 use super::super::context::Context;
 use crate::bundle::Object;
 use crate::bundle::load::{MANIFESTS, METADATA, PREFIX};
-use crate::diagnostics::{Origin, Severity, define_rules};
+use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 use crate::yaml::{self, Position};
 use olmkit_go::json;
 
@@ -22,6 +22,12 @@ define_rules! {
         bad: "a CRD of 2 MB",
         good: "a CRD without descriptions",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::ApiServer,
+            "etcd refuses the request: request is too large",
+            "Kubernetes 1.36; since 1.16",
+            "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
+        ),
     }
     SIZE_2 = {
         id: "SIZE-2",
@@ -32,6 +38,12 @@ define_rules! {
         bad: "alm-examples of 300 kB",
         good: "short examples",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::ApiServer,
+            "the API server refuses the object: annotations are too long",
+            "Kubernetes 1.36; since 1.16",
+            "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
+        ),
     }
     FILE_1 = {
         id: "FILE-1",
@@ -42,6 +54,12 @@ define_rules! {
         bad: "kind: Service\n---\nkind: ConfigMap",
         good: "two files",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Tools,
+            "opm takes the first document only",
+            "opm 1.73",
+            "crates/cli/tests/cluster/lints/tools.rs: opm_does_what_rules_say",
+        ),
     }
     FILE_2 = {
         id: "FILE-2",
@@ -52,6 +70,12 @@ define_rules! {
         bad: "replicas: 1\nreplicas: 2",
         good: "replicas: 2",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Tools,
+            "opm takes the last value",
+            "opm 1.73",
+            "crates/cli/tests/cluster/lints/tools.rs: opm_does_what_rules_say",
+        ),
     }
     META_1 = {
         id: "META-1",
@@ -72,6 +96,12 @@ define_rules! {
         bad: "properties: {a: b}",
         good: "properties:\n- type: olm.maxOpenShiftVersion\n  value: \"4.15\"",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Tools,
+            "the catalog that opm renders lacks the properties, or opm fails",
+            "opm 1.73",
+            "crates/cli/tests/cluster/lints/tools.rs: opm_does_what_rules_say",
+        ),
     }
     META_3 = {
         id: "META-3",

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::checked::Checked;
 use super::super::context::{Context, Csv, field, items};
-use crate::diagnostics::{Origin, Severity, define_rules};
+use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 use crate::object::Reference;
 
 define_rules! {
@@ -15,20 +15,32 @@ define_rules! {
         severity: Severity::Warning,
         origin: Origin::Lint,
         summary: "Images are pinned by digest: a tag can be moved, and an ImageDigestMirrorSet does not apply to it.",
-        why: "What runs may differ from what was tested, and clusters that mirror by digest cannot pull the image.",
+        why: "Clusters that mirror by digest cannot pull the image. A warning if the operator declares that it works in disconnected clusters.",
         bad: "image: quay.io/x/a:1.0",
         good: "image: quay.io/x/a@sha256:…",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Convention,
+            "mirrors by digest (ImageDigestMirrorSet) do not apply to a tag",
+            "any",
+            "https://docs.openshift.com/container-platform/latest/operators/operator_sdk/osdk-generating-csvs.html",
+        ),
     }
     IMG_2 = {
         id: "IMG-2",
         severity: Severity::Warning,
         origin: Origin::Lint,
         summary: "Images have a digest, or a tag other than `latest`.",
-        why: "The tag moves with each release, so pods may run different versions.",
+        why: "The tag moves with each release, so pods may run different versions. A warning if the operator declares that it works in disconnected clusters.",
         bad: "image: quay.io/x/a",
         good: "image: quay.io/x/a:1.0",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::ApiServer,
+            "each new pod pulls what the tag names at that time (imagePullPolicy: Always)",
+            "Kubernetes 1.36; since 1.16",
+            "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
+        ),
     }
     IMG_3 = {
         id: "IMG-3",
@@ -39,35 +51,74 @@ define_rules! {
         bad: "image: https://quay.io/x/a",
         good: "image: quay.io/x/a:1.0",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Tools,
+            "the library with which the kubelet reads references refuses it",
+            "operator-sdk 1.42",
+            "crates/olmkit/src/object/corpus_tests.rs: image_references_agree_with_distribution",
+        ),
     }
     IMG_4 = {
         id: "IMG-4",
         severity: Severity::Warning,
         origin: Origin::Lint,
         summary: "`relatedImages` lists every image in a RELATED_IMAGE_… variable: rendering a catalog adds the images of containers, but not these.",
-        why: "Mirroring tools copy only listed images, so this one is missing in a disconnected cluster.",
+        why: "Mirroring tools copy only listed images, so this one is missing in a disconnected cluster. A warning if the operator declares that it works there.",
         bad: "env:\n- name: RELATED_IMAGE_CACHE\n  value: quay.io/x/cache@sha256:…",
         good: "relatedImages:\n- name: cache\n  image: quay.io/x/cache@sha256:…",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Convention,
+            "mirroring tools copy what relatedImages lists",
+            "any",
+            "https://docs.openshift.com/container-platform/latest/operators/operator_sdk/osdk-generating-csvs.html",
+        ),
     }
     IMG_5 = {
         id: "IMG-5",
-        severity: Severity::Warning,
+        severity: Severity::Info,
         origin: Origin::Lint,
         summary: "The annotation `containerImage` names an image that the operator uses.",
         why: "Consoles show, and scanners check, an image that the operator does not use.",
         bad: "containerImage: quay.io/x/a:0.9",
         good: "containerImage: quay.io/x/a:1.0",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Convention,
+            "consoles show the image of this annotation",
+            "any",
+            "https://olm.operatorframework.io/docs/tasks/creating-operator-manifests/",
+        ),
     }
 }
 
 pub fn check(context: &Context<'_>) -> Vec<Checked> {
     let Some(csv) = context.csv() else { return Vec::new() };
-    let used = used(&csv);
+    let mut findings = images(&csv);
+    // What digests are for is mirroring: who does not claim to be mirrored loses nothing.
+    if !is_for_disconnected_clusters(&csv) {
+        let of_mirrors = [IMG_1.id, IMG_2.id, IMG_4.id];
+        for checked in &mut findings {
+            if of_mirrors.contains(&checked.finding.rule) {
+                checked.finding.severity = Severity::Info;
+            }
+        }
+    }
+    findings
+}
+
+/// Whether the operator declares that it works in disconnected clusters.
+fn is_for_disconnected_clusters(csv: &Csv<'_>) -> bool {
+    let listed = csv.annotation("operators.openshift.io/infrastructure-features");
+    let words = listed.unwrap_or_default().to_lowercase();
+    csv.annotation("features.operators.openshift.io/disconnected") == Some("true") || words.contains("disconnected")
+}
+
+fn images(csv: &Csv<'_>) -> Vec<Checked> {
+    let used = used(csv);
     let mut findings = Vec::new();
     for (image, pointer) in &used {
-        findings.extend(one(&csv, image, pointer));
+        findings.extend(one(csv, image, pointer));
     }
     let related: BTreeSet<&str> = csv
         .list("/spec/relatedImages")
@@ -77,7 +128,7 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
     for (at, related) in csv.list("/spec/relatedImages").iter().enumerate() {
         let image = field(related, "image");
         if !used.contains_key(image) {
-            findings.extend(invalid(&csv, image, &format!("/spec/relatedImages/{at}/image")));
+            findings.extend(invalid(csv, image, &format!("/spec/relatedImages/{at}/image")));
         }
     }
     // Rendering a catalog adds the images of containers to this list, but not those in variables.

@@ -21,7 +21,7 @@ pub(crate) mod webhooks;
 use super::checked::Checked;
 use super::context::Context;
 
-/// Runs all lints.
+/// Runs all lints; of those that nothing proves only if they are asked for.
 pub fn check(context: &Context<'_>) -> Vec<Checked> {
     let families: [fn(&Context<'_>) -> Vec<Checked>; 16] = [
         files::check,
@@ -41,5 +41,7 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
         features::check,
         upgrade::check,
     ];
-    grouping::fold(families.iter().flat_map(|family| family(context)).collect())
+    let found = families.iter().flat_map(|family| family(context));
+    let asked_for = |checked: &Checked| context.options.unproven || !checked.on_request;
+    grouping::fold(found.filter(asked_for).collect())
 }

@@ -1,8 +1,10 @@
 //! V1: what OLM v1 does not install.
 
 use super::super::checked::Checked;
-use super::super::context::{Context, field};
-use crate::diagnostics::{Origin, Severity, define_rules};
+use super::super::context::{Context, Csv, field};
+use crate::bundle::load::Entry;
+use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
+use crate::yaml::{self, Node};
 
 define_rules! {
     V1_1 = {
@@ -14,6 +16,12 @@ define_rules! {
         bad: "apiservicedefinitions: {owned: […]}",
         good: "a CustomResourceDefinition",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Convention,
+            "OLM v1 does not support API services",
+            "OLM v1 1.11",
+            "https://operator-framework.github.io/operator-controller/project/olmv1_limitations/",
+        ),
     }
     V1_2 = {
         id: "V1-2",
@@ -24,6 +32,12 @@ define_rules! {
         bad: "dependencies: [{type: olm.package, …}]",
         good: "document what must be installed first",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::OlmV1,
+            "OLM v1 refuses the bundle: it has a dependency",
+            "OLM v1 1.11",
+            "crates/olmkit/tests/library/rules/recorded.rs: olm_v1_refuses_what_rules_say",
+        ),
     }
     V1_3 = {
         id: "V1-3",
@@ -34,6 +48,12 @@ define_rules! {
         bad: "- type: AllNamespaces\n  supported: false",
         good: "- type: AllNamespaces\n  supported: true",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::OlmV1,
+            "OLM v1 refuses the bundle by default: it does not support AllNamespaces",
+            "OLM v1 1.11",
+            "crates/olmkit/tests/library/rules/recorded.rs: olm_v1_refuses_what_rules_say",
+        ),
     }
 }
 
@@ -45,25 +65,7 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
     if !csv.list(apis).is_empty() {
         findings.push(note(&V1_1, "OLM v1 does not install bundles with API services").at(csv.object, apis));
     }
-    let dependencies = context
-        .bundle
-        .tree
-        .file("metadata/dependencies.yaml")
-        .and_then(|bytes| crate::yaml::parse(bytes).ok());
-    if dependencies
-        .as_ref()
-        .and_then(|node| node.get("dependencies"))
-        .is_some_and(|list| !list.items().is_empty())
-    {
-        let checked = note(
-            &V1_2,
-            "OLM v1 does not resolve dependencies, and refuses bundles that declare them",
-        );
-        findings.push(checked.in_file("metadata/dependencies.yaml"));
-    } else if !csv.list("/spec/customresourcedefinitions/required").is_empty() {
-        let checked = note(&V1_2, "OLM v1 does not resolve required APIs");
-        findings.push(checked.at(csv.object, "/spec/customresourcedefinitions/required"));
-    }
+    findings.extend(dependencies(context, &csv));
     let modes = csv.list("/spec/installModes");
     let all = modes.iter().any(|mode| {
         field(mode, "type") == "AllNamespaces" && mode.get("supported") == Some(&serde_json::Value::Bool(true))
@@ -76,4 +78,51 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
         findings.push(checked.at(csv.object, "/spec/installModes"));
     }
     findings
+}
+
+/// Types of entries that OLM v1 refuses, as dependencies and as properties.
+const REQUIREMENTS: [(&str, [&str; 3]); 2] = [
+    ("dependencies", ["olm.package", "olm.gvk", "olm.constraint"]),
+    (
+        "properties",
+        ["olm.package.required", "olm.gvk.required", "olm.constraint"],
+    ),
+];
+
+/// What the bundle requires. As opm does, any file of the directory is read, and the first that has entries counts.
+fn dependencies(context: &Context<'_>, csv: &Csv<'_>) -> Option<Checked> {
+    let note = |message: &str| Checked::new(&V1_2, message);
+    let files: Vec<(String, Node)> = context
+        .bundle
+        .tree
+        .children("metadata")
+        .filter_map(|(name, entry)| match entry {
+            Entry::File(bytes) => Some((format!("metadata/{name}"), yaml::parse(bytes).ok()?)),
+            _ => None,
+        })
+        .collect();
+    for (key, types) in REQUIREMENTS {
+        let has_entries = |node: &Node| node.get(key).is_some_and(|list| !list.items().is_empty());
+        let Some((path, node)) = files.iter().find(|(_, node)| has_entries(node)) else {
+            continue;
+        };
+        let entries = node.get(key).map(Node::items).unwrap_or_default();
+        let requires = |entry: &&Node| {
+            let kind = entry.get("type").and_then(Node::as_str);
+            kind.is_some_and(|kind| types.contains(&kind))
+        };
+        if let Some(entry) = entries.iter().find(requires) {
+            let message = "OLM v1 does not resolve dependencies, and refuses bundles that declare them";
+            let mut checked = note(message).in_file(path);
+            checked.finding = checked.finding.at_node(entry);
+            return Some(checked);
+        }
+    }
+    ["customresourcedefinitions", "apiservicedefinitions"]
+        .into_iter()
+        .map(|kind| format!("/spec/{kind}/required"))
+        .find(|pointer| !csv.list(pointer).is_empty())
+        .map(|pointer| {
+            note("OLM v1 does not resolve required APIs, and refuses bundles that have them").at(csv.object, &pointer)
+        })
 }

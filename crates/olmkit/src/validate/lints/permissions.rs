@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::checked::Checked;
 use super::super::context::{Context, Csv, field, items, strings};
-use crate::diagnostics::{Origin, Severity, define_rules};
+use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 
 define_rules! {
     RBAC_1 = {
@@ -18,6 +18,12 @@ define_rules! {
         bad: "serviceAccountName: manager   # not listed under permissions",
         good: "permissions:\n- serviceAccountName: manager",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Olm,
+            "the account does not exist, so the Deployment gets no pods",
+            "OLM 0.46",
+            "crates/cli/tests/cluster/lints/olm.rs: olm_does_what_rules_say",
+        ),
     }
     RBAC_2 = {
         id: "RBAC-2",
@@ -28,6 +34,12 @@ define_rules! {
         bad: "permissions:\n- serviceAccountName: old-manager",
         good: "permissions:\n- serviceAccountName: manager",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Olm,
+            "OLM makes the other account; that of the Deployment may do nothing",
+            "OLM 0.46",
+            "crates/cli/tests/cluster/lints/olm.rs: olm_does_what_rules_say",
+        ),
     }
     RBAC_3 = {
         id: "RBAC-3",
@@ -38,6 +50,12 @@ define_rules! {
         bad: "resources: [widgets]\nverbs: [get, update]",
         good: "resources: [widgets]\nverbs: [list, watch, update]",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Olm,
+            "the API server forbids the operator to list and watch",
+            "OLM 0.46",
+            "crates/cli/tests/cluster/lints/olm.rs: olm_does_what_rules_say",
+        ),
     }
     RBAC_4 = {
         id: "RBAC-4",
@@ -48,6 +66,12 @@ define_rules! {
         bad: "args: [--leader-elect]   # without a rule for leases",
         good: "apiGroups: [coordination.k8s.io]\nresources: [leases]\nverbs: [get, create, update]",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Olm,
+            "the API server forbids the operator to write leases",
+            "OLM 0.46",
+            "crates/cli/tests/cluster/lints/olm.rs: olm_does_what_rules_say",
+        ),
     }
     RBAC_5 = {
         id: "RBAC-5",
@@ -58,26 +82,44 @@ define_rules! {
         bad: "permissions:\n- rules:\n  - resources: [nodes]",
         good: "clusterPermissions:\n- rules:\n  - resources: [nodes]",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Olm,
+            "OLM makes a Role, with which the API server forbids the request",
+            "OLM 0.46",
+            "crates/cli/tests/cluster/lints/mod.rs: permissions_reach_as_far_as_the_install_mode",
+        ),
     }
     RBAC_6 = {
         id: "RBAC-6",
-        severity: Severity::Warning,
+        severity: Severity::Info,
         origin: Origin::Lint,
         summary: "No rule grants all verbs on all resources.",
         why: "Anyone who takes over the operator's pod controls the cluster.",
         bad: "apiGroups: ['*']\nresources: ['*']\nverbs: ['*']",
         good: "apiGroups: [apps]\nresources: [deployments]\nverbs: [get, list, watch, update]",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Olm,
+            "the operator may do everything in the cluster",
+            "OLM 0.46",
+            "crates/cli/tests/cluster/lints/olm.rs: olm_does_what_rules_say",
+        ),
     }
     RBAC_7 = {
         id: "RBAC-7",
-        severity: Severity::Warning,
+        severity: Severity::Info,
         origin: Origin::Lint,
         summary: "No rule grants escalate, bind or impersonate.",
         why: "With these verbs an operator can make itself cluster-admin.",
         bad: "resources: [clusterroles]\nverbs: [escalate]",
         good: "verbs: [get]",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Convention,
+            "Kubernetes counts these verbs among those that raise one's own rights",
+            "any",
+            "https://kubernetes.io/docs/concepts/security/rbac-good-practices/",
+        ),
     }
     RBAC_8 = {
         id: "RBAC-8",
@@ -88,6 +130,12 @@ define_rules! {
         bad: "subjects:\n- kind: ServiceAccount\n  namespace: demo-system",
         good: "put the permissions into the ClusterServiceVersion",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Olm,
+            "the API server forbids what the binding should allow, unless the namespace is the one that it names",
+            "OLM 0.46",
+            "crates/cli/tests/cluster/lints/olm.rs: olm_does_what_rules_say",
+        ),
     }
     RBAC_9 = {
         id: "RBAC-9",
@@ -98,6 +146,12 @@ define_rules! {
         bad: "resources: [widgets]\nverbs: [list, watch, update]   # without widgets/status",
         good: "resources: [widgets/status]\nverbs: [update, patch]",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Olm,
+            "the API server forbids the operator to write the status",
+            "OLM 0.46",
+            "crates/cli/tests/cluster/lints/olm.rs: olm_does_what_rules_say",
+        ),
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::super::checked::Checked;
 use super::super::context::{Context, field, items, strings};
-use crate::diagnostics::{Origin, Severity, define_rules};
+use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 
 define_rules! {
     POD_4 = {
@@ -16,6 +16,12 @@ define_rules! {
         bad: "securityContext: {}",
         good: "securityContext:\n  allowPrivilegeEscalation: false\n  runAsNonRoot: true\n  capabilities: {drop: [ALL]}\n  seccompProfile: {type: RuntimeDefault}",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::ApiServer,
+            "namespaces that enforce the standard do not admit the pods",
+            "Kubernetes 1.36; since 1.25",
+            "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
+        ),
     }
 }
 

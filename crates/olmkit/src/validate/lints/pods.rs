@@ -6,18 +6,24 @@ use serde_json::Value;
 
 use super::super::checked::Checked;
 use super::super::context::{Context, Csv, field, items, strings};
-use crate::diagnostics::{Origin, Severity, define_rules};
+use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 
 define_rules! {
     SEC_1 = {
         id: "SEC-1",
-        severity: Severity::Warning,
+        severity: Severity::Info,
         origin: Origin::Lint,
         summary: "The bundle contains no Secret with data.",
         why: "Anyone who can pull the bundle image can read it.",
         bad: "kind: Secret\nstringData: {password: hunter2}",
         good: "let the operator create the Secret",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Convention,
+            "who may pull an image may read its files",
+            "any",
+            "https://kubernetes.io/docs/concepts/security/secrets-good-practices/",
+        ),
     }
     SEC_2 = {
         id: "SEC-2",
@@ -38,6 +44,12 @@ define_rules! {
         bad: "privileged: true",
         good: "allowPrivilegeEscalation: false",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::ApiServer,
+            "namespaces that enforce the standard `restricted` do not admit the pods",
+            "Kubernetes 1.36; since 1.25",
+            "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
+        ),
     }
     POD_2 = {
         id: "POD-2",
@@ -48,6 +60,12 @@ define_rules! {
         bad: "matchLabels: {app: a}\nlabels: {app: b}",
         good: "matchLabels: {app: a}\nlabels: {app: a}",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::ApiServer,
+            "the API server refuses the Deployment",
+            "Kubernetes 1.36; since 1.9",
+            "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
+        ),
     }
     POD_3 = {
         id: "POD-3",
@@ -58,6 +76,12 @@ define_rules! {
         bad: "- name: manager, twice",
         good: "- name: manager\n- name: webhook",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Olm,
+            "one Deployment of the name exists",
+            "OLM 0.46",
+            "crates/cli/tests/cluster/lints/olm.rs: olm_does_what_rules_say",
+        ),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::super::checked::Checked;
 use super::super::context::{Context, Csv, strings};
 use crate::bundle::load::{CHANNELS, DEFAULT_CHANNEL, PACKAGE};
-use crate::diagnostics::{Origin, Severity, define_rules};
+use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 use crate::object::{Version, VersionRange, dns1123_label_problems};
 
 define_rules! {
@@ -36,16 +36,28 @@ define_rules! {
         bad: "package: My_Operator",
         good: "package: my-operator",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Tools,
+            "opm refuses the catalog: invalid package name",
+            "opm 1.73",
+            "crates/olmkit/tests/library/catalogs/answers.rs: catalogs_get_the_verdicts_of_opm",
+        ),
     }
     NAME_1 = {
         id: "NAME-1",
-        severity: Severity::Warning,
+        severity: Severity::Info,
         origin: Origin::Lint,
         summary: "The version in the name equals `spec.version`.",
         why: "Users read one version, and OLM orders by the other.",
         bad: "name: demo.v1.0.0\nversion: 1.0.1",
         good: "name: demo.v1.0.1\nversion: 1.0.1",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Convention,
+            "the name is <package>.v<version>",
+            "any",
+            "https://olm.operatorframework.io/docs/tasks/creating-operator-manifests/",
+        ),
     }
     UPG_1 = {
         id: "UPG-1",
@@ -56,6 +68,12 @@ define_rules! {
         bad: "replaces: demo.v1.0.0   # in demo.v1.0.0",
         good: "replaces: demo.v0.9.0",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Tools,
+            "opm refuses the catalog: no channel head found in graph",
+            "opm 1.73",
+            "crates/olmkit/tests/library/catalogs/answers.rs: catalogs_get_the_verdicts_of_opm",
+        ),
     }
     UPG_2 = {
         id: "UPG-2",
@@ -66,6 +84,12 @@ define_rules! {
         bad: "olm.skipRange: ~1.0",
         good: "olm.skipRange: '>=1.0.0 <1.1.0'",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Tools,
+            "opm refuses the catalog: invalid skipRange",
+            "opm 1.73",
+            "crates/olmkit/tests/library/catalogs/answers.rs: catalogs_get_the_verdicts_of_opm",
+        ),
     }
     UPG_3 = {
         id: "UPG-3",

@@ -3,7 +3,7 @@
 use super::super::checked::Checked;
 use super::super::context::Context;
 use crate::crd::validation::{ApiVersion, validate_schemas};
-use crate::diagnostics::{Origin, Severity, define_rules};
+use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 use crate::object::pointer_part;
 
 define_rules! {
@@ -16,6 +16,12 @@ define_rules! {
         bad: "properties:\n  spec: {}   # no type",
         good: "properties:\n  spec: {type: object}",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::ApiServer,
+            "the API server refuses the definition",
+            "Kubernetes 1.36; since 1.16",
+            "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
+        ),
     }
 }
 

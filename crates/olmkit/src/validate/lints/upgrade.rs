@@ -8,7 +8,7 @@ use super::super::context::{Context, Csv, field};
 use crate::bundle::Object;
 use crate::crd::compatibility::{Loss, compare};
 use crate::crd::instance::{self, InstanceFault};
-use crate::diagnostics::{Origin, Severity, define_rules};
+use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 use crate::object::Version;
 
 define_rules! {
@@ -21,6 +21,12 @@ define_rules! {
         bad: "replaces: demo.v0.9.0   # the catalog ends with demo.v0.8.0",
         good: "replaces: demo.v0.8.0",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Convention,
+            "an upgrade path ends where replaces names nothing",
+            "any",
+            "https://olm.operatorframework.io/docs/concepts/olm-architecture/operator-catalog/creating-an-update-graph/",
+        ),
     }
     UPG_5 = {
         id: "UPG-5",
@@ -31,6 +37,12 @@ define_rules! {
         bad: "version: 1.1.0   # replaces 1.2.0",
         good: "version: 1.2.1",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Convention,
+            "OLM follows the graph, whatever the versions are",
+            "any",
+            "https://olm.operatorframework.io/docs/concepts/olm-architecture/operator-catalog/creating-an-update-graph/",
+        ),
     }
     UPG_6 = {
         id: "UPG-6",
@@ -41,6 +53,12 @@ define_rules! {
         bad: "olmkit catalog render --migrate-level bundle-object-to-csv-metadata …",
         good: "olmkit bundle validate DIRECTORY --against quay.io/example/demo-bundle:v0.9.0",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Convention,
+            "nothing can be compared",
+            "any",
+            "docs/validation.md",
+        ),
     }
     CRD_31 = {
         id: "CRD-31",
@@ -51,6 +69,12 @@ define_rules! {
         bad: "widgets.example.com is only in the earlier bundle",
         good: "keep the definition, or announce its removal",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Convention,
+            "OLM never deletes a definition",
+            "any",
+            "https://olm.operatorframework.io/docs/tasks/uninstall-operator/",
+        ),
     }
     CRD_32 = {
         id: "CRD-32",
@@ -61,6 +85,12 @@ define_rules! {
         bad: "versions:\n- name: v1   # v1beta1 was stored",
         good: "versions:\n- {name: v1, served: true, storage: true}\n- {name: v1beta1, served: true, storage: false}",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::ApiServer,
+            "the API server refuses a definition that lacks a stored version",
+            "Kubernetes 1.36; since 1.16",
+            "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
+        ),
     }
     CRD_33 = {
         id: "CRD-33",
@@ -71,6 +101,12 @@ define_rules! {
         bad: "scope: Cluster   # was Namespaced",
         good: "scope: Namespaced",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::ApiServer,
+            "the API server refuses the change",
+            "Kubernetes 1.36; since 1.16",
+            "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
+        ),
     }
     CRD_34 = {
         id: "CRD-34",
@@ -81,6 +117,12 @@ define_rules! {
         bad: "maximum: 3   # was 5",
         good: "maximum: 5",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Olm,
+            "the InstallPlan fails while such an object exists: updated validation is too restrictive",
+            "OLM 0.46",
+            "crates/cli/tests/cluster/lints/olm.rs: olm_does_what_rules_say",
+        ),
     }
     CRD_35 = {
         id: "CRD-35",
@@ -91,6 +133,12 @@ define_rules! {
         bad: "properties: {replicas: {type: integer}}   # was size",
         good: "properties:\n  size: {type: integer, description: 'Deprecated: use replicas.'}\n  replicas: {type: integer}",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::ApiServer,
+            "the API server drops the field with the next write",
+            "Kubernetes 1.36; since 1.16",
+            "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
+        ),
     }
     CRD_36 = {
         id: "CRD-36",
@@ -101,6 +149,12 @@ define_rules! {
         bad: "conversion: {strategy: None}   # was Webhook",
         good: "conversion: {strategy: Webhook, …}",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::ApiServer,
+            "an object read in the other version lacks the values of renamed fields",
+            "Kubernetes 1.36; since 1.16",
+            "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
+        ),
     }
     EX_4 = {
         id: "EX-4",
@@ -111,6 +165,12 @@ define_rules! {
         bad: "required: [size]   # the earlier example has none",
         good: "size: {type: integer, default: 1}",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Olm,
+            "the InstallPlan fails while such an object exists: updated validation is too restrictive",
+            "OLM 0.46",
+            "crates/cli/tests/cluster/lints/olm.rs: olm_does_what_rules_say",
+        ),
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::checked::Checked;
 use super::super::context::{Context, Csv, field, items, strings};
-use crate::diagnostics::{Origin, Severity, define_rules};
+use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 use crate::object::{dns1123_subdomain_problems, pointer_part};
 
 define_rules! {
@@ -19,6 +19,12 @@ define_rules! {
         bad: "deploymentName: webhook   # no such deployment",
         good: "deploymentName: manager",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Olm,
+            "the ClusterServiceVersion never succeeds",
+            "OLM 0.46",
+            "crates/cli/tests/cluster/lints/olm.rs: olm_does_what_rules_say",
+        ),
     }
     HOOK_2 = {
         id: "HOOK-2",
@@ -29,16 +35,28 @@ define_rules! {
         bad: "generateName: a.example.com, twice",
         good: "generateName: a.example.com, b.example.com",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Olm,
+            "the ClusterServiceVersion never succeeds",
+            "OLM 0.46",
+            "crates/cli/tests/cluster/lints/olm.rs: olm_does_what_rules_say",
+        ),
     }
     HOOK_3 = {
         id: "HOOK-3",
         severity: Severity::Warning,
         origin: Origin::Lint,
-        summary: "A webhook's name is a DNS subdomain.",
+        summary: "A webhook's name is a DNS subdomain, for admission of three segments at least.",
         why: "The API server refuses the webhook configuration.",
         bad: "generateName: My_Hook",
         good: "generateName: my-hook.example.com",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Olm,
+            "the API server refuses the webhook configuration, and the ClusterServiceVersion never succeeds",
+            "OLM 0.46",
+            "crates/cli/tests/cluster/lints/olm.rs: olm_does_what_rules_say",
+        ),
     }
     HOOK_4 = {
         id: "HOOK-4",
@@ -49,6 +67,12 @@ define_rules! {
         bad: "apiGroups: ['*']",
         good: "apiGroups: [example.com]",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Olm,
+            "the ClusterServiceVersion never succeeds",
+            "OLM 0.46",
+            "crates/cli/tests/cluster/lints/olm.rs: olm_does_what_rules_say",
+        ),
     }
     HOOK_5 = {
         id: "HOOK-5",
@@ -69,6 +93,12 @@ define_rules! {
         bad: "conversionCRDs: [gadgets.example.com]",
         good: "conversionCRDs: [widgets.example.com]",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Olm,
+            "the ClusterServiceVersion never succeeds",
+            "OLM 0.46",
+            "crates/cli/tests/cluster/lints/olm.rs: olm_does_what_rules_say",
+        ),
     }
     HOOK_7 = {
         id: "HOOK-7",
@@ -79,6 +109,12 @@ define_rules! {
         bad: "conversion: {strategy: Webhook}   # without a webhookdefinition",
         good: "webhookdefinitions:\n- type: ConversionWebhook\n  conversionCRDs: [widgets.example.com]",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Olm,
+            "OLM leaves the conversion as the definition has it",
+            "OLM 0.46",
+            "crates/cli/tests/cluster/lints/olm.rs: olm_does_what_rules_say",
+        ),
     }
     HOOK_8 = {
         id: "HOOK-8",
@@ -89,6 +125,12 @@ define_rules! {
         bad: "failurePolicy: Fail\nrules:\n- {apiGroups: [''], resources: [pods], operations: [CREATE]}",
         good: "failurePolicy: Ignore",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::ApiServer,
+            "the API server refuses pods while the webhook does not answer",
+            "Kubernetes 1.36; since 1.16",
+            "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
+        ),
     }
     CERT_1 = {
         id: "CERT-1",
@@ -99,16 +141,28 @@ define_rules! {
         bad: "volumes:\n- secret: {secretName: webhook-server-cert}",
         good: "remove the volume and its mount",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Olm,
+            "nobody creates the Secret",
+            "OLM 0.46",
+            "crates/cli/tests/cluster/lints/olm.rs: olm_does_what_rules_say",
+        ),
     }
     CERT_2 = {
         id: "CERT-2",
-        severity: Severity::Warning,
+        severity: Severity::Info,
         origin: Origin::Lint,
         summary: "No annotation asks cert-manager to inject a CA bundle.",
         why: "OLM injects its own CA bundle; without cert-manager the annotation does nothing, with it the two overwrite each other.",
         bad: "cert-manager.io/inject-ca-from: demo/serving-cert",
         good: "remove the annotation",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Convention,
+            "OLM manages the certificates of webhooks itself",
+            "any",
+            "https://olm.operatorframework.io/docs/advanced-tasks/adding-admission-and-conversion-webhooks/",
+        ),
     }
 }
 
@@ -154,7 +208,10 @@ fn definitions(csv: &Csv<'_>) -> Vec<Checked> {
                     .hint("use a different name for each"),
             );
         }
-        if let Some(fault) = dns1123_subdomain_problems(name).first() {
+        // A conversion webhook's name is not part of any object.
+        let is_short = kind != "ConversionWebhook" && name.split('.').count() < 3;
+        let short = is_short.then(|| "should be a domain with at least three segments separated by dots".to_string());
+        if let Some(fault) = dns1123_subdomain_problems(name).into_iter().next().or(short) {
             let message = format!("the webhook's name {name:?} is invalid: {fault}");
             let hint = "use a name such as `vwidget.kb.io`";
             findings.push(

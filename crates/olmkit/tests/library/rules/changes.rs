@@ -42,6 +42,7 @@ pub fn changed(file: &str, from: &str, to: &str) -> Tree {
 pub fn options(selector: &str) -> Options {
     Options {
         lints: true,
+        unproven: true,
         selector: Selector::parse(selector).expect("selector"),
         ..Options::default()
     }

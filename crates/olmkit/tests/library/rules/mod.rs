@@ -4,6 +4,7 @@ mod catalog_rules;
 mod changes;
 mod optional_rules;
 mod own_rules;
+mod recorded;
 mod reference_rules;
 mod schema_rules;
 mod sizes;

@@ -1,7 +1,9 @@
 //! Lints: one small valid bundle, changed in one way at a time. Each change breaks the rules that are named beside it, no
 //! others, and never changes operator-sdk's verdict.
 
-use super::changes::{ANNOTATIONS, CRD, CSV, Change, DIGEST, SERVICE, SUITE, wrong};
+use olmkit::diagnostics::Severity;
+
+use super::changes::{ANNOTATIONS, CRD, CSV, Change, DIGEST, SERVICE, SUITE, changed, options, outcome, wrong};
 
 /// File, text, its replacement (an empty text: something is appended), rules that break.
 pub const CHANGES: &[Change] = &[
@@ -84,6 +86,14 @@ pub const CHANGES: &[Change] = &[
     ),
     (CSV, "deploymentName: demo", "deploymentName: hook", &["HOOK-1"]),
     (CSV, "generateName: vwidget", "generateName: V_widget", &["HOOK-3"]),
+    // The API server wants three segments.
+    (CSV, "generateName: vwidget.", "generateName: ", &["HOOK-3"]),
+    (
+        "metadata/properties.yaml",
+        "",
+        "properties:\n- type: olm.gvk.required\n  value: {group: a.example.com, kind: A, version: v1}\n",
+        &["V1-2"],
+    ),
     (
         CSV,
         "rules:\n    - apiGroups: [demo.example.com]",
@@ -248,4 +258,36 @@ pub const CHANGES: &[Change] = &[
 fn each_change_breaks_its_rules_and_no_others() {
     let wrong = wrong(CHANGES, SUITE);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Digests are for mirrors: an operator that does not claim to be mirrored loses nothing with a tag.
+#[test]
+fn tags_are_a_warning_for_disconnected_clusters() {
+    for (annotation, severity) in [
+        ("", Severity::Info),
+        (
+            "features.operators.openshift.io/disconnected: \"true\"",
+            Severity::Warning,
+        ),
+        (
+            "features.operators.openshift.io/disconnected: \"false\"",
+            Severity::Info,
+        ),
+        (
+            "operators.openshift.io/infrastructure-features: '[\"Disconnected\"]'",
+            Severity::Warning,
+        ),
+    ] {
+        let mut tree = changed(CSV, DIGEST, ":1.0");
+        let text = String::from_utf8(tree.file(CSV).unwrap_or_default().to_vec()).expect("text");
+        let annotated = text.replacen(
+            "    capabilities: Basic",
+            &format!("    {annotation}\n    capabilities: Basic"),
+            1,
+        );
+        tree.insert(CSV, annotated.into_bytes());
+        let outcome = outcome(tree, &options(""));
+        let found = outcome.findings().find(|finding| finding.rule == "IMG-1");
+        assert_eq!(found.map(|finding| finding.severity), Some(severity), "{annotation:?}");
+    }
 }

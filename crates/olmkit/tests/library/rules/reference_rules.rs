@@ -253,8 +253,13 @@ fn each_wrong_dependency_breaks_its_own_rule() {
             format!("dependencies:\n- {entry}\n").into_bytes(),
         );
         let outcome = outcome(tree, &options(""));
-        let expected = BTreeSet::from([*rule, "V1-2"]);
-        assert_eq!(ids(&outcome), expected, "{entry}");
+        let mut found = ids(&outcome);
+        // OLM v1 refuses entries of these types, whatever is wrong with them.
+        let is_known = ["olm.gvk", "olm.package", "olm.constraint"]
+            .iter()
+            .any(|kind| entry.contains(kind));
+        assert_eq!(found.remove("V1-2"), is_known, "{entry}");
+        assert_eq!(found, BTreeSet::from([*rule]), "{entry}");
         assert!(!outcome.passed(), "{entry}");
     }
 }

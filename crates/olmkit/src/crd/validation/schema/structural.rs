@@ -1,6 +1,6 @@
 //! What makes a schema structural: a type at every level, and nothing about types below `allOf` and the like.
 
-use regex::Regex;
+use olmkit_cel::{Failure, GoRegex};
 use serde_json::Value;
 
 use super::super::finding::{BadValue, Findings};
@@ -88,22 +88,9 @@ fn collections(schema: &Value, level: Level, path: &str, findings: &mut Findings
 
 fn pattern(schema: &Value, path: &str, findings: &mut Findings) {
     let pattern = text(schema, "pattern");
-    let Err(error) = Regex::new(pattern) else { return };
-    // Go's syntax lacks looking around and back references, as Rust's does, and both want what is opened to be closed. Where the two
-    // differ otherwise nothing is reported.
-    let looks_around = ["(?=", "(?!", "(?<=", "(?<!", "\\1", "\\2"]
-        .iter()
-        .any(|part| pattern.contains(part));
-    let message = error.to_string();
-    let is_broken = ["unclosed", "unopened", "repetition operator missing"]
-        .iter()
-        .any(|words| message.contains(words));
-    let problem = if looks_around {
-        "must be a valid regular expression, but isn't: look-around and back references are not supported"
-    } else {
-        "must be a valid regular expression, but isn't: a bracket or a repetition is incomplete"
-    };
-    if looks_around || is_broken {
+    // Where only Go can judge nothing is reported.
+    if let Err(Failure::Error(reason)) = GoRegex::check(pattern) {
+        let problem = format!("must be a valid regular expression, but isn't: {reason}");
         findings.invalid(&format!("{path}.pattern"), BadValue::text(pattern), problem);
     }
 }

@@ -1,12 +1,20 @@
-//! What lints claim about OLM, on the real one, both ways.
+//! What lints claim about the API server, OLM and opm, on the real ones, both ways.
 //!
-//! A lint may warn only of what happens: with the defect it happens, without it it does not.
+//! A lint may warn only of what happens: with the defect it happens, without it it does not. A rule names the test that shows it.
+
+mod olm;
+mod server;
+mod tools;
+
+use std::path::Path;
+use std::sync::Arc;
 
 use controlplane::Options;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
 use kube::Api;
 use kube::api::PostParams;
-use olmkit::bundle::load::{self, Limits, Tree};
+use olmkit::bundle::load::{self, Limits, Reading, Tree};
+use olmkit::validate::against::{Against, Earlier};
 use olmkit::validate::{self, Options as Checks};
 use serde_json::json;
 
@@ -14,18 +22,41 @@ use crate::bundle::Bundle;
 use crate::harness::Cluster;
 
 /// The ids of the lints that a written bundle breaks.
-fn broken(folder: &std::path::Path) -> Vec<&'static str> {
-    let tree = Tree::from_dir(folder, Limits::default()).unwrap();
-    let options = Checks {
-        lints: true,
-        ..Checks::default()
-    };
-    let outcome = validate::validate(&load::read(tree, "bundle"), &options);
+fn broken(folder: &Path) -> Vec<&'static str> {
+    rules_of(folder, Checks::default())
+}
+
+/// The same for an upgrade from an earlier bundle.
+fn broken_since(folder: &Path, earlier: Earlier) -> Vec<&'static str> {
+    let against = Some(Arc::new(Against::Bundle(earlier)));
+    rules_of(
+        folder,
+        Checks {
+            against,
+            ..Checks::default()
+        },
+    )
+}
+
+fn rules_of(folder: &Path, options: Checks) -> Vec<&'static str> {
+    let options = Checks { lints: true, ..options };
+    let outcome = validate::validate(&read(folder), &options);
     outcome.findings().map(|finding| finding.rule).collect()
 }
 
-/// Whether the API server would let a service account do something, everywhere.
+fn read(folder: &Path) -> Reading {
+    load::read(Tree::from_dir(folder, Limits::default()).unwrap(), "bundle")
+}
+
+/// A written bundle as one that users upgrade from.
+fn earlier(folder: &Path) -> Earlier {
+    Earlier::of_reading("earlier", &read(folder)).unwrap()
+}
+
+/// Whether the API server would let a service account do something, everywhere. A resource is `NAME[.GROUP][/SUBRESOURCE]`.
 async fn may(cluster: &Cluster, namespace: &str, account: &str, verb: &str, resource: &str) -> bool {
+    let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+    let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
     let review = SubjectAccessReview {
         spec: SubjectAccessReviewSpec {
             user: Some(format!("system:serviceaccount:{namespace}:{account}")),
@@ -33,6 +64,8 @@ async fn may(cluster: &Cluster, namespace: &str, account: &str, verb: &str, reso
             resource_attributes: Some(ResourceAttributes {
                 verb: Some(verb.into()),
                 resource: Some(resource.into()),
+                group: Some(group.into()),
+                subresource: Some(subresource.into()),
                 ..ResourceAttributes::default()
             }),
             ..SubjectAccessReviewSpec::default()

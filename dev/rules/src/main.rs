@@ -1,0 +1,103 @@
+//! Compares what rules of olmkit claim about the API server with what a real one does, over folders of bundles.
+
+mod bundles;
+mod server;
+mod tally;
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::Parser;
+use controlplane::{ControlPlane, Options};
+
+use bundles::{Definition, Subject};
+use server::Server;
+use tally::Tally;
+
+/// Ask a real API server about the CRDs, examples and Deployments of bundles, and count how often our rules are right.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// Folders that are searched for bundles.
+    #[arg(required = true)]
+    folders: Vec<PathBuf>,
+    /// Only the bundle with the highest version in each folder that holds bundles.
+    #[arg(long)]
+    newest: bool,
+    /// Only so many bundles, chosen by chance.
+    #[arg(long)]
+    sample: Option<usize>,
+    /// The start of the chance.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Write a line of JSON for each answer of the server that differs from what a rule says.
+    #[arg(long)]
+    facts: Option<PathBuf>,
+    /// CRDs that exist at the same time.
+    #[arg(long, default_value_t = 120)]
+    together: usize,
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let arguments = Arguments::parse();
+    let paths = bundles::find(&arguments.folders, arguments.newest, arguments.sample, arguments.seed)?;
+    let subjects = bundles::read(&paths)?;
+    eprintln!("{} bundles", subjects.len());
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    let tally = runtime.block_on(run(&subjects, arguments.together))?;
+    print!("{tally}");
+    if let Some(path) = &arguments.facts {
+        let mut file = std::io::BufWriter::new(std::fs::File::create(path).context("cannot write the facts")?);
+        for fact in tally.facts() {
+            writeln!(file, "{fact}")?;
+        }
+        file.flush()?;
+    }
+    Ok(if tally.is_clean() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+async fn run(subjects: &[Subject], together: usize) -> anyhow::Result<Tally> {
+    // Compiling the schemas of hundreds of CRDs takes a while on a small machine.
+    let plane = ControlPlane::start(Options::default()).await?;
+    let server = Server::new(plane.client().await?);
+    let mut tally = Tally::default();
+    for subject in subjects.iter().filter(|subject| subject.passed) {
+        tally.findings(&subject.findings);
+    }
+    server.definitions(subjects, &mut tally).await?;
+    eprintln!("{} CRDs asked", tally.definitions);
+    server.deployments(subjects, &mut tally).await?;
+    eprintln!("{} Deployments asked", tally.deployments);
+    let mut waiting: Vec<&Subject> = subjects.iter().filter(|subject| !subject.examples.is_empty()).collect();
+    while !waiting.is_empty() {
+        let (wave, later) = next_wave(waiting, together);
+        server.examples(&wave, &mut tally).await?;
+        waiting = later;
+        eprintln!("{} examples asked, {} bundles left", tally.examples, waiting.len());
+    }
+    Ok(tally)
+}
+
+/// As many bundles as may stand beside each other: no two have an API group in common, in which names could clash.
+fn next_wave(waiting: Vec<&Subject>, together: usize) -> (Vec<&Subject>, Vec<&Subject>) {
+    let (mut groups, mut count) = (BTreeSet::new(), 0);
+    waiting.into_iter().partition(|subject| {
+        let own = subject.used_definitions().count();
+        let of_it: BTreeSet<&str> = subject.used_definitions().map(Definition::group).collect();
+        let fits = groups.is_disjoint(&of_it) && (count == 0 || count + own <= together);
+        if fits {
+            groups.extend(of_it);
+            count += own;
+        }
+        fits
+    })
+}
