@@ -163,9 +163,9 @@ fn a_full_disk_is_reported_and_leaves_nothing_half() {
         let output = shell(folder.path(), "trap '' XFSZ; ulimit -f 1", arguments)
             .output()
             .unwrap();
-        // Images go through the store first.
-        let place = if arguments[0] == "image" && arguments[1] != "copy" {
-            "store"
+        // Images go through the store, or a temporary folder, first.
+        let place = if arguments[0] == "image" {
+            "cannot write to "
         } else {
             place
         };

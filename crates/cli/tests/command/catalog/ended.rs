@@ -171,7 +171,7 @@ fn a_document_that_is_too_large_is_refused_before_it_is_copied() {
         "schema: some.schema\r\n---\r\n".repeat(100_000) + "schema: [some.schema]",
     )
     .unwrap();
-    bounded(&desk, "validate", "cannot unmarshal");
+    bounded(&desk, "validate", "expected value for key");
 }
 
 /// Runs a command over the desk's catalog, which takes less than half a gigabyte.
