@@ -33,10 +33,6 @@ pub fn render(file: &ProjectFile, version: &str, package: Package) -> Result<Fil
         .arg("--health-probe-bind-address=:8081")
         .env_from_field("POD_NAME", "metadata.name")
         .env_from_field("POD_NAMESPACE", "metadata.namespace");
-    let manager = match file.namespaced() {
-        true => manager.env_from_field("WATCH_NAMESPACE", "metadata.namespace"),
-        false => manager.env("WATCH_NAMESPACE", ""),
-    };
     let resources = file.resources();
     let manager = resources
         .iter()
@@ -45,6 +41,10 @@ pub fn render(file: &ProjectFile, version: &str, package: Package) -> Result<Fil
             Some(image) => manager.env(&names::image_variable(&resource.kind), &image.image),
             None => manager,
         });
+    let manager = match file.namespaced() {
+        true => manager.env_from_field("WATCH_NAMESPACE", "metadata.namespace"),
+        false => manager.env("WATCH_NAMESPACE", ""),
+    };
     let image = format!("{}:v{version}", image_base(file));
     let mut project = Project::new(file.name(), version, &image, package)
         .grants([
