@@ -1,9 +1,9 @@
 //! Events about objects: what `kubectl describe` shows below the object.
 //!
 //! Events go to the API group `events.k8s.io/v1`. The same event about the same object within six minutes is not created
-//! again: its count is increased, as client-go does. Of events about one object that differ, [`BURST`] are published at
-//! once and then one every five minutes, also as client-go does. (kube-runtime's `Recorder` treats events that differ only in their
-//! note as equal and drops the second note.)
+//! again: its count is increased, as client-go does. Of events about one object that differ, 25 are published at once and
+//! then one every five minutes, also as client-go does. (kube-runtime's `Recorder` treats events that differ only in
+//! their note as equal and drops the second note.)
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
