@@ -78,7 +78,8 @@ while read -r name rest <&3; do
     cp -r bundle bundle.first
     make -s bundle OLMKIT="$olmkit" > ../log
     diff -r bundle bundle.first || { echo "error: $name: a second make bundle changes bundle/"; exit 1; }
-    if [ -n "${OPERATOR_SDK:-}" ]; then "$OPERATOR_SDK" bundle validate bundle --select-optional suite=operatorframework; fi
+    # In the project, operator-sdk would stop at the layout in PROJECT, which it does not know.
+    if [ -n "${OPERATOR_SDK:-}" ]; then (cd "$work" && "$OPERATOR_SDK" bundle validate "$name/bundle" --select-optional suite=operatorframework); fi
     if [ -n "${CLUSTER:-}" ] && [ -d config/samples ]; then
       PATH=${OLMKIT_DEV_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/olmkit}/bin:$PATH "$controlplane" make -s test-cluster
     fi
