@@ -322,7 +322,7 @@ async fn a_rollout_that_is_refused_gives_its_turn_away() {
     server.take();
     pass(&context).await.unwrap();
     assert_eq!(deployments(&server.take()), 0, "not before all objects are known");
-    assert_eq!(context.slots.open(), [key.clone()]);
+    assert_eq!(context.slots.open(), std::slice::from_ref(&key));
     refuses.store(true, SeqCst);
     pass(&context).await.unwrap_err();
     assert!(!context.slots.holds(&key));

@@ -148,7 +148,7 @@ mod tests {
         slots.resume(&third.0);
         assert!(!slots.take(&first.0, &first.1) && !slots.take(&second.0, &second.1));
         assert!(slots.leave(&first.0).is_empty(), "deleted: the slot is still taken");
-        assert_eq!(slots.leave(&third.0), [second.0.clone()]);
+        assert_eq!(slots.leave(&third.0), std::slice::from_ref(&second.0));
         assert!(slots.leave(&first.0).is_empty(), "once");
     }
 }

@@ -42,6 +42,7 @@ fn another(path: &str, value: &Value) -> Value {
             "IfNotPresent" => "Always",
             "RuntimeDefault" => "Unconfined",
             "ALL" => "NET_RAW",
+            "AlwaysAllow" => "IfHealthyBudget",
             _ if path.ends_with("/requests/memory") => "64Mi",
             _ if path.ends_with("/limits/memory") => "256Mi",
             "memcached" if path.ends_with("/targetPort") || path.ends_with("/port") => "other",

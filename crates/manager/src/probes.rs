@@ -24,6 +24,7 @@ const HEADER_LIMIT: Duration = Duration::from_secs(10);
 
 /// The endpoints of a server.
 #[derive(Clone)]
+#[allow(clippy::large_enum_variant)] // a process has one of each
 pub enum Routes {
     /// `/healthz` and `/readyz`.
     Probes(Readiness),

@@ -6,10 +6,14 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::Read;
+use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::Error;
@@ -175,18 +179,23 @@ impl Drop for Janitor {
     }
 }
 
-/// Ports on loopback that were free a moment ago. They are taken together, so that they differ from each other.
+/// Where [`free_ports`] looks: below the ports that Linux gives to outgoing connections, which would take one between the look
+/// and the start of its server.
+const PORTS: std::ops::Range<u16> = 15_000..32_000;
+
+/// Ports on loopback that are free, and that this process gives to nobody else. Processes begin in different places.
 pub(crate) fn free_ports<const N: usize>() -> Result<[u16; N], Error> {
-    let path = Path::new("127.0.0.1:0");
-    let mut listeners = Vec::with_capacity(N);
+    static NEXT: OnceLock<AtomicUsize> = OnceLock::new();
+    let next =
+        NEXT.get_or_init(|| AtomicUsize::new(RandomState::new().hash_one(std::process::id()) as usize % PORTS.len()));
     let mut ports = [0; N];
     for port in &mut ports {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").map_err(Error::io("find a free port", path))?;
-        *port = listener
-            .local_addr()
-            .map_err(Error::io("find a free port", path))?
-            .port();
-        listeners.push(listener);
+        *port = (0..PORTS.len())
+            .map(|_| PORTS.start + (next.fetch_add(1, Ordering::Relaxed) % PORTS.len()) as u16)
+            .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+            .ok_or_else(|| {
+                Error::io("find a free port", Path::new("127.0.0.1"))(std::io::ErrorKind::AddrInUse.into())
+            })?;
     }
     Ok(ports)
 }

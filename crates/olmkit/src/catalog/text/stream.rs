@@ -346,10 +346,10 @@ fn normal(text: &str) -> Cow<'_, str> {
 /// The first document of a text alone, as Go reads a manifest: what follows is not looked at. `None` if there is none
 /// or it does not decode.
 pub fn first(text: &str) -> Option<Value<'static>> {
-    if is_json(text) {
-        if let Some(Ok(JsonValue(value))) = json_values(within_limit(text)).next() {
-            return Some(value.into_owned());
-        }
+    if is_json(text)
+        && let Some(Ok(JsonValue(value))) = json_values(within_limit(text)).next()
+    {
+        return Some(value.into_owned());
     }
     let piece = split(text, 0).next()?.ok()?;
     let text = normal(piece.text);

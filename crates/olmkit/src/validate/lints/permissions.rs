@@ -283,11 +283,13 @@ fn service_accounts(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
 
 /// True when a rule covers a group, a resource and a verb.
 fn allows(rule: &Value, group: &str, resource: &str, verb: &str) -> bool {
+    items(rule, "resourceNames").is_empty() && allows_some(rule, group, resource, verb)
+}
+
+/// True when a rule covers a group, a resource and a verb, perhaps for objects of certain names only.
+fn allows_some(rule: &Value, group: &str, resource: &str, verb: &str) -> bool {
     let has = |key: &str, wanted: &str| strings(rule, key).any(|value| value == "*" || value == wanted);
-    items(rule, "resourceNames").is_empty()
-        && has("apiGroups", group)
-        && has("resources", resource)
-        && has("verbs", verb)
+    has("apiGroups", group) && has("resources", resource) && has("verbs", verb)
 }
 
 /// True when a rule names a resource or one of its subresources, so that the operator visibly works with it.
@@ -403,9 +405,12 @@ fn status(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
 fn leader_election(csv: &Csv<'_>) -> Vec<Checked> {
     let rules = rules(csv);
     let may = |resource: &str, group: &str| {
-        ["get", "create", "update"]
-            .iter()
-            .all(|verb| rules.iter().any(|(_, _, rule)| allows(rule, group, resource, verb)))
+        // The lease's own name is enough, except to create it: then it has no name yet.
+        let rules = || rules.iter().map(|(_, _, rule)| rule);
+        rules().any(|rule| allows(rule, group, resource, "create"))
+            && ["get", "update"]
+                .iter()
+                .all(|verb| rules().any(|rule| allows_some(rule, group, resource, verb)))
     };
     if may("leases", "coordination.k8s.io") || may("configmaps", "") {
         return Vec::new();
