@@ -504,6 +504,9 @@ const UNSEEN: &[(Command, &str)] = &[
     (Command::Cleanup, "get configmaps"),
     (Command::Cleanup, "get services"),
     (Command::Cleanup, "get deployments"),
+    // The bundles have no priority class.
+    (Command::Cleanup, "get priorityclasses"),
+    (Command::Cleanup, "delete priorityclasses"),
     // The bundles have no webhooks, and nothing is in need of a network policy.
     (Command::Cleanup, "get networkpolicies"),
     (Command::Cleanup, "delete networkpolicies"),

@@ -189,7 +189,10 @@ fn json_alpha1_is_operator_sdks_unless_strict() {
     let plain = validate(folder.path(), &["demo", "-o", "json-alpha1"]);
     assert_eq!(plain.code, 0, "{}", plain.err);
     assert_eq!(plain.out, "{\n    \"passed\": true,\n    \"outputs\": null\n}\n");
-    let strict = validate(folder.path(), &["demo", "-o", "json-alpha1", "--strict"]);
+    let strict = validate(
+        folder.path(),
+        &["demo", "-o", "json-alpha1", "--strict", "--rules", "all"],
+    );
     assert_eq!(strict.code, 1);
     let outputs: Value = serde_json::from_str(&strict.out).expect("JSON");
     assert_eq!(outputs["passed"], json!(true));
@@ -206,8 +209,9 @@ fn exit_codes_tell_findings_from_wrong_usage() {
     let warned = folder(&[(ANNOTATIONS, "alpha,stable", "\"alpha, stable\"")]);
     for (arguments, code) in [
         (&["demo"][..], 0),
-        (&["demo", "--fail-on", "warning"], 1),
-        (&["demo", "--strict"], 1),
+        (&["demo", "--rules", "all", "--fail-on", "warning"], 1),
+        (&["demo", "--rules", "all", "--strict"], 1),
+        (&["demo", "--strict"], 0),
         (&["demo", "--strict", "--no-extra"], 0),
         (&["demo", "--select-optional", "name=nothing"], 2),
         (&["demo", "--output", "xml"], 2),
@@ -365,7 +369,7 @@ fn images_are_read_in_place_and_their_labels_compared() {
         .concat();
         let built = run(at, &build);
         assert_eq!(built.code, 0, "{output}: {}", built.err);
-        let printed = validate(at, &[output, "-o", "json"]);
+        let printed = validate(at, &[output, "-o", "json", "--rules", "all"]);
         assert_eq!(printed.code, 0, "{output}: {}{}", printed.out, printed.err);
         assert_eq!(printed.out.contains("META-3"), differs, "{}", printed.out);
     }
