@@ -7,25 +7,25 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use futures::task::AtomicWaker;
+use prost::bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
+use tonic::transport::server::Connected;
 
-use super::limits::{CLOSING, Limits, SPARED};
-
-mod guarded;
-mod handle;
-
-pub use guarded::Guarded;
-use handle::Registered;
-pub use handle::{Call, Handle, Reserved};
+use super::limits::{ALL_CALLS, CALLS_IN_NEED, CLOSING, Limits, SPARED};
 
 /// Who waits for room looks again after this time at the latest.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// The same for who waits until its own client takes something, of whom there may be many.
+const LOOK_AGAIN_OWN: Duration = Duration::from_secs(1);
 /// After a connection that could not be accepted, the listener rests: too many open files do not go away at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Bytes that an HTTP/2 client sends before anything else.
@@ -62,10 +62,8 @@ struct Entry {
     opened: Instant,
     /// When it last was of use.
     progress: Instant,
-    /// Whether it has ever taken all of an answer.
+    /// Whether it has ever taken a piece of an answer.
     proven: bool,
-    /// Whether an answer was made to its end.
-    answered: bool,
     /// Bytes that wait.
     waiting: usize,
     /// Since when each piece waits.
@@ -171,19 +169,21 @@ impl Connections {
             opened: now,
             progress: now,
             proven: false,
-            answered: false,
             waiting: 0,
             pieces: BTreeMap::new(),
             calls: 0,
         };
         state.open.insert(id, entry);
         drop(state);
-        let registered = Registered {
+        let handle = Handle(Arc::new(Registered {
             id,
             link,
             shared: self.0.clone(),
-        };
-        Guarded::new(stream, Handle::new(registered))
+        }));
+        Guarded {
+            stream,
+            open: Open(handle),
+        }
     }
 
     /// Closes connections whose time is over; ends never. `handshake_bytes`: how much a client must have sent in the
@@ -261,11 +261,6 @@ impl Entry {
         now.duration_since(since) >= SPARED && !self.link.is_closed()
     }
 
-    /// Notes that a piece was taken or an answer was made to its end.
-    fn note(&mut self) {
-        self.proven |= self.answered && self.pieces.is_empty();
-    }
-
     fn overdue(&self, now: Instant, limits: &Limits, handshake: Handshake) -> Option<&'static str> {
         let silent = handshake == Handshake::Http2 && self.link.read.load(Ordering::Relaxed) < PREFACE;
         let oldest = self.pieces.values().next();
@@ -278,5 +273,296 @@ impl Entry {
         } else {
             None
         }
+    }
+}
+
+/// A connection, for those who answer on it.
+#[derive(Debug, Clone)]
+pub struct Handle(Arc<Registered>);
+
+#[derive(Debug)]
+struct Registered {
+    id: u64,
+    link: Arc<Link>,
+    shared: Arc<Shared>,
+}
+
+impl Handle {
+    fn change(&self, change: impl FnOnce(&mut Entry, &mut usize)) {
+        let mut state = self.0.shared.state();
+        let State { open, waiting, .. } = &mut *state;
+        if let Some(entry) = open.get_mut(&self.0.id) {
+            change(entry, waiting);
+        }
+    }
+
+    /// Notes a call until the result is dropped.
+    pub fn call(&self) -> Call {
+        let mut state = self.0.shared.state();
+        let State { open, calls, .. } = &mut *state;
+        *calls += 1;
+        let mut too_many = *calls > ALL_CALLS;
+        if let Some(entry) = open.get_mut(&self.0.id) {
+            entry.calls += 1;
+            entry.progress = Instant::now();
+            too_many &= entry.calls > CALLS_IN_NEED;
+        }
+        drop(state);
+        Call {
+            handle: self.clone(),
+            too_many,
+        }
+    }
+
+    /// Whether a further piece of an answer may be made.
+    fn may_answer(&self) -> Result<(), Full> {
+        let limits = &self.0.shared.limits;
+        let state = self.0.shared.state();
+        let Some(entry) = state.open.get(&self.0.id) else {
+            return Ok(());
+        };
+        if entry.waiting >= limits.connection_bytes {
+            return Err(Full::Connection);
+        }
+        // Half is kept for clients that are known to take their answers.
+        let share = if entry.proven { 1 } else { 2 };
+        if state.waiting < limits.waiting_bytes / share {
+            return Ok(());
+        }
+        Err(Full::Server { proven: entry.proven })
+    }
+
+    /// Waits until a further piece of an answer may be made.
+    pub async fn may_answer_soon(&self) {
+        if self.may_answer().is_ok() {
+            return;
+        }
+        let shared = &self.0.shared;
+        let _first = self.0.link.turn.lock().await;
+        let mut turn = None;
+        loop {
+            let released = shared.released.notified();
+            let own = self.0.link.released.notified();
+            match self.may_answer() {
+                Ok(()) => return,
+                Err(Full::Connection) => {
+                    // Only what this client takes makes room.
+                    turn = None;
+                    let _ = tokio::time::timeout(LOOK_AGAIN_OWN, own).await;
+                    continue;
+                }
+                Err(Full::Server { proven }) if turn.is_none() => {
+                    let [new, known] = &shared.turns;
+                    turn = Some(if proven { known } else { new }.lock().await);
+                    continue;
+                }
+                Err(Full::Server { .. }) => shared.state().close_slowest(self.0.id),
+            }
+            let _ = tokio::time::timeout(LOOK_AGAIN, released).await;
+        }
+    }
+
+    /// Whether [`Handle::may_answer_soon`] would not wait.
+    pub fn may_answer_now(&self) -> bool {
+        self.may_answer().is_ok()
+    }
+
+    /// Counts memory that an answer takes until the result is dropped.
+    pub fn reserve(&self, bytes: usize) -> Reserved {
+        self.change(|entry, waiting| {
+            entry.waiting += bytes;
+            *waiting += bytes;
+        });
+        Reserved {
+            handle: self.clone(),
+            bytes,
+            piece: None,
+        }
+    }
+
+    /// A piece of an answer, counted until all of it has been handed to the system.
+    pub fn piece(&self, bytes: Bytes) -> Bytes {
+        let mut reserved = self.reserve(bytes.len());
+        let number = self.0.shared.state().number();
+        self.change(|entry, _| {
+            entry.pieces.insert(number, Instant::now());
+        });
+        reserved.piece = Some(number);
+        Bytes::from_owner(Piece {
+            bytes,
+            _reserved: reserved,
+        })
+    }
+}
+
+/// Why no further piece may be made now.
+enum Full {
+    /// The connection has enough to take.
+    Connection,
+    /// All connections together have.
+    Server { proven: bool },
+}
+
+/// A call that has not ended.
+#[derive(Debug)]
+pub struct Call {
+    handle: Handle,
+    too_many: bool,
+}
+
+impl Call {
+    /// Whether there are so many calls that this one is not to be answered.
+    pub fn is_too_many(&self) -> bool {
+        self.too_many
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        let registered = &self.handle.0;
+        let mut state = registered.shared.state();
+        state.calls -= 1;
+        if let Some(entry) = state.open.get_mut(&registered.id) {
+            entry.calls -= 1;
+            entry.progress = Instant::now();
+        }
+    }
+}
+
+/// Memory that is counted.
+#[derive(Debug)]
+pub struct Reserved {
+    handle: Handle,
+    bytes: usize,
+    piece: Option<u64>,
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        let (bytes, piece) = (self.bytes, self.piece);
+        self.handle.change(|entry, waiting| {
+            entry.waiting -= bytes;
+            *waiting -= bytes;
+            if let Some(piece) = piece {
+                entry.pieces.remove(&piece);
+                entry.progress = Instant::now();
+                entry.proven = true;
+            }
+        });
+        self.handle.0.link.released.notify_waiters();
+        self.handle.0.shared.released.notify_waiters();
+    }
+}
+
+struct Piece {
+    bytes: Bytes,
+    _reserved: Reserved,
+}
+
+impl AsRef<[u8]> for Piece {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Counts as open until it is dropped.
+#[derive(Debug)]
+struct Open(Handle);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let registered = &self.0.0;
+        let mut state = registered.shared.state();
+        if let Some(entry) = state.open.remove(&registered.id) {
+            // Its pieces are dropped with the connection, if later than this.
+            state.waiting -= entry.waiting;
+        }
+        drop(state);
+        registered.shared.released.notify_waiters();
+    }
+}
+
+/// A connection that fails once it is to be closed.
+#[derive(Debug)]
+pub struct Guarded {
+    stream: TcpStream,
+    open: Open,
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        if self.open.0.0.link.is_closed() {
+            // What it has not taken would stay in the system's memory.
+            let _ = self.stream.set_zero_linger();
+        }
+    }
+}
+
+impl Guarded {
+    /// For those who answer.
+    pub fn handle(&self) -> Handle {
+        self.open.0.clone()
+    }
+
+    fn check(&self, context: &mut Context<'_>) -> io::Result<()> {
+        let link = &self.open.0.0.link;
+        link.waker.register(context.waker());
+        if link.is_closed() {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        Ok(())
+    }
+}
+
+impl Connected for Guarded {
+    type ConnectInfo = Handle;
+
+    fn connect_info(&self) -> Handle {
+        self.handle()
+    }
+}
+
+impl AsyncRead for Guarded {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.check(context)?;
+        let before = buffer.filled().len();
+        let result = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let count = buffer.filled().len() - before;
+        self.open.0.0.link.read.fetch_add(count as u64, Ordering::Relaxed);
+        result
+    }
+}
+
+impl AsyncWrite for Guarded {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.check(context)?;
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.check(context)?;
+        Pin::new(&mut self.stream).poll_write_vectored(context, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check(context)?;
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check(context)?;
+        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }

@@ -32,8 +32,6 @@ pub const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 pub const DRAIN: Duration = Duration::from_secs(20);
 /// A connection that did something useful within this time is not closed to make room for others.
 pub const SPARED: Duration = Duration::from_millis(100);
-/// Pieces that wait for a client that has never taken an answer to its end.
-pub const UNPROVEN_PIECES: usize = 2;
 /// Connections that may be open beyond the limit because others, which were closed for them, have not gone yet.
 pub const CLOSING: usize = 64;
 /// Descriptors that are left for files of the catalog and further listeners.

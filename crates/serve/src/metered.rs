@@ -10,9 +10,6 @@ use tonic::codegen::{Service, http};
 
 use super::connections::{Call, Handle, Reserved};
 
-/// The call of health probes.
-const PROBE: &str = "/grpc.health.v1.Health/Check";
-
 /// A gRPC service whose answers are metered.
 #[derive(Debug, Clone)]
 pub struct Metered<S> {
@@ -55,23 +52,18 @@ where
                 return Ok(inner.call(request).await?.map(Waiting::unmetered));
             };
             let call = handle.call();
-            if call.is_too_many() && request.uri().path() != PROBE {
+            if call.is_too_many() {
                 let many = tonic::Status::resource_exhausted("too many calls are open; try again");
                 return Ok(many.into_http::<B>().map(Waiting::unmetered));
             }
-            // Some bytes, which a probe must not wait for.
-            let is_probe = request.uri().path() == PROBE;
             let answer = async {
-                if !is_probe {
-                    handle.may_answer_soon().await;
-                }
+                handle.may_answer_soon().await;
                 inner.call(request).await
             };
             match tokio::time::timeout(time, answer).await {
                 Ok(response) => {
                     let (parts, body) = response?.into_parts();
                     let mut body = Waiting::metered(body, handle, call);
-                    body.waits = !is_probe;
                     // What the service made for this answer is thereby counted, or gone.
                     std::future::poll_fn(|context| {
                         body.fill(context);
@@ -98,8 +90,6 @@ pub struct Waiting<B: Body> {
     meter: Option<Meter>,
     /// Made in advance.
     first: Option<Result<Frame<Bytes>, B::Error>>,
-    /// Whether its pieces wait for room.
-    waits: bool,
     /// Waits for room.
     room: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
@@ -117,7 +107,6 @@ impl<B: Body<Data = Bytes> + Unpin> Waiting<B> {
             inner,
             meter: None,
             first: None,
-            waits: true,
             room: None,
         }
     }
@@ -154,19 +143,10 @@ impl<B: Body<Data = Bytes> + Unpin> Waiting<B> {
     fn next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let frame = std::task::ready!(Pin::new(&mut self.inner).poll_frame(context));
         let counted = |frame: Frame<Bytes>| match &self.meter {
-            Some(meter) => frame.map_data(|bytes| meter.handle.piece(&bytes)),
+            Some(meter) => frame.map_data(|bytes| meter.handle.piece(bytes)),
             None => frame,
         };
-        let is_last = match &frame {
-            None => true,
-            Some(Ok(frame)) => frame.is_trailers() || self.inner.is_end_stream(),
-            Some(Err(_)) => false,
-        };
-        let frame = frame.map(|frame| frame.map(counted));
-        if let Some(meter) = self.meter.as_ref().filter(|_| is_last) {
-            meter.handle.answered();
-        }
-        Poll::Ready(frame)
+        Poll::Ready(frame.map(|frame| frame.map(counted)))
     }
 }
 
@@ -182,7 +162,6 @@ where
             return Poll::Ready(Some(first));
         }
         if let Some(meter) = &self.meter
-            && self.waits
             && self.room.is_none()
             && !meter.handle.may_answer_now()
         {

@@ -63,9 +63,6 @@ pub enum Error {
     /// The server broke off.
     #[error("the gRPC server failed: {0}")]
     Serve(#[from] tonic::transport::Error),
-    /// A part of the server ended by a fault of this program.
-    #[error("a task of the server failed: {0}")]
-    Task(#[source] tokio::task::JoinError),
     /// The descriptors of the API are not readable; a fault of this program.
     #[error("server reflection: {0}")]
     Reflection(#[from] tonic_reflection::server::Error),
@@ -175,7 +172,7 @@ impl Server {
                     Some(ended) = generations.join_next() => match ended {
                         Ok(Ok(())) => {}
                         Ok(Err(error)) => return Err(error),
-                        Err(error) => return Err(Error::Task(error)),
+                        Err(_) => break true,
                     },
                 }
             };
