@@ -86,8 +86,10 @@ async fn a_webhook_that_resets_connections_does_not_make_a_hot_loop() {
     let count = |what: &str| writes.iter().filter(|write| write.starts_with(what)).count();
     // 100 ms, doubled each time, in 15 s and a bit: at most ten passes, with jitter of a half.
     assert!((3..=12).contains(&count("deployments")), "{writes:#?}");
-    assert!(count("memcacheds status") <= 4, "{writes:#?}");
-    assert!(count("events") <= 2, "{writes:#?}");
+    // A connection that is reset shows as one of several errors, and each may be reported; the back-off bounds that too.
+    let passes = count("deployments");
+    assert!(count("memcacheds status") <= passes + 1, "{writes:#?}");
+    assert!(count("events") <= count("memcacheds status"), "{writes:#?}");
     unblock_deployments(&lab).await;
     lab.running("sample").await;
     drop(operator);
