@@ -95,19 +95,8 @@ async fn a_memcached_made_anew_under_the_same_name_gets_objects_of_its_own() {
     let _operator = lab.operator().await;
     lab.memcached("sample", json!({ "size": 1 })).await;
     let first = lab.running("sample").await;
-    lab.api::<Memcached>()
-        .delete("sample", &DeleteParams::default())
-        .await
-        .unwrap();
-    eventually("the first is gone", async || {
-        lab.api::<Memcached>()
-            .get_opt("sample")
-            .await
-            .unwrap()
-            .is_none()
-            .then_some(())
-    })
-    .await;
+    lab.delete("sample").await;
+    lab.gone("sample").await;
     let second = lab.memcached("sample", json!({ "size": 2 })).await;
     assert_ne!(first.metadata.uid, second.metadata.uid);
     lab.running("sample").await;
@@ -129,15 +118,7 @@ async fn an_orphaned_deployment_is_adopted_by_its_next_memcached() {
     let before = lab.api::<Deployment>().get("sample").await.unwrap();
     let orphan = DeleteParams::orphan();
     lab.api::<Memcached>().delete("sample", &orphan).await.unwrap();
-    eventually("the Memcached is gone", async || {
-        lab.api::<Memcached>()
-            .get_opt("sample")
-            .await
-            .unwrap()
-            .is_none()
-            .then_some(())
-    })
-    .await;
+    lab.gone("sample").await;
     let next = lab.memcached("sample", json!({ "size": 2 })).await;
     lab.running("sample").await;
     let after = lab.api::<Deployment>().get("sample").await.unwrap();

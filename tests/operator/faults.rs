@@ -156,19 +156,8 @@ async fn scenario(name: &str, delay: Option<Duration>) -> (Vec<Seen>, Vec<String
         .unwrap();
     lab.event("sample", "Restored").await;
     lab.running("sample").await;
-    lab.api::<Memcached>()
-        .delete("sample", &DeleteParams::default())
-        .await
-        .unwrap();
-    eventually("it is gone", async || {
-        lab.api::<Memcached>()
-            .get_opt("sample")
-            .await
-            .unwrap()
-            .is_none()
-            .then_some(())
-    })
-    .await;
+    lab.delete("sample").await;
+    lab.gone("sample").await;
     tokio::time::sleep(delay.unwrap_or_default() + Duration::from_secs(1)).await;
     let events = lab.api::<Event>().list(&ListParams::default()).await.unwrap();
     let mut events: Vec<String> = events
@@ -186,7 +175,7 @@ async fn scenario(name: &str, delay: Option<Duration>) -> (Vec<Seen>, Vec<String
     (proxy.requests(), events)
 }
 
-/// The operator reads its own writes: what a late watch has not delivered yet is neither written nor told again.
+/// The operator reads its own writes: what a late watch has not delivered yet is neither written nor reported again.
 #[tokio::test]
 async fn late_watches_cost_no_write_no_conflict_and_no_event() {
     let (prompt, late) = tokio::join!(
@@ -209,7 +198,7 @@ async fn late_watches_cost_no_write_no_conflict_and_no_event() {
     };
     let (late, prompt) = (statuses(&late.0), statuses(&prompt.0));
     println!("status writes: {late} with late watches, {prompt} without");
-    // The status shows what is seen, and watches that are late one by one show more in between. It is no loop.
+    // The status shows what is seen, and watches that are late one by one show more in between. It does not loop.
     assert!(late <= 3 * prompt, "{late} {prompt}");
 }
 
@@ -226,10 +215,7 @@ async fn a_status_that_is_refused_does_not_block_deletion() {
             .writes()
             .resource("events"),
     );
-    lab.api::<Memcached>()
-        .delete("sample", &DeleteParams::default())
-        .await
-        .unwrap();
+    lab.delete("sample").await;
     within(Duration::from_secs(20), "it is gone", async || {
         lab.api::<Memcached>()
             .get_opt("sample")

@@ -21,7 +21,7 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Client, Config, Resource, ResourceExt,
-    api::{ListParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     config::{KubeConfigOptions, Kubeconfig},
 };
 use memcached_operator::{
@@ -290,6 +290,21 @@ impl Lab {
             .patch(name, &PatchParams::default(), &patch)
             .await
             .unwrap()
+    }
+
+    /// Deletes the Memcached `name`.
+    pub async fn delete(&self, name: &str) {
+        let api = self.api::<Memcached>();
+        api.delete(name, &DeleteParams::default()).await.unwrap();
+    }
+
+    /// Waits until the Memcached `name` is gone.
+    pub async fn gone(&self, name: &str) {
+        eventually(&format!("{name} is gone"), async || {
+            let found = self.api::<Memcached>().get_opt(name).await.unwrap();
+            found.is_none().then_some(())
+        })
+        .await;
     }
 
     /// Waits until the Memcached `name` runs as its spec says.

@@ -1,8 +1,7 @@
 //! A scenario with every action of the operator, and the permissions it uses.
 use controlplane::AuditEvent;
 use k8s_openapi::api::{apps::v1::Deployment, policy::v1::PodDisruptionBudget};
-use kube::api::{DeleteParams, Patch, PatchParams};
-use memcached_operator::api::v1alpha1::Memcached;
+use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
 use crate::lab::{Lab, eventually};
@@ -53,17 +52,6 @@ pub async fn live(lab: &Lab) {
     })
     .await;
     lab.running("sample").await;
-    lab.api::<Memcached>()
-        .delete("sample", &DeleteParams::default())
-        .await
-        .unwrap();
-    eventually("the Memcached is gone", async || {
-        lab.api::<Memcached>()
-            .get_opt("sample")
-            .await
-            .unwrap()
-            .is_none()
-            .then_some(())
-    })
-    .await;
+    lab.delete("sample").await;
+    lab.gone("sample").await;
 }

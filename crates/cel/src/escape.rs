@@ -1,29 +1,9 @@
 //! Names of fields as expressions spell them.
 
-/// Words of CEL that a field may be called.
-const WORDS: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
+use crate::lexer::RESERVED;
+
+/// Words for values: as names of fields they are escaped like the reserved ones.
+const VALUES: [&str; 3] = ["true", "false", "null"];
 
 /// The name of a property in expressions: `a.b` is `a__dot__b`. `None` when expressions cannot name it.
 pub fn escape(name: &str) -> Option<String> {
@@ -31,7 +11,7 @@ pub fn escape(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !name.bytes().all(is_inner) {
         return None;
     }
-    if WORDS.contains(&name) {
+    if VALUES.contains(&name) || RESERVED.contains(&name) {
         return Some(format!("__{name}__"));
     }
     let escaped = name

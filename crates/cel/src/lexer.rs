@@ -3,6 +3,28 @@
 use crate::error::ParseError;
 use crate::literal;
 
+/// Words that are kept for languages around CEL; they may name fields, but no variables.
+pub(crate) const RESERVED: [&str; 18] = [
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "in",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
 /// A token.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Token {

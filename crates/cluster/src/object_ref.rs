@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::Error;
+use super::facts::text;
 use super::kinds::Kind;
 
 /// Points to one object of a cluster.
@@ -39,6 +40,18 @@ impl ObjectRef {
             kind,
             namespace: None,
             name: name.to_owned(),
+        }
+    }
+
+    /// Points to an object that was read.
+    pub fn of(kind: &Kind, object: &Value) -> Self {
+        ObjectRef {
+            kind: kind.clone(),
+            namespace: object
+                .pointer("/metadata/namespace")
+                .and_then(Value::as_str)
+                .map(str::to_owned),
+            name: text(object, "/metadata/name").to_owned(),
         }
     }
 }

@@ -134,14 +134,7 @@ pub fn install_state(awaited: &Awaited<'_>, seen: &Observation) -> InstallState 
 }
 
 fn csv_text(csv: &DeployedCsv, seen: &Observation) -> String {
-    let names: Vec<&str> = csv
-        .spec
-        .install
-        .spec
-        .deployments
-        .iter()
-        .map(|deployment| deployment.name.as_str())
-        .collect();
+    let names = csv.deployment_names();
     let waiting: Vec<&str> = seen
         .deployments
         .iter()

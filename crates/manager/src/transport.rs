@@ -217,7 +217,7 @@ impl Pulse {
                 let answer = client.send(request).await;
                 pulse.moved();
                 let answer = answer?;
-                // A refusal is no sign of life of the watch.
+                // A refused watch does not count as alive.
                 let granted = answer.status().is_success();
                 if granted {
                     pulse.heard();

@@ -26,7 +26,7 @@ pub enum Error {
         /// One of its entries.
         entry: String,
     },
-    /// The folder is no project.
+    /// The folder is not a project.
     #[error("{directory} holds no file PROJECT; run this in a project, or start one with olmkit init", directory = directory.display())]
     NoProject {
         /// The folder.

@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(TYPES.len(), 6);
         let mut count = 0;
         for (name, overload) in signature::all() {
-            // Operators and macros are no calls when an expression runs.
+            // Operators and macros are not calls when an expression runs.
             if name.contains(['_', '@']) {
                 continue;
             }

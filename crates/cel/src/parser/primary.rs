@@ -3,29 +3,7 @@
 use super::Parser;
 use crate::ast::{Call, Entry, Expr, Literal, Node};
 use crate::error::ParseError;
-use crate::lexer::Token;
-
-/// Words that are kept for languages around CEL; they may name fields, but no variables.
-const RESERVED: [&str; 18] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "in",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
+use crate::lexer::{RESERVED, Token};
 
 impl Parser<'_> {
     pub(super) fn primary(&mut self) -> Result<Node, ParseError> {

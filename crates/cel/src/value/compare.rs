@@ -124,7 +124,7 @@ pub(crate) fn position_by_keys(
     budget: &mut Budget,
 ) -> Result<Option<usize>, Failure> {
     let Value::Map(item) = item else {
-        return Err(Failure::undecided("an item of a list of maps that is no object"));
+        return Err(Failure::undecided("an item of a list of maps that is not an object"));
     };
     for (at, own) in items.iter().enumerate() {
         let Value::Map(own) = own else { continue };

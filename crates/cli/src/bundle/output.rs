@@ -28,6 +28,15 @@ pub enum Format {
     Github,
 }
 
+/// `--fail-on`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// Errors only.
+    Error,
+    /// Warnings too.
+    Warning,
+}
+
 /// Prints an error as operator-sdk logs it before it exits.
 pub fn fatal(message: &str) -> ExitCode {
     eprintln!("level=fatal msg={}", strconv::quote(message));

@@ -22,7 +22,7 @@ use olmkit_oci::source::{Location, fetch};
 use olmkit_oci::spec::Platform;
 use rayon::prelude::*;
 
-use super::output::{self, Format};
+use super::output::{self, FailOn, Format};
 use crate::catalog::images::RegistryImages;
 use crate::registry_flags::RegistryFlags;
 use crate::terminal;
@@ -102,12 +102,6 @@ enum ProfileName {
 enum Rules {
     Proven,
     All,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum FailOn {
-    Error,
-    Warning,
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {

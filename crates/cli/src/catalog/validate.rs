@@ -9,6 +9,7 @@ use olmkit::catalog::validate;
 use olmkit::diagnostics::{Severity, TextOptions, write_github, write_json, write_sarif, write_text};
 
 use super::images::RegistryImages;
+use crate::bundle::output::FailOn;
 use crate::registry_flags::RegistryFlags;
 use crate::terminal;
 
@@ -53,15 +54,6 @@ enum Output {
     /// The same as YAML.
     #[value(alias = "yaml")]
     OpmYaml,
-}
-
-/// `--fail-on`
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum FailOn {
-    /// Errors only.
-    Error,
-    /// Warnings too.
-    Warning,
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {

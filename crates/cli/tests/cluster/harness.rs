@@ -199,7 +199,7 @@ impl Cluster {
         answer
     }
 
-    /// Tells how a command ended, and remembers it for the report of a failure.
+    /// Prints how a command ended, and keeps it for the report of a failure.
     pub fn record(&self, arguments: &[&str], how: &str, answer: &Answer) {
         let line = format!("$ olmkit {}", arguments.join(" "));
         println!("{line}\n  {}, {how}", answer.verdict());

@@ -198,14 +198,7 @@ fn unmet(csv: &DeployedCsv, requirement: &RequirementStatus, seen: &Observation)
 
 /// `Installing`, `Failed`: the Deployments show the cause.
 fn of_install(csv: &DeployedCsv, seen: &Observation) -> Vec<Cause> {
-    let names: Vec<&str> = csv
-        .spec
-        .install
-        .spec
-        .deployments
-        .iter()
-        .map(|deployment| deployment.name.as_str())
-        .collect();
+    let names = csv.deployment_names();
     let mut causes: Vec<Cause> = seen
         .deployments
         .iter()

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::super::client::{Cluster, ObjectRef};
 use super::super::facts::text;
-use super::super::kinds::{self, Kind};
+use super::super::kinds;
 use super::super::{Error, cluster_objects, names};
 use super::{Kept, Options, Scope};
 
@@ -39,7 +39,7 @@ pub async fn find(cluster: &Cluster, scope: &Scope, options: &Options) -> Result
     for kind in cluster_kinds {
         for object in cluster.list(kind.clone(), None, Some("olm.owner")).await? {
             if owned_by(&object, scope) {
-                residue.of_csvs.push(reference(&kind, &object));
+                residue.of_csvs.push(ObjectRef::of(&kind, &object));
             }
         }
     }
@@ -48,7 +48,7 @@ pub async fn find(cluster: &Cluster, scope: &Scope, options: &Options) -> Result
         .await?
     {
         if owned_by(&object, scope) {
-            residue.of_csvs.push(reference(&kinds::role_binding(), &object));
+            residue.of_csvs.push(ObjectRef::of(&kinds::role_binding(), &object));
         }
     }
     of_bundles(cluster, scope, options, &mut residue.of_csvs).await?;
@@ -75,7 +75,7 @@ pub async fn find(cluster: &Cluster, scope: &Scope, options: &Options) -> Result
                     .and_then(|labels| labels.get(names::CATALOG_LABEL))
                     .and_then(Value::as_str);
                 if catalog.is_some_and(|found| catalogs.contains(found)) {
-                    residue.of_catalogs.push(reference(&kind, &object));
+                    residue.of_catalogs.push(ObjectRef::of(&kind, &object));
                 }
             }
         }
@@ -97,7 +97,7 @@ async fn of_bundles(
     let label = names::component_label(&options.package, &scope.namespace);
     for kind in cluster_objects::kinds() {
         for object in cluster.list(kind.clone(), None, Some("olm.managed")).await? {
-            let reference = reference(&kind, &object);
+            let reference = ObjectRef::of(&kind, &object);
             if !residue.contains(&reference)
                 && brought(&object, &label, scope.cluster_objects.contains(&reference), scope)
             {
@@ -165,7 +165,7 @@ pub async fn of_groups(cluster: &Cluster, scope: &Scope) -> Result<Vec<ObjectRef
             group.name, scope.namespace
         );
         let roles = cluster.list(kinds::cluster_role(), None, Some(&selector)).await?;
-        found.extend(roles.iter().map(|role| reference(&kinds::cluster_role(), role)));
+        found.extend(roles.iter().map(|role| ObjectRef::of(&kinds::cluster_role(), role)));
     }
     Ok(found)
 }
@@ -181,7 +181,9 @@ pub async fn of_apis(cluster: &Cluster, scope: &Scope) -> Result<Vec<ObjectRef>,
     }
     let roles = cluster.list(kinds::cluster_role(), None, Some("olm.managed")).await?;
     let of_apis = roles.iter().filter(|role| is_of_api(role, &scope.unserved_crds));
-    Ok(of_apis.map(|role| reference(&kinds::cluster_role(), role)).collect())
+    Ok(of_apis
+        .map(|role| ObjectRef::of(&kinds::cluster_role(), role))
+        .collect())
 }
 
 /// Whether OLM made a ClusterRole for the users of one of these CRDs.
@@ -202,17 +204,6 @@ const AGGREGATION: &str = "olm.opgroup.permissions/aggregate-to-";
 
 /// For whom OLM makes roles.
 const PURPOSES: [&str; 4] = ["admin", "edit", "view", "crdview"];
-
-fn reference(kind: &Kind, object: &Value) -> ObjectRef {
-    ObjectRef {
-        kind: kind.clone(),
-        namespace: object
-            .pointer("/metadata/namespace")
-            .and_then(Value::as_str)
-            .map(str::to_owned),
-        name: text(object, "/metadata/name").to_owned(),
-    }
-}
 
 #[cfg(test)]
 mod tests {

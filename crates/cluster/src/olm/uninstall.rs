@@ -186,7 +186,7 @@ impl Run<'_, '_> {
             .list(kind.clone(), None, labels)
             .await?
             .iter()
-            .map(|object| reference(&kind, object))
+            .map(|object| ObjectRef::of(&kind, object))
             .collect();
         self.remove(objects).await
     }
@@ -253,7 +253,7 @@ impl Run<'_, '_> {
                 .is_some()
         });
         for group in [originals, copies] {
-            let objects: Vec<ObjectRef> = group.iter().map(|csv| reference(&kind, csv)).collect();
+            let objects: Vec<ObjectRef> = group.iter().map(|csv| ObjectRef::of(&kind, csv)).collect();
             if self.dry_run || olm_works {
                 self.remove(objects).await?;
                 continue;
@@ -304,7 +304,7 @@ impl Run<'_, '_> {
         let objects = crds
             .iter()
             .filter(|crd| text(crd, "/metadata/name").ends_with(&suffix))
-            .map(|crd| reference(&kind, crd))
+            .map(|crd| ObjectRef::of(&kind, crd))
             .collect();
         self.remove(objects).await
     }
@@ -322,28 +322,21 @@ impl Run<'_, '_> {
         for kind in [kinds::cluster_role(), kinds::cluster_role_binding()] {
             for labels in ["olm.owner", "olm.managed=true"] {
                 let found = self.cluster.list(kind.clone(), None, Some(labels)).await?;
-                objects.extend(found.iter().map(|object| reference(&kind, object)));
+                objects.extend(found.iter().map(|object| ObjectRef::of(&kind, object)));
             }
         }
         let bindings = self
             .cluster
             .list(kinds::role_binding(), Some("kube-system"), Some("olm.owner"))
             .await?;
-        objects.extend(bindings.iter().map(|object| reference(&kinds::role_binding(), object)));
+        objects.extend(
+            bindings
+                .iter()
+                .map(|object| ObjectRef::of(&kinds::role_binding(), object)),
+        );
         objects.retain(|object| !object.name.starts_with(BINDING));
         objects.sort();
         objects.dedup();
         self.remove(objects).await
-    }
-}
-
-fn reference(kind: &Kind, object: &Value) -> ObjectRef {
-    ObjectRef {
-        kind: kind.clone(),
-        namespace: object
-            .pointer("/metadata/namespace")
-            .and_then(Value::as_str)
-            .map(str::to_owned),
-        name: text(object, "/metadata/name").to_owned(),
     }
 }

@@ -24,7 +24,7 @@ pub struct Drawing {
 /// A bundle's version cannot be read; the minimum edge is unknown.
 pub fn draw(catalog: &Catalog, selection: &Selection) -> Result<Drawing, String> {
     let versions = selection::versions(catalog)?;
-    let mut channels = selection.channels_by(catalog, &versions)?;
+    let mut channels = selection.channels(catalog, &versions)?;
     channels.sort_by(|left, right| left.name.cmp(&right.name));
     let mut painter = Painter::new(catalog, versions, selection.v0_semantics);
     for channel in &channels {

@@ -25,25 +25,11 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// The selected channels with the selected entries, in the order of the catalog.
+    /// The selected channels with the selected entries, in the order of the catalog. The versions count with a minimum edge only.
     ///
     /// # Errors
-    /// A bundle's version cannot be read, which matters only with a minimum edge; the minimum edge is unknown.
-    pub(super) fn channels(&self, catalog: &Catalog) -> Result<Vec<Channel>, String> {
-        let versions = match self.minimum_edge {
-            Some(_) => versions(catalog)?,
-            None => BTreeMap::new(),
-        };
-        self.channels_by(catalog, &versions)
-    }
-
-    /// How OLM v0 goes through a channel, where that is to be marked. The versions decide.
-    pub(super) fn versions_of_v0<'c>(&self, catalog: &'c Catalog) -> Result<Option<Versions<'c>>, String> {
-        self.v0_semantics.then(|| versions(catalog)).transpose()
-    }
-
-    /// The same, with the versions that are known already.
-    pub(super) fn channels_by(&self, catalog: &Catalog, versions: &Versions<'_>) -> Result<Vec<Channel>, String> {
+    /// The minimum edge is unknown.
+    pub(super) fn channels(&self, catalog: &Catalog, versions: &Versions<'_>) -> Result<Vec<Channel>, String> {
         let minimum = match &self.minimum_edge {
             None => None,
             Some(name) => {

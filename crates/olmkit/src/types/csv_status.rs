@@ -164,6 +164,12 @@ impl DeployedCsv {
         self.metadata.namespace.as_deref().unwrap_or_default()
     }
 
+    /// The names of its Deployments.
+    pub fn deployment_names(&self) -> Vec<&str> {
+        let deployments = &self.spec.install.spec.deployments;
+        deployments.iter().map(|deployment| deployment.name.as_str()).collect()
+    }
+
     /// Whether OLM copied it from the namespace where it is installed (OperatorGroups that serve several namespaces).
     pub fn is_copied(&self) -> bool {
         self.metadata

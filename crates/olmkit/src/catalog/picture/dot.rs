@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use olmkit_go::strconv::quote;
 
-use super::{IGNORED, Marks, channels};
+use super::{IGNORED, Marks, drawn};
 use crate::catalog::model::{Catalog, Channel};
 use crate::catalog::selection::{Selection, Versions};
 
@@ -13,7 +13,7 @@ use crate::catalog::selection::{Selection, Versions};
 /// # Errors
 /// The minimum edge is unknown; a text for the user.
 pub fn dot(catalog: &Catalog, selection: &Selection) -> Result<String, String> {
-    let (channels, v0) = (channels(catalog, selection)?, selection.versions_of_v0(catalog)?);
+    let (channels, v0) = drawn(catalog, selection)?;
     let mut out = String::from("digraph catalog {\n  rankdir=TB;\n  node [shape=box];\n");
     for channel in &channels {
         draw(catalog, channel, v0.as_ref(), &mut out);

@@ -11,18 +11,22 @@ pub use svg::svg;
 
 use super::graph;
 use super::model::{BUNDLE, CHANNEL, Catalog, Channel, ChannelEntry, PACKAGE};
-use super::selection::{Reach, Selection, Versions};
+use super::selection::{self, Reach, Selection, Versions};
 
 /// Colour of edges that OLM v0 ignores.
 const IGNORED: &str = "red";
 /// Colour of what is deprecated.
 const DEPRECATED: &str = "orange";
 
-/// The selected channels, sorted by package and name.
-fn channels(catalog: &Catalog, selection: &Selection) -> Result<Vec<Channel>, String> {
-    let mut channels = selection.channels(catalog)?;
+/// The selected channels, sorted by package and name, and the versions where the way of OLM v0 is to be marked.
+fn drawn<'c>(catalog: &'c Catalog, selection: &Selection) -> Result<(Vec<Channel>, Option<Versions<'c>>), String> {
+    let versions = match selection.v0_semantics || selection.minimum_edge.is_some() {
+        true => selection::versions(catalog)?,
+        false => Versions::new(),
+    };
+    let mut channels = selection.channels(catalog, &versions)?;
     channels.sort_by(|left, right| (&left.package, &left.name).cmp(&(&right.package, &right.name)));
-    Ok(channels)
+    Ok((channels, selection.v0_semantics.then_some(versions)))
 }
 
 /// What an entry replaces or skips.

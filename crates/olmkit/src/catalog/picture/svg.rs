@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::rows::{Line, Rows};
-use super::{IGNORED, Marks, channels, sources};
+use super::{IGNORED, Marks, drawn, sources};
 use crate::catalog::model::{Catalog, Channel, ChannelEntry};
 use crate::catalog::selection::{Selection, Versions};
 use crate::limits;
@@ -31,7 +31,7 @@ const LEGEND: &str = "green: head; grey: skipped; orange: deprecated; dashed box
 /// # Errors
 /// The minimum edge is unknown, nothing is selected, or more edges than [`limits::PICTURE_EDGES`]; a text for the user.
 pub fn svg(catalog: &Catalog, selection: &Selection) -> Result<String, String> {
-    let (channels, v0) = (channels(catalog, selection)?, selection.versions_of_v0(catalog)?);
+    let (channels, v0) = drawn(catalog, selection)?;
     if channels.is_empty() {
         return Err(nothing(selection));
     }
