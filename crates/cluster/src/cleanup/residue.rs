@@ -33,6 +33,7 @@ pub async fn find(cluster: &Cluster, scope: &Scope, options: &Options) -> Result
     let cluster_kinds = [
         kinds::cluster_role(),
         kinds::cluster_role_binding(),
+        kinds::priority_class(),
         kinds::mutating_webhook_configuration(),
         kinds::validating_webhook_configuration(),
     ];
