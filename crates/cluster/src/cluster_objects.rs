@@ -2,17 +2,20 @@
 //!
 //! OLM creates these objects without recording their owner: it labels them with their version only when it finds them
 //! there already, and owner references cannot reach out of a namespace. Its InstallPlans know, but go with the Subscription.
-//! So the flows put OLM's own component label on them, which also lists them in the Operator object, and `cleanup` finds
-//! them again, whatever versions came in between.
+//! So the flows record what a plan created, as they do for CRDs, and `cleanup` finds it again, whatever versions came in between.
+//! They also put OLM's own component label on it: that lists it in the Operator object, and is what is left to accounts that may
+//! not write the record. What stood there before a plan stays, although OLM overwrites it.
 
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::client::{Cluster, ObjectRef};
+use super::crd_origin::Record;
 use super::facts::text;
 use super::kinds::{self, Kind};
 use super::observe::Observation;
+use super::origin::Origin;
 use super::reporter::ProgressLog;
 use super::{Error, names};
 use olmkit::types::InstallPlan;
@@ -28,24 +31,29 @@ pub fn kinds() -> [Kind; 3] {
 
 /// What plans created for these CSVs. What was `Present` before the plan may belong to others.
 pub fn created<'a>(plans: impl IntoIterator<Item = &'a InstallPlan>, is_ours: impl Fn(&str) -> bool) -> Vec<ObjectRef> {
-    with_status(plans, &["Created"], is_ours)
+    steps(plans, is_ours)
+        .filter(|(_, status)| *status == "Created")
+        .map(|(object, _)| object)
+        .collect()
 }
 
-fn with_status<'a>(
+/// The steps of plans for these CSVs, with their status.
+fn steps<'a>(
     plans: impl IntoIterator<Item = &'a InstallPlan>,
-    statuses: &[&str],
     is_ours: impl Fn(&str) -> bool,
-) -> Vec<ObjectRef> {
+) -> impl Iterator<Item = (ObjectRef, &'a str)> {
     let steps = plans.into_iter().flat_map(|plan| &plan.status.plan);
+    let kinds = kinds();
     steps
-        .filter(|step| statuses.contains(&step.status.as_str()) && is_ours(&step.resolving))
-        .filter_map(|step| {
-            let kind = kinds()
-                .into_iter()
-                .find(|kind| kind.group == step.resource.group && kind.kind == step.resource.kind)?;
-            Some(ObjectRef::cluster(kind, &step.resource.name))
+        .filter(move |step| is_ours(&step.resolving))
+        .filter_map(move |step| {
+            let is_same = |kind: &&Kind| kind.group == step.resource.group && kind.kind == step.resource.kind;
+            let kind = kinds.iter().find(is_same)?;
+            Some((
+                ObjectRef::cluster(kind.clone(), &step.resource.name),
+                step.status.as_str(),
+            ))
         })
-        .collect()
 }
 
 /// How long a plan may still take when its CSV has Succeeded: an operator can run before the last objects of its bundle are
@@ -65,6 +73,34 @@ pub async fn complete(cluster: &Cluster, csv: &str, seen: &mut Observation) -> R
     Ok(())
 }
 
+/// What plans created for a CSV of the package, for its record; without what this account may not read.
+///
+/// # Errors
+/// [`Error::Request`].
+pub async fn brought(cluster: &Cluster, plans: &[InstallPlan], csv: &str) -> Result<Record, Error> {
+    let mut found = Record::new();
+    for plan in plans {
+        for (object, status) in steps([plan], |resolving| resolving == csv) {
+            let origin = match cluster.get(&object).await {
+                Ok(Some(found)) => Origin::of(&found),
+                Ok(None) => continue,
+                // Then a label is all there is, if this account may write that.
+                Err(error) if error.code() == Some(403) => continue,
+                Err(error) => return Err(error),
+            };
+            if origin.is_created_by(status, plan) {
+                found.insert(record_key(&object), origin.uid);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The name of an object in the record of its package.
+pub fn record_key(object: &ObjectRef) -> String {
+    format!("{}/{}", object.kind.kind, object.name)
+}
+
 /// Labels what plans created for a CSV of the package, or wrote again: OLM then replaces the labels. An account that may not is
 /// not kept from installing; the API server takes a label on a ClusterRole for a grant of all its rules.
 ///
@@ -78,9 +114,8 @@ pub async fn label(
     progress: &mut ProgressLog<'_>,
 ) -> Result<(), Error> {
     let label = json!({"metadata": {"labels": {names::component_label(package, &seen.namespace): ""}}});
-    for object in with_status(&seen.install_plans, &["Created", "Present"], |resolving| {
-        resolving == csv
-    }) {
+    let written = |status: &str| matches!(status, "Created" | "Present");
+    for (object, _) in steps(&seen.install_plans, |resolving| resolving == csv).filter(|(_, status)| written(status)) {
         match label_one(cluster, &object, &label).await {
             Err(error) if error.code() == Some(403) => progress.done(format!(
                 "{object}: this account may not label it; cleanup leaves it when the plan that made it is gone"
@@ -91,9 +126,11 @@ pub async fn label(
     Ok(())
 }
 
-async fn label_one(cluster: &Cluster, object: &ObjectRef, label: &serde_json::Value) -> Result<(), Error> {
+async fn label_one(cluster: &Cluster, object: &ObjectRef, label: &Value) -> Result<(), Error> {
     let found = cluster.get(object).await?;
-    if found.is_some_and(|found| text(&found, "/metadata/labels/olm.managed") == "true") {
+    let is_olms =
+        |found: &Value| text(found, "/metadata/labels/olm.managed") == "true" && Origin::of(found).is_olms_alone();
+    if found.as_ref().is_some_and(is_olms) {
         cluster.merge(object, label).await?;
     }
     Ok(())

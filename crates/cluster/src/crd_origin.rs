@@ -7,25 +7,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::cause::{Cause, Code};
 use super::client::{Cluster, ObjectRef};
 use super::facts::{BundleFacts, text};
 use super::observe::{CrdState, Observation};
-use super::{Error, kinds, names};
+use super::{Error, cluster_objects, kinds, names};
 use olmkit::types::{DeployedCsv, InstallPlan};
 
-/// The client names under which OLM writes CRDs.
-const OLM: [&str; 2] = ["catalog", "olm"];
-
-/// CRDs by name, with their UIDs.
+/// What a package brought, with UIDs: CRDs by name, other objects as `ClusterRole/name`.
 pub type Record = BTreeMap<String, String>;
 
 /// The CRDs that exist because of the package: those that were recorded, and those that its plans created.
 pub fn created(recorded: &Record, seen: &Observation, is_ours: impl Fn(&str) -> bool) -> BTreeSet<String> {
     let mut found: BTreeSet<String> = by_plans(&seen.install_plans, &seen.crds, is_ours).into_keys().collect();
-    let is_same = |(name, uid): &(&String, &String)| seen.crds.get(*name).is_some_and(|crd| crd.uid == **uid);
+    let is_same = |(name, uid): &(&String, &String)| seen.crds.get(*name).is_some_and(|crd| crd.origin.uid == **uid);
     found.extend(recorded.iter().filter(is_same).map(|(name, _)| name.clone()));
     found
 }
@@ -43,40 +40,13 @@ pub fn by_plans<'a>(
                 continue;
             }
             if let Some(crd) = crds.get(&step.resource.name)
-                && is_created(&step.status, plan, crd)
+                && crd.origin.is_created_by(&step.status, plan)
             {
-                found.insert(step.resource.name.clone(), crd.uid.clone());
+                found.insert(step.resource.name.clone(), crd.origin.uid.clone());
             }
         }
     }
     found
-}
-
-/// How long after the time in its `Installed` condition a plan may still have created CRDs: OLM takes that time before it begins
-/// to carry the plan out (`transitionInstallPlanState`), and truncates it to seconds.
-const EXECUTION_LIMIT: jiff::SignedDuration = jiff::SignedDuration::from_mins(1);
-
-/// Whether a step created a CRD: that very one, not one that took its name later. A step that did can still say `Present`: when
-/// OLM fails to write the plan's status, it carries the plan out again and finds its own CRD. Then nobody but OLM has written
-/// the definition, and not before the plan existed.
-fn is_created(status: &str, plan: &InstallPlan, crd: &CrdState) -> bool {
-    let began = plan.metadata.creation_timestamp.as_ref().map(|time| time.0);
-    let done = plan
-        .status
-        .conditions
-        .iter()
-        .find(|found| found.kind == "Installed" && found.is_true());
-    let executed = done.and_then(|found| found.last_transition_time.as_ref()?.parse::<jiff::Timestamp>().ok());
-    let ended = executed.map(|time| time.saturating_add(EXECUTION_LIMIT).unwrap_or(jiff::Timestamp::MAX));
-    if began.is_none() || crd.created < began || ended.is_some_and(|ended| crd.created > Some(ended)) {
-        return false;
-    }
-    let is_olm = |name: &String| OLM.contains(&name.as_str());
-    match status {
-        "Created" | "WaitingForApi" => crd.authors.iter().any(is_olm),
-        "Present" => !crd.authors.is_empty() && crd.authors.iter().all(is_olm),
-        _ => false,
-    }
 }
 
 /// The CRDs of a bundle that exist already and were not created for the package: OLM replaces their definitions. Those that
@@ -137,7 +107,7 @@ pub async fn recorded(cluster: &Cluster, package: &str) -> Result<Record, Error>
     };
     let annotation = found.as_ref().and_then(|found| {
         let annotations = found.pointer("/metadata/annotations")?;
-        annotations.get(names::CREATED_CRDS_ANNOTATION)?.as_str()
+        annotations.get(names::CREATED_ANNOTATION)?.as_str()
     });
     Ok(annotation
         .and_then(|found| serde_json::from_str(found).ok())
@@ -158,7 +128,8 @@ pub async fn record(cluster: &Cluster, package: &str, csv: &str, plans: &[Instal
             crds.insert(step.resource.name.clone(), CrdState::of(&found));
         }
     }
-    let new = by_plans(plans, &crds, |resolving| resolving == csv);
+    let mut new = by_plans(plans, &crds, |resolving| resolving == csv);
+    new.extend(cluster_objects::brought(cluster, plans, csv).await?);
     let known = recorded(cluster, package).await?;
     if new.iter().all(|entry| known.get(entry.0) == Some(entry.1)) {
         return Ok(true);
@@ -170,7 +141,7 @@ pub async fn record(cluster: &Cluster, package: &str, csv: &str, plans: &[Instal
         "kind": object.kind.kind,
         "metadata": {
             "name": object.name,
-            "annotations": {names::CREATED_CRDS_ANNOTATION: serde_json::to_string(&all).unwrap_or_default()},
+            "annotations": {names::CREATED_ANNOTATION: serde_json::to_string(&all).unwrap_or_default()},
         },
     });
     match cluster.apply(&manifest).await {
@@ -185,19 +156,9 @@ fn object(cluster: &Cluster, package: &str) -> ObjectRef {
     ObjectRef::cluster(kinds::operator(), &names::operator(package, &cluster.namespace))
 }
 
-/// The clients that wrote what cannot be changed in a CRD, the group: its creator, and whoever claimed it later.
-pub fn authors(crd: &Value) -> BTreeSet<String> {
-    let entries = crd.pointer("/metadata/managedFields").and_then(Value::as_array);
-    entries
-        .into_iter()
-        .flatten()
-        .filter(|entry| entry.pointer("/fieldsV1/f:spec/f:group").is_some())
-        .map(|entry| text(entry, "/manager").to_owned())
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::origin::Origin;
     use super::*;
 
     fn plan(status: &str) -> InstallPlan {
@@ -253,7 +214,10 @@ mod tests {
             crds: BTreeMap::from([(
                 "caches.example.com".to_owned(),
                 CrdState {
-                    uid: uid.into(),
+                    origin: Origin {
+                        uid: uid.into(),
+                        ..Origin::default()
+                    },
                     ..CrdState::default()
                 },
             )]),

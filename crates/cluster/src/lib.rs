@@ -55,6 +55,7 @@ mod names;
 mod object_ref;
 mod observe;
 pub mod olm;
+mod origin;
 mod ownership;
 mod preflight;
 mod progress;

@@ -23,9 +23,9 @@ pub const DIGEST_ANNOTATION: &str = "olmkit.dev/bundle-digest";
 /// Label on a catalog pod that this tool makes: the CatalogSource that it serves.
 pub const CATALOG_LABEL: &str = "olmkit.dev/catalog-source";
 
-/// Annotation on OLM's Operator object of a package: the CRDs that exist because of the package, as a JSON object of names and
-/// UIDs.
-pub const CREATED_CRDS_ANNOTATION: &str = "olmkit.dev/created-crds";
+/// Annotation on OLM's Operator object of a package: what exists in the whole cluster because of the package, as a JSON object of
+/// names and UIDs: CRDs by name, other objects as `ClusterRole/name`.
+pub const CREATED_ANNOTATION: &str = "olmkit.dev/created";
 
 /// Label on a CSV whose Subscription and catalog went when this host stopped serving them: the beginning of the bundle's
 /// digest. A label, because OLM copies a CSV's annotations into its pods.

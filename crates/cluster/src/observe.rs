@@ -7,10 +7,11 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use serde_json::Value;
 
+use super::Error;
 use super::client::{Cluster, ObjectRef, read};
 use super::facts::text;
 use super::kinds::{self, OLM_GROUP};
-use super::{Error, crd_origin};
+use super::origin::Origin;
 use olmkit::types::{CatalogSource, DeployedCsv, InstallPlan, OperatorGroup, Subscription};
 
 /// OLM's own state.
@@ -102,12 +103,8 @@ pub struct CrdState {
     pub storage: String,
     /// Labels.
     pub labels: BTreeMap<String, String>,
-    /// Its UID.
-    pub uid: String,
-    /// When it was created.
-    pub created: Option<jiff::Timestamp>,
-    /// The clients that wrote its group, which nobody can change: its creator, and whoever claimed it later.
-    pub authors: BTreeSet<String>,
+    /// Who made it.
+    pub origin: Origin,
 }
 
 impl CrdState {
@@ -140,9 +137,7 @@ impl CrdState {
                 .pointer("/metadata/labels")
                 .and_then(|labels| serde_json::from_value(labels.clone()).ok())
                 .unwrap_or_default(),
-            uid: text(crd, "/metadata/uid").to_owned(),
-            created: text(crd, "/metadata/creationTimestamp").parse().ok(),
-            authors: crd_origin::authors(crd),
+            origin: Origin::of_crd(crd),
         }
     }
 

@@ -14,6 +14,7 @@ async fn what_others_have_made_stays() {
     let cluster = Cluster::start(Options::default().with_olm()).await;
     cluster.namespace("people").await;
     definition_stood_before(&cluster).await;
+    cluster_objects_stood_before(&cluster).await;
     objects_of_others(&cluster).await;
     definition_of_olm(&cluster).await;
     catalog_of_others(&cluster).await;
@@ -87,6 +88,41 @@ async fn definition_stood_before(cluster: &Cluster) {
         .await
         .fine();
     assert!(definition(cluster, &bundle.crd_name()).await.is_none());
+}
+
+/// A bundle with objects for the whole cluster of which some stand there already.
+async fn cluster_objects_stood_before(cluster: &Cluster) {
+    cluster.scene("cluster_objects_stood_before");
+    cluster.namespace("greedy").await;
+    let role = |name: &str| {
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
+            "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]})
+    };
+    let class = |name: &str| json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": 5});
+    cluster.apply("clusterroles", role("team-reader")).await;
+    cluster.apply("priorityclasses", class("team-critical")).await;
+    let before = cluster.inventory().await;
+    let mut bundle = Bundle::new("greedy", "1.0.0");
+    bundle.extra = vec![
+        role("team-reader"),
+        class("team-critical"),
+        role("greedy-reader"),
+        class("greedy"),
+    ];
+    cluster
+        .run_bundle(&bundle.write(cluster.folder.path()), "greedy", &[])
+        .await
+        .fine();
+    // An upgrade writes everything again, so that all of it was there before.
+    bundle.version = "2.0.0".into();
+    cluster
+        .upgrade(&bundle.write(cluster.folder.path()), "greedy")
+        .await
+        .fine();
+    cluster.settled("greedy", "greedy.v2.0.0").await;
+    cluster.cleanup("greedy", "greedy", &[]).await.fine();
+    cluster.nothing_missing(&before).await;
+    cluster.nothing_left(&before).await;
 }
 
 /// The package brought the definition, and other people use it meanwhile.

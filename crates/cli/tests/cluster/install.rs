@@ -13,7 +13,11 @@ async fn a_bundle_directory_is_installed_upgraded_and_removed_without_residue() 
     let before = cluster.inventory().await;
     let (mut old, mut new) = (Bundle::new("first", "0.0.1"), Bundle::new("first", "0.0.2"));
     // OLM leaves a bundle's own ClusterRoles; one of them goes out of use with the upgrade.
-    old.extra = vec![cluster_role("first-viewer"), cluster_role("first-editor"), priority("first")];
+    old.extra = vec![
+        cluster_role("first-viewer"),
+        cluster_role("first-editor"),
+        priority("first"),
+    ];
     new.extra = vec![cluster_role("first-viewer"), priority("first")];
     let old_folder = old.write(cluster.folder.path());
     let new_folder = new.write(cluster.folder.path());

@@ -33,7 +33,7 @@ async fn each_command_needs_the_rights_that_are_listed_and_no_others() {
         cluster.namespace(name).await;
     }
     let (mut old, mut new) = (Bundle::new("first", "0.0.1"), Bundle::new("first", "0.0.2"));
-    old.extra = vec![cluster_role("first-viewer"), cluster_binding()];
+    old.extra = vec![cluster_role("first-viewer"), cluster_binding(), priority_class()];
     new.extra = old.extra.clone();
     let before = cluster.inventory().await;
     flows(&cluster, &old, &new).await;
@@ -504,9 +504,6 @@ const UNSEEN: &[(Command, &str)] = &[
     (Command::Cleanup, "get configmaps"),
     (Command::Cleanup, "get services"),
     (Command::Cleanup, "get deployments"),
-    // The bundles have no priority class: cleanup does not find one again after an upgrade.
-    (Command::Cleanup, "get priorityclasses"),
-    (Command::Cleanup, "delete priorityclasses"),
     // The bundles have no webhooks, and nothing is in need of a network policy.
     (Command::Cleanup, "get networkpolicies"),
     (Command::Cleanup, "delete networkpolicies"),
@@ -568,6 +565,10 @@ async fn make_thing(cluster: &Cluster) {
 fn cluster_role(name: &str) -> Value {
     json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
         "rules": [{"apiGroups": ["first.example.com"], "resources": ["things"], "verbs": ["get"]}]})
+}
+
+fn priority_class() -> Value {
+    json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "first"}, "value": 5})
 }
 
 fn cluster_binding() -> Value {

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::super::client::{Cluster, ObjectRef};
 use super::super::facts::text;
 use super::super::kinds;
+use super::super::origin::Origin;
 use super::super::{Error, cluster_objects, names};
 use super::{Kept, Options, Scope};
 
@@ -33,7 +34,6 @@ pub async fn find(cluster: &Cluster, scope: &Scope, options: &Options) -> Result
     let cluster_kinds = [
         kinds::cluster_role(),
         kinds::cluster_role_binding(),
-        kinds::priority_class(),
         kinds::mutating_webhook_configuration(),
         kinds::validating_webhook_configuration(),
     ];
@@ -99,9 +99,7 @@ async fn of_bundles(
     for kind in cluster_objects::kinds() {
         for object in cluster.list(kind.clone(), None, Some("olm.managed")).await? {
             let reference = ObjectRef::of(&kind, &object);
-            if !residue.contains(&reference)
-                && brought(&object, &label, scope.cluster_objects.contains(&reference), scope)
-            {
+            if !residue.contains(&reference) && is_brought(&object, &reference, &label, scope) {
                 residue.push(reference);
             }
         }
@@ -109,19 +107,31 @@ async fn of_bundles(
     Ok(())
 }
 
-/// Whether an object came with a bundle of the package: by OLM's component label, or because a plan created it. What OLM made
-/// itself for a CSV says so by the kind of its owner.
-fn brought(object: &Value, label: &str, planned: bool, scope: &Scope) -> bool {
+/// Whether an object came with a bundle of the package. What OLM made itself for a CSV says so by the kind of its owner; on
+/// PriorityClasses it writes that too.
+fn is_brought(object: &Value, reference: &ObjectRef, label: &str, scope: &Scope) -> bool {
     let Some(labels) = object.pointer("/metadata/labels").and_then(Value::as_object) else {
         return false;
     };
     let by_olm = labels.contains_key("olm.managed");
-    let of_csv = labels.contains_key("olm.owner.kind");
-    let created = planned && !labels.contains_key("olm.owner");
+    let of_csv = labels.contains_key("olm.owner.kind") && reference.kind != kinds::priority_class();
     let shared = labels
         .keys()
         .any(|key| key != label && scope.labels_elsewhere.contains(key) && key.starts_with(names::COMPONENT));
-    by_olm && !of_csv && !shared && (created || labels.contains_key(label))
+    let owner = labels.get("olm.owner").and_then(Value::as_str).unwrap_or_default();
+    // OLM names the version on what it finds there already; the same version elsewhere shares it.
+    let owned = (scope.csv_names.contains(owner) || scope.replaced.contains(owner)) && !scope.elsewhere.contains(owner);
+    let labelled = labels.contains_key(label) || owned;
+    by_olm && !of_csv && !shared && is_created(object, reference, labelled, scope)
+}
+
+/// Whether it was created for the package: by the record, because a plan created it, or by its labels where nothing is recorded.
+/// Labels alone do not show that, since OLM writes them on everything it overwrites.
+fn is_created(object: &Value, reference: &ObjectRef, labelled: bool, scope: &Scope) -> bool {
+    let origin = Origin::of(object);
+    let recorded = scope.recorded.get(&cluster_objects::record_key(reference));
+    let planned = scope.cluster_objects.contains(reference);
+    recorded == Some(&origin.uid) || (origin.is_olms_alone() && (planned || (labelled && scope.recorded.is_empty())))
 }
 
 /// The catalogs whose pods go: those that are removed, and the package's own even when its CatalogSource was never made
@@ -144,13 +154,9 @@ fn owned_by(object: &Value, scope: &Scope) -> bool {
             .and_then(Value::as_str)
             .unwrap_or_default()
     };
-    let owner = label("olm.owner");
-    match label("olm.owner.kind") {
-        "ClusterServiceVersion" => label("olm.owner.namespace") == scope.namespace && scope.csv_names.contains(owner),
-        // What a bundle holds itself, such as ClusterRoles for users of its API, says neither kind nor namespace of its owner.
-        "" => (scope.csv_names.contains(owner) || scope.replaced.contains(owner)) && !scope.elsewhere.contains(owner),
-        _ => false,
-    }
+    label("olm.owner.kind") == "ClusterServiceVersion"
+        && label("olm.owner.namespace") == scope.namespace
+        && scope.csv_names.contains(label("olm.owner"))
 }
 
 /// The ClusterRoles that OLM makes for an OperatorGroup. It removes them with the group, but not those that it was about to
@@ -212,32 +218,66 @@ mod tests {
 
     use super::*;
 
-    fn owned(labels: Value, scope: &Scope) -> bool {
-        owned_by(&json!({"metadata": {"name": "role", "labels": labels}}), scope)
+    const LABEL: &str = "operators.coreos.com/cache.shop";
+
+    /// Whether a ClusterRole with these labels, of this author, came with a bundle.
+    fn brought_by(author: &str, labels: Value, scope: &Scope) -> bool {
+        let role = json!({"metadata": {"name": "cache-viewer", "uid": "u1", "labels": labels,
+            "managedFields": [{"manager": author, "fieldsV1": {"f:rules": {}}}]}});
+        is_brought(
+            &role,
+            &ObjectRef::cluster(kinds::cluster_role(), "cache-viewer"),
+            LABEL,
+            scope,
+        )
+    }
+
+    fn brought(labels: Value, scope: &Scope) -> bool {
+        brought_by("catalog", labels, scope)
     }
 
     #[test]
-    fn what_olm_made_or_took_from_the_bundle_belongs_to_the_package() {
-        let mut scope = Scope {
+    fn what_olm_made_for_the_package_belongs_to_it() {
+        let scope = Scope {
             namespace: "shop".into(),
+            csv_names: BTreeSet::from(["cache.v2".to_owned()]),
+            ..Scope::default()
+        };
+        let owned = |owner: &str, kind: &str, namespace: &str| {
+            let labels = json!({"olm.owner": owner, "olm.owner.kind": kind, "olm.owner.namespace": namespace});
+            owned_by(&json!({"metadata": {"name": "role", "labels": labels}}), &scope)
+        };
+        assert!(owned("cache.v2", "ClusterServiceVersion", "shop"));
+        assert!(!owned("cache.v2", "ClusterServiceVersion", "other"));
+        assert!(!owned("other.v1", "ClusterServiceVersion", "shop"));
+        assert!(!owned("cache.v2", "OperatorGroup", "shop"));
+        assert!(!owned_by(&json!({"metadata": {"name": "role"}}), &scope));
+    }
+
+    #[test]
+    fn what_olm_overwrote_belongs_to_the_package_only_if_nobody_else_wrote_it() {
+        let mut scope = Scope {
             csv_names: BTreeSet::from(["cache.v2".to_owned()]),
             replaced: BTreeSet::from(["cache.v1".to_owned()]),
             ..Scope::default()
         };
-        let made = |namespace: &str| json!({"olm.owner": "cache.v2", "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": namespace});
-        assert!(owned(made("shop"), &scope));
-        assert!(!owned(made("other"), &scope));
+        let by = |owner: &str| json!({"olm.managed": "true", "olm.owner": owner});
         for version in ["cache.v1", "cache.v2"] {
-            assert!(owned(json!({"olm.owner": version}), &scope), "{version}");
+            assert!(brought(by(version), &scope), "{version}");
+            assert!(!brought_by("kubectl", by(version), &scope), "{version}");
         }
-        assert!(!owned(json!({"olm.owner": "other.v1"}), &scope));
-        assert!(!owned(json!({}), &scope));
-        let group = json!({"olm.owner": "cache.v2", "olm.owner.kind": "OperatorGroup", "olm.owner.namespace": "shop"});
-        assert!(!owned(group, &scope));
+        assert!(!brought(by("other.v1"), &scope));
         // The same version in another namespace shares the objects that a bundle holds for the whole cluster.
         scope.elsewhere.insert("cache.v2".to_owned());
-        assert!(!owned(json!({"olm.owner": "cache.v2"}), &scope));
-        assert!(owned(made("shop"), &scope));
+        assert!(!brought(by("cache.v2"), &scope));
+        assert!(brought(by("cache.v1"), &scope));
+        // With a record, labels do not count.
+        scope.recorded.insert("things.example.com".into(), "u0".into());
+        assert!(!brought(by("cache.v1"), &scope));
+        scope.recorded.insert("ClusterRole/cache-viewer".into(), "u1".into());
+        assert!(brought_by("kubectl", by("cache.v1"), &scope));
+        scope.recorded.insert("ClusterRole/cache-viewer".into(), "u2".into());
+        assert!(!brought(by("cache.v1"), &scope), "made anew by somebody");
     }
 
     #[test]
@@ -254,18 +294,18 @@ mod tests {
 
     #[test]
     fn what_a_bundle_brought_goes_unless_another_installation_has_it_too() {
-        let label = "operators.coreos.com/cache.shop";
         let mut scope = Scope::default();
-        let role = |labels: Value| json!({"metadata": {"name": "cache-viewer", "labels": labels}});
-        let labelled = role(json!({"olm.managed": "true", label: ""}));
-        assert!(brought(&labelled, label, false, &scope));
-        assert!(brought(&role(json!({"olm.managed": "true"})), label, true, &scope));
-        assert!(!brought(&role(json!({"olm.managed": "true"})), label, false, &scope));
-        assert!(!brought(&role(json!({label: ""})), label, false, &scope), "not OLM's");
+        let labelled = json!({"olm.managed": "true", LABEL: ""});
+        assert!(brought(labelled.clone(), &scope));
+        assert!(!brought_by("helm", labelled, &scope));
+        assert!(!brought(json!({"olm.managed": "true"}), &scope));
+        assert!(!brought(json!({LABEL: ""}), &scope), "not OLM's");
         let other = "operators.coreos.com/cache.market";
-        let shared = role(json!({"olm.managed": "true", label: "", other: ""}));
-        assert!(brought(&shared, label, false, &scope), "what was elsewhere is gone");
+        let shared = json!({"olm.managed": "true", LABEL: "", other: ""});
+        assert!(brought(shared.clone(), &scope), "what was elsewhere is gone");
         scope.labels_elsewhere.insert(other.to_owned());
-        assert!(!brought(&shared, label, false, &scope));
+        assert!(!brought(shared, &scope));
+        scope.cluster_objects = vec![ObjectRef::cluster(kinds::cluster_role(), "cache-viewer")];
+        assert!(brought(json!({"olm.managed": "true"}), &scope), "a plan created it");
     }
 }

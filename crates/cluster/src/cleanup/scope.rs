@@ -50,6 +50,8 @@ pub struct Scope {
     pub replaced: BTreeSet<String>,
     /// What OLM's plans created for the package in the whole cluster.
     pub cluster_objects: Vec<ObjectRef>,
+    /// What was recorded as created for the package.
+    pub recorded: Record,
     /// CSVs of other namespaces, which may have the same names and then share what belongs to no namespace.
     pub elsewhere: BTreeSet<String>,
     /// The labels of those CSVs, among them OLM's component labels.
@@ -122,6 +124,7 @@ pub fn scope(options: &Options, seen: &Observation, recorded: &Record, begun: BT
         scope.labels_elsewhere.extend(labels.cloned());
     }
     scope.cluster_objects = cluster_objects::created(&seen.install_plans, |csv| names_of_csvs.contains(csv));
+    scope.recorded = recorded.clone();
     scope.csv_names = names_of_csvs;
     scope
 }

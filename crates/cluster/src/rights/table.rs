@@ -27,8 +27,8 @@ const RECORDING: &[Command] = &[RunBundle, BundleUpgrade, Subscribe, Cleanup];
 /// Those that install a bundle.
 const BUNDLES: &[Command] = &[RunBundle, BundleUpgrade];
 
-/// What is lost where objects of a bundle cannot be labelled.
-const LABELS: &str = "cleanup can leave what the bundle holds for the whole cluster";
+/// What is lost where objects of a bundle can neither be recorded nor labelled.
+const LEFT: &str = "cleanup can leave what the bundle holds for the whole cluster";
 
 const fn right(
     commands: &'static [Command],
@@ -183,28 +183,44 @@ pub static RIGHTS: &[Right] = &[
         InBundle,
     ),
     right(
+        INSTALLING,
+        Cluster,
+        RBAC,
+        &["clusterroles", "clusterrolebindings"],
+        &["get"],
+        Better(LEFT),
+    ),
+    right(
+        INSTALLING,
+        Cluster,
+        SCHEDULING,
+        &["priorityclasses"],
+        &["get"],
+        Better(LEFT),
+    ),
+    right(
         BUNDLES,
         Cluster,
         RBAC,
         &["clusterroles"],
-        &["get", "patch", "escalate", "bind"],
-        Better(LABELS),
+        &["patch", "escalate", "bind"],
+        Better(LEFT),
     ),
     right(
         BUNDLES,
         Cluster,
         RBAC,
         &["clusterrolebindings"],
-        &["get", "patch"],
-        Better(LABELS),
+        &["patch"],
+        Better(LEFT),
     ),
     right(
         BUNDLES,
         Cluster,
         SCHEDULING,
         &["priorityclasses"],
-        &["get", "patch"],
-        Better(LABELS),
+        &["patch"],
+        Better(LEFT),
     ),
     right(
         RECORDING,
