@@ -22,11 +22,21 @@ pub struct UnknownField {
     pub meant: Option<&'static str>,
 }
 
+/// How the reader of a manifest compares names of fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Case {
+    /// As encoding/json, with which OLM reads ClusterServiceVersions.
+    Ignored,
+    /// As the API server, and as OLM reads CRDs.
+    Exact,
+}
+
 /// The unknown fields of `value` as the struct that the table of [`super::structs`] lists under `key`. Nothing is said about values
 /// that are not of their field's type.
-pub fn unknown_fields(value: &Value, key: &str) -> Vec<UnknownField> {
+pub fn unknown_fields(value: &Value, key: &str, case: Case) -> Vec<UnknownField> {
     let mut search = Search {
         table: structs(),
+        case,
         found: Vec::new(),
         pointer: String::new(),
     };
@@ -38,6 +48,7 @@ pub fn unknown_fields(value: &Value, key: &str) -> Vec<UnknownField> {
 
 struct Search {
     table: &'static Structs,
+    case: Case,
     found: Vec<UnknownField>,
     pointer: String,
 }
@@ -64,7 +75,8 @@ impl Search {
                 let table = self.table;
                 let Some(entry) = table.at(*at) else { return };
                 for (key, item) in entries {
-                    match lookup(entry, key).and_then(|(name, _)| table.field(entry, name)) {
+                    let known = lookup(entry, key).filter(|(name, _)| self.case == Case::Ignored || name == key);
+                    match known.and_then(|(name, _)| table.field(entry, name)) {
                         Some(kind) => self.below(key, item, kind),
                         None => self.found.push(UnknownField {
                             pointer: format!("{}/{}", self.pointer, pointer_part(key)),
@@ -109,10 +121,20 @@ mod tests {
     use super::*;
 
     fn unknown(value: &Value, key: &str) -> Vec<(String, Option<&'static str>)> {
-        unknown_fields(value, key)
+        unknown_fields(value, key, Case::Ignored)
             .into_iter()
             .map(|field| (field.pointer, field.meant))
             .collect()
+    }
+
+    #[test]
+    fn a_name_in_another_case_is_unknown_to_the_api_server_only() {
+        let definition = json!({"spec": {"Group": "example.com"}});
+        let key = "v1.CustomResourceDefinition";
+        assert!(unknown(&definition, key).is_empty());
+        let found = unknown_fields(&definition, key, Case::Exact);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].meant, Some("group"));
     }
 
     #[test]

@@ -169,7 +169,9 @@ async fn definitions(cluster: &Cluster) {
     let bundle = Bundle::new("sizes", "1.0.0");
     let mut unknown = bundle.crd();
     unknown["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["minimun"] = 1.into();
-    for (crd, is_unknown) in [(bundle.crd(), false), (unknown, true)] {
+    let mut other_case = bundle.crd();
+    other_case["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["Minimum"] = 1.into();
+    for (crd, is_unknown) in [(bundle.crd(), false), (unknown, true), (other_case, true)] {
         let mut bundle = bundle.clone();
         bundle.definition = Some(crd.clone());
         assert_eq!(warns(cluster, &bundle, "FILE-3"), is_unknown);

@@ -4,7 +4,7 @@ use super::super::checked::Checked;
 use super::super::context::Context;
 use crate::bundle::Object;
 use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
-use crate::types::unknown::unknown_fields;
+use crate::types::unknown::{Case, unknown_fields};
 
 define_rules! {
     FILE_3 = {
@@ -33,13 +33,13 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
 }
 
 fn object(object: &Object) -> Vec<Checked> {
-    let key = match (object.kind(), object.version()) {
-        ("ClusterServiceVersion", _) => "ClusterServiceVersion",
-        ("CustomResourceDefinition", "v1") => "v1.CustomResourceDefinition",
-        ("CustomResourceDefinition", "v1beta1") => "v1beta1.CustomResourceDefinition",
+    let (key, case) = match (object.kind(), object.version()) {
+        ("ClusterServiceVersion", _) => ("ClusterServiceVersion", Case::Ignored),
+        ("CustomResourceDefinition", "v1") => ("v1.CustomResourceDefinition", Case::Exact),
+        ("CustomResourceDefinition", "v1beta1") => ("v1beta1.CustomResourceDefinition", Case::Exact),
         _ => return Vec::new(),
     };
-    let mut unknown = unknown_fields(&object.value, key);
+    let mut unknown = unknown_fields(&object.value, key, case);
     // Schema extensions are for other programs.
     unknown.retain(|field| !field.name.starts_with("x-"));
     let more = unknown.len().saturating_sub(SHOWN);
