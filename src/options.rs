@@ -1,5 +1,8 @@
 //! Flags and environment variables of the operator.
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::{
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    path::PathBuf,
+};
 
 use clap::{ArgAction, Parser, ValueEnum};
 use olmkit_manager::namespaces::Namespaces;
@@ -26,9 +29,25 @@ pub struct Options {
     #[arg(long, default_value = ":8081", value_name = "ADDRESS", value_parser = bind_address)]
     pub health_probe_bind_address: BindAddress,
 
-    /// Address to serve /metrics on over plain HTTP; 0 disables the server.
+    /// Address to serve /metrics on; 0 disables the server.
     #[arg(long, default_value = "0", value_name = "ADDRESS", value_parser = bind_address)]
     pub metrics_bind_address: BindAddress,
+
+    /// Serve /metrics over TLS, to accounts that may get it; otherwise over plain HTTP, to everybody.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true", action = ArgAction::Set)]
+    pub metrics_secure: bool,
+
+    /// Directory of the certificate for /metrics; without one the operator signs a certificate itself.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub metrics_cert_path: Option<PathBuf>,
+
+    /// File of the certificate for /metrics.
+    #[arg(long, default_value = "tls.crt", value_name = "FILE")]
+    pub metrics_cert_name: String,
+
+    /// File of the private key for /metrics.
+    #[arg(long, default_value = "tls.key", value_name = "FILE")]
+    pub metrics_cert_key: String,
 
     /// Comma-separated list of namespaces to watch; empty for all.
     #[arg(

@@ -5,12 +5,14 @@ use kube::Client;
 use olmkit_manager::{
     access,
     backoff::Backoff,
+    certificates::{self, Certificates},
     events::Publisher,
     explain,
     lease::{self, ApiStore, Election},
     metrics::Metrics,
     probes::{self, Readiness, Routes, Server},
     queue::WorkQueue,
+    reviews::{ApiServer, Reviews},
     shutdown::CancellationToken,
     worker::{self, Limits},
 };
@@ -49,6 +51,9 @@ pub enum Error {
     /// A port is in use.
     #[error(transparent)]
     Bind(#[from] probes::BindError),
+    /// The certificate for metrics cannot be used.
+    #[error(transparent)]
+    Certificate(#[from] certificates::Error),
     /// Another replica leads, or may lead: this one must stop.
     #[error("leadership lost: exiting, to restart as a standby")]
     LeadershipLost,
@@ -69,7 +74,7 @@ pub async fn run(
     stop: CancellationToken,
 ) -> Result<(), Error> {
     let readiness = Readiness::default();
-    let mut servers = serve(&options, &readiness, &metrics).await?;
+    let mut servers = serve(&client, &options, &readiness, &metrics).await?;
     let concurrency = usize::from(options.max_concurrent_reconciles);
     let queue = WorkQueue::new(Backoff::default(), Some(metrics.queue(CONTROLLER)));
     // One tenant whose webhook hangs leaves workers to the others.
@@ -223,29 +228,47 @@ async fn drain(work: impl Future<Output = ()>, stop: &CancellationToken) -> Resu
     Ok(())
 }
 
-async fn serve(options: &Options, readiness: &Readiness, metrics: &Metrics) -> Result<JoinSet<()>, Error> {
+async fn serve(
+    client: &Client,
+    options: &Options,
+    readiness: &Readiness,
+    metrics: &Metrics,
+) -> Result<JoinSet<()>, Error> {
     let mut servers = JoinSet::new();
-    let wanted = [
-        (
-            "probes",
-            options.health_probe_bind_address,
-            Routes::Probes(readiness.clone()),
-        ),
-        (
-            "metrics",
-            options.metrics_bind_address,
-            Routes::Metrics(metrics.clone()),
-        ),
-    ];
-    for (name, address, routes) in wanted {
-        let Some(address) = address else { continue };
-        let server = Server::bind(address, routes).await?;
-        if let Ok(address) = server.address() {
-            tracing::info!(server = name, %address, "listening");
+    if let Some(address) = options.health_probe_bind_address {
+        let server = Server::bind(address, Routes::Probes(readiness.clone())).await?;
+        listening("probes", &server);
+        servers.spawn(server.serve());
+    }
+    if let Some(address) = options.metrics_bind_address {
+        let mut server = Server::bind(address, Routes::Metrics(metrics.clone())).await?;
+        if options.metrics_secure {
+            let certificates = certificates(options)?;
+            let reviews = Reviews::new(ApiServer::new(client.clone()));
+            server = server.with_tls(&certificates)?.with_reviews(reviews);
+            servers.spawn(certificates.follow());
         }
+        listening("metrics", &server);
         servers.spawn(server.serve());
     }
     Ok(servers)
+}
+
+fn listening(name: &str, server: &Server) {
+    if let Ok(address) = server.address() {
+        tracing::info!(server = name, %address, "listening");
+    }
+}
+
+/// The certificate for metrics.
+fn certificates(options: &Options) -> Result<Certificates, certificates::Error> {
+    match &options.metrics_cert_path {
+        Some(folder) => Certificates::from_files(
+            folder.join(&options.metrics_cert_name),
+            folder.join(&options.metrics_cert_key),
+        ),
+        None => Certificates::self_signed(&["localhost"]),
+    }
 }
 
 /// Waits until all caches are synced: decisions based on some of the objects would be wrong.

@@ -433,12 +433,14 @@ pub struct Operator {
 
 impl Operator {
     fn start(kubeconfig: &PathBuf, namespace: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+        let is_secure = arguments.contains(&"--metrics-secure");
         Self::spawn(|command| {
             command
                 .args([
                     "--health-probe-bind-address=127.0.0.1:0",
                     "--metrics-bind-address=127.0.0.1:0",
                 ])
+                .args((!is_secure).then_some("--metrics-secure=false"))
                 .args(arguments)
                 .env("KUBECONFIG", kubeconfig)
                 .env("WATCH_NAMESPACE", namespace)
@@ -476,7 +478,7 @@ impl Operator {
     }
 
     /// Where its server `name` listens.
-    async fn address(&self, name: &str) -> SocketAddr {
+    pub async fn address(&self, name: &str) -> SocketAddr {
         eventually(&format!("the address of the {name} server"), async || {
             self.log().lines().find_map(|line| {
                 let line: Value = serde_json::from_str(line).ok()?;

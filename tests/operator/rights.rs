@@ -150,3 +150,21 @@ async fn an_operator_that_may_not_watch_is_not_ready() {
         "decisions on half of the objects would be wrong ones"
     );
 }
+
+#[tokio::test]
+async fn metrics_over_tls_are_not_for_everybody() {
+    let lab = Lab::new("metrics").await;
+    let operator = lab.operator_with(&["--metrics-secure"], &[]).await;
+    let address = operator.address("metrics").await;
+    let client = reqwest::Client::builder()
+        .tls_danger_accept_invalid_certs(true)
+        .no_proxy()
+        .build()
+        .unwrap();
+    let path = format!("https://{address}/metrics");
+    assert_eq!(client.get(&path).send().await.unwrap().status(), 401);
+    // The API server does not let this account review tokens.
+    let answer = client.get(&path).bearer_auth("token").send().await.unwrap();
+    assert_eq!(answer.status(), 500);
+    assert!(operator.log().contains("cannot review a request"));
+}

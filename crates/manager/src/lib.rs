@@ -15,6 +15,9 @@
 //! | [`explain`] | formats errors on one line |
 //! | [`access`] | checks at start that the operator has the permissions it needs |
 //! | [`probes`] | liveness, readiness and metrics over HTTP |
+//! | [`reviews`] | lets users with the right read a page, as the API server says |
+//! | `certificates` | certificates of servers, mounted or self-signed, read again when they change (feature `tls`) |
+//! | `webhooks` | validating, mutating and converting webhooks (feature `webhooks`) |
 //! | [`proxy`] | applies `NO_PROXY` to the connection to the API server |
 //! | [`metrics`] | metrics under the names of controller-runtime and client-go |
 //! | [`transport`] | time limits on requests and watches; when a watch was last heard |
@@ -23,11 +26,14 @@
 pub mod access;
 pub mod backoff;
 pub mod cache;
+#[cfg(feature = "tls")]
+pub mod certificates;
 pub mod drift;
 pub mod events;
 pub mod explain;
 mod lanes;
 pub mod lease;
+mod listener;
 pub mod metrics;
 pub mod namespaces;
 pub mod probes;
@@ -35,9 +41,12 @@ pub mod proxy;
 mod quantity;
 pub mod queue;
 mod readiness;
+pub mod reviews;
 mod samples;
 pub mod shutdown;
 pub mod transport;
+#[cfg(feature = "webhooks")]
+pub mod webhooks;
 pub mod worker;
 
 use std::fmt;

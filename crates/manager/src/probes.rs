@@ -3,24 +3,23 @@
 //! `/readyz` returns 200 while every [`Gate`] is open and its watch is heard; with `?verbose`, and when it fails, the body
 //! lists the gates. `/healthz` and `/livez` return 200 unless a watch is stuck: an API server that is down is no reason
 //! to restart. `/metrics` returns [`Metrics::render`].
-use std::{convert::Infallible, net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, sync::Arc};
 
 use http_body_util::Full;
 use hyper::{
     Method, Request, Response, StatusCode,
-    body::{Bytes, Incoming},
-    header::CONTENT_TYPE,
-    server::conn::http1,
-    service::service_fn,
+    body::Incoming,
+    header::{AUTHORIZATION, CONTENT_TYPE},
 };
-use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 
-use crate::metrics::{self, Metrics};
+pub use crate::listener::BindError;
 pub use crate::readiness::{Gate, Readiness};
-
-/// Connections that do not send a request header within this time are closed.
-const HEADER_LIMIT: Duration = Duration::from_secs(10);
+use crate::{
+    listener::{self, Answer, Wire},
+    metrics::{self, Metrics},
+    reviews::{Reviews, Verdict},
+};
 
 /// The endpoints of a server.
 #[derive(Clone)]
@@ -35,27 +34,43 @@ pub enum Routes {
 /// A listening HTTP server: a port in use fails before any work starts.
 pub struct Server {
     listener: TcpListener,
+    wire: Wire,
     routes: Routes,
-}
-
-/// The server cannot listen.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {address}: {source}")]
-pub struct BindError {
-    address: SocketAddr,
-    source: std::io::Error,
+    reviews: Option<Arc<Reviews>>,
 }
 
 impl Server {
-    /// Listens on `address`.
+    /// Listens on `address`, for plain HTTP and everybody.
     ///
     /// # Errors
     /// When the address is in use or not assigned to this machine.
     pub async fn bind(address: SocketAddr, routes: Routes) -> Result<Self, BindError> {
-        match TcpListener::bind(address).await {
-            Ok(listener) => Ok(Self { listener, routes }),
-            Err(source) => Err(BindError { address, source }),
-        }
+        Ok(Self {
+            listener: listener::bind(address).await?,
+            wire: Wire::Plain,
+            routes,
+            reviews: None,
+        })
+    }
+
+    /// Serves over TLS only. Whoever calls this also runs [`crate::certificates::Certificates::follow`].
+    ///
+    /// # Errors
+    /// When TLS cannot be set up.
+    #[cfg(feature = "tls")]
+    pub fn with_tls(
+        mut self,
+        certificates: &crate::certificates::Certificates,
+    ) -> Result<Self, crate::certificates::Error> {
+        self.wire = Wire::tls(certificates)?;
+        Ok(self)
+    }
+
+    /// Answers only users who may `get` the path, as the API server says.
+    #[must_use]
+    pub fn with_reviews(mut self, reviews: Reviews) -> Self {
+        self.reviews = Some(Arc::new(reviews));
+        self
     }
 
     /// The address it listens on, with the assigned port if port 0 was requested.
@@ -68,37 +83,48 @@ impl Server {
 
     /// Serves requests until the future is dropped.
     pub async fn serve(self) {
-        let Self { listener, routes } = self;
-        loop {
-            let stream = match listener.accept().await {
-                Ok((stream, _)) => stream,
-                Err(error) => {
-                    // Too many open files, for example: retrying at once would be a busy loop.
-                    tracing::warn!(%error, "cannot accept a connection");
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                    continue;
+        let (routes, reviews) = (self.routes, self.reviews);
+        let answer = move |request: Request<Incoming>| {
+            let (routes, reviews) = (routes.clone(), reviews.clone());
+            async move {
+                match review(reviews.as_deref(), &request).await {
+                    Verdict::Allowed => routes.answer(&request),
+                    refusal => refused(refusal),
                 }
-            };
-            let routes = routes.clone();
-            tokio::spawn(async move {
-                let service = service_fn(move |request| {
-                    let response = routes.answer(&request);
-                    async move { Ok::<_, Infallible>(response) }
-                });
-                let connection = http1::Builder::new()
-                    .timer(TokioTimer::new())
-                    .header_read_timeout(HEADER_LIMIT)
-                    .serve_connection(TokioIo::new(stream), service);
-                if let Err(error) = connection.await {
-                    tracing::debug!(%error, "connection ended");
-                }
-            });
-        }
+            }
+        };
+        listener::serve(self.listener, self.wire, answer).await;
     }
 }
 
+async fn review(reviews: Option<&Reviews>, request: &Request<Incoming>) -> Verdict {
+    let Some(reviews) = reviews else {
+        return Verdict::Allowed;
+    };
+    let authorization = request
+        .headers()
+        .get(AUTHORIZATION)
+        .and_then(|value| value.to_str().ok());
+    reviews.verdict(authorization, request.uri().path()).await
+}
+
+fn refused(verdict: Verdict) -> Answer {
+    let (status, why) = match verdict {
+        Verdict::Unauthenticated => (
+            StatusCode::UNAUTHORIZED,
+            "a token of a ServiceAccount or user is required",
+        ),
+        Verdict::Forbidden => (StatusCode::FORBIDDEN, "this account may not get this path"),
+        Verdict::Allowed | Verdict::Unknown => (
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the API server did not review the request",
+        ),
+    };
+    text(status, format!("{why}\n"))
+}
+
 impl Routes {
-    fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+    fn answer(&self, request: &Request<Incoming>) -> Answer {
         if request.method() != Method::GET && request.method() != Method::HEAD {
             return text(
                 StatusCode::METHOD_NOT_ALLOWED,
@@ -108,7 +134,7 @@ impl Routes {
         self.answer_get(request.uri().path(), request.uri().query().unwrap_or_default())
     }
 
-    fn answer_get(&self, path: &str, query: &str) -> Response<Full<Bytes>> {
+    fn answer_get(&self, path: &str, query: &str) -> Answer {
         let verbose = query
             .split('&')
             .any(|part| part == "verbose" || part.starts_with("verbose="));
@@ -135,8 +161,8 @@ impl Routes {
     }
 }
 
-fn text(status: StatusCode, body: String) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(body)));
+pub(crate) fn text(status: StatusCode, body: String) -> Answer {
+    let mut response = Response::new(Full::from(body));
     *response.status_mut() = status;
     response
 }

@@ -1,0 +1,298 @@
+//! Who may read a page: asks the API server, as kube-rbac-proxy and controller-runtime's metrics server do.
+//!
+//! The account of the operator needs `create` on `tokenreviews` (authentication.k8s.io) and `subjectaccessreviews`
+//! (authorization.k8s.io).
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use k8s_openapi::api::{
+    authentication::v1::{TokenReview, TokenReviewSpec, UserInfo},
+    authorization::v1::{NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
+};
+use kube::{Api, Client, api::PostParams};
+use tokio::{sync::Semaphore, time::timeout};
+
+/// How long an answer is believed.
+const BELIEVED: Duration = Duration::from_secs(60);
+/// How long a refusal is believed: a grant that was forgotten should work soon after it is made.
+const REFUSED: Duration = Duration::from_secs(10);
+/// Time for the two questions to the API server.
+const LIMIT: Duration = Duration::from_secs(10);
+/// Questions at the same time: a flood of wrong tokens must not become one for the API server.
+const QUESTIONS: usize = 4;
+/// Answers that are kept.
+const KEPT: usize = 256;
+/// Longer tokens are not looked at.
+const TOKEN_LIMIT: usize = 16 << 10;
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The user may read the page.
+    Allowed,
+    /// The request has no token of a user: 401.
+    Unauthenticated,
+    /// The user may not read the page: 403.
+    Forbidden,
+    /// The API server did not answer: 500.
+    Unknown,
+}
+
+/// Where the answers come from.
+pub trait Authority: Send + Sync + 'static {
+    /// The user that a token stands for, if any.
+    fn user(&self, token: &str) -> impl Future<Output = Result<Option<UserInfo>, String>> + Send;
+    /// Whether a user may get a path.
+    fn may_get(&self, user: UserInfo, path: &str) -> impl Future<Output = Result<bool, String>> + Send;
+}
+
+/// Reviews requests.
+pub struct Reviews<A = ApiServer> {
+    authority: A,
+    known: Mutex<BTreeMap<(String, String), (Instant, Verdict)>>,
+    questions: Arc<Semaphore>,
+}
+
+impl<A: Authority> Reviews<A> {
+    /// Reviews that ask `authority`.
+    pub fn new(authority: A) -> Self {
+        Self {
+            authority,
+            known: Mutex::default(),
+            questions: Arc::new(Semaphore::new(QUESTIONS)),
+        }
+    }
+
+    /// Whether a request for `path` with this `Authorization` header is allowed.
+    pub async fn verdict(&self, authorization: Option<&str>, path: &str) -> Verdict {
+        let Some(token) = authorization.and_then(bearer) else {
+            return Verdict::Unauthenticated;
+        };
+        let key = (token.to_owned(), path.to_owned());
+        if let Some(verdict) = self.remembered(&key) {
+            return verdict;
+        }
+        let answer = timeout(LIMIT, async {
+            let _question = self.questions.acquire().await.map_err(|error| error.to_string())?;
+            // Somebody may have asked meanwhile.
+            match self.remembered(&key) {
+                Some(verdict) => Ok(verdict),
+                None => self.ask(token, path).await,
+            }
+        });
+        match answer.await {
+            Ok(Ok(verdict)) => {
+                self.remember(key, verdict);
+                verdict
+            }
+            Ok(Err(error)) => {
+                tracing::warn!(error, "cannot review a request");
+                Verdict::Unknown
+            }
+            Err(_) => {
+                tracing::warn!("the API server did not review a request in time");
+                Verdict::Unknown
+            }
+        }
+    }
+
+    async fn ask(&self, token: &str, path: &str) -> Result<Verdict, String> {
+        let Some(user) = self.authority.user(token).await? else {
+            return Ok(Verdict::Unauthenticated);
+        };
+        let allowed = self.authority.may_get(user, path).await?;
+        Ok(if allowed { Verdict::Allowed } else { Verdict::Forbidden })
+    }
+
+    fn remembered(&self, key: &(String, String)) -> Option<Verdict> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let (asked, verdict) = known.get(key)?;
+        (asked.elapsed() < believed(*verdict)).then_some(*verdict)
+    }
+
+    fn remember(&self, key: (String, String), verdict: Verdict) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= KEPT {
+            known.retain(|_, (asked, verdict)| asked.elapsed() < believed(*verdict));
+        }
+        if known.len() >= KEPT {
+            // Refusals go first: anybody can cause them.
+            known.retain(|_, (_, verdict)| *verdict == Verdict::Allowed);
+        }
+        if known.len() < KEPT {
+            known.insert(key, (Instant::now(), verdict));
+        }
+    }
+}
+
+fn believed(verdict: Verdict) -> Duration {
+    match verdict {
+        Verdict::Allowed => BELIEVED,
+        _ => REFUSED,
+    }
+}
+
+/// The token of an `Authorization` header.
+fn bearer(header: &str) -> Option<&str> {
+    let (scheme, token) = header.split_once(' ')?;
+    let token = token.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty() && token.len() <= TOKEN_LIMIT).then_some(token)
+}
+
+/// Asks with TokenReview and SubjectAccessReview.
+pub struct ApiServer {
+    client: Client,
+}
+
+impl ApiServer {
+    /// Asks through `client`.
+    pub fn new(client: Client) -> Self {
+        Self { client }
+    }
+}
+
+impl Authority for ApiServer {
+    async fn user(&self, token: &str) -> Result<Option<UserInfo>, String> {
+        let review = TokenReview {
+            spec: TokenReviewSpec {
+                token: Some(token.to_owned()),
+                ..TokenReviewSpec::default()
+            },
+            ..TokenReview::default()
+        };
+        let reviews: Api<TokenReview> = Api::all(self.client.clone());
+        let answer = reviews.create(&PostParams::default(), &review).await;
+        let status = answer.map_err(|error| error.to_string())?.status.unwrap_or_default();
+        Ok(status.user.filter(|_| status.authenticated == Some(true)))
+    }
+
+    async fn may_get(&self, user: UserInfo, path: &str) -> Result<bool, String> {
+        let review = SubjectAccessReview {
+            spec: SubjectAccessReviewSpec {
+                user: user.username,
+                uid: user.uid,
+                groups: user.groups,
+                extra: user.extra,
+                non_resource_attributes: Some(NonResourceAttributes {
+                    path: Some(path.to_owned()),
+                    verb: Some("get".to_owned()),
+                }),
+                ..SubjectAccessReviewSpec::default()
+            },
+            ..SubjectAccessReview::default()
+        };
+        let reviews: Api<SubjectAccessReview> = Api::all(self.client.clone());
+        let answer = reviews.create(&PostParams::default(), &review).await;
+        Ok(answer
+            .map_err(|error| error.to_string())?
+            .status
+            .is_some_and(|status| status.allowed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// Knows `prometheus`, who may read /metrics, and `somebody`, who may not.
+    #[derive(Default)]
+    struct Known {
+        asked: AtomicUsize,
+    }
+
+    impl Authority for &'static Known {
+        async fn user(&self, token: &str) -> Result<Option<UserInfo>, String> {
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            match token {
+                "prometheus" | "somebody" => Ok(Some(UserInfo {
+                    username: Some(token.to_owned()),
+                    ..UserInfo::default()
+                })),
+                "broken" => Err("no answer".to_owned()),
+                _ => Ok(None),
+            }
+        }
+
+        async fn may_get(&self, user: UserInfo, path: &str) -> Result<bool, String> {
+            Ok(user.username.as_deref() == Some("prometheus") && path == "/metrics")
+        }
+    }
+
+    fn reviews() -> (&'static Known, Reviews<&'static Known>) {
+        let known: &'static Known = Box::leak(Box::default());
+        (known, Reviews::new(known))
+    }
+
+    #[tokio::test]
+    async fn a_user_with_the_right_is_allowed_and_remembered() {
+        let (known, reviews) = reviews();
+        for _ in 0..3 {
+            assert_eq!(
+                reviews.verdict(Some("Bearer prometheus"), "/metrics").await,
+                Verdict::Allowed
+            );
+        }
+        assert_eq!(known.asked.load(Ordering::Relaxed), 1);
+        assert_eq!(
+            reviews.verdict(Some("bearer prometheus"), "/other").await,
+            Verdict::Forbidden
+        );
+        assert_eq!(
+            reviews.verdict(Some("Bearer somebody"), "/metrics").await,
+            Verdict::Forbidden
+        );
+        assert_eq!(
+            reviews.verdict(Some("Bearer stranger"), "/metrics").await,
+            Verdict::Unauthenticated
+        );
+    }
+
+    #[tokio::test]
+    async fn what_is_not_a_token_asks_nobody() {
+        let (known, reviews) = reviews();
+        let long = format!("Bearer {}", "x".repeat(TOKEN_LIMIT + 1));
+        for header in [
+            None,
+            Some("Basic cHJvbWV0aGV1cw=="),
+            Some("Bearer "),
+            Some(long.as_str()),
+        ] {
+            assert_eq!(reviews.verdict(header, "/metrics").await, Verdict::Unauthenticated);
+        }
+        assert_eq!(known.asked.load(Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test]
+    async fn an_unanswered_question_is_asked_again() {
+        let (known, reviews) = reviews();
+        for _ in 0..2 {
+            assert_eq!(
+                reviews.verdict(Some("Bearer broken"), "/metrics").await,
+                Verdict::Unknown
+            );
+        }
+        assert_eq!(known.asked.load(Ordering::Relaxed), 2);
+    }
+
+    #[tokio::test]
+    async fn wrong_tokens_do_not_push_out_right_ones() {
+        let (known, reviews) = reviews();
+        reviews.verdict(Some("Bearer prometheus"), "/metrics").await;
+        for wrong in 0..2 * KEPT {
+            reviews.verdict(Some(&format!("Bearer {wrong}")), "/metrics").await;
+        }
+        assert!(reviews.known.lock().unwrap().len() <= KEPT);
+        let before = known.asked.load(Ordering::Relaxed);
+        assert_eq!(
+            reviews.verdict(Some("Bearer prometheus"), "/metrics").await,
+            Verdict::Allowed
+        );
+        assert_eq!(known.asked.load(Ordering::Relaxed), before);
+    }
+}

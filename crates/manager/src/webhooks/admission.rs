@@ -1,0 +1,335 @@
+//! Requests for admission.
+use std::future::Future;
+
+use kube::core::{
+    DynamicObject,
+    admission::{AdmissionRequest, AdmissionResponse, AdmissionReview, Operation},
+    response::{StatusCause, StatusDetails},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
+
+/// What is asked.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Review<T> {
+    /// The object as it would be; absent on delete.
+    pub object: Option<T>,
+    /// The object as it is; absent on create.
+    pub old_object: Option<T>,
+    /// The request: operation, user, namespace, whether it is a dry run.
+    pub request: AdmissionRequest<DynamicObject>,
+}
+
+/// A request is denied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denied {
+    message: String,
+    field: Option<String>,
+}
+
+impl Denied {
+    /// With a reason for the user.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            field: None,
+        }
+    }
+
+    /// Because of the value of a field, such as `spec.size`.
+    pub fn field(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            field: Some(field.into()),
+        }
+    }
+
+    /// As the API server answers itself: 422 for a wrong value, 403 otherwise.
+    fn apply(self, mut response: AdmissionResponse, subject: StatusDetails) -> AdmissionResponse {
+        let status = &mut response.result;
+        match self.field {
+            None => {
+                status.code = 403;
+                status.reason = "Forbidden".to_owned();
+            }
+            Some(field) => {
+                status.code = 422;
+                status.reason = "Invalid".to_owned();
+                status.details = Some(StatusDetails {
+                    causes: vec![StatusCause {
+                        reason: "FieldValueInvalid".to_owned(),
+                        message: self.message.clone(),
+                        field: field.clone(),
+                    }],
+                    ..subject
+                });
+                return response.deny(format!("{field}: {}", self.message));
+            }
+        }
+        response.deny(self.message)
+    }
+}
+
+/// A request in its parts.
+struct Asked<T> {
+    /// The object as it was sent.
+    raw: Option<Value>,
+    /// The object's names, for a refusal.
+    subject: StatusDetails,
+    response: AdmissionResponse,
+    review: Result<Review<T>, String>,
+}
+
+fn read<T: DeserializeOwned>(mut body: Value) -> Result<Asked<T>, String> {
+    let object = |name: &str| {
+        body.pointer(&format!("/request/{name}"))
+            .filter(|found| !found.is_null())
+            .cloned()
+    };
+    let (raw, old) = (object("object"), object("oldObject"));
+    // Read below, as what they are.
+    if let Some(request) = body.get_mut("request").and_then(Value::as_object_mut) {
+        request.remove("object");
+        request.remove("oldObject");
+    }
+    let review: AdmissionReview<DynamicObject> =
+        serde_json::from_value(body).map_err(|error| format!("not an AdmissionReview: {error}"))?;
+    let request: AdmissionRequest<DynamicObject> =
+        review.try_into().map_err(|_| "a review without a request".to_owned())?;
+    let response = AdmissionResponse::from(&request);
+    let subject = StatusDetails {
+        name: request.name.clone(),
+        group: request.kind.group.clone(),
+        kind: request.kind.kind.clone(),
+        uid: String::new(),
+        causes: Vec::new(),
+        retry_after_seconds: 0,
+    };
+    let typed = |value: Option<&Value>| value.map(T::deserialize).transpose().map_err(|error| error.to_string());
+    let review = match (typed(raw.as_ref()), typed(old.as_ref())) {
+        (Err(error), _) => Err(error),
+        // What is stored may be older than the type; it must not keep people from repairing or deleting it.
+        (Ok(object), old_object) => Ok(Review {
+            object,
+            old_object: old_object.unwrap_or_default(),
+            request,
+        }),
+    };
+    Ok(Asked {
+        raw,
+        subject,
+        response,
+        review,
+    })
+}
+
+fn write(response: AdmissionResponse) -> Result<Value, String> {
+    serde_json::to_value(response.into_review()).map_err(|error| error.to_string())
+}
+
+/// An object that the operator's type cannot hold.
+fn unreadable(error: &str) -> Denied {
+    Denied::new(format!("cannot read the object: {error}"))
+}
+
+pub(super) async fn validate<T, R>(body: Value, validate: impl FnOnce(Review<T>) -> R) -> Result<Value, String>
+where
+    T: DeserializeOwned,
+    R: Future<Output = Result<(), Denied>>,
+{
+    let asked = read::<T>(body)?;
+    let answer = match asked.review {
+        Ok(review) => validate(review).await,
+        Err(error) => Err(unreadable(&error)),
+    };
+    write(match answer {
+        Ok(()) => asked.response,
+        Err(denied) => denied.apply(asked.response, asked.subject),
+    })
+}
+
+pub(super) async fn mutate<T, R>(body: Value, mutate: impl FnOnce(T, Review<T>) -> R) -> Result<Value, String>
+where
+    T: DeserializeOwned + Serialize,
+    R: Future<Output = Result<T, Denied>>,
+{
+    let asked = read::<T>(body)?;
+    let mut review = match asked.review {
+        Ok(review) => review,
+        Err(error) => return write(unreadable(&error).apply(asked.response, asked.subject)),
+    };
+    let (Some(object), Some(raw)) = (review.object.take(), asked.raw) else {
+        // Nothing to change on delete.
+        return write(asked.response);
+    };
+    let text = |error: serde_json::Error| error.to_string();
+    let before = serde_json::to_value(&object).map_err(text)?;
+    let after = match mutate(object, review).await {
+        Ok(object) => serde_json::to_value(object).map_err(text)?,
+        Err(denied) => return write(denied.apply(asked.response, asked.subject)),
+    };
+    let Some(change) = change(&before, &after) else {
+        return write(asked.response);
+    };
+    let mut changed = raw.clone();
+    json_patch::merge(&mut changed, &change);
+    let patch = json_patch::diff(&raw, &changed);
+    write(asked.response.with_patch(patch).map_err(|error| error.to_string())?)
+}
+
+/// The JSON merge patch that leads from one value to another.
+fn change(before: &Value, after: &Value) -> Option<Value> {
+    let (Value::Object(old), Value::Object(new)) = (before, after) else {
+        return (before != after).then(|| after.clone());
+    };
+    let mut found = Map::new();
+    for (name, value) in new {
+        let part = match old.get(name) {
+            Some(before) => change(before, value),
+            None => Some(value.clone()),
+        };
+        found.extend(part.map(|part| (name.clone(), part)));
+    }
+    let gone = old.keys().filter(|name| !new.contains_key(*name));
+    found.extend(gone.map(|name| (name.clone(), Value::Null)));
+    (!found.is_empty()).then_some(Value::Object(found))
+}
+
+impl<T> Review<T> {
+    /// What is done with the object.
+    pub fn operation(&self) -> &Operation {
+        &self.request.operation
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Clone, Debug, Serialize, Deserialize)]
+    struct Cache {
+        spec: Spec,
+    }
+
+    #[derive(Clone, Debug, Serialize, Deserialize)]
+    struct Spec {
+        size: i32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        image: Option<String>,
+    }
+
+    fn asked(operation: &str, object: Value, old: Value) -> Value {
+        json!({
+            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+            "request": {
+                "uid": "u1", "operation": operation, "name": "sample", "namespace": "shop", "dryRun": false,
+                "kind": {"group": "shop.example.com", "version": "v1", "kind": "Cache"},
+                "resource": {"group": "shop.example.com", "version": "v1", "resource": "caches"},
+                "userInfo": {"username": "alice"},
+                "object": object, "oldObject": old,
+            },
+        })
+    }
+
+    fn cache(size: Value) -> Value {
+        json!({"apiVersion": "shop.example.com/v1", "kind": "Cache", "metadata": {"name": "sample"},
+            "spec": {"size": size, "unknown": {"to": "the type"}}})
+    }
+
+    async fn odd(review: Review<Cache>) -> Result<(), Denied> {
+        match review.object {
+            Some(cache) if cache.spec.size % 2 == 0 => Err(Denied::field("spec.size", "must be odd")),
+            None if review.request.user_info.username.as_deref() == Some("alice") => Err(Denied::new("not alice")),
+            _ => Ok(()),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_wrong_value_is_denied_as_the_api_server_does_it() {
+        let fine = validate(asked("CREATE", cache(json!(1)), Value::Null), odd)
+            .await
+            .unwrap();
+        assert_eq!(fine["response"]["allowed"], true);
+        assert_eq!(fine["response"]["uid"], "u1");
+        assert_eq!(fine["apiVersion"], "admission.k8s.io/v1");
+        let wrong = validate(asked("CREATE", cache(json!(2)), Value::Null), odd)
+            .await
+            .unwrap();
+        assert_eq!(wrong["response"]["allowed"], false);
+        assert_eq!(wrong["response"]["status"]["code"], 422);
+        assert_eq!(wrong["response"]["status"]["message"], "spec.size: must be odd");
+        assert_eq!(
+            wrong["response"]["status"]["details"]["causes"][0]["field"],
+            "spec.size"
+        );
+        let delete = validate(asked("DELETE", Value::Null, cache(json!(1))), odd)
+            .await
+            .unwrap();
+        assert_eq!(delete["response"]["status"]["code"], 403);
+        assert_eq!(delete["response"]["status"]["message"], "not alice");
+    }
+
+    #[tokio::test]
+    async fn an_object_of_another_shape_is_denied_but_an_old_one_does_not_count() {
+        let wrong = validate(asked("CREATE", cache(json!("many")), Value::Null), odd)
+            .await
+            .unwrap();
+        assert_eq!(wrong["response"]["allowed"], false);
+        let message = wrong["response"]["status"]["message"].as_str().unwrap();
+        assert!(message.starts_with("cannot read the object: invalid type"), "{message}");
+        let repaired = validate(asked("UPDATE", cache(json!(3)), cache(json!("many"))), odd)
+            .await
+            .unwrap();
+        assert_eq!(repaired["response"]["allowed"], true);
+        assert!(validate(json!({"kind": "Pod"}), odd).await.is_err());
+    }
+
+    async fn with_image(mut cache: Cache, review: Review<Cache>) -> Result<Cache, Denied> {
+        assert_eq!(review.operation(), &Operation::Create);
+        if cache.spec.size > 9 {
+            return Err(Denied::new("too many"));
+        }
+        cache.spec.image.get_or_insert_with(|| "memcached".to_owned());
+        Ok(cache)
+    }
+
+    #[tokio::test]
+    async fn a_change_keeps_what_the_type_does_not_know() {
+        let changed = mutate(asked("CREATE", cache(json!(1)), Value::Null), with_image)
+            .await
+            .unwrap();
+        assert_eq!(changed["response"]["patchType"], "JSONPatch");
+        let patch: Vec<u8> = serde_json::from_value(changed["response"]["patch"].clone()).unwrap();
+        let patch: Value = serde_json::from_slice(&patch).unwrap();
+        assert_eq!(
+            patch,
+            json!([{"op": "add", "path": "/spec/image", "value": "memcached"}])
+        );
+
+        let mut same = cache(json!(1));
+        same["spec"]["image"] = "own".into();
+        let same = mutate(asked("CREATE", same, Value::Null), with_image).await.unwrap();
+        assert_eq!(same["response"]["patch"], Value::Null);
+        let denied = mutate(asked("CREATE", cache(json!(10)), Value::Null), with_image)
+            .await
+            .unwrap();
+        assert_eq!(denied["response"]["status"]["message"], "too many");
+    }
+
+    #[test]
+    fn a_change_names_what_is_new_and_what_is_gone() {
+        let (before, after) = (
+            json!({"a": {"b": 1, "c": 2}, "d": [1]}),
+            json!({"a": {"b": 1}, "d": [2], "e": null}),
+        );
+        assert_eq!(
+            change(&before, &after),
+            Some(json!({"a": {"c": null}, "d": [2], "e": null}))
+        );
+        assert_eq!(change(&after, &after), None);
+    }
+}

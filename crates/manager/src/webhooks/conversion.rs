@@ -1,0 +1,89 @@
+//! Requests for conversion.
+use kube::core::{
+    Status,
+    conversion::{ConversionRequest, ConversionResponse, ConversionReview},
+};
+use serde_json::Value;
+
+pub(super) fn convert(body: Value, convert: &impl Fn(Value, &str) -> Result<Value, String>) -> Result<Value, String> {
+    let review: ConversionReview =
+        serde_json::from_value(body).map_err(|error| format!("not a ConversionReview: {error}"))?;
+    let mut request = ConversionRequest::from_review(review).map_err(|error| error.to_string())?;
+    let (objects, wanted) = (
+        std::mem::take(&mut request.objects),
+        request.desired_api_version.clone(),
+    );
+    let response = ConversionResponse::for_request(request);
+    let converted: Result<Vec<Value>, String> = objects
+        .into_iter()
+        .map(|object| one(object, &wanted, convert))
+        .collect();
+    let response = match converted {
+        Ok(objects) => response.success(objects),
+        Err(why) => response.failure(Status::failure(&why, "BadRequest")),
+    };
+    serde_json::to_value(response.into_review()).map_err(|error| error.to_string())
+}
+
+fn one(object: Value, wanted: &str, convert: &impl Fn(Value, &str) -> Result<Value, String>) -> Result<Value, String> {
+    if object["apiVersion"] == wanted {
+        return Ok(object);
+    }
+    let metadata = object.get("metadata").cloned().unwrap_or_default();
+    let (kind, name) = (
+        object["kind"].clone(),
+        metadata["name"].as_str().unwrap_or_default().to_owned(),
+    );
+    let mut new = convert(object, wanted).map_err(|why| format!("{name}: {why}"))?;
+    let Some(fields) = new.as_object_mut() else {
+        return Err(format!("{name}: the conversion did not make an object"));
+    };
+    fields.insert("apiVersion".to_owned(), wanted.into());
+    fields.insert("kind".to_owned(), kind);
+    fields.insert("metadata".to_owned(), metadata);
+    Ok(new)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn asked(objects: &[Value]) -> Value {
+        json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview",
+            "request": {"uid": "u1", "desiredAPIVersion": "shop.example.com/v2", "objects": objects}})
+    }
+
+    fn object(version: &str, spec: &Value) -> Value {
+        json!({"apiVersion": format!("shop.example.com/{version}"), "kind": "Cache",
+            "metadata": {"name": "sample", "labels": {"a": "b"}}, "spec": spec})
+    }
+
+    fn doubled(object: Value, _: &str) -> Result<Value, String> {
+        let size = object["spec"]["size"].as_i64().ok_or("spec.size is not a number")?;
+        Ok(json!({"spec": {"replicas": size}}))
+    }
+
+    #[test]
+    fn objects_are_converted_unless_they_are_in_the_version_already() {
+        let (old, new) = (object("v1", &json!({"size": 2})), object("v2", &json!({"replicas": 3})));
+        let answer = convert(asked(&[old, new.clone()]), &doubled).unwrap();
+        assert_eq!(answer["response"]["uid"], "u1");
+        assert_eq!(answer["response"]["result"]["status"], "Success");
+        let converted = &answer["response"]["convertedObjects"];
+        assert_eq!(converted[0], object("v2", &json!({"replicas": 2})));
+        assert_eq!(converted[1], new);
+    }
+
+    #[test]
+    fn an_object_that_cannot_be_converted_is_named() {
+        let answer = convert(asked(&[object("v1", &json!({"size": "x"}))]), &doubled).unwrap();
+        assert_eq!(answer["response"]["result"]["status"], "Failure");
+        assert_eq!(
+            answer["response"]["result"]["message"],
+            "sample: spec.size is not a number"
+        );
+        assert!(convert(json!({}), &doubled).is_err());
+    }
+}

@@ -1,0 +1,240 @@
+//! A server of admission and conversion webhooks.
+//!
+//! ```no_run
+//! # use kube::CustomResource;
+//! # use schemars::JsonSchema;
+//! # use serde::{Deserialize, Serialize};
+//! use olmkit_manager::{
+//!     certificates::Certificates,
+//!     metrics::Metrics,
+//!     webhooks::{Denied, Webhooks},
+//! };
+//!
+//! # #[derive(CustomResource, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+//! # #[kube(group = "shop.example.com", version = "v1", kind = "Cache", namespaced)]
+//! # struct CacheSpec { size: i32 }
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let certificates = Certificates::find()?;
+//! let server = Webhooks::new(&Metrics::new())
+//!     .validating("/validate-shop-example-com-v1-cache", |review| async move {
+//!         let cache: Option<Cache> = review.object;
+//!         match cache {
+//!             Some(cache) if cache.spec.size % 2 == 0 => Err(Denied::field("spec.size", "must be odd")),
+//!             _ => Ok(()),
+//!         }
+//!     })
+//!     .bind("[::]:9443".parse()?, &certificates)
+//!     .await?;
+//! tokio::join!(server.serve(), certificates.follow());
+//! # Ok(())
+//! # }
+//! ```
+mod admission;
+mod conversion;
+mod metrics;
+
+use std::{collections::BTreeMap, future::Future, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
+
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::{
+    Method, Request, StatusCode,
+    body::Incoming,
+    header::{CONTENT_TYPE, HeaderValue},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use tokio::{net::TcpListener, time::timeout};
+
+pub use admission::{Denied, Review};
+use metrics::Instruments;
+
+use crate::{
+    certificates::{self, Certificates},
+    listener::{self, Answer, BindError, Wire},
+    metrics::Metrics,
+    probes::text,
+};
+
+/// Larger admission requests are refused. controller-runtime has the same limit: two objects of the largest size that etcd
+/// takes, and what comes around them.
+const ADMISSION_LIMIT: usize = 7 << 20;
+/// Larger conversion requests are refused: they can hold many objects.
+const CONVERSION_LIMIT: usize = 64 << 20;
+/// Time for a request. The API server waits ten seconds unless the configuration says otherwise, thirty at most.
+const TIME_LIMIT: Duration = Duration::from_secs(30);
+
+type Reply = Pin<Box<dyn Future<Output = Result<Value, String>> + Send>>;
+type Handler = Arc<dyn Fn(Value) -> Reply + Send + Sync>;
+
+#[derive(Clone)]
+struct Route {
+    handler: Handler,
+    limit: usize,
+}
+
+/// Webhooks by path.
+#[must_use]
+pub struct Webhooks {
+    routes: BTreeMap<String, Route>,
+    instruments: Instruments,
+}
+
+impl Webhooks {
+    /// No webhooks yet. Their metrics are registered in `metrics`; a process has one set of webhooks.
+    pub fn new(metrics: &Metrics) -> Self {
+        Self {
+            routes: BTreeMap::new(),
+            instruments: Instruments::new(metrics),
+        }
+    }
+
+    /// Serves a validating webhook for objects of type `T` at `path`.
+    pub fn validating<T, F, R>(self, path: &str, validate: F) -> Self
+    where
+        T: DeserializeOwned + Send + 'static,
+        F: Fn(Review<T>) -> R + Clone + Send + Sync + 'static,
+        R: Future<Output = Result<(), Denied>> + Send + 'static,
+    {
+        self.route(path, ADMISSION_LIMIT, move |body| {
+            let validate = validate.clone();
+            Box::pin(admission::validate(body, validate))
+        })
+    }
+
+    /// Serves a mutating webhook for objects of type `T` at `path`: the object as it comes back replaces what was sent.
+    /// Fields that `T` does not know stay as they are, but for those in lists that are changed.
+    pub fn mutating<T, F, R>(self, path: &str, mutate: F) -> Self
+    where
+        T: DeserializeOwned + Serialize + Send + 'static,
+        F: Fn(T, Review<T>) -> R + Clone + Send + Sync + 'static,
+        R: Future<Output = Result<T, Denied>> + Send + 'static,
+    {
+        self.route(path, ADMISSION_LIMIT, move |body| {
+            let mutate = mutate.clone();
+            Box::pin(admission::mutate(body, mutate))
+        })
+    }
+
+    /// Serves the conversion webhook of a CRD at `path`. `convert` gets an object and the `apiVersion` that is wanted; it
+    /// writes the new content. `metadata` comes from the old object, since the API server lets a conversion change labels and
+    /// annotations only.
+    pub fn converting<F>(self, path: &str, convert: F) -> Self
+    where
+        F: Fn(Value, &str) -> Result<Value, String> + Clone + Send + Sync + 'static,
+    {
+        self.route(path, CONVERSION_LIMIT, move |body| {
+            let answer = conversion::convert(body, &convert);
+            Box::pin(std::future::ready(answer))
+        })
+    }
+
+    fn route(mut self, path: &str, limit: usize, handler: impl Fn(Value) -> Reply + Send + Sync + 'static) -> Self {
+        let route = Route {
+            handler: Arc::new(handler),
+            limit,
+        };
+        self.routes.insert(path.to_owned(), route);
+        self
+    }
+
+    /// Listens on `address`.
+    ///
+    /// # Errors
+    /// When the address is in use or not assigned to this machine, or TLS cannot be set up.
+    pub async fn bind(self, address: SocketAddr, certificates: &Certificates) -> Result<Server, Error> {
+        Ok(Server {
+            wire: Wire::tls(certificates)?,
+            listener: listener::bind(address).await?,
+            routes: Arc::new(self.routes),
+            instruments: self.instruments,
+        })
+    }
+}
+
+/// The server cannot start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// It cannot listen.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// It has no certificate.
+    #[error(transparent)]
+    Certificate(#[from] certificates::Error),
+}
+
+/// A server that listens.
+pub struct Server {
+    listener: TcpListener,
+    wire: Wire,
+    routes: Arc<BTreeMap<String, Route>>,
+    instruments: Instruments,
+}
+
+impl Server {
+    /// The address it listens on, with the assigned port if port 0 was requested.
+    ///
+    /// # Errors
+    /// When the operating system does not return it.
+    pub fn address(&self) -> std::io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Serves requests until the future is dropped.
+    pub async fn serve(self) {
+        let (routes, instruments) = (self.routes, self.instruments);
+        let answer = move |request: Request<Incoming>| {
+            let (routes, instruments) = (Arc::clone(&routes), instruments.clone());
+            async move { answer(&routes, &instruments, request).await }
+        };
+        listener::serve(self.listener, self.wire, answer).await;
+    }
+}
+
+async fn answer(routes: &BTreeMap<String, Route>, instruments: &Instruments, request: Request<Incoming>) -> Answer {
+    let Some((path, route)) = routes.get_key_value(request.uri().path()) else {
+        return text(StatusCode::NOT_FOUND, "no webhook has this path\n".to_owned());
+    };
+    if request.method() != Method::POST {
+        return text(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "method not allowed: use POST\n".to_owned(),
+        );
+    }
+    let running = instruments.start(path);
+    let answer = match timeout(TIME_LIMIT, reply(route, request)).await {
+        Ok(Ok(answer)) => json(&answer),
+        Ok(Err((status, why))) => text(status, format!("{why}\n")),
+        Err(_) => text(StatusCode::GATEWAY_TIMEOUT, "the webhook took too long\n".to_owned()),
+    };
+    running.end(answer.status().as_u16());
+    answer
+}
+
+async fn reply(route: &Route, request: Request<Incoming>) -> Result<Value, (StatusCode, String)> {
+    let body = Limited::new(request.into_body(), route.limit).collect().await;
+    let body = body.map_err(|error| match error.is::<LengthLimitError>() {
+        true => (
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!("the request is larger than {} bytes", route.limit),
+        ),
+        false => (StatusCode::BAD_REQUEST, format!("cannot read the request: {error}")),
+    })?;
+    let body = serde_json::from_slice(&body.to_bytes())
+        .map_err(|error| (StatusCode::BAD_REQUEST, format!("the request is not JSON: {error}")))?;
+    let handler = Arc::clone(&route.handler);
+    // A task of its own: a panic ends this request only.
+    let done = tokio::spawn(async move { handler(body).await }).await;
+    match done {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(why)) => Err((StatusCode::BAD_REQUEST, why)),
+        Err(_) => Err((StatusCode::INTERNAL_SERVER_ERROR, "the webhook panicked".to_owned())),
+    }
+}
+
+fn json(value: &Value) -> Answer {
+    let mut answer = text(StatusCode::OK, value.to_string());
+    let kind = HeaderValue::from_static("application/json");
+    answer.headers_mut().insert(CONTENT_TYPE, kind);
+    answer
+}

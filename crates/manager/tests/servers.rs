@@ -1,0 +1,330 @@
+//! Webhooks and the metrics server against a real API server.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use std::{net::SocketAddr, path::Path, time::Duration};
+
+use base64::Engine as _;
+use controlplane::{ControlPlane, Options};
+use k8s_openapi::{
+    api::{
+        admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration},
+        core::v1::{Namespace, ServiceAccount},
+        rbac::v1::{ClusterRole, ClusterRoleBinding},
+    },
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{
+    Api, Client, Error,
+    api::{DeleteParams, DynamicObject, GroupVersionKind, PostParams},
+    discovery::ApiResource,
+};
+use olmkit_manager::{
+    certificates::Certificates,
+    metrics::Metrics,
+    probes::{Routes, Server},
+    reviews::{ApiServer, Reviews},
+    webhooks::{Denied, Review, Webhooks},
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+
+/// An API of two versions: `size` of v1 is called `replicas` in v2.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Cache {
+    spec: CacheSpec,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct CacheSpec {
+    size: i32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    image: Option<String>,
+}
+
+async fn valid(review: Review<Cache>) -> Result<(), Denied> {
+    match (review.object, review.old_object) {
+        (Some(cache), _) if cache.spec.size % 2 == 0 => Err(Denied::field("spec.size", "must be odd")),
+        (None, Some(cache)) if cache.spec.size > 7 => Err(Denied::new("too large to be deleted")),
+        _ => Ok(()),
+    }
+}
+
+async fn with_image(mut cache: Cache, _: Review<Cache>) -> Result<Cache, Denied> {
+    cache.spec.image.get_or_insert_with(|| "memcached:1.6".to_owned());
+    Ok(cache)
+}
+
+fn converted(object: Value, wanted: &str) -> Result<Value, String> {
+    let (from, to) = match wanted {
+        "shop.example.com/v2" => ("size", "replicas"),
+        "shop.example.com/v1" => ("replicas", "size"),
+        other => return Err(format!("unknown version {other}")),
+    };
+    let mut spec = object["spec"].clone();
+    let fields = spec.as_object_mut().ok_or("spec is not an object")?;
+    let size = fields.remove(from).ok_or("no size")?;
+    fields.insert(to.to_owned(), size);
+    Ok(json!({ "spec": spec }))
+}
+
+/// Writes a certificate for the loopback address, and returns it in PEM.
+fn issue(folder: &Path) -> String {
+    let pair = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned(), "localhost".to_owned()]).unwrap();
+    std::fs::write(folder.join("tls.crt"), pair.cert.pem()).unwrap();
+    std::fs::write(folder.join("tls.key"), pair.signing_key.serialize_pem()).unwrap();
+    pair.cert.pem()
+}
+
+fn object<T: DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).unwrap()
+}
+
+fn client_config(address: SocketAddr, path: &str, authority: &str) -> Value {
+    json!({
+        "url": format!("https://{address}{path}"),
+        "caBundle": base64::engine::general_purpose::STANDARD.encode(authority),
+    })
+}
+
+fn definition(address: SocketAddr, authority: &str) -> Value {
+    let version = |name: &str, size: &str, storage: bool| {
+        json!({"name": name, "served": true, "storage": storage, "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+            "spec": {"type": "object", "required": [size], "properties": {
+                size: {"type": "integer"}, "image": {"type": "string"}, "note": {"type": "string"},
+            }},
+        }}}})
+    };
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "caches.shop.example.com"},
+        "spec": {
+            "group": "shop.example.com", "scope": "Namespaced",
+            "names": {"kind": "Cache", "plural": "caches", "singular": "cache", "listKind": "CacheList"},
+            "versions": [version("v1", "size", true), version("v2", "replicas", false)],
+            "conversion": {"strategy": "Webhook", "webhook": {
+                "conversionReviewVersions": ["v1"],
+                "clientConfig": client_config(address, "/convert", authority),
+            }},
+        },
+    })
+}
+
+fn admission(kind: &str, path: &str, operations: &[&str], address: SocketAddr, authority: &str) -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "caches"},
+        "webhooks": [{
+            "name": "caches.shop.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None",
+            "failurePolicy": "Fail", "clientConfig": client_config(address, path, authority),
+            "rules": [{"apiGroups": ["shop.example.com"], "apiVersions": ["v1"], "resources": ["caches"], "operations": operations}],
+        }],
+    })
+}
+
+fn caches(client: &Client, version: &str) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk("shop.example.com", version, "Cache");
+    Api::namespaced_with(
+        client.clone(),
+        "default",
+        &ApiResource::from_gvk_with_plural(&kind, "caches"),
+    )
+}
+
+async fn create(api: &Api<DynamicObject>, name: &str, spec: Value) -> Result<DynamicObject, Error> {
+    let cache = json!({"apiVersion": "shop.example.com/v1", "kind": "Cache", "metadata": {"name": name}, "spec": spec});
+    api.create(&PostParams::default(), &object(cache)).await
+}
+
+/// The message and code of a refusal.
+fn refusal<T: std::fmt::Debug>(answer: Result<T, Error>) -> (String, u16) {
+    match answer {
+        Err(Error::Api(status)) => (status.message, status.code),
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+/// Tries until the API server uses what was configured.
+async fn eventually<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
+    for _ in 0..300 {
+        if let Some(found) = probe().await {
+            return found;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("not within 30 seconds: {what}");
+}
+
+#[tokio::test]
+async fn the_api_server_asks_webhooks_and_they_answer() {
+    let plane = ControlPlane::start(Options::default()).await.unwrap();
+    let client = plane.client().await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let authority = issue(folder.path());
+    let certificates = Certificates::from_files(folder.path().join("tls.crt"), folder.path().join("tls.key")).unwrap();
+    let metrics = Metrics::new();
+    let server = Webhooks::new(&metrics)
+        .validating("/validate", valid)
+        .mutating("/mutate", with_image)
+        .converting("/convert", converted)
+        .bind("127.0.0.1:0".parse().unwrap(), &certificates)
+        .await
+        .unwrap();
+    let address = server.address().unwrap();
+    tokio::spawn(server.serve());
+
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let parameters = PostParams::default();
+    definitions
+        .create(&parameters, &object(definition(address, &authority)))
+        .await
+        .unwrap();
+    let validating: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
+    let every = ["CREATE", "UPDATE", "DELETE"];
+    let configuration = admission(
+        "ValidatingWebhookConfiguration",
+        "/validate",
+        &every,
+        address,
+        &authority,
+    );
+    validating.create(&parameters, &object(configuration)).await.unwrap();
+    let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
+    let configuration = admission(
+        "MutatingWebhookConfiguration",
+        "/mutate",
+        &["CREATE"],
+        address,
+        &authority,
+    );
+    mutating.create(&parameters, &object(configuration)).await.unwrap();
+
+    let (first, second) = (caches(&client, "v1"), caches(&client, "v2"));
+    let (message, code) = eventually("a wrong size is denied", async || {
+        match create(&first, "even", json!({"size": 2})).await {
+            Err(Error::Api(status)) if status.code == 422 => Some((status.message, status.code)),
+            Ok(_) => {
+                first.delete("even", &DeleteParams::default()).await.ok();
+                None
+            }
+            Err(_) => None,
+        }
+    })
+    .await;
+    let expected = "admission webhook \"caches.shop.example.com\" denied the request: spec.size: must be odd";
+    assert_eq!((message.as_str(), code), (expected, 422));
+
+    // The other webhook may become known later.
+    let made = eventually("the image is set", async || {
+        let made = create(&first, "odd", json!({"size": 9, "note": "kept"})).await.unwrap();
+        let is_set = made.data["spec"]["image"] == "memcached:1.6";
+        if !is_set {
+            let smaller = json!({"spec": {"size": 1}});
+            let patch = kube::api::Patch::Merge(&smaller);
+            first.patch("odd", &Default::default(), &patch).await.unwrap();
+            first.delete("odd", &DeleteParams::default()).await.unwrap();
+        }
+        is_set.then_some(made)
+    })
+    .await;
+    assert_eq!(made.data["spec"]["note"], "kept", "a field that the type does not know");
+    let (message, code) = refusal(first.delete("odd", &DeleteParams::default()).await);
+    assert!(
+        message.ends_with("denied the request: too large to be deleted"),
+        "{message}"
+    );
+    assert_eq!(code, 403);
+
+    let converted = second.get("odd").await.unwrap();
+    assert_eq!(
+        converted.data["spec"],
+        json!({"replicas": 9, "image": "memcached:1.6", "note": "kept"})
+    );
+    assert_eq!(converted.metadata.uid, made.metadata.uid);
+
+    // A new certificate is served as soon as it is read.
+    let renewed = issue(folder.path());
+    assert_eq!(trusting(&authority, address).await, Some(405));
+    assert_eq!(trusting(&renewed, address).await, None);
+    assert!(certificates.reload().unwrap());
+    assert_eq!(trusting(&authority, address).await, None);
+    assert_eq!(trusting(&renewed, address).await, Some(405));
+
+    let text = metrics.render();
+    let counted = "controller_runtime_webhook_requests_total{webhook=\"/validate\",code=\"200\"}";
+    assert!(text.contains(counted), "{text}");
+}
+
+/// What a client that trusts one certificate only gets from the validating webhook.
+async fn trusting(certificate: &str, address: SocketAddr) -> Option<u16> {
+    let certificate = reqwest::Certificate::from_pem(certificate.as_bytes()).unwrap();
+    let client = reqwest::Client::builder()
+        .tls_certs_only([certificate])
+        .no_proxy()
+        .build()
+        .unwrap();
+    let answer = client.get(format!("https://{address}/validate")).send().await;
+    answer.ok().map(|answer| answer.status().as_u16())
+}
+
+/// Gets a path over TLS without looking at the certificate.
+async fn get(address: SocketAddr, path: &str, token: Option<&str>) -> (u16, String) {
+    let client = reqwest::Client::builder()
+        .tls_danger_accept_invalid_certs(true)
+        .no_proxy()
+        .build()
+        .unwrap();
+    let mut request = client.get(format!("https://{address}{path}"));
+    if let Some(token) = token {
+        request = request.bearer_auth(token);
+    }
+    let answer = request.send().await.unwrap();
+    (answer.status().as_u16(), answer.text().await.unwrap())
+}
+
+#[tokio::test]
+async fn metrics_are_for_accounts_with_the_right_to_them() {
+    let plane = ControlPlane::start(Options::default()).await.unwrap();
+    let client = plane.client().await.unwrap();
+    let parameters = PostParams::default();
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "monitoring"}});
+    namespaces.create(&parameters, &object(namespace)).await.unwrap();
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "monitoring");
+    let mut tokens = Vec::new();
+    for name in ["prometheus", "stranger"] {
+        let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}});
+        accounts.create(&parameters, &object(account)).await.unwrap();
+        let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": []}, "metadata": {}});
+        let answer = accounts
+            .create_token_request(name, &parameters, &object(request))
+            .await
+            .unwrap();
+        tokens.push(answer.status.unwrap().token);
+    }
+    let roles: Api<ClusterRole> = Api::all(client.clone());
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "metrics-reader"},
+        "rules": [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]});
+    roles.create(&parameters, &object(role)).await.unwrap();
+    let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "metrics-reader"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "metrics-reader"},
+        "subjects": [{"kind": "ServiceAccount", "name": "prometheus", "namespace": "monitoring"}]});
+    bindings.create(&parameters, &object(binding)).await.unwrap();
+
+    let certificates = Certificates::self_signed(&["localhost"]).unwrap();
+    let routes = Routes::Metrics(Metrics::new());
+    let server = Server::bind("127.0.0.1:0".parse().unwrap(), routes)
+        .await
+        .unwrap()
+        .with_tls(&certificates)
+        .unwrap()
+        .with_reviews(Reviews::new(ApiServer::new(client)));
+    let address = server.address().unwrap();
+    tokio::spawn(server.serve());
+
+    let (code, text) = get(address, "/metrics", Some(&tokens[0])).await;
+    assert_eq!(code, 200, "{text}");
+    assert!(text.contains("events_dropped_total 0"), "{text}");
+    assert_eq!(get(address, "/metrics", Some(&tokens[1])).await.0, 403);
+    assert_eq!(get(address, "/metrics", Some("made-up")).await.0, 401);
+    assert_eq!(get(address, "/metrics", None).await.0, 401);
+}
