@@ -76,6 +76,7 @@ pub mod object;
 pub mod project;
 pub mod rbac;
 pub mod rules;
+pub mod scorecard;
 pub mod temporary;
 pub mod types;
 pub mod validate;

@@ -37,10 +37,10 @@ use context::Context;
 pub use selector::Selector;
 pub use standard::CATEGORIES_FILE;
 
-use crate::bundle::MediaType;
 use crate::bundle::load::media_type::LOC_6;
 use crate::bundle::load::metadata::LOC_3;
 use crate::bundle::load::{self, Reading};
+use crate::bundle::{Bundle, MediaType};
 use crate::diagnostics::{Finding, Severity};
 
 /// Which release of the reference tools is followed.
@@ -189,6 +189,24 @@ fn not_a_bundle(reading: &Reading) -> Option<Checked> {
         None => "pass the directory that has both; `olmkit generate bundle` creates one".to_string(),
     };
     Some(Checked::new(&LOC_3, message).hint(hint))
+}
+
+/// What operator-sdk's rules for the layout of a bundle find.
+pub(crate) fn bundle_format(bundle: &Bundle) -> format::Format {
+    format::check(bundle)
+}
+
+/// What the validators print that scorecard runs, with their severities: those of `bundle validate` without the one for the
+/// kinds of objects.
+pub(crate) fn scorecard_texts(bundle: &Bundle, options: &Options) -> Vec<(Severity, String)> {
+    let context = Context { bundle, options };
+    let mut groups = vec![csv::check(&context)];
+    groups.extend(crds::check(&context));
+    groups.push(bundle::check(&context));
+    let checked = groups.into_iter().flat_map(warnings_first);
+    checked
+        .filter_map(|checked| Some((checked.finding.severity, checked.reference?)))
+        .collect()
 }
 
 fn reference_rules(context: &Context<'_>, options: &Options, outcome: &mut Outcome) {

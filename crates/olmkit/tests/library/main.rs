@@ -4,3 +4,4 @@
 mod catalogs;
 mod conformance;
 mod rules;
+mod scorecard;
