@@ -16,6 +16,7 @@ const OLMKIT: &[&[&str]] = &[
     &["catalog"],
     &["validate", "project"],
     &["rules", "scorecard"],
+    &["fix"],
 ];
 
 /// Modules of the operator from the ground up.

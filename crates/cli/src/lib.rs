@@ -14,6 +14,7 @@ mod delete;
 mod diagnose;
 mod edit;
 mod explain;
+mod fixes;
 mod generate;
 mod health_probe;
 mod image;

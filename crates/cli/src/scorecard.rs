@@ -42,6 +42,8 @@ pub struct Args {
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     output: Format,
     #[command(flatten)]
+    fixes: crate::fixes::FixFlags,
+    #[command(flatten)]
     pods: PodFlags,
     #[command(flatten)]
     registry: RegistryFlags,
@@ -123,6 +125,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         );
     }
     let (source, _unpacked) = source(args)?;
+    if let Some(code) = args.fixes.run(std::slice::from_ref(&source))? {
+        return Ok(code);
+    }
     let reading = source.read()?;
     if reading.bundle.metadata.annotations.is_empty() {
         let missing = format!("metadata not found in {}", source.shown);

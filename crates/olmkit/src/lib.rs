@@ -71,6 +71,7 @@ pub mod catalog;
 pub mod crd;
 pub mod diagnostics;
 pub mod files;
+pub mod fix;
 pub mod limits;
 pub mod object;
 pub mod project;

@@ -34,8 +34,10 @@ use std::sync::Arc;
 pub use against::Against;
 pub use checked::Checked;
 use context::Context;
+pub(crate) use context::Csv;
 pub use selector::Selector;
 pub use standard::CATEGORIES_FILE;
+pub(crate) use standard::{CAPABILITIES, CATEGORIES};
 
 use crate::bundle::load::media_type::LOC_6;
 use crate::bundle::load::metadata::LOC_3;
