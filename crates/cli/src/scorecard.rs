@@ -6,7 +6,9 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::ValueEnum;
-use olmkit::scorecard::{self, Bundle, Configuration};
+use olmkit::diagnostics::{Finding, Report, TextOptions, write_github, write_sarif, write_text};
+use olmkit::object::UntrustedText;
+use olmkit::scorecard::{self, Builtin, Bundle, Configuration};
 use olmkit::validate::Selector;
 use olmkit::validate::source::Source;
 use olmkit_oci::registry::Platforms;
@@ -114,6 +116,12 @@ enum Format {
     Json,
     /// XML for reports of tests
     Xunit,
+    /// What the built-in tests find, with source lines
+    Findings,
+    /// The same as SARIF 2.1.0 for code scanning services
+    Sarif,
+    /// The same as workflow commands of GitHub Actions
+    Github,
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -147,12 +155,43 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Format::Text => write!(terminal::output(), "{}", scorecard::text(&tests))?,
         Format::Json => terminal::document().write_all(scorecard::json(&tests)?.as_bytes())?,
         Format::Xunit => terminal::document().write_all(scorecard::xunit(&tests).as_bytes())?,
+        format => {
+            let found = scorecard::findings(&Bundle::new(&reading), &configuration, &selector);
+            findings(&source, found, format)?;
+            for test in tests.items.iter().filter(|test| Builtin::of(&test.spec).is_none()) {
+                let errors = test.status.results.iter().flat_map(|result| &result.errors);
+                errors.for_each(|error| eprintln!("Error: {}", UntrustedText::new(error)));
+            }
+        }
     }
     Ok(if tests.passed() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Prints findings with file names as seen from the working directory; those of an image as they are in it.
+fn findings(source: &Source, found: Vec<Finding>, format: Format) -> anyhow::Result<()> {
+    let mut report = Report { findings: found };
+    for finding in report.findings.iter_mut().filter(|_| source.image.is_none()) {
+        let file = finding.file.take().unwrap_or_default();
+        finding.file = Some(source.directory.join(file));
+    }
+    report.sort();
+    match format {
+        Format::Sarif => write_sarif(&report, olmkit::rules::all(), &mut terminal::output())?,
+        Format::Github => write_github(&report, &mut terminal::workflow_commands())?,
+        _ => {
+            let options = TextOptions {
+                short: source.image.is_some(),
+                color: true,
+                width: terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0.into()),
+            };
+            write_text(&report, options, &mut terminal::styled_output())?;
+        }
+    }
+    Ok(())
 }
 
 /// The bundle. An image is unpacked into a temporary directory, which lives as long as the second value.

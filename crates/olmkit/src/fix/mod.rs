@@ -128,24 +128,16 @@ pub fn fix(tree: &Tree, root: &str, options: Options) -> Fixed {
     if wanted.is_empty() {
         return fixed;
     }
-    let groups = make_all(wanted, &mut Documents::new(tree), &mut fixed);
-    let before = Verdict::of(tree, root);
+    let groups = in_place(wanted, &mut Documents::new(tree), &mut fixed);
     let mut documents = Documents::new(tree);
-    let all = groups.iter().flatten();
-    if all.clone().all(|proposal| documents.apply(proposal).is_some())
-        && Verdict::of(&documents.tree(), root).is_no_worse_than(&before)
-    {
-        fixed.made = groups.into_iter().flatten().map(|proposal| proposal.fix).collect();
-    } else {
-        documents = Documents::new(tree);
-        one_by_one(groups, &mut documents, root, before, &mut fixed);
-    }
+    make_proven(groups, &mut documents, root, Verdict::of(tree, root), &mut fixed);
     fixed.files = documents.changed();
+    fixed.given_up.sort();
     fixed
 }
 
 /// The groups of fixes that can be made in place; the others are given up.
-fn make_all(wanted: Vec<Proposal>, documents: &mut Documents<'_>, fixed: &mut Fixed) -> Vec<Vec<Proposal>> {
+fn in_place(wanted: Vec<Proposal>, documents: &mut Documents<'_>, fixed: &mut Fixed) -> Vec<Vec<Proposal>> {
     let mut groups: Vec<Vec<Proposal>> = Vec::new();
     for proposal in wanted {
         let is_same = |group: &&mut Vec<Proposal>| group.iter().any(|other| other.group == proposal.group);
@@ -166,9 +158,9 @@ fn make_all(wanted: Vec<Proposal>, documents: &mut Documents<'_>, fixed: &mut Fi
     groups
 }
 
-/// Makes each group of fixes that proves itself. A fix that is refused is tried again after others, so that a second run has nothing
-/// left to do.
-fn one_by_one(
+/// Makes the groups of fixes that prove themselves. What is refused is tried again after others, so that a second run has
+/// nothing left to do.
+fn make_proven(
     mut groups: Vec<Vec<Proposal>>,
     documents: &mut Documents<'_>,
     root: &str,
@@ -176,21 +168,8 @@ fn one_by_one(
     fixed: &mut Fixed,
 ) {
     loop {
-        let mut left = Vec::new();
         let made = fixed.made.len();
-        for group in groups {
-            let mut trial = documents.clone();
-            let done = group.iter().try_for_each(|proposal| trial.apply(proposal));
-            let after = done.map(|()| Verdict::of(&trial.tree(), root));
-            match after.filter(|after| after.is_no_worse_than(&before)) {
-                Some(after) => {
-                    fixed.made.extend(group.into_iter().map(|proposal| proposal.fix));
-                    *documents = trial;
-                    before = after;
-                }
-                None => left.push(group),
-            }
-        }
+        let left = make_halves(groups, documents, root, &mut before, fixed);
         if left.is_empty() || fixed.made.len() == made {
             fixed
                 .given_up
@@ -199,6 +178,36 @@ fn one_by_one(
         }
         groups = left;
     }
+}
+
+/// Makes all groups, or else those of each half; gives the ones that are refused. A bundle is validated as often as there are
+/// groups to refuse, times a few.
+fn make_halves(
+    groups: Vec<Vec<Proposal>>,
+    documents: &mut Documents<'_>,
+    root: &str,
+    before: &mut Verdict,
+    fixed: &mut Fixed,
+) -> Vec<Vec<Proposal>> {
+    let mut trial = documents.clone();
+    let done = groups.iter().flatten().try_for_each(|proposal| trial.apply(proposal));
+    let after = done.map(|()| Verdict::of(&trial.tree(), root));
+    if let Some(after) = after.filter(|after| after.is_no_worse_than(before)) {
+        fixed
+            .made
+            .extend(groups.into_iter().flatten().map(|proposal| proposal.fix));
+        *documents = trial;
+        *before = after;
+        return Vec::new();
+    }
+    if groups.len() < 2 {
+        return groups;
+    }
+    let mut first = groups;
+    let second = first.split_off(first.len() / 2);
+    let mut left = make_halves(first, documents, root, before, fixed);
+    left.extend(make_halves(second, documents, root, before, fixed));
+    left
 }
 
 /// The files as they are changed.

@@ -4,9 +4,11 @@ use std::cell::OnceCell;
 
 use olmkit_scorecard::{State, TestConfiguration, TestResult};
 
+use super::rules::{Answer, SC_1};
 use super::{descriptors, examples, resources, schemas, validation};
 use crate::bundle::Object;
 use crate::bundle::load::{self, Reading};
+use crate::diagnostics::Finding;
 use crate::object::Reference;
 
 /// The built-in tests.
@@ -79,37 +81,54 @@ impl<'a> Bundle<'a> {
     /// The result of a built-in test.
     #[must_use]
     pub fn run(&self, builtin: &Builtin) -> TestResult {
+        self.answer(builtin).result
+    }
+
+    /// The result of a built-in test, and what it found with places and names.
+    #[must_use]
+    pub fn answer(&self, builtin: &Builtin) -> Answer {
         let name = builtin.name.as_deref().unwrap_or_default();
         if builtin.name.is_none() {
-            return ended(TestResult::new(""), "test name argument is required");
+            return ended(TestResult::new(""), "test name argument is required", Vec::new());
         }
-        let mut result = TestResult::new(name);
+        let mut answer = Answer {
+            result: TestResult::new(name),
+            findings: Vec::new(),
+        };
         let objects = match self.objects() {
             Ok(objects) => objects,
-            Err(fatal) => return ended(result, fatal),
+            Err(fatal) => {
+                let problems = match self.reading.problems.as_slice() {
+                    [] => vec![Finding::of(&SC_1, fatal.clone()).hint("the tests read every directory of the bundle")],
+                    problems => problems.to_vec(),
+                };
+                return ended(answer.result, fatal, problems);
+            }
         };
         let csv = Csv::of(objects);
         match name {
-            "basic-check-spec" => examples::check_spec(&csv, &mut result),
-            "olm-bundle-validation" => validation::check(self.reading, &mut result),
-            "olm-crds-have-validation" => schemas::check(&csv, objects, &mut result),
-            "olm-crds-have-resources" => resources::check(&csv, &mut result),
-            "olm-spec-descriptors" => descriptors::check_spec(&csv, &mut result),
-            "olm-status-descriptors" => descriptors::check_status(&csv, &mut result),
+            "basic-check-spec" => examples::check_spec(&csv, &mut answer),
+            "olm-bundle-validation" => validation::check(self.reading, &mut answer),
+            "olm-crds-have-validation" => schemas::check(&csv, objects, &mut answer),
+            "olm-crds-have-resources" => resources::check(&csv, &mut answer),
+            "olm-spec-descriptors" => descriptors::check_spec(&csv, &mut answer),
+            "olm-status-descriptors" => descriptors::check_status(&csv, &mut answer),
             _ => {
-                result.name.clear();
-                result.fail(format!("Valid tests for this image include: {}", NAMES.join(", ")));
+                answer.result.name.clear();
+                answer
+                    .result
+                    .fail(format!("Valid tests for this image include: {}", NAMES.join(", ")));
             }
         }
-        result
+        answer
     }
 }
 
 /// The program of the built-in tests ended before it had a result.
-fn ended(mut result: TestResult, text: &str) -> TestResult {
+fn ended(mut result: TestResult, text: &str, findings: Vec<Finding>) -> Answer {
     result.fail(text);
     result.log(text);
-    result
+    Answer { result, findings }
 }
 
 /// A test of operator-sdk crashes: its state is what scorecard makes of that, the error says what the crash does not.

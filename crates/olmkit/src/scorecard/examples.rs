@@ -1,29 +1,34 @@
 //! The custom resources in `alm-examples`, and `basic-check-spec`.
 
-use olmkit_scorecard::TestResult;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::builtin::{Csv, crash};
+use super::rules::{Answer, EXAMPLES, SC_2, SC_3};
+use crate::validate::Checked;
 use olmkit_go::json;
 
 /// One custom resource.
 #[derive(Debug)]
-pub(super) struct Example(Map<String, Value>);
+pub(super) struct Example {
+    map: Map<String, Value>,
+    /// The line of the text that it starts on, counted from 0.
+    pub line: u32,
+}
 
 impl Example {
     /// A part of the resource; `None` when it is null or absent.
     pub fn part(&self, key: &str) -> Option<&Value> {
-        self.0.get(key).filter(|value| !value.is_null())
+        self.map.get(key).filter(|value| !value.is_null())
     }
 
     fn text(&self, key: &str) -> &str {
-        self.0.get(key).and_then(Value::as_str).unwrap_or_default()
+        self.map.get(key).and_then(Value::as_str).unwrap_or_default()
     }
 
     /// `metadata.name`
     pub fn name(&self) -> &str {
-        let name = self.0.get("metadata").and_then(|metadata| metadata.get("name"));
+        let name = self.map.get("metadata").and_then(|metadata| metadata.get("name"));
         name.and_then(Value::as_str).unwrap_or_default()
     }
 
@@ -79,8 +84,13 @@ pub(super) struct Crash {
 
 impl Crash {
     /// Makes it the result of the test.
-    pub fn into_result(self, result: &mut TestResult) {
-        crash(result, self.error, &self.panic);
+    pub fn into_answer(self, csv: &Csv<'_>, example: &Example, answer: &mut Answer) {
+        answer.add_at(
+            csv.object,
+            example,
+            Checked::new(&SC_2, self.error.clone()).hint("write a map"),
+        );
+        crash(&mut answer.result, self.error, &self.panic);
     }
 }
 
@@ -117,7 +127,12 @@ fn parse(text: &str) -> Result<Vec<Example>, String> {
             return Err(misfit(&value, "[]unstructured.Unstructured"));
         }
     };
-    items.into_iter().map(example).collect()
+    let line_of = |item: &RawValue| {
+        let before = (item.get().as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
+        let lines = text.get(..before).unwrap_or_default().matches('\n').count();
+        u32::try_from(lines).unwrap_or_default()
+    };
+    items.into_iter().map(|item| example(item, line_of(item))).collect()
 }
 
 fn misfit(value: &Value, wanted: &str) -> String {
@@ -127,11 +142,11 @@ fn misfit(value: &Value, wanted: &str) -> String {
     )
 }
 
-fn example(item: &RawValue) -> Result<Example, String> {
+fn example(item: &RawValue, line: u32) -> Result<Example, String> {
     let value: Value = serde_json::from_str(item.get()).map_err(|error| error.to_string())?;
     let example = match value {
-        Value::Object(map) => Example(map),
-        Value::Null => Example(Map::new()),
+        Value::Object(map) => Example { map, line },
+        Value::Null => Example { map: Map::new(), line },
         other => return Err(misfit(&other, "map[string]interface {}")),
     };
     if example.kind().is_empty() || example.text("apiVersion").matches('/').count() > 1 {
@@ -140,14 +155,32 @@ fn example(item: &RawValue) -> Result<Example, String> {
     Ok(example)
 }
 
+/// The finding for examples that cannot be read.
+pub(super) fn unreadable(csv: &Csv<'_>, error: &str, answer: &mut Answer) {
+    let checked = Checked::new(&SC_2, error).hint("write a JSON list with one object for each owned API");
+    answer.add(match csv.object {
+        Some(object) => checked.at(object, EXAMPLES),
+        None => checked,
+    });
+}
+
 /// Each example has a spec. Only the first one without is named, and that does not fail the test.
-pub(super) fn check_spec(csv: &Csv<'_>, result: &mut TestResult) {
+pub(super) fn check_spec(csv: &Csv<'_>, answer: &mut Answer) {
     match read(csv) {
         Ok(examples) => {
             if let Some(example) = examples.iter().find(|example| example.part("spec").is_none()) {
-                result.suggest(format!("spec missing from [{}]", example.name()));
+                answer.result.suggest(format!("spec missing from [{}]", example.name()));
+                let message = format!("the example {} {:?} has no spec", example.kind(), example.name());
+                answer.add_at(
+                    csv.object,
+                    example,
+                    Checked::new(&SC_3, message).hint("add a spec, `{}` if it needs none"),
+                );
             }
         }
-        Err(error) => result.fail(format!("error getting custom resources: {error}")),
+        Err(error) => {
+            unreadable(csv, &error, answer);
+            answer.result.fail(format!("error getting custom resources: {error}"));
+        }
     }
 }

@@ -9,6 +9,7 @@ mod descriptors;
 mod examples;
 mod output;
 mod resources;
+pub(crate) mod rules;
 mod schemas;
 mod validation;
 
@@ -19,7 +20,9 @@ pub use olmkit_scorecard::{
     TestStatus,
 };
 pub use output::{json, text, xunit};
+pub use rules::Answer;
 
+use crate::diagnostics::Finding;
 use crate::validate::Selector;
 
 /// Why a test has no result: nothing here can run it.
@@ -66,6 +69,20 @@ pub fn run(bundle: &Bundle<'_>, configuration: &Configuration, selector: &Select
             Test::new(test, result.into())
         })
         .collect()
+}
+
+/// What the selected built-in tests find, with places and names. What several tests find is there once.
+#[must_use]
+pub fn findings(bundle: &Bundle<'_>, configuration: &Configuration, selector: &Selector) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = Vec::new();
+    for builtin in selected(configuration, selector).filter_map(|test| Builtin::of(&test)) {
+        for finding in bundle.answer(&builtin).findings {
+            if !findings.contains(&finding) {
+                findings.push(finding);
+            }
+        }
+    }
+    findings
 }
 
 fn not_run(test: &TestConfiguration) -> TestResult {

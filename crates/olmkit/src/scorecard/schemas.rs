@@ -1,46 +1,56 @@
 //! `olm-crds-have-validation`
 
-use olmkit_scorecard::{State, TestResult};
+use olmkit_scorecard::State;
 use serde_json::Value;
 
 use super::builtin::Csv;
 use super::examples::{self, Crash, Example};
+use super::rules::{Answer, SC_4};
 use crate::bundle::Object;
+use crate::diagnostics::Severity;
+use crate::validate::Checked;
 
 /// Each key of spec and status of each example is in the schema of its CRD.
-pub(super) fn check(csv: &Csv<'_>, objects: &[Object], result: &mut TestResult) {
+pub(super) fn check(csv: &Csv<'_>, objects: &[Object], answer: &mut Answer) {
     let examples = match examples::read(csv) {
         Ok(examples) => examples,
         Err(error) => {
-            result.error(error);
+            examples::unreadable(csv, &error, answer);
+            answer.result.error(error);
             return;
         }
     };
-    result.log(format!("Loaded {} Custom Resources from alm-examples", examples.len()));
+    answer
+        .result
+        .log(format!("Loaded {} Custom Resources from alm-examples", examples.len()));
     let of_version = |version: &'static str| {
         let is_crd =
             move |object: &&Object| object.kind() == "CustomResourceDefinition" && object.api_version() == version;
-        objects.iter().filter(is_crd).filter_map(|object| object.typed.as_ref())
+        objects
+            .iter()
+            .filter(is_crd)
+            .filter_map(|object| Some((object, object.typed.as_ref()?)))
     };
     let crds: Vec<Crd<'_>> = of_version("apiextensions.k8s.io/v1")
-        .map(|crd| Crd::new(crd, false))
-        .chain(of_version("apiextensions.k8s.io/v1beta1").map(|crd| Crd::new(crd, true)))
+        .map(|(object, crd)| Crd::new(object, crd, false))
+        .chain(of_version("apiextensions.k8s.io/v1beta1").map(|(object, crd)| Crd::new(object, crd, true)))
         .collect();
     for example in &examples {
-        if let Err(crash) = check_example(example, &crds, result) {
-            return crash.into_result(result);
+        if let Err(crash) = check_example(example, &crds, answer) {
+            return crash.into_answer(csv, example, answer);
         }
     }
 }
 
 /// A CRD with its versions.
 struct Crd<'a> {
+    object: &'a Object,
     kind: &'a str,
     versions: Vec<(&'a str, Option<&'a Value>)>,
 }
 
 impl<'a> Crd<'a> {
-    fn new(crd: &'a Value, is_beta: bool) -> Self {
+    fn new(object: &'a Object, crd: &'a Value, is_beta: bool) -> Self {
         let text = |value: &'a Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
         let spec = crd.get("spec").unwrap_or(&Value::Null);
         // In v1beta1 one schema holds for all versions, and wins over those of the versions.
@@ -56,6 +66,7 @@ impl<'a> Crd<'a> {
             versions.push((single, common));
         }
         Self {
+            object,
             kind: spec.pointer("/names/kind").and_then(Value::as_str).unwrap_or_default(),
             versions,
         }
@@ -63,12 +74,19 @@ impl<'a> Crd<'a> {
 }
 
 /// A CRD is the example's if kind and version are, whatever the case of their letters; the group does not count.
-fn check_example(example: &Example, crds: &[Crd<'_>], result: &mut TestResult) -> Result<(), Crash> {
+fn check_example(example: &Example, crds: &[Crd<'_>], answer: &mut Answer) -> Result<(), Crash> {
     let same = |one: &str, other: &str| one.to_lowercase() == other.to_lowercase();
     for crd in crds.iter().filter(|crd| same(crd.kind, example.kind())) {
         for (version, schema) in crd.versions.iter().filter(|(name, _)| same(name, example.version())) {
             let Some(schema) = schema else {
-                result.suggest(format!("Add CRD validation for {}/{version}", crd.kind));
+                answer
+                    .result
+                    .suggest(format!("Add CRD validation for {}/{version}", crd.kind));
+                let message = format!("version {version} of the CRD for {} has no schema", crd.kind);
+                let checked = Checked::new(&SC_4, message)
+                    .severity(Severity::Warning)
+                    .at(crd.object, "/spec/versions");
+                answer.add(checked.hint("add schema.openAPIV3Schema"));
                 continue;
             };
             let mut failed = false;
@@ -90,7 +108,13 @@ fn check_example(example: &Example, crds: &[Crd<'_>], result: &mut TestResult) -
                 for key in keys {
                     if properties.and_then(|properties| properties.get(key)).is_none() {
                         failed = true;
-                        result.suggest(format!(
+                        let message = format!(
+                            "the schema of {} {version} lacks {part}.{key}, which an example has",
+                            crd.kind
+                        );
+                        let checked = Checked::new(&SC_4, message).at(crd.object, "/spec/versions");
+                        answer.add(checked.hint("add the field to the schema, or take it out of the example"));
+                        answer.result.suggest(format!(
                             "Add CRD validation for {part} field `{key}` in {}/{}",
                             example.kind(),
                             example.version()
@@ -99,7 +123,7 @@ fn check_example(example: &Example, crds: &[Crd<'_>], result: &mut TestResult) -
                 }
             }
             if failed {
-                result.state = State::Fail;
+                answer.result.state = State::Fail;
                 return Ok(());
             }
         }

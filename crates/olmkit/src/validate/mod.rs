@@ -198,17 +198,14 @@ pub(crate) fn bundle_format(bundle: &Bundle) -> format::Format {
     format::check(bundle)
 }
 
-/// What the validators print that scorecard runs, with their severities: those of `bundle validate` without the one for the
+/// The validators that scorecard runs: those of `bundle validate` without the one for the
 /// kinds of objects.
-pub(crate) fn scorecard_texts(bundle: &Bundle, options: &Options) -> Vec<(Severity, String)> {
+pub(crate) fn scorecard_rules(bundle: &Bundle, options: &Options) -> Vec<Checked> {
     let context = Context { bundle, options };
     let mut groups = vec![csv::check(&context)];
     groups.extend(crds::check(&context));
     groups.push(bundle::check(&context));
-    let checked = groups.into_iter().flat_map(warnings_first);
-    checked
-        .filter_map(|checked| Some((checked.finding.severity, checked.reference?)))
-        .collect()
+    groups.into_iter().flat_map(warnings_first).collect()
 }
 
 fn reference_rules(context: &Context<'_>, options: &Options, outcome: &mut Outcome) {

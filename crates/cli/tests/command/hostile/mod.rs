@@ -102,6 +102,17 @@ fn commands() -> Vec<(Form, Vec<&'static str>)> {
         (Text, vec!["scorecard", "bundles/plain", "--built-in"]),
         (Text, vec!["scorecard", "bundles/names", "--built-in"]),
         (Document, vec!["scorecard", "bundles/plain", "--built-in", "-o", "json"]),
+        (Text, vec!["scorecard", "bundles/plain", "--built-in", "-o", "findings"]),
+        (Text, vec!["scorecard", "bundles/plain", "--built-in", "-o", "sarif"]),
+        (
+            Workflow,
+            vec!["scorecard", "bundles/names", "--built-in", "-o", "github"],
+        ),
+        (
+            Document,
+            vec!["bundle", "validate", "bundles/names", "--diff", "--unsafe-fixes"],
+        ),
+        (Text, vec!["bundle", "validate", "oci:layout", "--fix"]),
         (
             Document,
             vec!["scorecard", "bundles/plain", "--built-in", "-o", "xunit"],
