@@ -8,7 +8,6 @@ use serde_json::Value;
 use super::builtin::Csv;
 use super::examples::{self, Example};
 use super::rules::{Answer, SC_3, SC_6, SC_7, SC_8, SC_9, owned_pointer};
-use crate::diagnostics::Severity;
 use crate::validate::Checked;
 
 /// Each key of the spec of each example has a descriptor.
@@ -19,7 +18,7 @@ pub(super) fn check_spec(csv: &Csv<'_>, answer: &mut Answer) {
             // operator-sdk says nothing more about it.
             answer.result.state = State::Fail;
             let message = format!("the example {} {:?} has no spec", example.kind(), example.name());
-            let checked = Checked::new(&SC_3, message).severity(Severity::Error);
+            let checked = Checked::new(&SC_3, message);
             answer.add_at(csv.object, &example, checked.hint("add a spec, `{}` if it needs none"));
             continue;
         }

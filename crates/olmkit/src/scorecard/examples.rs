@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::builtin::{Csv, crash};
 use super::rules::{Answer, EXAMPLES, SC_2, SC_3};
+use crate::diagnostics::Severity;
 use crate::validate::Checked;
 use olmkit_go::json;
 
@@ -174,7 +175,9 @@ pub(super) fn check_spec(csv: &Csv<'_>, answer: &mut Answer) {
                 answer.add_at(
                     csv.object,
                     example,
-                    Checked::new(&SC_3, message).hint("add a spec, `{}` if it needs none"),
+                    Checked::new(&SC_3, message)
+                        .severity(Severity::Warning)
+                        .hint("add a spec, `{}` if it needs none"),
                 );
             }
         }

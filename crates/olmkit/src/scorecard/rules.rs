@@ -32,8 +32,8 @@ define_rules! {
     }
     SC_3 = {
         id: "SC-3",
-        severity: Severity::Warning,
-        origin: Origin::Scorecard("basic-check-spec"),
+        severity: Severity::Error,
+        origin: Origin::Scorecard("basic-check-spec, olm-spec-descriptors"),
         summary: "Each example has a spec.",
         why: "Custom resources say in it what they ask for.",
         bad: "{\"kind\": \"Widget\", \"metadata\": {\"name\": \"w\"}}",
