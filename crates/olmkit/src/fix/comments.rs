@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comments_are_told_from_texts() {
+    fn comments_are_not_texts() {
         let text = "# head\na: 'x # no' # one\nb: | # two\n  # no\n  no # no\n# three\nc:\n- d#no # four\n- \"e\n  # no\" # five\n#";
         let node = crate::yaml::parse(text.as_bytes()).unwrap();
         assert_eq!(

@@ -89,7 +89,7 @@ impl Document {
         if map.style == Style::Flow || entries.is_empty() {
             let separator = if entries.is_empty() { "" } else { ", " };
             let entry = format!("{separator}{}: {value}", Value::from(key));
-            return self.accept(self.into_flow(map, &entry)?, &expected);
+            return self.accept(self.with_flow_entry(map, &entry)?, &expected);
         }
         let (first, _) = entries.first()?;
         let indent = column(first.start.column);
@@ -123,7 +123,7 @@ impl Document {
         expected.pointer_mut(pointer)?.as_array_mut()?.push(item.clone());
         let Some(last) = list.items().last().filter(|_| list.style != Style::Flow) else {
             let separator = if list.items().is_empty() { "" } else { ", " };
-            return self.accept(self.into_flow(list, &format!("{separator}{item}"))?, &expected);
+            return self.accept(self.with_flow_entry(list, &format!("{separator}{item}"))?, &expected);
         };
         let lines = self.lines();
         let line = lines.get(last.start.line as usize - 1)?;
@@ -137,7 +137,7 @@ impl Document {
     }
 
     /// Puts text before the end of a collection in brackets.
-    fn into_flow(&self, node: &Node, entry: &str) -> Option<String> {
+    fn with_flow_entry(&self, node: &Node, entry: &str) -> Option<String> {
         if node.style != Style::Flow {
             return None;
         }
