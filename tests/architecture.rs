@@ -15,7 +15,8 @@ const OLMKIT: &[&[&str]] = &[
     &["bundle"],
     &["catalog"],
     &["validate", "project"],
-    &["rules"],
+    &["rules", "scorecard"],
+    &["fix"],
 ];
 
 /// Modules of the operator from the ground up.
@@ -85,7 +86,7 @@ fn the_shipped_operator_holds_no_packaging_code_and_no_grpc() {
 /// A Rust operator that renders its package compiles no network code for it, and whoever checks bundles needs no runtime.
 #[test]
 fn the_library_has_no_network_and_no_runtime() {
-    for library in ["olmkit", "olmkit-yaml", "olmkit-cel"] {
+    for library in ["olmkit", "olmkit-yaml", "olmkit-cel", "olmkit-scorecard"] {
         let unwanted = [
             "tokio",
             "hyper",

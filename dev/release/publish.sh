@@ -3,7 +3,7 @@
 # CARGO_REGISTRY_TOKEN is the token; `cargo publish` reads it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-crates=(-p olmkit-yaml -p olmkit -p olmkit-oci -p olmkit-serve -p olmkit-cluster -p olmkit-manager -p olmkit-cli)
+crates=(-p olmkit-scorecard -p olmkit-yaml -p olmkit -p olmkit-oci -p olmkit-serve -p olmkit-cluster -p olmkit-manager -p olmkit-cli)
 if [ "${1:-}" = --yes ]; then
   cargo publish --locked "${crates[@]}"
 else

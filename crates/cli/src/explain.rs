@@ -30,6 +30,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Origin::OptionalValidator(_) => {
             "a rule of an optional validator of operator-sdk (see `bundle validate --list-optional`)"
         }
+        Origin::Scorecard(_) => "operator-sdk's scorecard has this rule; it decides the state of its test",
         Origin::Opm => "opm has this rule; it decides the verdict",
         _ => "a lint of olmkit; it never changes the verdict",
     };

@@ -14,6 +14,7 @@ mod delete;
 mod diagnose;
 mod edit;
 mod explain;
+mod fixes;
 mod generate;
 mod health_probe;
 mod image;
@@ -24,6 +25,7 @@ mod olm;
 mod opm;
 mod registry_flags;
 mod run;
+mod scorecard;
 mod signals;
 mod stdin;
 mod subscribe;
@@ -108,6 +110,8 @@ enum Command {
     Olm(olm::Args),
     /// Install or upgrade an operator from a bundle.
     Run(run::Args),
+    /// Run the scorecard tests of a bundle
+    Scorecard(Box<scorecard::Args>),
     /// Install a package from a catalog of the cluster.
     Subscribe(subscribe::Args),
 }
@@ -148,6 +152,7 @@ impl Cli {
             Command::Init(args) => init::run(&args),
             Command::Olm(args) => olm::run(&args),
             Command::Run(args) => run::run(&args),
+            Command::Scorecard(args) => scorecard::run(&args),
             Command::Subscribe(args) => subscribe::run(&args),
         }
     }

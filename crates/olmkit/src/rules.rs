@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 pub use crate::diagnostics::{Origin, Proof, Rule, Witness};
-use crate::{bundle, catalog, validate};
+use crate::{bundle, catalog, scorecard, validate};
 
 /// One line for each file of checks.
 static FILES: &[&[&Rule]] = &[
@@ -46,6 +46,7 @@ static FILES: &[&[&Rule]] = &[
     validate::lints::descriptors::RULES,
     validate::lints::examples::RULES,
     validate::lints::features::RULES,
+    scorecard::rules::RULES,
     catalog::validate::RULES,
     catalog::validate::model::RULES,
     catalog::validate::bundle::RULES,
@@ -103,8 +104,9 @@ fn part(origin: Origin) -> usize {
     match origin {
         Origin::OperatorSdk(_) => 0,
         Origin::OptionalValidator(_) => 1,
-        Origin::Opm => 2,
-        Origin::Lint => 3,
+        Origin::Scorecard(_) => 2,
+        Origin::Opm => 3,
+        Origin::Lint => 4,
     }
 }
 

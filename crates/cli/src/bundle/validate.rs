@@ -24,6 +24,7 @@ use rayon::prelude::*;
 
 use super::output::{self, FailOn, Format};
 use crate::catalog::images::RegistryImages;
+use crate::fixes::FixFlags;
 use crate::registry_flags::RegistryFlags;
 use crate::terminal;
 
@@ -31,7 +32,7 @@ use crate::terminal;
 ///
 /// The verdict is that of operator-sdk. Each finding has its place in the file, and a way to fix it.
 #[derive(clap::Args)]
-#[command(after_help = examples!["olmkit bundle validate bundle", "olmkit bundle validate bundle --select-optional suite=operatorframework --strict", "olmkit bundle validate --recursive operators -o sarif > findings.sarif", "olmkit bundle validate bundle --against quay.io/example/catalog:latest"])]
+#[command(after_help = examples!["olmkit bundle validate bundle", "olmkit bundle validate bundle --select-optional suite=operatorframework --strict", "olmkit bundle validate --recursive operators -o sarif > findings.sarif", "olmkit bundle validate bundle --against quay.io/example/catalog:latest", "olmkit bundle validate bundle --fix"])]
 pub struct Args {
     /// Bundle directories or images (`REGISTRY/NAME:TAG`, `oci:DIR`, `oci-archive:FILE`, `docker-archive:FILE`, `store:NAME`)
     #[arg(value_name = "BUNDLE")]
@@ -86,6 +87,8 @@ pub struct Args {
     /// Omit source lines from text output
     #[arg(long)]
     short: bool,
+    #[command(flatten)]
+    fixes: FixFlags,
     #[command(flatten)]
     registry: RegistryFlags,
 }
@@ -169,6 +172,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         options.against = Some(Arc::new(against(reference, args)?));
     }
     let (sources, _unpacked) = sources(args)?;
+    if let Some(code) = args.fixes.run(&sources)? {
+        return Ok(code);
+    }
     let validated = validate_all(&sources, &options)?;
     let worst = if args.strict || args.fail_on == FailOn::Warning {
         Severity::Warning

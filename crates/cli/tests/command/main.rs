@@ -9,4 +9,5 @@ mod hostile;
 mod image;
 mod interrupted;
 mod scaffold;
+mod scorecard;
 mod unwritable;

@@ -10,6 +10,8 @@ pub enum Origin {
     OperatorSdk(&'static str),
     /// An optional validator of operator-sdk checks it. It decides the verdict if the validator is selected.
     OptionalValidator(&'static str),
+    /// A built-in test of operator-sdk's scorecard checks it. It decides the state of that test.
+    Scorecard(&'static str),
     /// `opm validate` checks it. It decides the verdict.
     Opm,
     /// A lint: only olmkit has it, and it never changes the verdict.

@@ -211,6 +211,9 @@ fn the_documentation_holds_the_current_tables() {
         ("Rules of operator-sdk's optional validators", &|rule| {
             matches!(rule.origin, Origin::OptionalValidator(_))
         }),
+        ("Rules of scorecard's built-in tests", &|rule| {
+            matches!(rule.origin, Origin::Scorecard(_))
+        }),
     ]) + &table_of_lints();
     assert_current("validation.md", &of_bundles);
     assert_current(

@@ -135,6 +135,30 @@ PackageProperty property.Property
  value string
 CategoriesFile struct
  categories []string
+scorecard.Configuration v1alpha3.Configuration
+ kind string
+ apiVersion string
+ metadata scorecard.Metadata
+ stages []scorecard.StageConfiguration
+ storage scorecard.Storage
+ serviceaccount string
+scorecard.Metadata struct
+ name string
+scorecard.StageConfiguration v1alpha3.StageConfiguration
+ parallel bool
+ tests []scorecard.TestConfiguration
+scorecard.TestConfiguration v1alpha3.TestConfiguration
+ image string
+ uniqueID string
+ entrypoint []string
+ labels {}string
+ storage scorecard.Storage
+scorecard.Storage v1alpha3.Storage
+ spec scorecard.StorageSpec
+scorecard.StorageSpec v1alpha3.StorageSpec
+ mountPath scorecard.MountPath
+scorecard.MountPath v1alpha3.MountPath
+ path string
 ";
 
 static STRUCTS: LazyLock<Structs> = LazyLock::new(|| Structs::parse(&[include_str!("structs.txt"), METADATA]));

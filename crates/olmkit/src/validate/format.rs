@@ -111,6 +111,8 @@ pub struct Format {
     pub findings: Vec<Finding>,
     /// The reference tool crashes on this bundle; the text says where.
     pub crash: Option<String>,
+    /// Whether there is a file with dependencies.
+    pub has_dependencies: bool,
 }
 
 impl Format {
@@ -118,14 +120,41 @@ impl Format {
         self.findings.push(place(Finding::new(rule, Severity::Error, message)));
     }
 
+    /// operator-sdk's single text for all findings.
+    pub fn text(&self) -> Option<String> {
+        let texts: Vec<&str> = self.findings.iter().map(|finding| finding.message.as_str()).collect();
+        (!texts.is_empty()).then(|| format!("Bundle validation errors: {}", texts.join(",")))
+    }
+
+    /// What operator-sdk logs while it checks the format, without times.
+    pub fn log(&self) -> String {
+        let failed = |rule: &Rule| self.findings.iter().any(|finding| finding.rule == rule.id);
+        let mut lines = Vec::new();
+        let directories = [("manifests", &FMT_2), ("metadata", &FMT_3)];
+        for (name, _) in directories.iter().filter(|(_, rule)| !failed(rule)) {
+            lines.push(format!("Found {name} directory"));
+        }
+        if lines.len() == directories.len() {
+            lines.push("Getting mediaType info from manifests directory".to_owned());
+            if !failed(&FMT_5) {
+                lines.push("Found annotations file".to_owned());
+            }
+            let dependencies = match self.has_dependencies {
+                true => "Found dependencies file",
+                false => "Could not find optional dependencies file",
+            };
+            lines.push(dependencies.to_owned());
+        }
+        lines
+            .iter()
+            .map(|line| format!("level=debug msg=\"{line}\" name=bundle-test\n"))
+            .collect()
+    }
+
     /// The findings with operator-sdk's single text on the first of them.
     pub fn into_checked(self, root: &str) -> Vec<Checked> {
-        let texts: Vec<&str> = self.findings.iter().map(|finding| finding.message.as_str()).collect();
-        let text = format!(
-            "error validating format in {root}: Bundle validation errors: {}",
-            texts.join(",")
-        );
-        let mut reference = Some(text);
+        let text = self.text();
+        let mut reference = text.map(|text| format!("error validating format in {root}: {text}"));
         self.findings
             .into_iter()
             .map(|finding| Checked {
@@ -171,6 +200,7 @@ pub fn check(bundle: &Bundle) -> Format {
         }
         Some(file) => annotations(file, &media_type, &mut format),
     }
+    format.has_dependencies = files.dependencies.is_some();
     if let Some(file) = &files.dependencies {
         format.findings.extend(dependencies::check(file));
     }

@@ -34,13 +34,15 @@ use std::sync::Arc;
 pub use against::Against;
 pub use checked::Checked;
 use context::Context;
+pub(crate) use context::Csv;
 pub use selector::Selector;
 pub use standard::CATEGORIES_FILE;
+pub(crate) use standard::{CAPABILITIES, CATEGORIES};
 
-use crate::bundle::MediaType;
 use crate::bundle::load::media_type::LOC_6;
 use crate::bundle::load::metadata::LOC_3;
 use crate::bundle::load::{self, Reading};
+use crate::bundle::{Bundle, MediaType};
 use crate::diagnostics::{Finding, Severity};
 
 /// Which release of the reference tools is followed.
@@ -189,6 +191,21 @@ fn not_a_bundle(reading: &Reading) -> Option<Checked> {
         None => "pass the directory that has both; `olmkit generate bundle` creates one".to_string(),
     };
     Some(Checked::new(&LOC_3, message).hint(hint))
+}
+
+/// What operator-sdk's rules for the layout of a bundle find.
+pub(crate) fn bundle_format(bundle: &Bundle) -> format::Format {
+    format::check(bundle)
+}
+
+/// The validators that scorecard runs: those of `bundle validate` without the one for the
+/// kinds of objects.
+pub(crate) fn scorecard_rules(bundle: &Bundle, options: &Options) -> Vec<Checked> {
+    let context = Context { bundle, options };
+    let mut groups = vec![csv::check(&context)];
+    groups.extend(crds::check(&context));
+    groups.push(bundle::check(&context));
+    groups.into_iter().flat_map(warnings_first).collect()
 }
 
 fn reference_rules(context: &Context<'_>, options: &Options, outcome: &mut Outcome) {

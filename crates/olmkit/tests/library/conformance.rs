@@ -11,7 +11,7 @@ use serde_json::Value;
 use test_support::corpus;
 
 /// Replaces what differs from run to run in the reference tool: addresses, the order of kinds, of format errors and of map keys.
-fn normalize(message: &str) -> String {
+pub fn normalize(message: &str) -> String {
     let addresses = regex::Regex::new("0x[0-9a-f]+").expect("pattern");
     // Another compressor gives another number of bytes, about one in a hundred.
     let sizes = regex::Regex::new("size=~[0-9.]+ [kM]B").expect("pattern");

@@ -3,4 +3,6 @@
 
 mod catalogs;
 mod conformance;
+mod fixes;
 mod rules;
+mod scorecard;

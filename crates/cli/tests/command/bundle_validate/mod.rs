@@ -2,6 +2,7 @@
 
 mod against;
 mod command;
+mod fixes;
 mod multiarch;
 mod outputs;
 mod repair;

@@ -287,6 +287,18 @@ impl Reading {
     }
 }
 
+/// The objects of one directory of a tree, as operator-sdk loads it, and its text where it does not.
+pub(crate) fn directory(tree: &Tree, root: &str, directory: &str) -> (Vec<Object>, Option<String>) {
+    let loaded = manifests::load(tree, root, directory, manifests::read_files(tree, directory));
+    let is_missing = directory != "." && tree.entry(directory).is_none();
+    let fatal = loaded.fatal.map(|text| match is_missing {
+        // Walking a path that is not there is an error of its own.
+        true => format!("[invalid file: <nil>, {text}]"),
+        false => text,
+    });
+    (loaded.objects, fatal)
+}
+
 /// Reads YAML text into one of the metadata types.
 pub(crate) fn typed_yaml(bytes: &[u8], key: &str) -> Result<Value, Box<Finding>> {
     let mut root = yaml::parse(bytes).map_err(|error| manifest::failed(&error))?;

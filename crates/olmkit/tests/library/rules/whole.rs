@@ -49,6 +49,15 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("CRD-35", "against"),
     ("CRD-36", "against"),
     ("EX-4", "against"),
+    ("SC-1", "scorecard"),
+    ("SC-2", "scorecard"),
+    ("SC-3", "scorecard"),
+    ("SC-4", "scorecard"),
+    ("SC-5", "scorecard"),
+    ("SC-6", "scorecard"),
+    ("SC-7", "scorecard"),
+    ("SC-8", "scorecard"),
+    ("SC-9", "scorecard"),
 ];
 
 /// Rules that no test breaks. CSV-22: only its kind makes a file a ClusterServiceVersion. CRD-21 is for what the API server refuses

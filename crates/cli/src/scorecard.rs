@@ -1,0 +1,251 @@
+//! `olmkit scorecard`
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::ValueEnum;
+use olmkit::diagnostics::{Finding, Report, TextOptions, write_github, write_sarif, write_text};
+use olmkit::object::UntrustedText;
+use olmkit::scorecard::{self, Builtin, Bundle, Configuration};
+use olmkit::validate::Selector;
+use olmkit::validate::source::Source;
+use olmkit_oci::registry::Platforms;
+use olmkit_oci::source::{Location, fetch};
+use olmkit_oci::spec::Platform;
+
+use crate::bundle::output;
+use crate::registry_flags::RegistryFlags;
+use crate::terminal;
+
+/// Run the scorecard tests of a bundle
+///
+/// The six built-in tests of operator-sdk run without a cluster and give its results. A test with another image is reported with the
+/// state `error`, because only a cluster can run it; --selector leaves it out.
+#[derive(clap::Args)]
+#[command(after_help = examples!["olmkit scorecard bundle", "olmkit scorecard bundle --selector suite=olm -o xunit > scorecard.xml", "olmkit scorecard quay.io/example/cache-operator-bundle:v1 --built-in"])]
+pub struct Args {
+    /// Bundle directory or image (`REGISTRY/NAME:TAG`, `oci:DIR`, `oci-archive:FILE`, `docker-archive:FILE`, `store:NAME`)
+    bundle: String,
+    /// Configuration file [default: tests/scorecard/config.yaml in the bundle, or where the bundle's annotations say]
+    #[arg(short, long, value_name = "FILE", conflicts_with = "built_in")]
+    config: Option<PathBuf>,
+    /// Run the six built-in tests, whatever the bundle configures
+    #[arg(long)]
+    built_in: bool,
+    /// Run the tests whose labels match, such as suite=basic
+    #[arg(short = 'l', long, value_name = "SELECTOR", default_value = "")]
+    selector: String,
+    /// List the selected tests without running them
+    #[arg(short = 'L', long)]
+    list: bool,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    output: Format,
+    #[command(flatten)]
+    fixes: crate::fixes::FixFlags,
+    #[command(flatten)]
+    pods: PodFlags,
+    #[command(flatten)]
+    registry: RegistryFlags,
+}
+
+// Flags of operator-sdk about its pods. No doc comment: the command that flattens this would show it as its own help.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Accepted for compatibility: no pods are started, so these have no effect")]
+struct PodFlags {
+    /// Kubeconfig file
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<String>,
+    /// Namespace of the pods
+    #[arg(short, long)]
+    namespace: Option<String>,
+    /// Service account of the pods
+    #[arg(short, long, value_name = "NAME")]
+    service_account: Option<String>,
+    /// Time for all tests
+    #[arg(short, long, value_name = "DURATION", value_parser = crate::cluster_args::duration)]
+    wait_time: Option<std::time::Duration>,
+    /// Keep the pods
+    #[arg(short = 'x', long)]
+    skip_cleanup: bool,
+    /// Directory for files that tests leave
+    #[arg(short, long, value_name = "DIR")]
+    test_output: Option<String>,
+    /// Image that collects these files
+    #[arg(short = 'b', long, value_name = "IMAGE")]
+    storage_image: Option<String>,
+    /// Image that unpacks the bundle
+    #[arg(short, long, value_name = "IMAGE")]
+    untar_image: Option<String>,
+    /// Security context of the pods: legacy or restricted
+    #[arg(long, value_name = "NAME")]
+    pod_security: Option<String>,
+    /// Log more
+    #[arg(long)]
+    verbose: bool,
+}
+
+impl PodFlags {
+    /// The flags that were given.
+    fn given(&self) -> Vec<&'static str> {
+        [
+            ("--kubeconfig", self.kubeconfig.is_some()),
+            ("--namespace", self.namespace.is_some()),
+            ("--service-account", self.service_account.is_some()),
+            ("--wait-time", self.wait_time.is_some()),
+            ("--skip-cleanup", self.skip_cleanup),
+            ("--test-output", self.test_output.is_some()),
+            ("--storage-image", self.storage_image.is_some()),
+            ("--untar-image", self.untar_image.is_some()),
+            ("--pod-security", self.pod_security.is_some()),
+            ("--verbose", self.verbose),
+        ]
+        .into_iter()
+        .filter_map(|(flag, given)| given.then_some(flag))
+        .collect()
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// operator-sdk's text
+    Text,
+    /// operator-sdk's JSON
+    Json,
+    /// XML for reports of tests
+    Xunit,
+    /// What the built-in tests find, with source lines
+    Findings,
+    /// The same as SARIF 2.1.0 for code scanning services
+    Sarif,
+    /// The same as workflow commands of GitHub Actions
+    Github,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let without_effect = args.pods.given();
+    if !without_effect.is_empty() {
+        eprintln!(
+            "note: no pods are started; without effect: {}",
+            without_effect.join(", ")
+        );
+    }
+    let (source, _unpacked) = source(args)?;
+    if let Some(code) = args.fixes.run(std::slice::from_ref(&source))? {
+        return Ok(code);
+    }
+    let reading = source.read()?;
+    if reading.bundle.metadata.annotations.is_empty() {
+        let missing = format!("metadata not found in {}", source.shown);
+        return Ok(output::fatal(&reading.fatal.unwrap_or(missing)));
+    }
+    let configuration = configuration(args, &source, &reading.bundle)?;
+    let selector = match Selector::parse(&args.selector) {
+        Ok(selector) => selector,
+        Err(reason) => anyhow::bail!("could not parse selector unable to parse requirement: {reason}"),
+    };
+    let tests = if args.list {
+        scorecard::list(&configuration, &selector)
+    } else {
+        scorecard::run(&Bundle::new(&reading), &configuration, &selector)
+    };
+    match args.output {
+        Format::Text => write!(terminal::output(), "{}", scorecard::text(&tests))?,
+        Format::Json => terminal::document().write_all(scorecard::json(&tests)?.as_bytes())?,
+        Format::Xunit => terminal::document().write_all(scorecard::xunit(&tests).as_bytes())?,
+        format => {
+            let found = scorecard::findings(&Bundle::new(&reading), &configuration, &selector);
+            findings(&source, found, format)?;
+            for test in tests.items.iter().filter(|test| Builtin::of(&test.spec).is_none()) {
+                let errors = test.status.results.iter().flat_map(|result| &result.errors);
+                errors.for_each(|error| eprintln!("Error: {}", UntrustedText::new(error)));
+            }
+        }
+    }
+    Ok(if tests.passed() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Prints findings with file names as seen from the working directory; those of an image as they are in it.
+fn findings(source: &Source, found: Vec<Finding>, format: Format) -> anyhow::Result<()> {
+    let mut report = Report { findings: found };
+    for finding in report.findings.iter_mut().filter(|_| source.image.is_none()) {
+        let file = finding.file.take().unwrap_or_default();
+        finding.file = Some(source.directory.join(file));
+    }
+    report.sort();
+    match format {
+        Format::Sarif => write_sarif(&report, olmkit::rules::all(), &mut terminal::output())?,
+        Format::Github => write_github(&report, &mut terminal::workflow_commands())?,
+        _ => {
+            let options = TextOptions {
+                short: source.image.is_some(),
+                color: true,
+                width: terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0.into()),
+            };
+            write_text(&report, options, &mut terminal::styled_output())?;
+        }
+    }
+    Ok(())
+}
+
+/// The bundle. An image is unpacked into a temporary directory, which lives as long as the second value.
+fn source(args: &Args) -> anyhow::Result<(Source, Option<olmkit::temporary::Directory>)> {
+    let bundle = &args.bundle;
+    let path = Path::new(bundle);
+    if path.exists() {
+        return Ok((Source::directory(path), None));
+    }
+    anyhow::ensure!(!bundle.starts_with(['.', '/']), "no such directory: {bundle}");
+    let unpack = || -> anyhow::Result<_> {
+        let location: Location = bundle.parse()?;
+        let client = args.registry.client()?;
+        let platform = Platform::host();
+        eprintln!("Unpacking {location}");
+        let fetched = crate::block_on(fetch(&client, &location, &Platforms::One(platform.clone())))??;
+        let directory = olmkit::temporary::Directory::new("bundle")?;
+        fetched.unpack(&platform, directory.path(), &[])?;
+        let labels = fetched.image(&platform)?.config.config.labels;
+        Ok((Source::image(bundle, directory.path(), labels), Some(directory)))
+    };
+    unpack().with_context(|| format!("{bundle} is not a directory, and pulling it as an image failed"))
+}
+
+/// Reads the configuration that the flags or the bundle name.
+fn configuration(args: &Args, source: &Source, bundle: &olmkit::bundle::Bundle) -> anyhow::Result<Configuration> {
+    if args.built_in {
+        return Ok(scorecard::default_configuration());
+    }
+    let way_out = "--config names another file, --built-in runs the built-in tests without one";
+    let inside = scorecard::config_path(&bundle.metadata);
+    let (path, bytes) = match &args.config {
+        Some(path) => {
+            let bytes = olmkit::limits::read_named(path, &olmkit::limits::SETTINGS_FILE)
+                .with_context(|| format!("could not find config file {}; {way_out}", path.display()))?;
+            (path.clone(), bytes)
+        }
+        // What a link of the bundle or an annotation names outside the bundle is not read.
+        None => match bundle.tree.file(&inside) {
+            Some(bytes) => (source.directory.join(&inside), bytes.to_vec()),
+            None => anyhow::bail!(
+                "could not find config file {}; {way_out}",
+                source.directory.join(&inside).display()
+            ),
+        },
+    };
+    scorecard::parse(&bytes).map_err(|error| {
+        let place = error.position.map(|(line, column)| format!(":{line}:{column}"));
+        let field = error.path.as_ref().map(|path| format!(": {path}"));
+        anyhow::anyhow!(
+            "reading the configuration {}{}{} failed: {error}",
+            path.display(),
+            place.unwrap_or_default(),
+            field.unwrap_or_default()
+        )
+    })
+}

@@ -1,0 +1,77 @@
+//! What is wrong with a bundle, to compare before and after a fix.
+
+use std::collections::BTreeMap;
+
+use olmkit_scorecard::State;
+
+use crate::bundle::load::{self, Tree};
+use crate::scorecard::{self, Bundle};
+use crate::validate::{self, Options, Selector};
+
+/// Findings and verdicts of one state of a bundle.
+#[derive(Debug, Default)]
+pub(super) struct Verdict {
+    /// How many findings there are of each kind: the rule, where, and of scorecard the text.
+    findings: BTreeMap<(String, String), usize>,
+    /// Whether operator-sdk passes the bundle, and each test of scorecard.
+    passed: Vec<bool>,
+}
+
+/// `olm-bundle-validation` finds what validation finds.
+const TESTS: &str = "test!=olm-bundle-validation-test";
+
+/// scorecard suggests a status for every example without one. That is advice for the API, and every new example has it.
+const ADVICE: &str = " does not have status spec. ";
+
+impl Verdict {
+    /// Runs all rules and tests.
+    pub fn of(tree: &Tree, root: &str) -> Self {
+        let selector = |text| Selector::parse(text).unwrap_or_default();
+        let reading = load::read(tree.clone(), root);
+        let mut verdict = Self::default();
+        let options = Options {
+            selector: selector("suite=operatorframework"),
+            lints: true,
+            unproven: true,
+            ..Options::default()
+        };
+        let outcome = validate::validate(&reading, &options);
+        verdict.passed.push(outcome.passed());
+        for finding in outcome.findings() {
+            let object = finding.object.as_deref().unwrap_or_default();
+            let path = finding.path.as_deref().unwrap_or_default();
+            let severity = finding.severity.as_str();
+            verdict.count(finding.rule, format!("{severity} {object} {path}"));
+        }
+        let tests = scorecard::run(
+            &Bundle::new(&reading),
+            &scorecard::default_configuration(),
+            &selector(TESTS),
+        );
+        for result in tests.items.iter().flat_map(|test| &test.status.results) {
+            verdict.passed.push(result.state == State::Pass);
+            let texts = result.errors.iter().chain(&result.suggestions);
+            for text in texts.filter(|text| !text.contains(ADVICE)) {
+                verdict.count(&result.name, text.clone());
+            }
+        }
+        verdict
+    }
+
+    fn count(&mut self, rule: &str, place: String) {
+        *self.findings.entry((rule.to_owned(), place)).or_default() += 1;
+    }
+
+    /// Whether nothing is there that was not there before.
+    pub fn is_no_worse_than(&self, before: &Self) -> bool {
+        let known = |(finding, count): (&(String, String), &usize)| {
+            before.findings.get(finding).is_some_and(|old| old >= count)
+        };
+        self.findings.iter().all(known)
+            && self
+                .passed
+                .iter()
+                .zip(&before.passed)
+                .all(|(after, before)| *after || !before)
+    }
+}

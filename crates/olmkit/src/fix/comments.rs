@@ -1,0 +1,59 @@
+//! The comments of a YAML text, so that a change can prove that it lost none.
+
+use std::collections::HashMap;
+
+use super::edit::each_scalar;
+use crate::yaml::{Node, Style};
+
+/// All comments in order: what stands behind a `#` that is at the start of a line or behind a blank, and in no scalar.
+pub(super) fn comments(text: &str, node: &Node) -> Vec<String> {
+    let mut scalars: Vec<&Node> = Vec::new();
+    each_scalar(node, &mut |scalar| scalars.push(scalar));
+    // For each line the columns that belong to scalars.
+    let mut covered: HashMap<usize, Vec<(usize, usize)>> = HashMap::new();
+    for scalar in scalars {
+        let (from, to) = (scalar.start.line as usize, scalar.end.line as usize);
+        let is_block = matches!(scalar.style, Style::Literal | Style::Folded);
+        for line in from..=to {
+            let is_first = line == from;
+            let start = if is_first { scalar.start.column as usize - 1 } else { 0 };
+            let end = match (is_block, line == to) {
+                // Behind `|` there may be a comment.
+                (true, _) if is_first => start + 1,
+                (false, false) => usize::MAX,
+                (true, false) => usize::MAX,
+                (_, true) => scalar.end.column as usize - 1,
+            };
+            covered.entry(line).or_default().push((start, end));
+        }
+    }
+    let mut found = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let spans = covered.get(&(at + 1)).map(Vec::as_slice).unwrap_or_default();
+        let mut before = ' ';
+        for (column, (offset, c)) in line.char_indices().enumerate() {
+            let in_scalar = spans.iter().any(|(from, to)| (*from..*to).contains(&column));
+            if c == '#' && before.is_whitespace() && !in_scalar {
+                found.push(line.get(offset..).unwrap_or_default().trim_end().to_owned());
+                break;
+            }
+            before = c;
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_are_not_texts() {
+        let text = "# head\na: 'x # no' # one\nb: | # two\n  # no\n  no # no\n# three\nc:\n- d#no # four\n- \"e\n  # no\" # five\n#";
+        let node = crate::yaml::parse(text.as_bytes()).unwrap();
+        assert_eq!(
+            comments(text, &node),
+            ["# head", "# one", "# two", "# three", "# four", "# five", "#"]
+        );
+    }
+}

@@ -1,0 +1,286 @@
+//! Changes of a YAML file in place: lines that are not concerned stay as they are, with their comments and their order.
+//!
+//! Each change is proven before it counts: the new text, read again, must be the old value with that change, and hold the
+//! same comments. What cannot be changed so (other documents behind, JSON, aliases) is left alone.
+
+use serde_json::Value;
+
+use super::comments::comments;
+use crate::object::pointer_part;
+use crate::yaml::{self, Node, Style};
+
+/// One YAML file of a bundle.
+#[derive(Debug, Clone)]
+pub(super) struct Document {
+    text: String,
+    node: Node,
+    value: Value,
+}
+
+impl Document {
+    /// Reads a file; `None` for what is not one document of block-style YAML.
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(bytes).ok()?.to_owned();
+        let starts_odd = text.starts_with('\u{FEFF}') || text.trim_start().starts_with(['{', '[', '%']);
+        // A carriage return in the middle of a line ends it for YAML, not for this editor.
+        if starts_odd
+            || text
+                .replace("\r\n", "\n")
+                .contains(['\r', '\u{85}', '\u{2028}', '\u{2029}'])
+        {
+            return None;
+        }
+        if yaml::documents(bytes).count() != 1 {
+            return None;
+        }
+        let document = yaml::parse_document(bytes).ok()?;
+        if !document.duplicates.is_empty() {
+            return None;
+        }
+        let value = document.root.to_json().ok()?;
+        let node = document.root;
+        Some(Self { text, node, value })
+    }
+
+    /// The text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Takes a new text if it says what is wanted.
+    fn accept(&mut self, text: String, expected: &Value) -> Option<()> {
+        let new = Self::read(text.as_bytes())?;
+        let same = new.value == *expected && comments(&new.text, &new.node) == comments(&self.text, &self.node);
+        same.then(|| *self = new)
+    }
+
+    fn lines(&self) -> Vec<String> {
+        self.text.split_inclusive('\n').map(str::to_owned).collect()
+    }
+
+    /// Puts lines behind line `at` (counted from 1; 0 is the start of the file).
+    fn insert(&self, at: usize, indent: usize, block: &str) -> String {
+        let mut lines = self.lines();
+        let end = if self.text.contains("\r\n") { "\r\n" } else { "\n" };
+        if let Some(last) = lines.get_mut(at.wrapping_sub(1)).filter(|line| !line.ends_with('\n')) {
+            last.push_str(end);
+        }
+        let fresh = block.lines().map(|line| match line {
+            "" => end.to_owned(),
+            line => format!("{}{line}{end}", " ".repeat(indent)),
+        });
+        let at = at.min(lines.len());
+        lines.splice(at..at, fresh);
+        lines.concat()
+    }
+
+    /// Adds a key to a map. A map whose keys are sorted stays so.
+    pub fn add(&mut self, pointer: &str, key: &str, value: &Value) -> Option<()> {
+        let map = self.node.pointer(pointer)?;
+        let mut expected = self.value.clone();
+        let previous = expected
+            .pointer_mut(pointer)?
+            .as_object_mut()?
+            .insert(key.to_owned(), value.clone());
+        if previous.is_some() {
+            return None;
+        }
+        let entries = map.entries();
+        if map.style == Style::Flow || entries.is_empty() {
+            let separator = if entries.is_empty() { "" } else { ", " };
+            let entry = format!("{separator}{}: {value}", Value::from(key));
+            return self.accept(self.with_flow_entry(map, &entry)?, &expected);
+        }
+        let (first, _) = entries.first()?;
+        let indent = column(first.start.column);
+        let names: Vec<_> = entries.iter().filter_map(|(key, _)| key.key()).collect();
+        let is_sorted = names.is_sorted() && names.len() == entries.len();
+        let behind = match entries
+            .iter()
+            .rposition(|(name, _)| name.key().is_some_and(|name| *name < *key))
+        {
+            // A first entry may stand behind a dash.
+            at if is_sorted => entries.get(at.unwrap_or(0))?,
+            _ => entries.last()?,
+        };
+        let at = self.last_line(&behind.1, behind.0.start.line as usize, indent);
+        let block = yaml::to_string(&serde_json::json!({ key: value })).ok()?;
+        self.accept(self.insert(at, indent, &block), &expected)
+    }
+
+    /// Adds items to a list of a map, which is made if it is not there.
+    pub fn append(&mut self, pointer: &str, key: &str, items: &[Value]) -> Option<()> {
+        let list = format!("{pointer}/{}", pointer_part(key));
+        if self.value.pointer(&list).is_none() {
+            return self.add(pointer, key, &Value::from(items.to_vec()));
+        }
+        items.iter().try_for_each(|item| self.push(&list, item))
+    }
+
+    fn push(&mut self, pointer: &str, item: &Value) -> Option<()> {
+        let list = self.node.pointer(pointer)?;
+        let mut expected = self.value.clone();
+        expected.pointer_mut(pointer)?.as_array_mut()?.push(item.clone());
+        let Some(last) = list.items().last().filter(|_| list.style != Style::Flow) else {
+            let separator = if list.items().is_empty() { "" } else { ", " };
+            return self.accept(self.with_flow_entry(list, &format!("{separator}{item}"))?, &expected);
+        };
+        let lines = self.lines();
+        let line = lines.get(last.start.line as usize - 1)?;
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        if !line.trim_start().starts_with('-') {
+            return None;
+        }
+        let at = self.last_line(last, last.start.line as usize, indent);
+        let block = yaml::to_string(&serde_json::json!([item])).ok()?;
+        self.accept(self.insert(at, indent, &block), &expected)
+    }
+
+    /// Puts text before the end of a collection in brackets.
+    fn with_flow_entry(&self, node: &Node, entry: &str) -> Option<String> {
+        if node.style != Style::Flow {
+            return None;
+        }
+        let at = self
+            .offset(node.end.line as usize, column(node.end.column))?
+            .checked_sub(1)?;
+        let (head, tail) = self.text.split_at_checked(at)?;
+        let head = head.trim_end_matches(' ');
+        Some(format!("{head}{entry}{tail}"))
+    }
+
+    /// Gives a text another value. It stays quoted as it is if it is on one line; else it becomes a literal block.
+    pub fn replace(&mut self, pointer: &str, text: &str) -> Option<()> {
+        let node = self.node.pointer(pointer)?;
+        let mut expected = self.value.clone();
+        *expected.pointer_mut(pointer)? = Value::from(text);
+        let is_short = node.start.line == node.end.line && !text.contains('\n');
+        let from = self.offset(node.start.line as usize, column(node.start.column))?;
+        let (parent, _) = pointer.rsplit_once('/')?;
+        let indent = column(self.node.pointer(parent)?.entries().first()?.0.start.column);
+        let (written, to) = if is_short {
+            let written = match node.style {
+                Style::SingleQuoted => format!("'{}'", text.replace('\'', "''")),
+                Style::DoubleQuoted => Value::from(text).to_string(),
+                _ => yaml::to_string(text).ok()?.trim_end().to_owned(),
+            };
+            (written, self.offset(node.end.line as usize, column(node.end.column))?)
+        } else {
+            let body: String = text
+                .lines()
+                .map(|line| format!("\n{}{line}", " ".repeat(indent + 2)))
+                .collect();
+            let last = self.last_line(node, node.start.line as usize, indent);
+            let end: usize = self.lines().iter().take(last).map(String::len).sum();
+            let end = end - usize::from(self.text.get(..end)?.ends_with('\n'));
+            (format!("|-{body}"), end)
+        };
+        let (head, tail) = (self.text.get(..from)?, self.text.get(to..)?);
+        self.accept(format!("{head}{written}{tail}"), &expected)
+    }
+
+    /// Takes blanks off the ends of lines and puts a line end at the end of the file, except in texts that would change.
+    pub fn strip_blanks(&mut self) -> Option<()> {
+        let literals = literals(&self.node);
+        let mut lines = Vec::new();
+        for (at, line) in self.text.split_inclusive('\n').enumerate() {
+            let in_literal = literals.iter().any(|(from, to)| (*from..*to).contains(&(at + 1)));
+            lines.push(if in_literal {
+                line.to_owned()
+            } else {
+                format!("{}\n", line.trim_end_matches(['\r', '\n', ' ', '\t']))
+            });
+        }
+        let text = lines.concat();
+        if text == self.text {
+            return None;
+        }
+        let expected = self.value.clone();
+        let whole = self.text.trim_end_matches(['\n', '\r']).len();
+        if self.clone().accept(text.clone(), &expected).is_none() && !self.text.ends_with('\n') {
+            // The file ends within a text, which a line end would change.
+            let same_end = self.text.get(whole..)?;
+            let text = format!("{}{same_end}", text.trim_end_matches('\n'));
+            return (text != self.text).then(|| self.accept(text, &expected))?;
+        }
+        self.accept(text, &expected)
+    }
+
+    /// The byte at a line and a column: the line counted from 1, the column in characters from 0.
+    fn offset(&self, line: usize, column: usize) -> Option<usize> {
+        let before: usize = self
+            .text
+            .split_inclusive('\n')
+            .take(line.checked_sub(1)?)
+            .map(str::len)
+            .sum();
+        let rest = self.text.get(before..)?;
+        let within = rest.char_indices().nth(column).map_or(rest.len(), |(at, _)| at);
+        Some(before + within)
+    }
+
+    /// The last line of a value, counted from 1. Its key or dash stands on the line `first`, indented by `indent`.
+    fn last_line(&self, node: &Node, first: usize, indent: usize) -> usize {
+        let lines: Vec<&str> = self.text.lines().collect();
+        match (&node.value, node.style) {
+            (yaml::Value::Mapping(entries), Style::Plain) if !entries.is_empty() => {
+                let end = |(key, value): &(Node, Node)| {
+                    self.last_line(value, key.start.line as usize, column(key.start.column))
+                };
+                entries.iter().map(end).max().unwrap_or(first)
+            }
+            (yaml::Value::Sequence(items), Style::Plain) if !items.is_empty() => {
+                let end = |item: &Node| {
+                    let line = item.start.line as usize;
+                    let text = lines.get(line.wrapping_sub(1)).copied().unwrap_or_default();
+                    self.last_line(item, line, text.len() - text.trim_start_matches(' ').len())
+                };
+                items.iter().map(end).max().unwrap_or(first)
+            }
+            (yaml::Value::Null, _) => first,
+            (_, Style::Literal | Style::Folded) => {
+                let mut last = node.start.line as usize;
+                for (at, line) in lines.iter().enumerate().skip(node.start.line as usize) {
+                    if line.trim().is_empty() {
+                        continue;
+                    }
+                    if line.len() - line.trim_start_matches(' ').len() <= indent {
+                        break;
+                    }
+                    last = at + 1;
+                }
+                last
+            }
+            _ => (node.end.line as usize).max(first),
+        }
+    }
+}
+
+fn column(column: u32) -> usize {
+    column.saturating_sub(1) as usize
+}
+
+/// The lines behind the heads of block texts: the first one and the one behind the last one.
+fn literals(node: &Node) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    each_scalar(node, &mut |scalar| {
+        if matches!(scalar.style, Style::Literal | Style::Folded) {
+            found.push((scalar.start.line as usize + 1, scalar.end.line as usize + 1));
+        }
+    });
+    found
+}
+
+/// Visits every scalar, keys too.
+pub(super) fn each_scalar<'n>(node: &'n Node, visit: &mut dyn FnMut(&'n Node)) {
+    match &node.value {
+        yaml::Value::Mapping(entries) => {
+            for (key, value) in entries {
+                each_scalar(key, visit);
+                each_scalar(value, visit);
+            }
+        }
+        yaml::Value::Sequence(items) => items.iter().for_each(|item| each_scalar(item, visit)),
+        _ => visit(node),
+    }
+}

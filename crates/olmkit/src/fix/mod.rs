@@ -1,0 +1,300 @@
+//! Fixes of what validation and scorecard find in a bundle: edits of its YAML files in place.
+//!
+//! A fix is kept only if it proves itself: the file says what it said before plus the fix, with all its comments; the bundle has no
+//! finding that it did not have; and no verdict of operator-sdk is worse.
+
+mod annotations;
+mod check;
+mod comments;
+mod descriptors;
+mod edit;
+mod examples;
+mod facts;
+mod resources;
+mod security;
+mod spelling;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::bundle::load::{Entry, Tree};
+use check::Verdict;
+use edit::Document;
+use facts::Facts;
+
+/// Which fixes to make.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options {
+    /// Also those that guess: examples, resources, security contexts, names that are only similar.
+    pub unsafe_fixes: bool,
+}
+
+/// A fix that was made, or could be.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Fix {
+    /// The file, relative to the bundle.
+    pub file: String,
+    /// What it does.
+    pub title: String,
+    /// Whether it needs no second look.
+    pub is_safe: bool,
+}
+
+/// A file that fixes change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FixedFile {
+    /// The file, relative to the bundle.
+    pub path: String,
+    /// Its text until now.
+    pub before: String,
+    /// Its text with the fixes.
+    pub after: String,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Fixed {
+    /// The files that change.
+    pub files: Vec<FixedFile>,
+    /// The fixes in them.
+    pub made: Vec<Fix>,
+    /// Fixes for which [`Options::unsafe_fixes`] must be set.
+    pub only_unsafe: Vec<Fix>,
+    /// Fixes that were given up: the file cannot be changed in place, or the bundle would have a new finding.
+    pub given_up: Vec<Fix>,
+}
+
+/// A change that a fix consists of.
+#[derive(Debug, Clone)]
+enum Action {
+    /// Takes blanks off the ends of lines.
+    StripBlanks,
+    /// Adds a key to a map.
+    Add { map: String, key: String, value: Value },
+    /// Adds items to the list at a key of a map.
+    Append {
+        map: String,
+        key: String,
+        items: Vec<Value>,
+    },
+    /// Gives a text another value.
+    Replace { at: String, text: String },
+}
+
+/// A fix with its changes. Fixes of one group are made together or not at all.
+#[derive(Debug, Clone)]
+struct Proposal {
+    fix: Fix,
+    group: String,
+    actions: Vec<Action>,
+}
+
+impl Proposal {
+    fn apply(&self, document: &mut Document) -> Option<()> {
+        let mut changed = document.clone();
+        for action in &self.actions {
+            match action {
+                Action::StripBlanks => changed.strip_blanks()?,
+                Action::Add { map, key, value } => changed.add(map, key, value)?,
+                Action::Append { map, key, items } => changed.append(map, key, items)?,
+                Action::Replace { at, text } => changed.replace(at, text)?,
+            }
+        }
+        *document = changed;
+        Some(())
+    }
+}
+
+/// Finds the fixes of a bundle. `root` is its name in texts. Nothing is written.
+#[must_use]
+pub fn fix(tree: &Tree, root: &str, options: Options) -> Fixed {
+    let facts = Facts::new(tree, root);
+    let mut proposals = blanks(tree);
+    proposals.extend(annotations::propose(&facts));
+    proposals.extend(spelling::propose(&facts));
+    let examples = examples::propose(&facts);
+    proposals.extend(descriptors::propose(&facts));
+    proposals.extend(resources::propose(&facts));
+    proposals.extend(examples);
+    proposals.extend(security::propose(&facts));
+    let (wanted, left): (Vec<_>, Vec<_>) = proposals
+        .into_iter()
+        .partition(|proposal| options.unsafe_fixes || proposal.fix.is_safe);
+    let mut fixed = Fixed {
+        only_unsafe: left.into_iter().map(|proposal| proposal.fix).collect(),
+        ..Fixed::default()
+    };
+    if wanted.is_empty() {
+        return fixed;
+    }
+    let groups = in_place(wanted, &mut Documents::new(tree), &mut fixed);
+    let mut documents = Documents::new(tree);
+    make_proven(groups, &mut documents, root, Verdict::of(tree, root), &mut fixed);
+    fixed.files = documents.changed();
+    fixed.given_up.sort();
+    fixed
+}
+
+/// The groups of fixes that can be made in place; the others are given up.
+fn in_place(wanted: Vec<Proposal>, documents: &mut Documents<'_>, fixed: &mut Fixed) -> Vec<Vec<Proposal>> {
+    let mut groups: Vec<Vec<Proposal>> = Vec::new();
+    for proposal in wanted {
+        let is_same = |group: &&mut Vec<Proposal>| group.iter().any(|other| other.group == proposal.group);
+        match groups.iter_mut().find(is_same) {
+            Some(group) => group.push(proposal),
+            None => groups.push(vec![proposal]),
+        }
+    }
+    groups.retain(|group| {
+        let mut trial = documents.clone();
+        let done = group.iter().try_for_each(|proposal| trial.apply(proposal));
+        match done {
+            Some(()) => *documents = trial,
+            None => fixed.given_up.extend(group.iter().map(|proposal| proposal.fix.clone())),
+        }
+        done.is_some()
+    });
+    groups
+}
+
+/// Makes the groups of fixes that prove themselves. What is refused is tried again after others, so that a second run has
+/// nothing left to do.
+fn make_proven(
+    mut groups: Vec<Vec<Proposal>>,
+    documents: &mut Documents<'_>,
+    root: &str,
+    mut before: Verdict,
+    fixed: &mut Fixed,
+) {
+    loop {
+        let made = fixed.made.len();
+        let left = make_halves(groups, documents, root, &mut before, fixed);
+        if left.is_empty() || fixed.made.len() == made {
+            fixed
+                .given_up
+                .extend(left.into_iter().flatten().map(|proposal| proposal.fix));
+            return;
+        }
+        groups = left;
+    }
+}
+
+/// Makes all groups, or else those of each half; gives the ones that are refused. A bundle is validated as often as there are
+/// groups to refuse, times a few.
+fn make_halves(
+    groups: Vec<Vec<Proposal>>,
+    documents: &mut Documents<'_>,
+    root: &str,
+    before: &mut Verdict,
+    fixed: &mut Fixed,
+) -> Vec<Vec<Proposal>> {
+    let mut trial = documents.clone();
+    let done = groups.iter().flatten().try_for_each(|proposal| trial.apply(proposal));
+    let after = done.map(|()| Verdict::of(&trial.tree(), root));
+    if let Some(after) = after.filter(|after| after.is_no_worse_than(before)) {
+        fixed
+            .made
+            .extend(groups.into_iter().flatten().map(|proposal| proposal.fix));
+        *documents = trial;
+        *before = after;
+        return Vec::new();
+    }
+    if groups.len() < 2 {
+        return groups;
+    }
+    let mut first = groups;
+    let second = first.split_off(first.len() / 2);
+    let mut left = make_halves(first, documents, root, before, fixed);
+    left.extend(make_halves(second, documents, root, before, fixed));
+    left
+}
+
+/// The files as they are changed.
+#[derive(Debug, Clone)]
+struct Documents<'t> {
+    original: &'t Tree,
+    changed: BTreeMap<String, Document>,
+}
+
+impl<'t> Documents<'t> {
+    fn new(original: &'t Tree) -> Self {
+        Self {
+            original,
+            changed: BTreeMap::new(),
+        }
+    }
+
+    fn apply(&mut self, proposal: &Proposal) -> Option<()> {
+        let path = &proposal.fix.file;
+        let mut document = match self.changed.get(path) {
+            Some(document) => document.clone(),
+            None => Document::read(self.original.file(path)?)?,
+        };
+        proposal.apply(&mut document)?;
+        self.changed.insert(path.clone(), document);
+        Some(())
+    }
+
+    /// The bundle with the changes.
+    fn tree(&self) -> Tree {
+        let mut tree = self.original.clone();
+        for (path, document) in &self.changed {
+            tree.insert(path, document.text().as_bytes().to_vec());
+        }
+        tree
+    }
+
+    fn changed(&self) -> Vec<FixedFile> {
+        let file = |(path, document): (&String, &Document)| {
+            let before = std::str::from_utf8(self.original.file(path)?).ok()?.to_owned();
+            let after = document.text().to_owned();
+            (before != after).then(|| FixedFile {
+                path: path.clone(),
+                before,
+                after,
+            })
+        };
+        self.changed.iter().filter_map(file).collect()
+    }
+}
+
+/// Blanks at the ends of lines, and a file that does not end with a line end.
+fn blanks(tree: &Tree) -> Vec<Proposal> {
+    let is_yaml = |path: &str| path.ends_with(".yaml") || path.ends_with(".yml");
+    let mut proposals = Vec::new();
+    for (path, entry) in tree.walk("") {
+        let Entry::File(bytes) = entry else { continue };
+        let is_clean = bytes.ends_with(b"\n")
+            && bytes
+                .split(|byte| *byte == b'\n')
+                .all(|line| !line.last().is_some_and(|last| b" \t\r".contains(last)));
+        if !is_yaml(&path) || is_clean || bytes.is_empty() {
+            continue;
+        }
+        let can = Document::read(bytes).is_some_and(|mut document| document.strip_blanks().is_some());
+        if can {
+            let title = "remove blanks at the ends of lines, end the file with a line end";
+            proposals.push(proposal(
+                &path,
+                title,
+                true,
+                &format!("blanks {path}"),
+                vec![Action::StripBlanks],
+            ));
+        }
+    }
+    proposals
+}
+
+fn proposal(file: &str, title: impl Into<String>, is_safe: bool, group: &str, actions: Vec<Action>) -> Proposal {
+    Proposal {
+        fix: Fix {
+            file: file.to_owned(),
+            title: title.into(),
+            is_safe,
+        },
+        group: group.to_owned(),
+        actions,
+    }
+}

@@ -1,0 +1,179 @@
+//! The program `scorecard-test`, which is in the image of that name: a name on its command line selects one of six tests.
+
+use std::cell::OnceCell;
+
+use olmkit_scorecard::{State, TestConfiguration, TestResult};
+
+use super::rules::{Answer, SC_1};
+use super::{descriptors, examples, resources, schemas, validation};
+use crate::bundle::Object;
+use crate::bundle::load::{self, Reading};
+use crate::diagnostics::Finding;
+use crate::object::Reference;
+
+/// The built-in tests.
+pub(super) const NAMES: [&str; 6] = [
+    "basic-check-spec",
+    "olm-bundle-validation",
+    "olm-crds-have-validation",
+    "olm-crds-have-resources",
+    "olm-spec-descriptors",
+    "olm-status-descriptors",
+];
+
+/// The image and program of the built-in tests.
+const PROGRAM: &str = "scorecard-test";
+
+/// A call of the program of the built-in tests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Builtin {
+    /// The test it asks for, which may be unknown; `None` without arguments.
+    pub name: Option<String>,
+}
+
+impl Builtin {
+    /// The call that an image and its command stand for. Every registry, tag and digest of the image will do.
+    #[must_use]
+    pub fn of(test: &TestConfiguration) -> Option<Self> {
+        let last = |text: &str| text.rsplit('/').next().unwrap_or_default().to_owned();
+        let image = test.image.parse::<Reference>().ok()?;
+        let command = test.entrypoint.first().map(|command| last(command));
+        let is_program = last(image.repository()) == PROGRAM && command.is_some_and(|command| command == PROGRAM);
+        is_program.then(|| Self {
+            name: test.entrypoint.get(1).cloned(),
+        })
+    }
+}
+
+/// A bundle as the built-in tests see it.
+#[derive(Debug)]
+pub struct Bundle<'a> {
+    /// What `bundle validate` reads.
+    pub(super) reading: &'a Reading,
+    loaded: OnceCell<Result<Vec<Object>, String>>,
+}
+
+impl<'a> Bundle<'a> {
+    /// A bundle that was read.
+    #[must_use]
+    pub fn new(reading: &'a Reading) -> Self {
+        Self {
+            reading,
+            loaded: OnceCell::new(),
+        }
+    }
+
+    /// The objects: of the directory of the ClusterServiceVersion that the walk over the whole bundle meets last, wherever it is.
+    fn objects(&self) -> &Result<Vec<Object>, String> {
+        self.loaded.get_or_init(|| {
+            let bundle = &self.reading.bundle;
+            let (objects, fatal) = load::directory(&bundle.tree, &bundle.root, ".");
+            let fatal = fatal.or_else(|| bundle.metadata.annotations.is_empty().then(|| self.no_metadata()));
+            fatal.map_or(Ok(objects), Err)
+        })
+    }
+
+    fn no_metadata(&self) -> String {
+        let fatal = self.reading.fatal.clone();
+        fatal.unwrap_or_else(|| format!("metadata not found in {}", self.reading.bundle.root))
+    }
+
+    /// The result of a built-in test.
+    #[must_use]
+    pub fn run(&self, builtin: &Builtin) -> TestResult {
+        self.answer(builtin).result
+    }
+
+    /// The result of a built-in test, and what it found with places and names.
+    #[must_use]
+    pub fn answer(&self, builtin: &Builtin) -> Answer {
+        let name = builtin.name.as_deref().unwrap_or_default();
+        if builtin.name.is_none() {
+            return ended(TestResult::new(""), "test name argument is required", Vec::new());
+        }
+        let mut answer = Answer {
+            result: TestResult::new(name),
+            findings: Vec::new(),
+        };
+        let objects = match self.objects() {
+            Ok(objects) => objects,
+            Err(fatal) => {
+                let problems = match self.reading.problems.as_slice() {
+                    [] => vec![Finding::of(&SC_1, fatal.clone()).hint("the tests read every directory of the bundle")],
+                    problems => problems.to_vec(),
+                };
+                return ended(answer.result, fatal, problems);
+            }
+        };
+        let csv = Csv::of(objects);
+        match name {
+            "basic-check-spec" => examples::check_spec(&csv, &mut answer),
+            "olm-bundle-validation" => validation::check(self.reading, &mut answer),
+            "olm-crds-have-validation" => schemas::check(&csv, objects, &mut answer),
+            "olm-crds-have-resources" => resources::check(&csv, &mut answer),
+            "olm-spec-descriptors" => descriptors::check_spec(&csv, &mut answer),
+            "olm-status-descriptors" => descriptors::check_status(&csv, &mut answer),
+            _ => {
+                answer.result.name.clear();
+                answer
+                    .result
+                    .fail(format!("Valid tests for this image include: {}", NAMES.join(", ")));
+            }
+        }
+        answer
+    }
+}
+
+/// The program of the built-in tests ended before it had a result.
+fn ended(mut result: TestResult, text: &str, findings: Vec<Finding>) -> Answer {
+    result.fail(text);
+    result.log(text);
+    Answer { result, findings }
+}
+
+/// A test of operator-sdk crashes: its state is what scorecard makes of that, the error says what the crash does not.
+pub(super) fn crash(result: &mut TestResult, error: String, panic: &str) {
+    result.state = State::Fail;
+    result.suggestions.clear();
+    result.errors = vec![error];
+    result.log = format!("panic: {panic}\n");
+}
+
+/// The ClusterServiceVersion.
+pub(super) struct Csv<'a> {
+    pub object: Option<&'a Object>,
+}
+
+impl<'a> Csv<'a> {
+    fn of(objects: &'a [Object]) -> Self {
+        let is_csv = |object: &&Object| object.kind() == "ClusterServiceVersion";
+        Self {
+            object: objects.iter().find(is_csv),
+        }
+    }
+
+    /// The value at a JSON pointer of the decoded object.
+    fn get(&self, pointer: &str) -> Option<&'a serde_json::Value> {
+        self.object?.typed.as_ref()?.pointer(pointer)
+    }
+
+    /// `metadata.name`
+    pub fn name(&self) -> &'a str {
+        let name = self.get("/metadata/name").and_then(serde_json::Value::as_str);
+        name.unwrap_or_default()
+    }
+
+    /// The examples; empty without.
+    pub fn examples(&self) -> &'a str {
+        let text = self.get("/metadata/annotations/alm-examples");
+        text.and_then(serde_json::Value::as_str).unwrap_or_default()
+    }
+
+    /// The owned CRDs.
+    pub fn owned(&self) -> &'a [serde_json::Value] {
+        let list = self.get("/spec/customresourcedefinitions/owned");
+        list.and_then(serde_json::Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default()
+    }
+}

@@ -1,0 +1,93 @@
+//! Scorecard: the tests that a bundle brings along, and operator-sdk's six built-in ones without a cluster.
+//!
+//! In a cluster scorecard starts a pod for each test. The built-in tests are functions of the bundle's files, so here they are
+//! called: [`Builtin::of`] finds which test an image and its command stand for, [`Bundle::run`] gives its result.
+
+mod builtin;
+mod config;
+mod descriptors;
+mod examples;
+mod output;
+mod resources;
+pub(crate) mod rules;
+mod schemas;
+mod validation;
+
+pub use builtin::{Builtin, Bundle};
+pub use config::{CONFIG_DIRECTORY, CONFIG_FILE, ConfigError, config_path, default_configuration, parse};
+pub use olmkit_scorecard::{
+    Configuration, MountPath, Stage, State, Storage, StorageSpec, Test, TestConfiguration, TestList, TestResult,
+    TestStatus,
+};
+pub use output::{json, text, xunit};
+pub use rules::Answer;
+
+use crate::diagnostics::Finding;
+use crate::validate::Selector;
+
+/// Why a test has no result: nothing here can run it.
+pub const NEEDS_CLUSTER: &str = "not run: only the built-in tests run without a cluster";
+
+/// The tests of the configuration that a selector selects, stage by stage.
+pub fn selected<'a>(
+    configuration: &'a Configuration,
+    selector: &'a Selector,
+) -> impl Iterator<Item = TestConfiguration> + use<'a> {
+    let tests = configuration.stages.iter().flat_map(|stage| &stage.tests);
+    tests
+        .filter(|test| {
+            let labels = test.labels.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+            selector.is_empty() || selector.matches(&labels.collect())
+        })
+        .cloned()
+}
+
+/// The selected tests without results.
+#[must_use]
+pub fn list(configuration: &Configuration, selector: &Selector) -> TestList {
+    selected(configuration, selector)
+        .map(|test| Test::new(test, TestStatus::default()))
+        .collect()
+}
+
+/// Runs the selected tests. One that is not built in ends with the state `error`, so it does not pass unnoticed.
+#[must_use]
+pub fn run(bundle: &Bundle<'_>, configuration: &Configuration, selector: &Selector) -> TestList {
+    selected(configuration, selector)
+        .map(|mut test| {
+            if test.storage.spec.mount_path.path.is_empty() {
+                test.storage
+                    .spec
+                    .mount_path
+                    .path
+                    .clone_from(&configuration.storage.spec.mount_path.path);
+            }
+            let result = match Builtin::of(&test) {
+                Some(builtin) => bundle.run(&builtin),
+                None => not_run(&test),
+            };
+            Test::new(test, result.into())
+        })
+        .collect()
+}
+
+/// What the selected built-in tests find, with places and names. What several tests find is there once.
+#[must_use]
+pub fn findings(bundle: &Bundle<'_>, configuration: &Configuration, selector: &Selector) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = Vec::new();
+    for builtin in selected(configuration, selector).filter_map(|test| Builtin::of(&test)) {
+        for finding in bundle.answer(&builtin).findings {
+            if !findings.contains(&finding) {
+                findings.push(finding);
+            }
+        }
+    }
+    findings
+}
+
+fn not_run(test: &TestConfiguration) -> TestResult {
+    let name = test.labels.get("test").or(test.entrypoint.last());
+    let mut result = TestResult::new(name.cloned().unwrap_or_default());
+    result.error(format!("{NEEDS_CLUSTER}; image {}", test.image));
+    result
+}

@@ -1,0 +1,142 @@
+//! SC: what the built-in tests of scorecard find, with places and names, which scorecard's own results lack.
+
+use olmkit_scorecard::TestResult;
+use serde_json::Value;
+
+use super::examples::Example;
+use crate::bundle::Object;
+use crate::diagnostics::{Finding, Origin, Severity, define_rules};
+use crate::validate::Checked;
+use crate::yaml::{self, Style};
+
+define_rules! {
+    SC_1 = {
+        id: "SC-1",
+        severity: Severity::Error,
+        origin: Origin::Scorecard("every test"),
+        summary: "A bundle loads, wherever its files are.",
+        why: "The tests read every directory of the bundle and end without a result.",
+        bad: "tests/other.clusterserviceversion.yaml",
+        good: "manifests/demo.clusterserviceversion.yaml",
+        since: "0.1.0",
+    }
+    SC_2 = {
+        id: "SC-2",
+        severity: Severity::Error,
+        origin: Origin::Scorecard("every test but olm-crds-have-resources"),
+        summary: "The annotation alm-examples is a JSON list of objects; spec and status of each are maps.",
+        why: "The tests take their custom resources from it.",
+        bad: "alm-examples: '{}'",
+        good: "alm-examples: '[{\"apiVersion\": \"example.com/v1\", \"kind\": \"Widget\", …}]'",
+        since: "0.1.0",
+    }
+    SC_3 = {
+        id: "SC-3",
+        severity: Severity::Error,
+        origin: Origin::Scorecard("basic-check-spec, olm-spec-descriptors"),
+        summary: "Each example has a spec.",
+        why: "Custom resources say in it what they ask for.",
+        bad: "{\"kind\": \"Widget\", \"metadata\": {\"name\": \"w\"}}",
+        good: "{\"kind\": \"Widget\", \"metadata\": {\"name\": \"w\"}, \"spec\": {\"size\": 1}}",
+        since: "0.1.0",
+    }
+    SC_4 = {
+        id: "SC-4",
+        severity: Severity::Error,
+        origin: Origin::Scorecard("olm-crds-have-validation"),
+        summary: "The schema of a CRD has each field of an example's spec and status.",
+        why: "The API server drops fields that the schema does not have.",
+        bad: "properties: {spec: {type: object}}",
+        good: "properties: {spec: {type: object, properties: {size: {type: integer}}}}",
+        since: "0.1.0",
+    }
+    SC_5 = {
+        id: "SC-5",
+        severity: Severity::Error,
+        origin: Origin::Scorecard("olm-crds-have-resources"),
+        summary: "Each owned API lists the kinds of objects that belong to it.",
+        why: "Consoles show them below the custom resource.",
+        bad: "- name: widgets.example.com\n  kind: Widget",
+        good: "- name: widgets.example.com\n  kind: Widget\n  resources:\n  - {kind: Deployment, name: \"\", version: v1}",
+        since: "0.1.0",
+    }
+    SC_6 = {
+        id: "SC-6",
+        severity: Severity::Error,
+        origin: Origin::Scorecard("olm-spec-descriptors, olm-status-descriptors"),
+        summary: "Each example is of an owned API with the same kind and version.",
+        why: "It has descriptors only as such.",
+        bad: "{\"apiVersion\": \"v1\", \"kind\": \"Secret\"}",
+        good: "{\"apiVersion\": \"example.com/v1\", \"kind\": \"Widget\"}",
+        since: "0.1.0",
+    }
+    SC_7 = {
+        id: "SC-7",
+        severity: Severity::Error,
+        origin: Origin::Scorecard("olm-spec-descriptors"),
+        summary: "Each field of an example's spec has a descriptor whose path is its name.",
+        why: "Consoles make the fields of forms from descriptors.",
+        bad: "specDescriptors: []",
+        good: "specDescriptors:\n- path: size\n  displayName: Size",
+        since: "0.1.0",
+    }
+    SC_8 = {
+        id: "SC-8",
+        severity: Severity::Error,
+        origin: Origin::Scorecard("olm-status-descriptors"),
+        summary: "An API whose example has a status has descriptors for it.",
+        why: "Consoles show what descriptors name.",
+        bad: "statusDescriptors: []",
+        good: "statusDescriptors:\n- path: ready\n  displayName: Ready",
+        since: "0.1.0",
+    }
+    SC_9 = {
+        id: "SC-9",
+        severity: Severity::Info,
+        origin: Origin::Scorecard("olm-status-descriptors"),
+        summary: "An example has a status.",
+        why: "Objects whose state may differ from what was asked for should report it, say the conventions of Kubernetes.",
+        bad: "{\"kind\": \"Widget\", \"spec\": {}}",
+        good: "{\"kind\": \"Widget\", \"spec\": {}, \"status\": {\"ready\": true}}",
+        since: "0.1.0",
+    }
+}
+
+/// The annotation with the examples.
+pub(super) const EXAMPLES: &str = "/metadata/annotations/alm-examples";
+
+/// What a built-in test gives.
+#[derive(Debug, Clone, Default)]
+pub struct Answer {
+    /// scorecard's result.
+    pub result: TestResult,
+    /// The same with places and names.
+    pub findings: Vec<Finding>,
+}
+
+impl Answer {
+    /// Adds a finding.
+    pub(super) fn add(&mut self, checked: Checked) {
+        self.findings.push(checked.finding);
+    }
+
+    /// Adds a finding about an example, at its line where the annotation is a literal block.
+    pub(super) fn add_at(&mut self, csv: Option<&Object>, example: &Example, checked: Checked) {
+        let Some(csv) = csv else { return self.add(checked) };
+        let mut checked = checked.at(csv, EXAMPLES);
+        let (annotation, found) = csv.nearest(EXAMPLES);
+        if found && annotation.style == Style::Literal {
+            let line = annotation.start.line.saturating_add(1).saturating_add(example.line);
+            checked.finding.position = Some(yaml::Position { line, column: 1 });
+            checked.finding.end = None;
+        }
+        checked.finding.object = Some(format!("{}/{}", example.kind(), example.name()));
+        self.add(checked);
+    }
+}
+
+/// JSON pointer to the entry of an owned API.
+pub(super) fn owned_pointer(all: &[Value], entry: &Value) -> String {
+    let at = all.iter().position(|other| std::ptr::eq(other, entry));
+    format!("/spec/customresourcedefinitions/owned/{}", at.unwrap_or_default())
+}
