@@ -3,7 +3,8 @@
 # CARGO_REGISTRY_TOKEN is the token; `cargo publish` reads it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-crates=(-p olmkit-scorecard -p olmkit-yaml -p olmkit -p olmkit-oci -p olmkit-serve -p olmkit-cluster -p olmkit-manager -p olmkit-cli)
+# Everything in crates/.
+mapfile -t crates < <(grep -hm1 '^name = ' crates/*/Cargo.toml | sed 's/name = "\(.*\)"/--package=\1/')
 if [ "${1:-}" = --yes ]; then
   cargo publish --locked "${crates[@]}"
 else
