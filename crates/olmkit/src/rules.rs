@@ -104,7 +104,8 @@ fn part(origin: Origin) -> usize {
         Origin::OperatorSdk(_) => 0,
         Origin::OptionalValidator(_) => 1,
         Origin::Opm => 2,
-        Origin::Lint => 3,
+        Origin::Pipeline(_) => 3,
+        Origin::Lint => 4,
     }
 }
 

@@ -1,0 +1,3 @@
+//! placeholder
+use olmkit::diagnostics::Rule;
+pub(crate) static RULES: &[&Rule] = &[];
