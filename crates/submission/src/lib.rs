@@ -21,6 +21,7 @@ mod bundle;
 mod change;
 mod checks;
 mod files;
+mod git;
 mod graph;
 mod platforms;
 mod python;
@@ -28,8 +29,10 @@ mod repository;
 mod run;
 mod versions;
 
+pub use change::{Change, Summary};
 pub use checks::{Options, Suite};
 pub use files::{Files, Folder, Memory};
+pub use git::{Commit, Git};
 pub use platforms::{Platform, Platforms};
 pub use repository::{Operator, Repository};
 pub use run::{Checked, check_bundle, check_catalogs, check_operator, find_rule, rules};

@@ -3,6 +3,7 @@
 
 mod recorded {
     pub mod answers;
+    pub mod change;
     pub mod real;
     pub mod synthetic;
 }

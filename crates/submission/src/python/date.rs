@@ -27,14 +27,6 @@ impl DateTime {
         self.time.is_some()
     }
 
-    pub(super) fn type_name(&self) -> &'static str {
-        if self.has_time() {
-            "datetime.datetime"
-        } else {
-            "datetime.date"
-        }
-    }
-
     /// Python's `repr`.
     pub(super) fn repr(&self) -> String {
         let Self { year, month, day, time } = self;

@@ -90,21 +90,6 @@ impl Node {
         }
     }
 
-    /// Python's name of the type.
-    pub(crate) fn type_name(&self) -> &'static str {
-        match &self.value {
-            Value::None => "NoneType",
-            Value::Bool(_) => "bool",
-            Value::Int(_) | Value::BigInt(_) => "int",
-            Value::Float(_) => "float",
-            Value::Str(_) => "str",
-            Value::Date(date) => date.type_name(),
-            Value::List(_) => "list",
-            Value::Dict(_) => "dict",
-            Value::Other(name) => name,
-        }
-    }
-
     /// What people call the type.
     pub(crate) fn kind(&self) -> &'static str {
         match &self.value {
