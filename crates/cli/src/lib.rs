@@ -23,6 +23,7 @@ mod init;
 mod olm;
 mod opm;
 mod registry_flags;
+mod repo;
 mod run;
 mod signals;
 mod stdin;
@@ -106,6 +107,8 @@ enum Command {
     Init(init::Args),
     /// Install, check and uninstall the Operator Lifecycle Manager itself.
     Olm(olm::Args),
+    /// Check a repository of operators as its hosted pipeline does.
+    Repo(repo::Args),
     /// Install or upgrade an operator from a bundle.
     Run(run::Args),
     /// Install a package from a catalog of the cluster.
@@ -147,6 +150,7 @@ impl Cli {
             Command::Image(args) => image::run(&args),
             Command::Init(args) => init::run(&args),
             Command::Olm(args) => olm::run(&args),
+            Command::Repo(args) => repo::run(&args),
             Command::Run(args) => run::run(&args),
             Command::Subscribe(args) => subscribe::run(&args),
         }

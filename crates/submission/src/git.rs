@@ -78,6 +78,20 @@ impl Git {
             let problem = format!("{reference:?} is not the name of a commit; pass a branch such as origin/main");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
         }
+        let prefix = self.run(&["rev-parse", "--show-prefix"]).map_err(|error| {
+            if error.kind() == io::ErrorKind::Other {
+                let folder = self.folder.display();
+                io::Error::other(format!("{folder} is not a git repository, which --base needs: {error}"))
+            } else {
+                error
+            }
+        })?;
+        if !prefix.trim_ascii().is_empty() {
+            let folder = self.folder.display();
+            return Err(io::Error::other(format!(
+                "{folder} is a folder inside of a git repository; --base needs its root: pass that as --repo"
+            )));
+        }
         let commit = format!("{reference}^{{commit}}");
         let found = self.run(&["rev-parse", "--verify", "--quiet", &commit]).map_err(|error| {
             if error.kind() == io::ErrorKind::Other {

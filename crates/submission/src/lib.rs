@@ -28,6 +28,7 @@ mod python;
 mod repository;
 mod run;
 mod versions;
+mod waivers;
 
 pub use change::{Change, Summary};
 pub use checks::{Options, Suite};
@@ -35,4 +36,5 @@ pub use files::{Files, Folder, Memory};
 pub use git::{Commit, Git};
 pub use platforms::{Platform, Platforms};
 pub use repository::{Operator, Repository};
-pub use run::{Checked, check_bundle, check_catalogs, check_operator, find_rule, rules};
+pub use run::{Checked, check_bundle, check_catalogs, check_operator, find_rule, rules, static_checks};
+pub use waivers::Waivers;

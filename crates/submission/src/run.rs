@@ -28,6 +28,13 @@ pub fn rules() -> Vec<&'static Rule> {
     rules
 }
 
+/// The names of the static checks of a suite.
+pub fn static_checks(suite: Suite) -> Vec<&'static str> {
+    let mut names: Vec<&str> = checks(suite).map(Check::name).collect();
+    names.sort_unstable();
+    names
+}
+
 /// The rule with an id, in any case, with `pipeline/` or without.
 pub fn find_rule(id: &str) -> Option<&'static Rule> {
     let matches = |rule: &&'static Rule| rule.id.eq_ignore_ascii_case(id) || name_of(rule.id).eq_ignore_ascii_case(id);

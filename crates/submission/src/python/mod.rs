@@ -76,6 +76,14 @@ impl Node {
         }
     }
 
+    /// The items of a list; empty for anything else.
+    pub(crate) fn items(&self) -> &[Node] {
+        match &self.value {
+            Value::List(items) => items,
+            _ => &[],
+        }
+    }
+
     /// Python's truth of a value.
     pub(crate) fn is_true(&self) -> bool {
         match &self.value {
