@@ -85,7 +85,7 @@ fn the_shipped_operator_holds_no_packaging_code_and_no_grpc() {
 /// A Rust operator that renders its package compiles no network code for it, and whoever checks bundles needs no runtime.
 #[test]
 fn the_library_has_no_network_and_no_runtime() {
-    for library in ["olmkit", "olmkit-yaml", "olmkit-cel"] {
+    for library in ["olmkit", "olmkit-yaml", "olmkit-cel", "olmkit-submission"] {
         let unwanted = [
             "tokio",
             "hyper",

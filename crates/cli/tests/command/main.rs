@@ -8,5 +8,6 @@ mod help;
 mod hostile;
 mod image;
 mod interrupted;
+mod repo;
 mod scaffold;
 mod unwritable;

@@ -13,8 +13,12 @@ mod operator_sdk;
 mod release_config;
 mod replaces;
 mod schema;
+mod steps;
 mod update_graph;
 
+use std::sync::OnceLock;
+
+use olmkit::bundle::load::{self, Reading};
 use olmkit::diagnostics::{Finding, Origin, Rule, Severity};
 
 use crate::bundle::Bundle;
@@ -70,12 +74,26 @@ pub(crate) struct BundleContext<'a> {
     pub(crate) operator: &'a Operator,
     pub(crate) bundle: &'a Bundle,
     pub(crate) csv: &'a Result<Document, Raise>,
+    /// The bundle as `bundle validate` reads it, once it is needed.
+    pub(crate) reading: OnceLock<Result<Reading, Raise>>,
 }
 
 impl<'a> BundleContext<'a> {
     /// The ClusterServiceVersion.
     pub(crate) fn csv(&self) -> Result<View<'a>, Raise> {
         self.csv.as_ref().map(Document::view).map_err(Clone::clone)
+    }
+
+    /// The bundle as `bundle validate` reads it.
+    pub(crate) fn reading(&self) -> Result<&Reading, Raise> {
+        let read = || {
+            let root = self.bundle.root();
+            match self.bundle.files().bundle(&root) {
+                Ok(tree) => Ok(load::read(tree, &root)),
+                Err(error) => Err(Raise::other(format!("{root} cannot be read: {error}")).in_file(&root)),
+            }
+        };
+        self.reading.get_or_init(read).as_ref().map_err(Clone::clone)
     }
 
     /// Whether the operator has other bundles.
@@ -101,6 +119,8 @@ pub(crate) struct Check {
     pub(crate) rule: &'static Rule,
     /// Whether operators with file-based catalogs are left out.
     pub(crate) without_catalogs: bool,
+    /// Whether it is a step of the pipeline of its own, outside of the static tests.
+    pub(crate) is_step: bool,
     pub(crate) run: Run,
 }
 
@@ -110,6 +130,7 @@ impl Check {
             suite,
             rule,
             without_catalogs: false,
+            is_step: false,
             run,
         }
     }
@@ -117,6 +138,12 @@ impl Check {
     /// Leaves out operators with file-based catalogs.
     const fn without_catalogs(mut self) -> Self {
         self.without_catalogs = true;
+        self
+    }
+
+    /// Marks a step outside of the static tests.
+    const fn step(mut self) -> Self {
+        self.is_step = true;
         self
     }
 
@@ -147,6 +174,7 @@ pub(crate) static CHECKS: &[&[Check]] = &[
     community::CHECKS,
     annotations::CHECKS,
     marketplace::CHECKS,
+    steps::CHECKS,
 ];
 
 /// A rule of the pipeline.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use olmkit::bundle::load;
 use olmkit::diagnostics::{Finding, Rule, Severity};
 use olmkit::validate::{Options, Selector, validate};
 
@@ -65,18 +64,13 @@ fn run(context: &BundleContext<'_>, rule: &'static Rule, selection: &str, found:
     let kubernetes = table.iter().rfind(|(openshift, _)| *openshift <= known);
     let kubernetes = kubernetes.map(|(_, kubernetes)| kubernetes.short()).unwrap_or_default();
     let root = context.bundle.root();
-    let tree = context
-        .bundle
-        .files()
-        .bundle(&root)
-        .map_err(|error| Raise::other(format!("{root} cannot be read: {error}")).in_file(&root))?;
-    let reading = load::read(tree, &root);
+    let reading = context.reading()?;
     let options = Options {
         selector: Selector::parse(selection).unwrap_or_default(),
         values: BTreeMap::from([("k8s-version".to_owned(), kubernetes)]),
         ..Options::default()
     };
-    let outcome = validate(&reading, &options);
+    let outcome = validate(reading, &options);
     if let Some(reason) = outcome.fatal {
         let message = "operator-sdk returned non-JSON output when validating bundle";
         found.push(Finding::of(rule, message).file(root).hint(reason));

@@ -370,6 +370,11 @@ impl Reader {
     }
 
     fn key(&mut self, event: Event, depth: usize) -> Result<Key, Raise> {
+        if let EventKind::Scalar { tag: Some(tag), .. } = &event.data
+            && tag == "tag:yaml.org,2002:merge"
+        {
+            return Ok(Key::Merge);
+        }
         if let EventKind::Scalar {
             anchor: None,
             tag: None,
@@ -433,6 +438,10 @@ mod tests {
             (
                 "a: &x {k: 1, l: 2}\nb: {l: 3, <<: *x}\n",
                 "{'a': {'k': 1, 'l': 2}, 'b': {'k': 1, 'l': 3}}",
+            ),
+            (
+                "a: &x {k: 1}\nb: {!!merge <<: *x, l: 2}\n",
+                "{'a': {'k': 1}, 'b': {'k': 1, 'l': 2}}",
             ),
             ("a: !!str 5\n", "{'a': '5'}"),
             ("", ""),

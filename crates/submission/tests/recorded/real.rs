@@ -62,8 +62,13 @@ fn fetched_operators_have_the_recorded_answers() {
     let folder = corpus("submission").expect("the recorded answers");
     let repositories = std::env::var("SUBMISSION_REPOSITORIES").expect("SUBMISSION_REPOSITORIES names the folder");
     let mut tally = Tally::default();
+    if let Some(records) = std::env::var_os("SUBMISSION_RECORDS") {
+        compare(Path::new(&repositories), Path::new(&records), &mut tally);
+        return tally.finish("fetched operators", &[]);
+    }
     for records in ["expected/more.jsonl", "expected/more-rest.jsonl"] {
         compare(Path::new(&repositories), &folder.join(records), &mut tally);
     }
-    tally.finish("fetched operators", &[]);
+    // Two edges close the loop; which of them the original names depends on the seed of Python's hashes.
+    tally.finish("fetched operators", &["community/oadp-operator/operator"]);
 }
