@@ -105,12 +105,15 @@ impl<'a> BundleContext<'a> {
 /// Takes the findings of one check.
 pub(crate) type Found = Vec<Finding>;
 
+/// A catalog and an operator in it.
+pub(crate) type Place = (String, String);
+
 /// What a check looks at, and the function that does.
 #[derive(Clone, Copy)]
 pub(crate) enum Run {
     Operator(fn(&Context<'_>, &Operator, &mut Found) -> Result<(), Raise>),
     Bundle(fn(&BundleContext<'_>, &mut Found) -> Result<(), Raise>),
-    Catalogs(fn(&Context<'_>, &[(String, String)], &mut Found) -> Result<(), Raise>),
+    Catalogs(fn(&Context<'_>, &[Place], &mut Found) -> Result<(), Raise>),
 }
 
 /// One check.

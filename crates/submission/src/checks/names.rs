@@ -58,7 +58,7 @@ fn operator_name(context: &BundleContext<'_>, found: &mut Found) -> Result<(), R
     let at_name = |finding: Finding| match context.csv().and_then(|csv| csv.item("metadata")?.item("name")) {
         Ok(view) => {
             let finding = at(finding, view);
-            let dots = view.node.as_str().is_some_and(|text| cut_in_the_name(text));
+            let dots = view.node.as_str().is_some_and(cut_in_the_name);
             if dots && !context.options.strict_compat {
                 return finding.hint(
                     "the hosted pipeline takes what stands before the first dot for the operator's name: \

@@ -22,7 +22,6 @@ pub(super) fn parse(text: &str) -> Result<Vec<Node>, Raise> {
 fn quick(text: &str) -> Option<Vec<Node>> {
     let mut documents = Vec::new();
     let (mut start, mut first_line) = (0, 0_u32);
-    let mut line = 0_u32;
     let mut at = 0;
     let mut explicit = false;
     let mut flush = |part: &str, first_line: u32, explicit: bool| -> Option<()> {
@@ -51,7 +50,7 @@ fn quick(text: &str) -> Option<Vec<Node>> {
         documents.push(block::read(part, build)?);
         Some(())
     };
-    for one in text.split_inclusive('\n') {
+    for (line, one) in (0_u32..).zip(text.split_inclusive('\n')) {
         if one.starts_with("---") || one.starts_with("...") || one.starts_with('%') {
             if one.trim_end() != "---" {
                 return None;
@@ -59,7 +58,6 @@ fn quick(text: &str) -> Option<Vec<Node>> {
             flush(text.get(start..at)?, first_line, explicit)?;
             (start, first_line, explicit) = (at + one.len(), line + 1, true);
         }
-        line += 1;
         at += one.len();
     }
     flush(text.get(start..)?, first_line, explicit)?;

@@ -169,10 +169,8 @@ fn block(text: &str) -> Option<Block<'_>> {
         return None;
     }
     let mut parsed = [None; 3];
-    let mut count = 0;
-    for number in numbers.split('.') {
+    for (count, number) in numbers.split('.').enumerate() {
         let slot = parsed.get_mut(count)?;
-        count += 1;
         if matches!(number, "x" | "X" | "*") {
             continue;
         }
