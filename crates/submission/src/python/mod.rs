@@ -5,13 +5,15 @@
 
 mod date;
 mod document;
+mod iso_8601;
 mod reader;
 mod scalar;
 pub(crate) mod text;
 mod view;
 
-pub(crate) use date::{DateTime, is_iso_8601};
+pub(crate) use date::DateTime;
 pub(crate) use document::{Document, read_document, read_stream};
+pub(crate) use iso_8601::is_iso_8601;
 pub(crate) use view::{EMPTY, EMPTY_LIST, NONE, View};
 
 use olmkit_yaml::Position;
