@@ -16,12 +16,12 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let out = &mut super::terminal::output();
     let Some(id) = &args.rule else {
-        for rule in rules::all() {
+        for rule in rules::all().iter().copied().chain(olmkit_submission::rules()) {
             writeln!(out, "{:<12} {:<8} {}", rule.id, rule.severity, rule.summary)?;
         }
         return Ok(ExitCode::SUCCESS);
     };
-    let Some(rule) = rules::find(id) else {
+    let Some(rule) = rules::find(id).or_else(|| olmkit_submission::find_rule(id)) else {
         eprintln!("Error: no rule {id:?}; `olmkit explain` lists all");
         return Ok(ExitCode::from(2));
     };
@@ -32,6 +32,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         Origin::Scorecard(_) => "operator-sdk's scorecard has this rule; it decides the state of its test",
         Origin::Opm => "opm has this rule; it decides the verdict",
+        Origin::Pipeline(_) => {
+            "the pipeline of hosted operator repositories has this rule; it decides the verdict of `repo check`"
+        }
         _ => "a lint of olmkit; it never changes the verdict",
     };
     writeln!(

@@ -24,6 +24,7 @@ mod init;
 mod olm;
 mod opm;
 mod registry_flags;
+mod repo;
 mod run;
 mod scorecard;
 mod signals;
@@ -108,6 +109,8 @@ enum Command {
     Init(init::Args),
     /// Install, check and uninstall the Operator Lifecycle Manager itself.
     Olm(olm::Args),
+    /// Check a repository of operators as its hosted pipeline does.
+    Repo(repo::Args),
     /// Install or upgrade an operator from a bundle.
     Run(run::Args),
     /// Run the scorecard tests of a bundle
@@ -151,6 +154,7 @@ impl Cli {
             Command::Image(args) => image::run(&args),
             Command::Init(args) => init::run(&args),
             Command::Olm(args) => olm::run(&args),
+            Command::Repo(args) => repo::run(&args),
             Command::Run(args) => run::run(&args),
             Command::Scorecard(args) => scorecard::run(&args),
             Command::Subscribe(args) => subscribe::run(&args),

@@ -106,6 +106,7 @@ fn part(origin: Origin) -> usize {
         Origin::OptionalValidator(_) => 1,
         Origin::Scorecard(_) => 2,
         Origin::Opm => 3,
+        Origin::Pipeline(_) => 5,
         Origin::Lint => 4,
     }
 }

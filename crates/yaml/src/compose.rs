@@ -465,7 +465,7 @@ fn too_many_nodes(place: Position) -> Error {
     limit(format!("document has more than {MAX_NODES} nodes"), place)
 }
 
-fn scalar_style(style: ScalarStyle) -> Style {
+pub(super) fn scalar_style(style: ScalarStyle) -> Style {
     match style {
         ScalarStyle::SingleQuoted => Style::SingleQuoted,
         ScalarStyle::DoubleQuoted => Style::DoubleQuoted,
@@ -475,11 +475,11 @@ fn scalar_style(style: ScalarStyle) -> Style {
     }
 }
 
-fn offset(mark: Mark) -> usize {
+pub(super) fn offset(mark: Mark) -> usize {
     usize::try_from(mark.index).unwrap_or(usize::MAX)
 }
 
-fn position(mark: Mark, lines_before: u32) -> Position {
+pub(super) fn position(mark: Mark, lines_before: u32) -> Position {
     let count = |from_zero: u64| u32::try_from(from_zero).unwrap_or(u32::MAX).saturating_add(1);
     Position {
         line: count(mark.line).saturating_add(lines_before),
@@ -489,7 +489,7 @@ fn position(mark: Mark, lines_before: u32) -> Position {
 
 /// go-yaml prints the line of scanner errors as people count, that of parser errors one too low, and no line where
 /// that gives 0.
-fn syntax_error(error: &libyaml_safer::Error, lines_before: u32) -> Error {
+pub(super) fn syntax_error(error: &libyaml_safer::Error, lines_before: u32) -> Error {
     let line_of = |mark: Option<Mark>| {
         mark.map(|mark| u32::try_from(mark.line).unwrap_or(u32::MAX))
             .unwrap_or(0)

@@ -19,6 +19,7 @@ mod decode;
 mod documents;
 mod emitter;
 mod error;
+mod events;
 mod input;
 mod json;
 mod json_text;
@@ -36,6 +37,7 @@ pub use compose::{Document, Duplicate, parse, parse_document};
 pub use decode::{decode, from_slice};
 pub use documents::{Documents, documents, documents_with_lookahead};
 pub use error::Error;
+pub use events::{Event, EventKind, events};
 pub use node::{Node, Position, Style, Value};
 pub use writer::{json_to_yaml, to_string, value_to_string};
 

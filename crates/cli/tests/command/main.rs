@@ -8,6 +8,7 @@ mod help;
 mod hostile;
 mod image;
 mod interrupted;
+mod repo;
 mod scaffold;
 mod scorecard;
 mod unwritable;

@@ -14,6 +14,8 @@ pub enum Origin {
     Scorecard(&'static str),
     /// `opm validate` checks it. It decides the verdict.
     Opm,
+    /// The pipeline of a hosted operator repository checks it, in this suite. It decides the verdict of `repo check`.
+    Pipeline(&'static str),
     /// A lint: only olmkit has it, and it never changes the verdict.
     Lint,
 }
@@ -116,6 +118,32 @@ impl Rule {
         since: "",
         proof: None,
     };
+
+    /// Makes a rule of another tool outside this crate.
+    pub const fn of_tool(id: &'static str, severity: Severity, origin: Origin, summary: &'static str) -> Self {
+        let mut rule = Self::BLANK;
+        rule.id = id;
+        rule.severity = severity;
+        rule.origin = origin;
+        rule.summary = summary;
+        rule
+    }
+
+    /// Says what goes wrong otherwise, and since which version of olmkit it is checked.
+    #[must_use]
+    pub const fn because(mut self, why: &'static str, since: &'static str) -> Self {
+        self.why = why;
+        self.since = since;
+        self
+    }
+
+    /// Adds an input that breaks the rule, and the same put right.
+    #[must_use]
+    pub const fn example(mut self, bad: &'static str, good: &'static str) -> Self {
+        self.bad = bad;
+        self.good = good;
+        self
+    }
 
     /// Whether the rule is checked unless someone asks for less or more: a lint needs a proof.
     pub fn is_default(&self) -> bool {

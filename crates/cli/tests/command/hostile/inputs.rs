@@ -38,6 +38,7 @@ impl Inputs {
     pub fn new() -> Self {
         let inputs = Inputs(tempfile::tempdir().unwrap());
         inputs.bundles();
+        inputs.repository();
         inputs.catalogs();
         inputs.images();
         inputs.write("kubeconfig", &kubeconfig(&api_server()).to_string());
@@ -97,6 +98,35 @@ impl Inputs {
             &folder,
             &format!("hostile{name}"),
             &[("metadata/annotations.yaml", "demo", "")],
+        );
+    }
+
+    /// A repository of operators whose values are all hostile, as the checks print them.
+    fn repository(&self) {
+        let h = escaped(&Value::String(HOSTILE.to_owned()));
+        let root = "repository/operators/hello";
+        self.write(
+            "repository/config.yaml",
+            &format!(
+                "tests: [{{name: check_using_fbc, ignore_operators: [{h}, '(']}}]\nallowed_bundle_registries: [{h}]\n"
+            ),
+        );
+        self.write(
+            &format!("{root}/ci.yaml"),
+            &format!("updateGraph: {h}\nfbc: {{catalog_mapping: [{{template_name: {h}, catalog_names: [{h}, {h}]}}], {h}: {h}}}\n"),
+        );
+        self.write(
+            &format!("{root}/0.0.1/manifests/hello.clusterserviceversion.yaml"),
+            &format!("metadata: {{name: {h}, annotations: {{olm.skipRange: {h}}}}}\nspec: {{version: {h}, replaces: {h}, minKubeVersion: {h}}}\n"),
+        );
+        self.write(
+            &format!("{root}/0.0.1/metadata/annotations.yaml"),
+            &format!("annotations: {{operators.operatorframework.io.bundle.package.v1: {h}, com.redhat.openshift.versions: {h}}}\n"),
+        );
+        self.write(&format!("{root}/0.0.1/release-config.yaml"), &format!("{h}: {h}\n"));
+        self.write(
+            "repository/catalogs/v4.20/hello/catalog.yaml",
+            &format!("schema: olm.bundle\nimage: {h}\n"),
         );
     }
 

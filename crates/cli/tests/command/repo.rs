@@ -1,0 +1,222 @@
+//! `olmkit repo check`
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+const ANNOTATIONS: &str = "\
+annotations:
+  operators.operatorframework.io.bundle.mediatype.v1: registry+v1
+  operators.operatorframework.io.bundle.manifests.v1: manifests/
+  operators.operatorframework.io.bundle.metadata.v1: metadata/
+  operators.operatorframework.io.bundle.package.v1: hello
+  operators.operatorframework.io.bundle.channels.v1: stable
+";
+
+fn write(root: &Path, path: &str, text: &str) {
+    let path = root.join(path);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+fn bundle(root: &Path, version: &str, spec: &str) {
+    let folder = format!("operators/hello/{version}");
+    let csv = format!(
+        "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata:\n  name: hello.v{version}\nspec:\n  \
+         version: {version}\n{spec}"
+    );
+    write(
+        root,
+        &format!("{folder}/manifests/hello.clusterserviceversion.yaml"),
+        &csv,
+    );
+    write(root, &format!("{folder}/metadata/annotations.yaml"), ANNOTATIONS);
+}
+
+/// A repository with one operator and two bundles.
+fn repository() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    write(root, "operators/hello/ci.yaml", "updateGraph: replaces-mode\n");
+    bundle(root, "0.0.1", "");
+    bundle(root, "0.0.2", "  replaces: hello.v0.0.1\n");
+    folder
+}
+
+fn run(root: &Path, arguments: &[&str]) -> (i32, String, String) {
+    let output = assert_cmd::Command::cargo_bin("olmkit")
+        .unwrap()
+        .args(["repo", "check"])
+        .args(arguments)
+        .current_dir(root)
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (
+        output.status.code().unwrap(),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
+}
+
+fn git(root: &Path, arguments: &[&str]) {
+    let output = Command::new("git")
+        .arg("-C")
+        .arg(root)
+        .args(["-c", "user.name=a", "-c", "user.email=a@example.com"])
+        .args(arguments)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "git {arguments:?}: {output:?}");
+}
+
+#[test]
+fn findings_have_their_place_and_what_was_not_checked_is_named() {
+    let folder = repository();
+    bundle(folder.path(), "0.0.3", "  replaces: hello.v0.0.9\n");
+    let (code, out, _) = run(folder.path(), &["--operator", "hello"]);
+    assert_eq!(code, 1, "{out}");
+    assert!(out.contains("error[pipeline/check_replaces_availability]"), "{out}");
+    let place = "operators/hello/0.0.3/manifests/hello.clusterserviceversion.yaml:7:13";
+    assert!(out.contains(place), "{out}");
+    assert!(out.contains("1 operator, 3 bundles and 0 catalogs checked"), "{out}");
+    assert!(out.contains("not checked") && out.contains("DeployableByOLM"), "{out}");
+}
+
+#[test]
+fn the_json_of_the_pipeline_has_its_shape() {
+    let folder = repository();
+    let arguments = [
+        "--operator",
+        "hello",
+        "--bundle",
+        "0.0.2",
+        "--strict-compat",
+        "-o",
+        "pipeline-json",
+    ];
+    let (code, out, _) = run(folder.path(), &arguments);
+    let result: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &result["passed"]), (1, &Value::Bool(false)));
+    let outputs = result["outputs"].as_array().unwrap();
+    let description = outputs
+        .iter()
+        .find(|output| output["message"] == "CSV does not define spec.description")
+        .unwrap();
+    assert_eq!(description["type"], "error");
+    assert_eq!(description["check"], "check_required_fields");
+    assert_eq!(description["test_suite"], "operatorcert.static_tests.community");
+}
+
+#[test]
+fn sarif_and_annotations_know_the_rules() {
+    let folder = repository();
+    let (_, out, _) = run(folder.path(), &["-o", "sarif"]);
+    let log: Value = serde_json::from_str(&out).unwrap();
+    let rules = log["runs"][0]["tool"]["driver"]["rules"].as_array().unwrap();
+    assert!(
+        rules.iter().all(|rule| rule["shortDescription"]["text"].is_string()),
+        "{rules:?}"
+    );
+    let (_, out, _) = run(folder.path(), &["-o", "github"]);
+    assert!(out.contains("::error file=operators/hello/0.0.1/"), "{out}");
+}
+
+#[test]
+fn a_change_is_checked_as_a_whole() {
+    let folder = repository();
+    let root = folder.path();
+    git(root, &["init", "-q"]);
+    git(root, &["add", "-A"]);
+    git(root, &["commit", "-qm", "base"]);
+    let skip = [
+        "--skip",
+        "check_required_fields",
+        "--skip",
+        "check_osdk_bundle_validate_operatorhub",
+    ];
+    let skip = [&skip[..], &["--skip", "check_osdk_bundle_validate_operator_framework"]].concat();
+    let base = |more: &[&str]| run(root, &[&["--base", "HEAD"], &skip[..], more].concat());
+    bundle(root, "0.0.3", "  replaces: hello.v0.0.2\n");
+    let (code, out, _) = base(&[]);
+    assert_eq!(code, 0, "a new bundle that is not yet added to git: {out}");
+    assert!(out.contains("1 operator, 1 bundle and 0 catalogs checked"), "{out}");
+    write(root, "README.md", "x");
+    bundle(root, "0.0.2", "  replaces: hello.v0.0.1\n  maturity: alpha\n");
+    let (code, out, _) = base(&[]);
+    assert_eq!(code, 1);
+    for rule in ["check_extra_files", "check_modified_bundles"] {
+        assert!(out.contains(rule), "{rule}: {out}");
+    }
+}
+
+#[test]
+fn names_of_commits_that_are_flags_or_absent_are_refused() {
+    let folder = repository();
+    let (code, _, error) = run(folder.path(), &["--base", "HEAD"]);
+    assert!(code == 1 && error.contains("is not a git repository"), "{error}");
+    git(folder.path(), &["init", "-q"]);
+    for (base, wanted) in [
+        ("--base=--output=x", "is not the name of a commit"),
+        ("--base=main", "fetch it first"),
+    ] {
+        let (code, _, error) = run(folder.path(), &[base]);
+        assert!(code == 1 && error.contains(wanted), "{base}: {error}");
+    }
+    let (code, _, error) = run(&folder.path().join("operators"), &["--repo", "..", "--base", "--help"]);
+    assert_eq!(code, 2, "{error}");
+}
+
+#[test]
+fn wrong_usage_names_the_way_out() {
+    let folder = repository();
+    for (arguments, code, wanted) in [
+        (vec!["--operator", "nope"], 1, "no operator \"nope\""),
+        (vec!["--operator", "hello", "--bundle", "9"], 1, "operators/hello/9"),
+        (vec!["--operator", "../../etc"], 1, "no operator"),
+        (vec!["--skip", "nope"], 2, "check_using_fbc"),
+        (vec!["--ocp-versions", "x"], 2, "4.14-4.22"),
+        (vec!["--repo", "operators"], 1, "pass its root as --repo"),
+    ] {
+        let (status, _, error) = run(folder.path(), &arguments);
+        assert_eq!(status, code, "{arguments:?}: {error}");
+        assert!(error.contains(wanted), "{arguments:?}: {error}");
+    }
+}
+
+#[test]
+fn known_defects_of_the_pipeline_differ_unless_its_verdict_is_wanted() {
+    let folder = repository();
+    let root = folder.path();
+    let range = format!("{ANNOTATIONS}  com.redhat.openshift.versions: =v4.20\n");
+    bundle(root, "0.0.3", "  replaces: hello.v0.0.2\n  minKubeVersion: 1.33.0\n");
+    write(root, "operators/hello/0.0.3/metadata/annotations.yaml", &range);
+    let arguments = ["--operator", "hello", "--bundle", "0.0.3", "--short"];
+    let (_, out, _) = run(root, &arguments);
+    assert!(out.contains("warning[pipeline/check_api_version_constraints]"), "{out}");
+    assert!(out.contains("differs from the hosted pipeline"), "{out}");
+    let (_, out, _) = run(root, &[&arguments[..], &["--strict-compat"]].concat());
+    assert!(out.contains("error[pipeline/check_api_version_constraints]"), "{out}");
+    assert!(!out.contains("differs from the hosted pipeline"), "{out}");
+}
+
+#[test]
+fn one_broken_file_is_one_finding_and_waivers_are_shown() {
+    let folder = repository();
+    let root = folder.path();
+    write(root, "operators/hello/ci.yaml", "a: b: c\n");
+    let config = "tests:\n- name: check_required_fields\n  ignore_operators: [hel]\n";
+    write(root, "config.yaml", config);
+    let (_, out, _) = run(root, &["--operator", "hello", "--bundle", "0.0.2", "--short"]);
+    assert_eq!(
+        out.matches("operators/hello/ci.yaml:1:5").count(),
+        2,
+        "once for operator and bundle: {out}"
+    );
+    assert!(
+        out.contains("waived by config.yaml: check_required_fields of hello"),
+        "{out}"
+    );
+}

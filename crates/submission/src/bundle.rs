@@ -1,0 +1,231 @@
+//! A bundle of a repository, as far as the checks look into it.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use crate::files::{Files, join};
+use crate::python::text::shown;
+use crate::python::{Document, EMPTY, EMPTY_LIST, Node, Raise, View, read_document};
+use crate::versions::Semantic;
+
+/// The annotation that names the package.
+pub(crate) const PACKAGE: &str = "operators.operatorframework.io.bundle.package.v1";
+/// The annotation that names the channels.
+pub(crate) const CHANNELS: &str = "operators.operatorframework.io.bundle.channels.v1";
+/// The annotation that names the default channel.
+pub(crate) const DEFAULT_CHANNEL: &str = "operators.operatorframework.io.bundle.channel.default.v1";
+/// The annotation that names the versions of OpenShift.
+pub(crate) const OPENSHIFT: &str = "com.redhat.openshift.versions";
+
+/// A bundle: the folder `operators/OPERATOR/VERSION`.
+pub(crate) struct Bundle {
+    files: Arc<dyn Files>,
+    pub(crate) operator: String,
+    pub(crate) version: String,
+    annotations: OnceLock<Result<Document, Raise>>,
+    facts: OnceLock<Facts>,
+}
+
+/// What the rules on all bundles of an operator need of a ClusterServiceVersion, so that the rest need not stay in memory.
+#[derive(Debug, Clone)]
+pub(crate) struct Facts {
+    /// `metadata.name`.
+    pub(crate) name: Result<CsvName, Raise>,
+    /// `spec`, reduced to `replaces` and `skips`.
+    pub(crate) replaces: Result<Document, Raise>,
+    pub(crate) skips: Result<Document, Raise>,
+    /// The annotation `olm.skipRange`.
+    pub(crate) skip_range: Result<Document, Raise>,
+}
+
+/// `metadata.name` of a ClusterServiceVersion in two parts.
+#[derive(Debug, Clone)]
+pub(crate) struct CsvName {
+    /// What stands before the first dot.
+    pub(crate) operator: String,
+    /// What follows, without `v`.
+    pub(crate) version: String,
+    pub(crate) semantic: Result<Semantic, String>,
+}
+
+impl fmt::Display for Bundle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Bundle({}/{})", self.operator, self.version)
+    }
+}
+
+impl Bundle {
+    pub(crate) fn new(files: Arc<dyn Files>, operator: &str, version: String) -> Self {
+        Self {
+            files,
+            operator: operator.to_owned(),
+            version,
+            annotations: OnceLock::new(),
+            facts: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn files(&self) -> &dyn Files {
+        &*self.files
+    }
+
+    /// The folder.
+    pub(crate) fn root(&self) -> String {
+        format!("operators/{}/{}", self.operator, self.version)
+    }
+
+    /// The path of a file in the bundle.
+    pub(crate) fn path(&self, inside: &str) -> String {
+        join(&self.root(), inside)
+    }
+
+    /// The file of the ClusterServiceVersion.
+    pub(crate) fn csv_file(&self) -> Result<String, Raise> {
+        let folder = self.path("manifests");
+        let names = self.files.list(&folder);
+        for ending in [".clusterserviceversion.yaml", ".clusterserviceversion.yml"] {
+            if let Some(name) = names.iter().find(|name| name.ends_with(ending)) {
+                return Ok(join(&folder, name));
+            }
+        }
+        let problem = format!("no file *.clusterserviceversion.yaml in {folder}");
+        Err(Raise::other(problem).in_file(&folder))
+    }
+
+    /// Reads the ClusterServiceVersion.
+    pub(crate) fn csv(&self) -> Result<Document, Raise> {
+        let document = read_document(&*self.files, &self.csv_file()?)?;
+        if !matches!(document.root.value, crate::python::Value::Dict(_)) {
+            let problem = format!("the ClusterServiceVersion is {}, not a mapping", document.root.kind());
+            return Err(document.view().raise(problem));
+        }
+        let _ = self.facts.set(Facts::of(self, &Ok(&document)));
+        Ok(document)
+    }
+
+    /// What the rules on all bundles need.
+    pub(crate) fn facts(&self) -> &Facts {
+        if let Some(facts) = self.facts.get() {
+            return facts;
+        }
+        let csv = self.csv();
+        self.facts
+            .get_or_init(|| Facts::of(self, &csv.as_ref().map_err(Clone::clone)))
+    }
+
+    /// The name in the ClusterServiceVersion.
+    pub(crate) fn name(&self) -> Result<&CsvName, Raise> {
+        self.facts().name.as_ref().map_err(Clone::clone)
+    }
+
+    /// `metadata/annotations.yaml`.
+    fn annotations_file(&self) -> Result<&Document, Raise> {
+        let read = || {
+            let path = self.path("metadata/annotations.yaml");
+            let document = match read_document(&*self.files, &path) {
+                Err(raise) if raise.kind == crate::python::RaiseKind::FileNotFound => Document::empty(&path),
+                result => result?,
+            };
+            match document.root.value {
+                crate::python::Value::Dict(_) => Ok(document),
+                crate::python::Value::None => Ok(Document {
+                    root: EMPTY.clone(),
+                    ..document
+                }),
+                _ => {
+                    let problem = format!("the file is {}, not a mapping", document.root.kind());
+                    Err(document.view().raise(problem))
+                }
+            }
+        };
+        self.annotations.get_or_init(read).as_ref().map_err(Clone::clone)
+    }
+
+    /// The annotations; an empty mapping without any.
+    pub(crate) fn annotations(&self) -> Result<View<'_>, Raise> {
+        let view = self.annotations_file()?.view().get_or("annotations", &EMPTY)?;
+        Ok(if view.is_true() {
+            view
+        } else {
+            View { node: &EMPTY, ..view }
+        })
+    }
+
+    /// The package that the annotations name; empty without.
+    pub(crate) fn package(&self) -> Result<String, Raise> {
+        let annotations = self.annotations()?;
+        let package = annotations.get(PACKAGE)?;
+        if package.is_none() && annotations.node.get(PACKAGE).is_none() {
+            return Ok(String::new());
+        }
+        Ok(shown(package.node))
+    }
+
+    /// The channels, sorted.
+    pub(crate) fn channels(&self) -> Result<Vec<String>, Raise> {
+        let annotations = self.annotations()?;
+        if matches!(annotations.node.value, crate::python::Value::Dict(_)) && annotations.node.get(CHANNELS).is_none() {
+            return Ok(Vec::new());
+        }
+        let text = annotations.item(CHANNELS)?.text()?;
+        let mut channels: Vec<String> = text.split(',').map(|channel| channel.trim().to_owned()).collect();
+        channels.sort();
+        channels.dedup();
+        Ok(channels)
+    }
+
+    /// The default channel.
+    pub(crate) fn default_channel(&self) -> Result<Option<String>, Raise> {
+        let annotations = self.annotations()?;
+        if matches!(annotations.node.value, crate::python::Value::Dict(_))
+            && annotations.node.get(DEFAULT_CHANNEL).is_none()
+        {
+            return Ok(None);
+        }
+        let channel = annotations.item(DEFAULT_CHANNEL)?;
+        Ok(Some(shown(channel.node).trim().to_owned()))
+    }
+}
+
+impl Facts {
+    fn of(bundle: &Bundle, csv: &Result<&Document, Raise>) -> Self {
+        let csv = csv.as_ref().map_err(|raise| (*raise).clone());
+        let part = |view: Result<View<'_>, Raise>| {
+            view.map(|view| Document {
+                file: view.file.to_owned(),
+                root: Node {
+                    start: view.at,
+                    ..view.node.clone()
+                },
+            })
+        };
+        let spec = || csv.clone().and_then(|csv| csv.view().get_or("spec", &EMPTY));
+        let skip_range = csv.clone().and_then(|csv| {
+            let metadata = csv.view().get_or("metadata", &EMPTY)?;
+            metadata.get_or("annotations", &EMPTY)?.get("olm.skipRange")
+        });
+        Self {
+            name: csv.clone().and_then(|csv| name(bundle, csv)),
+            replaces: part(spec().and_then(|spec| spec.get("replaces"))),
+            skips: part(spec().and_then(|spec| spec.get_or("skips", &EMPTY_LIST))),
+            skip_range: part(skip_range),
+        }
+    }
+}
+
+fn name(bundle: &Bundle, csv: &Document) -> Result<CsvName, Raise> {
+    let name = csv.view().item("metadata")?.item("name")?;
+    let text = name.text()?;
+    let Some((operator, version)) = text.split_once('.') else {
+        return Err(name.raise(format!(
+            "metadata.name {text:?} of {bundle} has no dot between operator and version; name it {}.vVERSION",
+            bundle.operator
+        )));
+    };
+    let version = version.trim_start_matches('v').to_owned();
+    Ok(CsvName {
+        operator: operator.to_owned(),
+        semantic: Semantic::parse(&version),
+        version,
+    })
+}

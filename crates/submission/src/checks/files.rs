@@ -1,0 +1,100 @@
+//! The files of a bundle: what the folder is called, and what may be in it.
+
+use olmkit::diagnostics::{Finding, Rule, Severity};
+
+use super::{BundleContext, Check, Found, Run, Suite, at, rule};
+use crate::files::join;
+use crate::python::text::shown;
+use crate::python::{EMPTY, Raise, Value, read_document};
+
+pub(super) static CHECKS: &[Check] = &[
+    Check::new(Suite::Common, &NETWORK_POLICY, Run::Bundle(network_policy)),
+    Check::new(Suite::Common, &DIRECTORY, Run::Bundle(directory)),
+];
+
+static NETWORK_POLICY: Rule = rule(
+    "pipeline/check_network_policy_presence",
+    Severity::Error,
+    "common",
+    "A bundle has no NetworkPolicy",
+)
+.because(
+    "The pipeline refuses the kind, although OLM installs it since 2025; let the operator create the policy.",
+    "0.2.0",
+)
+.example(
+    "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy",
+    "# the operator creates the NetworkPolicy when it runs",
+);
+
+static DIRECTORY: Rule = rule(
+    "pipeline/check_operator_version_directory_name",
+    Severity::Error,
+    "common",
+    "The folder of a bundle has the name of its spec.version",
+)
+.because("The pipeline finds a bundle by the name of its folder.", "0.2.0")
+.example(
+    "# operators/hello-operator/v0.0.3/manifests/hello-operator.clusterserviceversion.yaml\nspec:\n  version: 0.0.3",
+    "# operators/hello-operator/0.0.3/manifests/hello-operator.clusterserviceversion.yaml\nspec:\n  version: 0.0.3",
+);
+
+fn network_policy(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+    let folder = context.bundle.path("manifests");
+    let names = context.bundle.files().list(&folder);
+    for ending in [".yaml", ".yml"] {
+        for name in names.iter().filter(|name| name.ends_with(ending)) {
+            let document = read_document(context.bundle.files(), &join(&folder, name))?;
+            if !matches!(document.root.value, Value::Dict(_)) {
+                continue;
+            }
+            let view = document.view();
+            let kind = view.get("kind")?;
+            if kind.node.as_str() != Some("NetworkPolicy") {
+                continue;
+            }
+            let version = view.get("apiVersion")?;
+            if !version.is_true() || !version.text()?.starts_with("networking.k8s.io/") {
+                continue;
+            }
+            let message = format!(
+                "Bundle contains a NetworkPolicy in {name}. Network policies are not a supported resource that Operator \
+                 Lifecycle Manager(OLM) can install and manage."
+            );
+            found.push(
+                at(Finding::of(&NETWORK_POLICY, message), kind)
+                    .hint("OLM does install it; the pipeline refuses it nevertheless: let the operator create it"),
+            );
+        }
+    }
+    Ok(())
+}
+
+fn directory(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+    let bundle = context.bundle;
+    let version = context.csv()?.get_or("spec", &EMPTY)?.get("version")?;
+    if version.node.as_str() == Some(bundle.version.as_str()) {
+        return Ok(());
+    }
+    let shown = if version.is_true() {
+        shown(version.node)
+    } else {
+        String::new()
+    };
+    let message = format!(
+        "Bundle directory name '{}/{}' does not match the expected operator CSV version '{shown}' from ./{}.",
+        bundle.operator,
+        bundle.version,
+        bundle.csv_file()?
+    );
+    let hint = if shown.is_empty() {
+        format!("set spec.version to {}", bundle.version)
+    } else {
+        format!(
+            "rename the folder to {shown}, or set spec.version to {}",
+            bundle.version
+        )
+    };
+    found.push(at(Finding::of(&DIRECTORY, message), version).hint(hint));
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! The annotations that the marketplace asks for.
+
+use olmkit::diagnostics::{Finding, Rule, Severity};
+
+use super::{BundleContext, Check, Found, Run, Suite, at, rule};
+use crate::bundle::PACKAGE;
+use crate::python::text::shown;
+use crate::python::{EMPTY, Raise};
+
+pub(super) static CHECKS: &[Check] = &[Check::new(Suite::Isv, &MARKETPLACE, Run::Bundle(marketplace))];
+
+static MARKETPLACE: Rule = rule(
+    "pipeline/check_marketplace_annotation",
+    Severity::Error,
+    "isv",
+    "A bundle of the marketplace links to its pages there",
+)
+.because(
+    "The console opens these pages to buy the operator and to get support.",
+    "0.2.0",
+)
+.example(
+    "metadata:\n  annotations:\n    marketplace.openshift.io/remote-workflow: https://example.com",
+    "metadata:\n  annotations:\n    marketplace.openshift.io/remote-workflow: \
+     https://marketplace.redhat.com/en-us/operators/hello-operator/pricing?utm_source=openshift_console",
+);
+
+fn marketplace(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+    let organization = context.repository.config()?.view().get("organization")?;
+    if organization.node.as_str() != Some("redhat-marketplace") {
+        return Ok(());
+    }
+    let package = shown(context.bundle.annotations()?.get(PACKAGE)?.node);
+    let annotations = context
+        .csv()?
+        .get_or("metadata", &EMPTY)?
+        .get_or("annotations", &EMPTY)?;
+    let pages = [("remote-workflow", "pricing"), ("support-workflow", "support")].map(|(name, page)| {
+        let key = format!("marketplace.openshift.io/{name}");
+        let url =
+            format!("https://marketplace.redhat.com/en-us/operators/{package}/{page}?utm_source=openshift_console");
+        (key, url)
+    });
+    for (key, wanted) in pages {
+        let url = annotations.get(&key)?;
+        if url.node.as_str() == Some(wanted.as_str()) {
+            continue;
+        }
+        let message = format!(
+            "CSV {key} annotation is set to '{}'. Expected value is {wanted}. To fix this issue define the annotation in \
+             'manifests/*.clusterserviceversion.yaml' file.",
+            shown(url.node)
+        );
+        found.push(at(Finding::of(&MARKETPLACE, message), url));
+    }
+    Ok(())
+}

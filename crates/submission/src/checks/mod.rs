@@ -1,0 +1,191 @@
+//! The static checks: one function each, named after the original, beside its rule.
+
+mod annotations;
+mod catalogs;
+mod ci_config;
+mod community;
+mod fields;
+mod files;
+mod marketplace;
+mod names;
+mod openshift;
+mod operator_sdk;
+mod release_config;
+mod replaces;
+mod schema;
+mod steps;
+mod update_graph;
+
+use std::sync::OnceLock;
+
+use olmkit::bundle::load::{self, Reading};
+use olmkit::diagnostics::{Finding, Origin, Rule, Severity};
+
+use crate::bundle::Bundle;
+use crate::platforms::Platforms;
+use crate::python::{Document, Raise, View};
+use crate::repository::{Operator, Repository};
+
+/// A group of checks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Suite {
+    /// For every repository.
+    Common,
+    /// For community operators.
+    Community,
+    /// For certified operators and the marketplace.
+    Isv,
+}
+
+impl Suite {
+    /// The name of the suite in the hosted pipeline.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Common => "common",
+            Self::Community => "community",
+            Self::Isv => "isv",
+        }
+    }
+}
+
+/// How the checks run.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Whether the verdict is exactly that of the hosted pipeline, its defects included.
+    pub strict_compat: bool,
+    /// The versions of OpenShift.
+    pub platforms: Platforms,
+    /// Checks that do not run, by name.
+    pub skip: Vec<String>,
+    /// The suites, in this order.
+    pub suites: Vec<Suite>,
+}
+
+/// What a check looks at.
+pub(crate) struct Context<'a> {
+    pub(crate) repository: &'a Repository,
+    pub(crate) options: &'a Options,
+}
+
+/// A bundle in its operator.
+pub(crate) struct BundleContext<'a> {
+    pub(crate) repository: &'a Repository,
+    pub(crate) options: &'a Options,
+    pub(crate) operator: &'a Operator,
+    pub(crate) bundle: &'a Bundle,
+    pub(crate) csv: &'a Result<Document, Raise>,
+    /// The bundle as `bundle validate` reads it, once it is needed.
+    pub(crate) reading: OnceLock<Result<Reading, Raise>>,
+}
+
+impl<'a> BundleContext<'a> {
+    /// The ClusterServiceVersion.
+    pub(crate) fn csv(&self) -> Result<View<'a>, Raise> {
+        self.csv.as_ref().map(Document::view).map_err(Clone::clone)
+    }
+
+    /// The bundle as `bundle validate` reads it.
+    pub(crate) fn reading(&self) -> Result<&Reading, Raise> {
+        let read = || {
+            let root = self.bundle.root();
+            match self.bundle.files().bundle(&root) {
+                Ok(tree) => Ok(load::read(tree, &root)),
+                Err(error) => Err(Raise::other(format!("{root} cannot be read: {error}")).in_file(&root)),
+            }
+        };
+        self.reading.get_or_init(read).as_ref().map_err(Clone::clone)
+    }
+
+    /// Whether the operator has other bundles.
+    pub(crate) fn has_others(&self) -> bool {
+        self.operator.bundles.len() > 1
+    }
+}
+
+/// Takes the findings of one check.
+pub(crate) type Found = Vec<Finding>;
+
+/// A catalog and an operator in it.
+pub(crate) type Place = (String, String);
+
+/// What a check looks at, and the function that does.
+#[derive(Clone, Copy)]
+pub(crate) enum Run {
+    Operator(fn(&Context<'_>, &Operator, &mut Found) -> Result<(), Raise>),
+    Bundle(fn(&BundleContext<'_>, &mut Found) -> Result<(), Raise>),
+    Catalogs(fn(&Context<'_>, &[Place], &mut Found) -> Result<(), Raise>),
+}
+
+/// One check.
+pub(crate) struct Check {
+    pub(crate) suite: Suite,
+    pub(crate) rule: &'static Rule,
+    /// Whether operators with file-based catalogs are left out.
+    pub(crate) without_catalogs: bool,
+    /// Whether it is a step of the pipeline of its own, outside of the static tests.
+    pub(crate) is_step: bool,
+    pub(crate) run: Run,
+}
+
+impl Check {
+    const fn new(suite: Suite, rule: &'static Rule, run: Run) -> Self {
+        Self {
+            suite,
+            rule,
+            without_catalogs: false,
+            is_step: false,
+            run,
+        }
+    }
+
+    /// Leaves out operators with file-based catalogs.
+    const fn without_catalogs(mut self) -> Self {
+        self.without_catalogs = true;
+        self
+    }
+
+    /// Marks a step outside of the static tests.
+    const fn step(mut self) -> Self {
+        self.is_step = true;
+        self
+    }
+
+    /// The name of the original.
+    pub(crate) fn name(&self) -> &'static str {
+        name_of(self.rule.id)
+    }
+}
+
+/// `check_x` of `pipeline/check_x`.
+pub(crate) fn name_of(id: &'static str) -> &'static str {
+    id.rsplit('/').next().unwrap_or(id)
+}
+
+/// All checks: within a suite those of the operator, of catalogs, of bundles, each in the order of their names.
+pub(crate) static CHECKS: &[&[Check]] = &[
+    ci_config::CHECKS,
+    update_graph::OPERATOR_CHECKS,
+    catalogs::CHECKS,
+    names::CHECKS,
+    release_config::CHECKS,
+    files::CHECKS,
+    replaces::CHECKS,
+    operator_sdk::CHECKS,
+    fields::CHECKS,
+    update_graph::BUNDLE_CHECKS,
+    openshift::CHECKS,
+    community::CHECKS,
+    annotations::CHECKS,
+    marketplace::CHECKS,
+    steps::CHECKS,
+];
+
+/// A rule of the pipeline.
+const fn rule(id: &'static str, severity: Severity, suite: &'static str, summary: &'static str) -> Rule {
+    Rule::of_tool(id, severity, Origin::Pipeline(suite), summary)
+}
+
+/// A finding at a value.
+fn at(finding: Finding, view: View<'_>) -> Finding {
+    finding.file(view.file).at(view.at)
+}

@@ -1,0 +1,205 @@
+//! A commit as the files of a repository, and what changed since. The program `git` does the work.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use olmkit::limits;
+
+use crate::files::{Files, is_directory, list};
+
+/// The working tree of a git repository.
+#[derive(Debug, Clone)]
+pub struct Git {
+    folder: PathBuf,
+}
+
+/// The files of a commit, read when they are needed. Symbolic links and submodules are absent.
+#[derive(Debug, Clone)]
+pub struct Commit {
+    git: Git,
+    /// Object names by path.
+    files: BTreeMap<String, String>,
+}
+
+impl Git {
+    /// The repository that a folder is the root of.
+    pub fn new(folder: &Path) -> Self {
+        Self {
+            folder: folder.to_path_buf(),
+        }
+    }
+
+    fn run(&self, arguments: &[&str]) -> io::Result<Vec<u8>> {
+        let mut command = Command::new("git");
+        command
+            .arg("-C")
+            .arg(&self.folder)
+            .args(["-c", "core.fsmonitor=false", "-c", "core.quotePath=false"])
+            .args(arguments)
+            .env("LC_ALL", "C")
+            .env("GIT_OPTIONAL_LOCKS", "0")
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .stdin(Stdio::null());
+        // Set in hooks; there they name another repository than --repo may.
+        for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"] {
+            command.env_remove(variable);
+        }
+        let output = command.output().map_err(|error| {
+            io::Error::new(
+                error.kind(),
+                format!("cannot run git: {error}; install git, or leave --base out"),
+            )
+        })?;
+        if output.status.success() {
+            return Ok(output.stdout);
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        let said = said.trim().lines().next().unwrap_or_default().to_owned();
+        Err(io::Error::other(format!(
+            "git {}: {said}",
+            arguments.first().unwrap_or(&"")
+        )))
+    }
+
+    fn lines(&self, arguments: &[&str]) -> io::Result<Vec<String>> {
+        let output = self.run(arguments)?;
+        let names = output.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+        Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+    }
+
+    /// The commit that a reference names.
+    ///
+    /// # Errors
+    /// The text is no reference, or there is no such commit.
+    pub fn resolve(&self, reference: &str) -> io::Result<String> {
+        if !is_reference(reference) {
+            let problem = format!("{reference:?} is not the name of a commit; pass a branch such as origin/main");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
+        }
+        let prefix = self.run(&["rev-parse", "--show-prefix"]).map_err(|error| {
+            if error.kind() == io::ErrorKind::Other {
+                let folder = self.folder.display();
+                io::Error::other(format!("{folder} is not a git repository, which --base needs: {error}"))
+            } else {
+                error
+            }
+        })?;
+        if !prefix.trim_ascii().is_empty() {
+            let folder = self.folder.display();
+            return Err(io::Error::other(format!(
+                "{folder} is a folder inside of a git repository; --base needs its root: pass that as --repo"
+            )));
+        }
+        let commit = format!("{reference}^{{commit}}");
+        let found = self.run(&["rev-parse", "--verify", "--quiet", &commit]).map_err(|error| {
+            if error.kind() == io::ErrorKind::Other {
+                io::Error::other(format!(
+                    "no commit {reference} in the git repository {}: fetch it first (git fetch origin), or pass another --base",
+                    self.folder.display()
+                ))
+            } else {
+                error
+            }
+        })?;
+        Ok(String::from_utf8_lossy(&found).trim().to_owned())
+    }
+
+    /// The files of a commit.
+    ///
+    /// # Errors
+    /// Git cannot list them.
+    pub fn commit(&self, commit: &str) -> io::Result<Commit> {
+        let mut files = BTreeMap::new();
+        for line in self.lines(&["ls-tree", "-r", "-z", "--full-tree", commit])? {
+            let Some((head, path)) = line.split_once('\t') else {
+                continue;
+            };
+            let mut head = head.split(' ');
+            if let (Some("100644" | "100755"), Some("blob"), Some(object)) = (head.next(), head.next(), head.next()) {
+                files.insert(path.to_owned(), object.to_owned());
+            }
+        }
+        Ok(Commit {
+            git: self.clone(),
+            files,
+        })
+    }
+
+    /// The files that differ between a commit and the working tree, new ones included, since the two parted. With `renames` a
+    /// renamed file counts under its new name only, as GitHub lists it.
+    ///
+    /// # Errors
+    /// Git cannot compare them.
+    pub fn changed(&self, commit: &str, renames: bool) -> io::Result<Vec<String>> {
+        let parted = self.run(&["merge-base", commit, "HEAD"]).map_err(|error| {
+            io::Error::other(format!(
+                "{error}; the base and HEAD have no common history here: fetch more of it (git fetch --unshallow)"
+            ))
+        })?;
+        let parted = String::from_utf8_lossy(&parted).trim().to_owned();
+        let detection = if renames { "--find-renames" } else { "--no-renames" };
+        let arguments = [
+            "diff",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--name-only",
+            "-z",
+            detection,
+            &parted,
+        ];
+        let mut files = self.lines(&arguments)?;
+        files.extend(self.lines(&["ls-files", "--others", "--exclude-standard", "--full-name", "-z"])?);
+        files.sort();
+        files.dedup();
+        Ok(files)
+    }
+}
+
+/// Whether a text can name a commit, and cannot be taken for a flag or a path.
+fn is_reference(text: &str) -> bool {
+    let allowed = |byte: u8| {
+        byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'.' | b'_' | b'-' | b'+' | b'@' | b'~' | b'^' | b'#')
+    };
+    !text.is_empty() && text.len() <= 256 && !text.starts_with('-') && !text.contains("..") && text.bytes().all(allowed)
+}
+
+impl Files for Commit {
+    fn is_file(&self, path: &str) -> bool {
+        self.files.contains_key(path)
+    }
+
+    fn is_directory(&self, path: &str) -> bool {
+        is_directory(&self.files, path)
+    }
+
+    fn list(&self, path: &str) -> Vec<String> {
+        list(&self.files, path)
+    }
+
+    fn read(&self, path: &str) -> io::Result<Vec<u8>> {
+        let object = self.files.get(path).ok_or(io::ErrorKind::NotFound)?;
+        let size = self.git.run(&["cat-file", "-s", object])?;
+        let size: u64 = String::from_utf8_lossy(&size).trim().parse().unwrap_or(u64::MAX);
+        if size > limits::CATALOG_FILE.get() {
+            return Err(limits::CATALOG_FILE.exceeded());
+        }
+        self.git.run(&["cat-file", "blob", object])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_reference;
+
+    #[test]
+    fn only_names_of_commits_reach_git() {
+        for text in ["origin/main", "HEAD~2", "v1.0.0", "main@{", "abc123"] {
+            assert_eq!(is_reference(text), !text.contains('{'), "{text}");
+        }
+        for text in ["", "--output=x", "-", "a..b", "a b", "a:b", "a\nb", "a;b", "$(x)"] {
+            assert!(!is_reference(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The order of an operator's bundles and its update graph, as the hosted pipeline works them out.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::bundle::Bundle;
+use crate::python::text::{quoted, shown};
+use crate::python::{NONE, Node, Raise, RaiseKind, Value};
+use crate::repository::Operator;
+use crate::versions::{NpmError, NpmRange, Semantic};
+
+/// Edges from a bundle to those that replace it, by version.
+pub(crate) type Graph<'a> = BTreeMap<&'a str, Vec<&'a Bundle>>;
+
+/// The order of two bundles: by operator name, then by version, lexically unless both are semantic.
+fn order(a: &Bundle, b: &Bundle) -> Result<Ordering, Raise> {
+    let (a, b) = (a.name()?, b.name()?);
+    Ok(a.operator
+        .cmp(&b.operator)
+        .then_with(|| match (&a.semantic, &b.semantic) {
+            (Ok(a), Ok(b)) => a.order(b),
+            _ => a.version.cmp(&b.version),
+        }))
+}
+
+/// Whether two bundles are the same to the pipeline: name and version are equal, build included.
+pub(crate) fn same(a: &Bundle, b: &Bundle) -> Result<bool, Raise> {
+    let (a, b) = (a.name()?, b.name()?);
+    Ok(a.operator == b.operator
+        && match (&a.semantic, &b.semantic) {
+            (Ok(a), Ok(b)) => a == b,
+            _ => a.version == b.version,
+        })
+}
+
+/// The bundles in a channel, oldest first.
+pub(crate) fn channel_bundles<'a>(operator: &'a Operator, channel: &str) -> Result<Vec<&'a Bundle>, Raise> {
+    let mut sorted: Vec<&Bundle> = Vec::new();
+    let mut in_channel = Vec::new();
+    for bundle in &operator.bundles {
+        if bundle.channels()?.iter().any(|own| own == channel) {
+            in_channel.push(bundle);
+        }
+    }
+    // Lexical and semantic order do not go together, so this need not be an order at all: the library's sort must not see it.
+    for bundle in in_channel {
+        let (mut low, mut high) = (0, sorted.len());
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            let Some(other) = sorted.get(middle) else { break };
+            if order(bundle, other)? == Ordering::Less {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        sorted.insert(low, bundle);
+    }
+    Ok(sorted)
+}
+
+/// The update graph of a channel.
+pub(crate) fn update_graph<'a>(operator: &'a Operator, channel: &str) -> Result<Graph<'a>, Raise> {
+    let bundles = channel_bundles(operator, channel)?;
+    let config = operator.config()?.view();
+    static REPLACES_MODE: std::sync::LazyLock<Node> =
+        std::sync::LazyLock::new(|| Node::of(Value::Str("replaces-mode".to_owned())));
+    let mode = config.get_or("updateGraph", &REPLACES_MODE)?;
+    match mode.node.as_str() {
+        Some("semver-mode") => Ok(bundles
+            .iter()
+            .zip(bundles.iter().skip(1))
+            .map(|(old, new)| (old.version.as_str(), vec![*new]))
+            .collect()),
+        Some("replaces-mode") => replaces_graph(&bundles),
+        _ => {
+            let problem = format!(
+                "Operator({}): unsupported updateGraph value: {}",
+                operator.name,
+                shown(mode.node)
+            );
+            Err(Raise::new(RaiseKind::NotImplemented, problem)
+                .in_file(config.file)
+                .at(mode.at))
+        }
+    }
+}
+
+fn replaces_graph<'a>(bundles: &[&'a Bundle]) -> Result<Graph<'a>, Raise> {
+    let mut by_version: BTreeMap<&str, &'a Bundle> = BTreeMap::new();
+    for bundle in bundles {
+        by_version.insert(bundle.name()?.version.as_str(), bundle);
+    }
+    let mut graph = Graph::new();
+    let mut edge = |old: &'a Bundle, new: &'a Bundle| {
+        let newer = graph.entry(old.version.as_str()).or_default();
+        if !newer.iter().any(|bundle| bundle.version == new.version) {
+            newer.push(new);
+        }
+    };
+    for bundle in bundles {
+        for old in skipped(bundle, &by_version)? {
+            edge(old, bundle);
+        }
+    }
+    for bundle in bundles {
+        for name in replaced(bundle)? {
+            let Some((_, version)) = name.text.split_once('.') else {
+                let problem = format!("{bundle} has invalid 'replaces' field: {}", one_quoted(&name.text));
+                return Err(Raise::value(problem).in_file(&name.file).at(name.at));
+            };
+            if let Some(old) = by_version.get(version.trim_start_matches('v')) {
+                edge(old, bundle);
+            }
+        }
+    }
+    Ok(graph)
+}
+
+/// A text between single quotes, as the pipeline writes names.
+fn one_quoted(text: &str) -> String {
+    format!("'{text}'")
+}
+
+/// The bundles in the bundle's `olm.skipRange`.
+fn skipped<'a>(bundle: &Bundle, by_version: &BTreeMap<&str, &'a Bundle>) -> Result<Vec<&'a Bundle>, Raise> {
+    let facts = bundle.facts();
+    let document = facts.skip_range.as_ref().map_err(Clone::clone)?;
+    let view = document.view();
+    if !view.is_true() {
+        return Ok(Vec::new());
+    }
+    let range = match NpmRange::parse(view.text()?) {
+        Ok(range) => range,
+        Err(NpmError::Refused) => return Ok(Vec::new()),
+        Err(NpmError::Crash) => return Err(view.raise("olm.skipRange is not a range")),
+    };
+    let mut found = Vec::new();
+    for (version, old) in by_version {
+        let semantic =
+            Semantic::parse(version).map_err(|problem| Raise::value(problem).in_file(view.file).at(view.at))?;
+        if range.contains(&semantic) {
+            found.push(*old);
+        }
+    }
+    Ok(found)
+}
+
+/// A name in `replaces` or `skips`.
+struct Name {
+    text: String,
+    file: String,
+    at: olmkit_yaml::Position,
+}
+
+fn replaced(bundle: &Bundle) -> Result<Vec<Name>, Raise> {
+    let facts = bundle.facts();
+    let replaces = facts.replaces.as_ref().map_err(Clone::clone)?.view();
+    let skips = facts.skips.as_ref().map_err(Clone::clone)?.view();
+    let mut names = Vec::new();
+    let mut seen = BTreeSet::new();
+    let items = skips.iterate()?;
+    for node in items.iter().map(AsRef::as_ref).chain([replaces.node]) {
+        let view = crate::python::View {
+            at: node.start,
+            node,
+            ..skips
+        };
+        if !node.is_hashable() {
+            return Err(view.raise(format!("a name is needed, found {}", node.kind())));
+        }
+        if node.value == NONE.value {
+            continue;
+        }
+        let text = view.text()?.to_owned();
+        if seen.insert(text.clone()) {
+            names.push(Name {
+                text,
+                file: view.file.to_owned(),
+                at: node.start,
+            });
+        }
+    }
+    Ok(names)
+}
+
+/// An edge that closes a loop.
+pub(crate) fn back_edge<'a>(graph: &Graph<'a>, bundles: &[&'a Bundle]) -> Option<(&'a Bundle, &'a Bundle)> {
+    let mut done: BTreeSet<&str> = BTreeSet::new();
+    for start in bundles
+        .iter()
+        .filter(|bundle| graph.contains_key(bundle.version.as_str()))
+    {
+        if done.contains(start.version.as_str()) {
+            continue;
+        }
+        // Bundles on the way here, each with how many of its edges were followed.
+        let mut path: Vec<(&'a Bundle, usize)> = vec![(start, 0)];
+        done.insert(&start.version);
+        while let Some((node, followed)) = path.last_mut() {
+            let node = *node;
+            let next = graph
+                .get(node.version.as_str())
+                .and_then(|newer| newer.get(*followed))
+                .copied();
+            *followed += 1;
+            let Some(next) = next else {
+                path.pop();
+                continue;
+            };
+            if done.insert(&next.version) {
+                path.push((next, 0));
+            } else if path.iter().any(|(bundle, _)| bundle.version == next.version) {
+                return Some((node, next));
+            }
+        }
+    }
+    None
+}
+
+/// `{Bundle(a/1), Bundle(a/2)}`.
+pub(crate) fn set(bundles: &[&Bundle]) -> String {
+    let names: Vec<String> = bundles.iter().map(ToString::to_string).collect();
+    format!("{{{}}}", names.join(", "))
+}
+
+/// `{'a', 'b'}`.
+pub(crate) fn set_of_texts(texts: &BTreeSet<String>) -> String {
+    let names: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
+    format!("{{{}}}", names.join(", "))
+}

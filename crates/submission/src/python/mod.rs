@@ -1,0 +1,207 @@
+//! Values as the hosted pipeline sees them: YAML as Python's PyYAML reads it, and Python's own texts of values.
+//!
+//! The pipeline is a Python program. Which of its checks fails on an unusual input, and with which words, follows from what a
+//! scalar means to it (`y` is text, `12:30` a number, a date a date), from Python's operators, and from how it prints values.
+
+mod date;
+mod document;
+mod iso_8601;
+mod reader;
+mod scalar;
+pub(crate) mod text;
+mod view;
+
+pub(crate) use date::DateTime;
+pub(crate) use document::{Document, read_document, read_stream};
+pub(crate) use iso_8601::is_iso_8601;
+pub(crate) use view::{EMPTY, EMPTY_LIST, NONE, View};
+
+use olmkit_yaml::Position;
+
+/// A value with its place.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Node {
+    /// The value.
+    pub(crate) value: Value,
+    /// Where it starts.
+    pub(crate) start: Position,
+}
+
+/// What a node means to Python.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Value {
+    /// `None`.
+    None,
+    /// `bool`.
+    Bool(bool),
+    /// `int`; those that do not fit are kept as their digits.
+    Int(i64),
+    /// An `int` outside of 64 bits, as its decimal digits.
+    BigInt(String),
+    /// `float`.
+    Float(f64),
+    /// `str`.
+    Str(String),
+    /// `datetime.date` or `datetime.datetime`.
+    Date(DateTime),
+    /// `list`.
+    List(Vec<Node>),
+    /// `dict`: the last value of a key stands at the place of the first.
+    Dict(Vec<(Node, Node)>),
+    /// Anything else: `bytes`, `set`, … by the name of its type.
+    Other(&'static str),
+}
+
+impl Node {
+    /// A value that stands nowhere.
+    pub(crate) const fn of(value: Value) -> Self {
+        let start = Position { line: 1, column: 1 };
+        Self { value, start }
+    }
+
+    /// The text if this is a string.
+    pub(crate) fn as_str(&self) -> Option<&str> {
+        match &self.value {
+            Value::Str(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The value of a text key in a dictionary.
+    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
+        match &self.value {
+            Value::Dict(entries) => entries
+                .iter()
+                .find(|(name, _)| name.as_str() == Some(key))
+                .map(|(_, value)| value),
+            _ => None,
+        }
+    }
+
+    /// The items of a list; empty for anything else.
+    pub(crate) fn items(&self) -> &[Node] {
+        match &self.value {
+            Value::List(items) => items,
+            _ => &[],
+        }
+    }
+
+    /// Python's truth of a value.
+    pub(crate) fn is_true(&self) -> bool {
+        match &self.value {
+            Value::None => false,
+            Value::Bool(value) => *value,
+            Value::Int(value) => *value != 0,
+            Value::Float(value) => *value != 0.0,
+            Value::Str(text) => !text.is_empty(),
+            Value::List(items) => !items.is_empty(),
+            Value::Dict(entries) => !entries.is_empty(),
+            Value::BigInt(_) | Value::Date(_) | Value::Other(_) => true,
+        }
+    }
+
+    /// What people call the type.
+    pub(crate) fn kind(&self) -> &'static str {
+        match &self.value {
+            Value::None => "null",
+            Value::Bool(_) => "a boolean",
+            Value::Int(_) | Value::BigInt(_) | Value::Float(_) => "a number",
+            Value::Str(_) => "text",
+            Value::Date(_) => "a date",
+            Value::List(_) => "a list",
+            Value::Dict(_) => "a mapping",
+            Value::Other(name) => name,
+        }
+    }
+
+    /// Whether Python accepts the value as a key or in a set.
+    pub(crate) fn is_hashable(&self) -> bool {
+        !matches!(
+            self.value,
+            Value::List(_) | Value::Dict(_) | Value::Other("set" | "list")
+        )
+    }
+
+    /// Python's `==`: 1, 1.0 and True are equal.
+    pub(crate) fn equals(&self, other: &Node) -> bool {
+        match (&self.value, &other.value) {
+            (Value::List(a), Value::List(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.equals(b)),
+            (Value::Dict(a), Value::Dict(b)) => {
+                a.len() == b.len()
+                    && a.iter()
+                        .all(|(key, value)| b.iter().any(|(name, other)| key.equals(name) && value.equals(other)))
+            }
+            (a, b) => match (number(a), number(b)) {
+                (Some(a), Some(b)) => a == b,
+                (None, None) => a == b,
+                _ => false,
+            },
+        }
+    }
+}
+
+/// The number that a value is to `==`.
+#[expect(clippy::cast_precision_loss, reason = "only equality of small numbers matters")]
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Bool(value) => Some(f64::from(u8::from(*value))),
+        Value::Int(value) => Some(*value as f64),
+        Value::Float(value) => Some(*value),
+        _ => None,
+    }
+}
+
+/// Which of Python's exceptions a check raises, as far as anything catches them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RaiseKind {
+    /// `ValueError` and what derives from it.
+    Value,
+    /// `NotImplementedError`.
+    NotImplemented,
+    /// `FileNotFoundError`.
+    FileNotFound,
+    /// Any other.
+    Other,
+}
+
+/// The end of a check that its original ends with a traceback: what is wrong with which input.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Raise {
+    pub(crate) kind: RaiseKind,
+    /// What is wrong. For [`RaiseKind::Value`] and [`RaiseKind::NotImplemented`] the text that the original may print.
+    pub(crate) text: String,
+    /// The file, relative to the repository.
+    pub(crate) file: Option<String>,
+    pub(crate) position: Option<Position>,
+}
+
+impl Raise {
+    pub(crate) fn new(kind: RaiseKind, text: impl Into<String>) -> Self {
+        Self {
+            kind,
+            text: text.into(),
+            file: None,
+            position: None,
+        }
+    }
+
+    pub(crate) fn other(text: impl Into<String>) -> Self {
+        Self::new(RaiseKind::Other, text)
+    }
+
+    pub(crate) fn value(text: impl Into<String>) -> Self {
+        Self::new(RaiseKind::Value, text)
+    }
+
+    #[must_use]
+    pub(crate) fn in_file(mut self, file: &str) -> Self {
+        self.file.get_or_insert_with(|| file.to_owned());
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn at(mut self, position: Position) -> Self {
+        self.position.get_or_insert(position);
+        self
+    }
+}

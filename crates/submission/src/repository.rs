@@ -1,0 +1,177 @@
+//! An operator repository: operators with their bundles, and catalogs.
+
+use std::sync::{Arc, OnceLock};
+
+use crate::bundle::Bundle;
+use crate::files::{Files, join};
+use crate::python::{Document, Raise, RaiseKind, read_document};
+
+/// The names that the file of an operator in a catalog may have.
+pub(crate) const CATALOG_FILES: [&str; 3] = ["catalog.yaml", "catalog.yml", "catalog.json"];
+
+/// A repository.
+pub struct Repository {
+    files: Arc<dyn Files>,
+    config: OnceLock<Result<Document, Raise>>,
+}
+
+impl Repository {
+    /// A repository with these files.
+    pub fn new(files: Arc<dyn Files>) -> Self {
+        Self {
+            files,
+            config: OnceLock::new(),
+        }
+    }
+
+    /// Whether there is anything to check: a folder `operators`.
+    pub fn is_repository(&self) -> bool {
+        self.files.is_directory("operators")
+    }
+
+    pub(crate) fn files(&self) -> &dyn Files {
+        &*self.files
+    }
+
+    /// `config.yaml`; an empty mapping without one.
+    pub(crate) fn config(&self) -> Result<&Document, Raise> {
+        let read = || optional(&*self.files, "config.yaml");
+        self.config.get_or_init(read).as_ref().map_err(Clone::clone)
+    }
+
+    /// The organization that `config.yaml` names.
+    pub fn organization(&self) -> Option<String> {
+        let config = self.config().ok()?;
+        config.root.get("organization")?.as_str().map(str::to_owned)
+    }
+
+    /// The operators, sorted.
+    pub fn operators(&self) -> Vec<String> {
+        let mut names = self.files.list("operators");
+        names.retain(|name| self.has_operator(name));
+        names
+    }
+
+    /// Whether there is an operator of that name: a folder with a bundle or a `ci.yaml`.
+    pub fn has_operator(&self, name: &str) -> bool {
+        if !is_name(name) {
+            return false;
+        }
+        let folder = join("operators", name);
+        self.files.is_file(&join(&folder, "ci.yaml"))
+            || self
+                .files
+                .list(&folder)
+                .iter()
+                .any(|version| self.has_bundle(name, version))
+    }
+
+    /// Whether there is a bundle: a folder with `manifests` and `metadata`.
+    pub fn has_bundle(&self, operator: &str, version: &str) -> bool {
+        let folder = format!("operators/{operator}/{version}");
+        is_name(operator)
+            && is_name(version)
+            && self.files.is_directory(&join(&folder, "manifests"))
+            && self.files.is_directory(&join(&folder, "metadata"))
+    }
+
+    /// An operator.
+    pub fn operator(&self, name: &str) -> Option<Operator> {
+        self.has_operator(name).then(|| {
+            let mut versions = self.files.list(&join("operators", name));
+            versions.retain(|version| self.has_bundle(name, version));
+            let of = |version: String| Bundle::new(Arc::clone(&self.files), name, version);
+            Operator {
+                files: Arc::clone(&self.files),
+                name: name.to_owned(),
+                bundles: versions.into_iter().map(of).collect(),
+                config: OnceLock::new(),
+            }
+        })
+    }
+
+    /// The catalogs, sorted.
+    pub(crate) fn catalogs(&self) -> Vec<String> {
+        let mut names = self.files.list("catalogs");
+        names.retain(|name| self.has_catalog(name));
+        names
+    }
+
+    /// Whether there is a catalog of that name: a folder in which an operator has a catalog file.
+    pub(crate) fn has_catalog(&self, name: &str) -> bool {
+        let operators = || self.files.list(&join("catalogs", name));
+        is_name(name)
+            && operators()
+                .iter()
+                .any(|operator| self.has_operator_catalog(name, operator))
+    }
+
+    /// Whether an operator has a file in a catalog.
+    pub(crate) fn has_operator_catalog(&self, catalog: &str, operator: &str) -> bool {
+        is_name(catalog) && is_name(operator) && self.operator_catalog_file(catalog, operator).is_some()
+    }
+
+    /// The file of an operator in a catalog. It need not be a file to be there.
+    pub(crate) fn operator_catalog_file(&self, catalog: &str, operator: &str) -> Option<String> {
+        let folder = format!("catalogs/{catalog}/{operator}");
+        let names = self.files.list(&folder);
+        let name = CATALOG_FILES
+            .into_iter()
+            .find(|name| names.iter().any(|there| there == name))?;
+        Some(join(&folder, name))
+    }
+
+    /// The catalogs that an operator is in, as `CATALOG/OPERATOR`.
+    pub fn catalogs_of(&self, operator: &str) -> Vec<String> {
+        let catalogs = self.files.list("catalogs").into_iter();
+        catalogs
+            .filter(|catalog| self.has_operator_catalog(catalog, operator))
+            .map(|catalog| format!("{catalog}/{operator}"))
+            .collect()
+    }
+}
+
+/// One part of a path, not a way out of the folder.
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && !name.contains('/') && !matches!(name, "." | "..")
+}
+
+/// A file, or an empty mapping if there is none.
+fn optional(files: &dyn Files, path: &str) -> Result<Document, Raise> {
+    match read_document(files, path) {
+        Err(raise) if raise.kind == RaiseKind::FileNotFound => Ok(Document::empty(path)),
+        result => result,
+    }
+}
+
+/// An operator with its bundles.
+pub struct Operator {
+    files: Arc<dyn Files>,
+    pub(crate) name: String,
+    pub(crate) bundles: Vec<Bundle>,
+    config: OnceLock<Result<Document, Raise>>,
+}
+
+impl Operator {
+    /// `ci.yaml`; an empty mapping without one.
+    pub(crate) fn config(&self) -> Result<&Document, Raise> {
+        let read = || optional(&*self.files, &format!("operators/{}/ci.yaml", self.name));
+        self.config.get_or_init(read).as_ref().map_err(Clone::clone)
+    }
+
+    /// Whether the operator is published through file-based catalogs, as `ci.yaml` says.
+    pub(crate) fn uses_catalogs(&self) -> Result<bool, Raise> {
+        let fbc = self.config()?.view().get_or("fbc", &crate::python::EMPTY)?;
+        Ok(fbc.get("enabled")?.is_true())
+    }
+
+    /// The versions of its bundles, which are the names of their folders.
+    pub fn versions(&self) -> Vec<String> {
+        self.bundles.iter().map(|bundle| bundle.version.clone()).collect()
+    }
+
+    /// The bundle in a folder.
+    pub(crate) fn bundle(&self, version: &str) -> Option<&Bundle> {
+        self.bundles.iter().find(|bundle| bundle.version == version)
+    }
+}

@@ -1,0 +1,176 @@
+//! Runs the checks.
+
+use std::sync::OnceLock;
+
+use olmkit::diagnostics::{Finding, Rule, Severity};
+
+use crate::checks::{BundleContext, CHECKS, Check, Context, Options, Run, Suite, name_of};
+use crate::python::Raise;
+use crate::repository::{Operator, Repository};
+
+/// A finding with the suite of its check.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Checked {
+    /// The suite.
+    pub suite: &'static str,
+    /// The name of the check.
+    pub check: &'static str,
+    /// The finding; its file is relative to the repository.
+    pub finding: Finding,
+    /// Whether the hosted pipeline prints a Python traceback here.
+    pub is_traceback: bool,
+}
+
+/// Every rule of this crate.
+pub fn rules() -> Vec<&'static Rule> {
+    let mut rules: Vec<&Rule> = CHECKS.iter().copied().flatten().map(|check| check.rule).collect();
+    rules.extend(crate::change::RULES);
+    rules.sort_by_key(|rule| rule.id);
+    rules
+}
+
+/// The names of the static checks of a suite.
+pub fn static_checks(suite: Suite) -> Vec<&'static str> {
+    let mut names: Vec<&str> = checks(suite).map(Check::name).collect();
+    names.sort_unstable();
+    names
+}
+
+/// The rule with an id, in any case, with `pipeline/` or without.
+pub fn find_rule(id: &str) -> Option<&'static Rule> {
+    let matches = |rule: &&'static Rule| rule.id.eq_ignore_ascii_case(id) || name_of(rule.id).eq_ignore_ascii_case(id);
+    rules().into_iter().find(matches)
+}
+
+/// Checks one operator without its bundles.
+pub fn check_operator(repository: &Repository, operator: &Operator, options: &Options) -> Vec<Checked> {
+    let context = Context { repository, options };
+    run(options, |check, found| match check.run {
+        Run::Operator(function) => Some(guarded(check, operator, || function(&context, operator, found))),
+        _ => None,
+    })
+}
+
+/// Checks one bundle of an operator; nothing if there is no such bundle.
+pub fn check_bundle(repository: &Repository, operator: &Operator, version: &str, options: &Options) -> Vec<Checked> {
+    let Some(bundle) = operator.bundle(version) else {
+        return Vec::new();
+    };
+    let csv = bundle.csv();
+    let context = BundleContext {
+        repository,
+        options,
+        operator,
+        bundle,
+        csv: &csv,
+        reading: OnceLock::new(),
+    };
+    run(options, |check, found| match check.run {
+        Run::Bundle(function) => Some(guarded(check, operator, || function(&context, found))),
+        _ => None,
+    })
+}
+
+/// Checks catalogs, named `CATALOG/OPERATOR`; those that do not exist are left out.
+pub fn check_catalogs(repository: &Repository, catalogs: &[String], options: &Options) -> Vec<Checked> {
+    let mut there: Vec<(String, String)> = catalogs
+        .iter()
+        .filter_map(|name| name.split_once('/'))
+        .filter(|(catalog, operator)| repository.has_operator_catalog(catalog, operator))
+        .map(|(catalog, operator)| (catalog.to_owned(), operator.to_owned()))
+        .collect();
+    there.sort();
+    there.dedup();
+    let context = Context { repository, options };
+    run(options, |check, found| match check.run {
+        Run::Catalogs(function) => Some(function(&context, &there, found)),
+        _ => None,
+    })
+}
+
+/// Leaves out what is not for operators with file-based catalogs.
+fn guarded(check: &Check, operator: &Operator, function: impl FnOnce() -> Result<(), Raise>) -> Result<(), Raise> {
+    if check.without_catalogs && operator.uses_catalogs()? {
+        return Ok(());
+    }
+    function()
+}
+
+fn run(options: &Options, mut one: impl FnMut(&Check, &mut Vec<Finding>) -> Option<Result<(), Raise>>) -> Vec<Checked> {
+    let mut all = Vec::new();
+    for suite in &options.suites {
+        let is_wanted = |check: &&Check| {
+            let is_left_out = check.is_step && options.strict_compat;
+            !is_left_out && !options.skip.iter().any(|name| name == check.name())
+        };
+        for check in checks(*suite).filter(is_wanted) {
+            let mut found = Vec::new();
+            let Some(result) = one(check, &mut found) else {
+                continue;
+            };
+            let of = |finding, is_traceback| Checked {
+                suite: suite.name(),
+                check: check.name(),
+                finding,
+                is_traceback,
+            };
+            all.extend(found.into_iter().map(|finding| of(finding, false)));
+            if let Err(raise) = result {
+                all.push(of(traceback(check.rule, raise), true));
+            }
+        }
+    }
+    if options.strict_compat { all } else { once(all) }
+}
+
+fn checks(suite: Suite) -> impl Iterator<Item = &'static Check> {
+    CHECKS
+        .iter()
+        .copied()
+        .flatten()
+        .filter(move |check| check.suite == suite)
+}
+
+/// What stands for the traceback of the original.
+fn traceback(rule: &'static Rule, raise: Raise) -> Finding {
+    let mut finding = Finding::new(rule, Severity::Error, raise.text);
+    finding.file = raise.file.map(Into::into);
+    finding.position = raise.position;
+    finding.hint(format!(
+        "{} cannot be checked; the hosted pipeline prints a Python traceback",
+        name_of(rule.id)
+    ))
+}
+
+/// One input can end many checks; it is reported once, and names the others.
+fn once(all: Vec<Checked>) -> Vec<Checked> {
+    let mut kept: Vec<(Checked, Vec<&'static str>)> = Vec::new();
+    for checked in all {
+        let same = |(other, _): &&mut (Checked, Vec<&str>)| {
+            other.is_traceback
+                && checked.is_traceback
+                && (&other.finding.file, other.finding.position, &other.finding.message)
+                    == (
+                        &checked.finding.file,
+                        checked.finding.position,
+                        &checked.finding.message,
+                    )
+        };
+        match kept.iter_mut().find(same) {
+            Some((_, others)) => others.push(checked.check),
+            None => kept.push((checked, Vec::new())),
+        }
+    }
+    let join = |(mut checked, others): (Checked, Vec<&str>)| {
+        if !others.is_empty() {
+            checked.finding.hint = Some(format!(
+                "{} and {} cannot be checked; the hosted pipeline prints a Python traceback for each",
+                checked.check,
+                others.join(", ")
+            ));
+        }
+        checked
+    };
+    kept.into_iter().map(join).collect()
+}

@@ -1,0 +1,9 @@
+//! What the hosted pipeline answered to recorded repositories, and what this crate answers.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // a test fails by panicking
+
+mod recorded {
+    pub mod answers;
+    pub mod change;
+    pub mod real;
+    pub mod synthetic;
+}
