@@ -73,6 +73,7 @@ pub mod diagnostics;
 pub mod files;
 pub mod limits;
 pub mod object;
+pub mod olmv1;
 pub mod project;
 pub mod rbac;
 pub mod rules;

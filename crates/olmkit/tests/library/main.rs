@@ -3,4 +3,5 @@
 
 mod catalogs;
 mod conformance;
+mod olmv1;
 mod rules;
