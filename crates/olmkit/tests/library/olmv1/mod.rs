@@ -1,5 +1,6 @@
 //! OLM v1's rules against what its own code says of real and made-up bundles.
 
+mod definitions;
 mod refusals;
 mod render;
 

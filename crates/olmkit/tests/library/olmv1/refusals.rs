@@ -15,16 +15,12 @@ fn answer(tree: &Tree, asked_of_real_bundles: bool) -> Value {
         Err(error) => return json!({"load": error.to_string()}),
     };
     let modes = bundle.install_modes();
-    let all = [
-        InstallMode::OwnNamespace,
-        InstallMode::SingleNamespace,
-        InstallMode::MultiNamespace,
-        InstallMode::AllNamespaces,
-    ];
-    let supported: Vec<&str> = all
+    let listed = bundle.csv.value.pointer("/spec/installModes").and_then(Value::as_array);
+    let supported: Vec<&Value> = listed
         .into_iter()
-        .filter(|mode| modes.has(*mode))
-        .map(InstallMode::name)
+        .flatten()
+        .filter(|mode| mode["supported"] == true)
+        .map(|mode| &mode["type"])
         .collect();
     said.insert("modes".into(), json!(supported));
     said.insert("name".into(), bundle.csv.name().into());
