@@ -24,19 +24,23 @@
 mod config;
 mod config_types;
 mod dependencies;
+mod later;
 mod modes;
 mod provider;
 mod read;
 mod release;
 mod render;
 mod stream;
+mod summary;
 mod validators;
 
 pub use config::{Config, ConfigError};
 pub use dependencies::{Dependency, dependencies, is_in_annotation};
+pub use later::{Trouble, leases, refused_later, works_with_olm_v0};
 pub use modes::{InstallMode, InstallModes};
 pub use provider::{Gates, Unsupported, complaints, support};
-pub use read::{Bundle, Object, Place, ReadError};
+pub use read::{Bundle, Object, Place, ReadError, definitions};
 pub use release::{Release, UnknownRelease};
 pub use render::{Certificates, Options, RenderError, objects, render};
+pub use summary::{Summary, summary};
 pub use validators::{Complaint, VALIDATORS, Validator};

@@ -173,6 +173,38 @@ impl Bundle {
     }
 }
 
+/// The definitions of a file.
+///
+/// # Errors
+/// It cannot be read, or holds a definition that does not fit its type.
+pub fn definitions(path: &str, bytes: &[u8]) -> Result<Vec<Object>, ReadError> {
+    let streamed = stream::objects(path, bytes).map_err(|error| ReadError {
+        message: error.message,
+        place: Place {
+            file: path.to_owned(),
+            position: error.position,
+            pointer: String::new(),
+        },
+    })?;
+    let mut definitions = Vec::new();
+    for object in streamed {
+        let mut object = Object {
+            path: path.to_owned(),
+            node: object.node,
+            value: object.value,
+        };
+        if object.kind() != "CustomResourceDefinition" {
+            continue;
+        }
+        object.value = restore(&object.value, "v1.CustomResourceDefinition").map_err(|error| ReadError {
+            place: object.place(&error.pointer),
+            message: error.message,
+        })?;
+        definitions.push(object);
+    }
+    Ok(definitions)
+}
+
 /// A file that cannot be used.
 fn at_file(file: &str, message: String) -> ReadError {
     ReadError {

@@ -6,7 +6,7 @@ use super::config::{Config, ConfigError};
 use super::provider::{Gates, Unsupported, complaints, support};
 use super::read::Bundle;
 use super::validators::Complaint;
-use crate::bundle::install::{CertificateProvider, ConversionError, Plan, RoleNames, is_namespaced_for_olm_v1};
+use crate::bundle::install::{CertificateProvider, ConversionError, Plan, Style, is_namespaced_for_olm_v1};
 use crate::bundle::kinds;
 use crate::types::encode::encode_with;
 use crate::types::structs::newer;
@@ -126,11 +126,8 @@ fn generate(bundle: &Bundle, options: &Options, config: &Config) -> Result<Vec<V
         csv: &bundle.csv.value,
         namespace: &options.namespace,
         watched: &watched,
-        role_names: RoleNames::Hashed,
+        style: Style::OlmV1,
         certificates: options.certificates,
-        missing_port: 0,
-        csv_annotations: true,
-        init_containers: false,
         config: config.deployment.as_ref(),
     };
     let mut objects = plan.service_accounts([]);

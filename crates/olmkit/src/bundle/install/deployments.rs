@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::{Plan, certificates, customize, fields_mut, items_mut, text};
+use super::{Plan, Style, certificates, customize, fields_mut, items_mut, text};
 
 /// The volumes of a webhook's certificate: name, place, and what certificate and key are called there. The first is where
 /// controller-runtime looks, the second where API servers do.
@@ -50,11 +50,13 @@ impl Plan<'_> {
             metadata["labels"] = labels.clone();
         }
         let mut spec = entry.get("spec").cloned().unwrap_or_else(|| json!({}));
-        spec["revisionHistoryLimit"] = 1.into();
-        let mut annotations = match self.csv.pointer("/metadata/annotations") {
-            Some(Value::Object(annotations)) if self.csv_annotations => annotations.clone(),
-            _ => Map::new(),
-        };
+        let mut annotations = Map::new();
+        if self.style == Style::OlmV1 {
+            spec["revisionHistoryLimit"] = 1.into();
+            if let Some(Value::Object(of_csv)) = self.csv.pointer("/metadata/annotations") {
+                annotations.extend(of_csv.clone());
+            }
+        }
         if let Some(Value::Object(own)) = spec.pointer("/template/metadata/annotations") {
             annotations.extend(own.clone());
         }
@@ -77,15 +79,18 @@ impl Plan<'_> {
         }) else {
             return;
         };
-        let lists: &[&str] = if self.init_containers {
-            &["containers", "initContainers"]
-        } else {
-            &["containers"]
+        // OLM v1 leaves init containers with mounts of volumes that are gone, and takes places by the letter.
+        let (lists, slash): (&[&str], &[char]) = match self.style {
+            Style::OlmV1 => (&["containers"], &[]),
+            Style::Plain => (&["containers", "initContainers"], &['/']),
         };
         let mut replaced: BTreeSet<String> = VOLUMES.iter().map(|(name, ..)| (*name).to_owned()).collect();
         for container in lists.iter().flat_map(|list| containers(pod, list)) {
             let mounts = container.get("volumeMounts").and_then(Value::as_array);
-            let at_place = |mount: &&Value| VOLUMES.iter().any(|(_, path, ..)| text(mount, "mountPath") == *path);
+            let at_place = |mount: &&Value| {
+                let place = text(mount, "mountPath").trim_end_matches(slash);
+                VOLUMES.iter().any(|(_, path, ..)| place == *path)
+            };
             replaced.extend(
                 mounts
                     .into_iter()

@@ -1,8 +1,7 @@
 //! The objects that the Operator Lifecycle Manager makes of a bundle: accounts, roles and bindings, definitions, Deployments,
 //! webhooks with Services and certificates.
 //!
-//! [`unpack`](super::unpack) and OLM v1's renderer differ in names, in what they tolerate and in which of these objects they
-//! want; [`Plan`] holds the differences.
+//! [`unpack`](super::unpack) and OLM v1's renderer differ in which of these objects they want, and in details: see [`Style`].
 
 mod certificates;
 mod customize;
@@ -19,13 +18,15 @@ pub use webhooks::ConversionError;
 
 use super::kinds;
 
-/// How generated roles are called.
+/// For whom the objects are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RoleNames {
-    /// `CSV-ACCOUNT-HASH`, as OLM v1 calls them.
-    Hashed,
-    /// `OPERATOR-ACCOUNT`, and `-watched` behind it where a permission was lifted to the cluster.
-    Short,
+pub enum Style {
+    /// What operator-controller applies, to the letter: roles are called `CSV-ACCOUNT-HASH`, pods get all annotations of the
+    /// ClusterServiceVersion, a webhook without a port gets 0, which no API server takes.
+    OlmV1,
+    /// What kubectl shall apply: roles are called `OPERATOR-ACCOUNT`, with `-watched` behind it where a permission was lifted
+    /// to the cluster; init containers get certificates too.
+    Plain,
 }
 
 /// A bundle whose objects are to be made, and how.
@@ -37,16 +38,10 @@ pub struct Plan<'a> {
     pub namespace: &'a str,
     /// The namespaces it watches; empty for all.
     pub watched: &'a [String],
-    /// How generated roles are called.
-    pub role_names: RoleNames,
+    /// For whom the objects are made.
+    pub style: Style,
     /// Who makes the certificates of webhooks.
     pub certificates: Option<CertificateProvider>,
-    /// The port of a webhook that names none, in the API server's configuration. OLM v1 writes 0, which no API server takes.
-    pub missing_port: i64,
-    /// Whether the pods get all annotations of the ClusterServiceVersion.
-    pub csv_annotations: bool,
-    /// Whether init containers get the certificates too.
-    pub init_containers: bool,
     /// What a user changes in the Deployments: OLM v1's `deploymentConfig`.
     pub config: Option<&'a Value>,
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{Plan, RoleNames, hash, object_name, text};
+use super::{Plan, Style, hash, object_name, text};
 use crate::types::encode;
 use crate::types::structs::newer;
 
@@ -80,12 +80,12 @@ impl<'a> Plan<'a> {
 
     fn role_name(&self, entry: &Value, lifted: bool) -> String {
         let (csv, account) = (self.csv_name(), account_of(entry));
-        match self.role_names {
-            RoleNames::Hashed => {
+        match self.style {
+            Style::OlmV1 => {
                 let json = encode::json_text(newer(), entry, "StrategyDeploymentPermissions");
                 object_name(&format!("{csv}-{account}"), &hash(&json))
             }
-            RoleNames::Short => {
+            Style::Plain => {
                 let operator = csv
                     .split('.')
                     .next()

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::{Plan, certificates, text};
+use super::{Plan, Style, certificates, text};
 
 /// Why a definition cannot be converted by the bundle's webhooks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,6 +36,9 @@ const COPIED: [&str; 7] = [
     "timeoutSeconds",
 ];
 
+/// The port of a webhook that names none.
+const DEFAULT_PORT: i64 = 443;
+
 fn port(definition: &Value) -> i64 {
     definition
         .get("containerPort")
@@ -55,8 +58,8 @@ impl<'a> Plan<'a> {
 
     fn client(&self, definition: &Value, path: Option<Value>) -> Value {
         let port = match port(definition) {
-            port if port > 0 => port,
-            _ => self.missing_port,
+            port if port > 0 || self.style == Style::OlmV1 => port,
+            _ => DEFAULT_PORT,
         };
         let service = certificates::names(text(definition, "deploymentName")).service;
         let mut reference = json!({"name": service, "namespace": self.namespace, "port": port});
@@ -188,7 +191,7 @@ impl<'a> Plan<'a> {
         for definition in definitions.filter(|definition| text(definition, "deploymentName") == deployment) {
             let port = match port(definition) {
                 port if port > 0 => port,
-                _ => 443,
+                _ => DEFAULT_PORT,
             };
             let target = definition.get("targetPort").cloned().unwrap_or_else(|| port.into());
             // What Go's IntOrString says of a name.
