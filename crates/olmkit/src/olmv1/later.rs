@@ -82,7 +82,6 @@ pub fn refused_later(bundle: &Bundle) -> Vec<Trouble> {
     for (at, webhook) in webhooks.iter().enumerate() {
         let name = text(webhook, "generateName");
         let port = webhook.get("containerPort").and_then(Value::as_i64).unwrap_or_default();
-        let conversion = text(webhook, "type") == "ConversionWebhook";
         if !(1..=65535).contains(&port) {
             found.push(Trouble {
                 message: format!(
@@ -90,13 +89,6 @@ pub fn refused_later(bundle: &Bundle) -> Vec<Trouble> {
                 ),
                 hint: "set `containerPort: 443`, the port that OLM v0 takes by default",
                 place: csv.place(&format!("/spec/webhookdefinitions/{at}")),
-            });
-        }
-        if !conversion && name.trim_end_matches('-').split('.').count() < 3 {
-            found.push(Trouble {
-                message: format!("webhook name {name:?} has fewer than three parts: the API server refuses it"),
-                hint: "name it like a host, such as `vwidget.example.com`",
-                place: csv.place(&format!("/spec/webhookdefinitions/{at}/generateName")),
             });
         }
     }

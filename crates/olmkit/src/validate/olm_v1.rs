@@ -189,7 +189,7 @@ define_rules! {
         origin: Origin::Lint,
         summary: "The API server and both appliers of OLM v1 take all objects that OLM v1 makes.",
         why: "OLM v1 accepts the bundle, and its installation fails again and again.",
-        bad: "webhookdefinitions:\n- generateName: short   # and no containerPort",
+        bad: "webhookdefinitions:\n- generateName: vwidget.example.com   # no containerPort",
         good: "webhookdefinitions:\n- generateName: vwidget.example.com\n  containerPort: 443",
         since: "0.2.0",
         proof: Proof::new(

@@ -3,5 +3,6 @@
 mod against;
 mod command;
 mod multiarch;
+mod olm_v1;
 mod outputs;
 mod repair;

@@ -1,6 +1,7 @@
 //! OLM v1's rules against what its own code says of real and made-up bundles.
 
 mod definitions;
+mod profile;
 mod refusals;
 mod render;
 
