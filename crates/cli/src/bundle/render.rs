@@ -20,7 +20,7 @@ use crate::registry_flags::RegistryFlags;
 /// They are those of operator-controller 1.11, in its order, for kubectl, Argo CD or Flux. --watch-namespace and --config are for
 /// its experimental features.
 #[derive(clap::Args)]
-#[command(after_help = examples!["olmkit bundle render --olmv1 bundle --install-namespace cache", "olmkit bundle render --olmv1 quay.io/example/cache-operator-bundle:v1 --install-namespace cache --watch-namespace shop"])]
+#[command(after_help = examples!["olmkit bundle render --olmv1 bundle --install-namespace cache", "olmkit bundle render --olmv1 bundle --install-namespace cache --watch-namespace shop"])]
 pub struct Args {
     /// A bundle: directory or image (REFERENCE, store:…, oci:…, oci-archive:…, docker-archive:…).
     bundle: String,

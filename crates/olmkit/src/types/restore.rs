@@ -45,10 +45,7 @@ impl Restorer {
     fn value(&mut self, value: &Value, kind: &Type) -> Result<Option<Value>, RestoreError> {
         match (kind, value) {
             (_, Value::Null) => Ok(None),
-            (Type::Pointer(inner), _) => match self.value(value, inner)? {
-                Some(value) => Ok(Some(value)),
-                None => Ok(None),
-            },
+            (Type::Pointer(inner), _) => self.value(value, inner),
             (Type::Custom(custom), _) => decode::custom(self.table, value, *custom).map_err(|error| RestoreError {
                 pointer: format!("{}{}", self.pointer, error.pointer),
                 message: error.message,

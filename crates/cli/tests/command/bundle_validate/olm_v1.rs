@@ -1,6 +1,6 @@
 //! What OLM v1 does with a bundle: `bundle render`, `bundle diff`, `crd diff`, `--profile olmv1`.
 
-use test_support::demo_bundle::{CRD, CSV, copy};
+use test_support::demo_bundle::{CRD, CSV, SERVICE, copy};
 
 use super::outputs::run;
 
@@ -107,7 +107,7 @@ fn definitions_are_compared_by_name() {
     assert_eq!(printed.code, 1, "{}", printed.err);
     assert!(printed.out.contains(&format!("{now}:12:")), "{}", printed.out);
     assert_eq!(run(folder.path(), &["crd", "diff", &now, &now]).code, 0);
-    let other = run(folder.path(), &["crd", "diff", "before/metadata", &now]);
+    let other = run(folder.path(), &["crd", "diff", &format!("demo/{SERVICE}"), &now]);
     assert_eq!(other.code, 1);
     assert!(other.err.contains("nothing to compare"), "{}", other.err);
 }

@@ -80,9 +80,8 @@ fn scalar(value: &Value) -> String {
 
 /// The Go name of a field of a schema.
 fn go_name(field: &str) -> String {
-    match field {
-        "id" => return "ID".to_owned(),
-        _ => {}
+    if field == "id" {
+        return "ID".to_owned();
     }
     let words = field
         .trim_start_matches('$')
