@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::install::{CertificateProvider, ConversionError, Plan, Style, is_namespaced};
+use crate::object::SetAt as _;
 use crate::types::decode::decode;
 
 /// Why a bundle cannot be unpacked.
@@ -153,7 +154,7 @@ fn placed(object: &Value, plan: &Plan<'_>) -> Value {
     for subject in subjects.into_iter().flatten() {
         let named = subject.get("namespace").and_then(Value::as_str).unwrap_or_default();
         if kind(subject) == "ServiceAccount" && named.is_empty() {
-            subject["namespace"] = plan.namespace.into();
+            subject.set_at(&["namespace"], plan.namespace.into());
         }
     }
     object

@@ -8,6 +8,7 @@ use super::read::Bundle;
 use super::validators::Complaint;
 use crate::bundle::install::{CertificateProvider, ConversionError, Plan, Style, is_namespaced_for_olm_v1};
 use crate::bundle::kinds;
+use crate::object::SetAt as _;
 use crate::types::encode::encode_with;
 use crate::types::structs::newer;
 
@@ -134,14 +135,7 @@ fn generate(bundle: &Bundle, options: &Options, config: &Config) -> Result<Vec<V
     objects.extend(plan.roles(watched.iter().map(String::as_str)));
     objects.extend(plan.cluster_roles());
     let definitions = plan.definitions(bundle.definitions.iter().map(|definition| &definition.value))?;
-    objects.extend(definitions.into_iter().map(|mut definition| {
-        // Its Go type has no other version.
-        definition["apiVersion"] = definition
-            .get("apiVersion")
-            .cloned()
-            .unwrap_or_else(|| "apiextensions.k8s.io/v1".into());
-        definition
-    }));
+    objects.extend(definitions);
     let mut printed: Vec<Value> = objects.iter().map(as_go_prints).collect();
     for object in &bundle.others {
         let release = (1, options.gates.minor, 0);
@@ -154,7 +148,7 @@ fn generate(bundle: &Bundle, options: &Options, config: &Config) -> Result<Vec<V
     let mut objects = plan.deployments();
     for mut configuration in plan.validating_webhooks().into_iter().chain(plan.mutating_webhooks()) {
         // It has no namespace, but OLM v1 gives it one, and the API server takes no notice.
-        configuration["metadata"]["namespace"] = options.namespace.clone().into();
+        configuration.set_at(&["metadata", "namespace"], options.namespace.clone().into());
         objects.push(configuration);
     }
     objects.extend(plan.webhook_services());
@@ -175,7 +169,7 @@ fn as_go_prints(object: &Value) -> Value {
         fields.remove("status");
     }
     if printed.get("metadata").is_none() {
-        printed["metadata"] = json!({});
+        printed.set_at(&["metadata"], json!({}));
     }
     printed
 }

@@ -112,10 +112,10 @@ impl Restorer {
         for field in &entry.fields {
             if let (true, Type::Struct(inner)) = (field.embedded, &field.kind) {
                 self.fields(entries, *inner, out)?;
-            } else if let Some(value) = entries.get(field.name) {
-                if let Some(restored) = self.below(field.name, value, &field.kind)? {
-                    out.insert(field.name.to_owned(), restored);
-                }
+            } else if let Some(value) = entries.get(field.name)
+                && let Some(restored) = self.below(field.name, value, &field.kind)?
+            {
+                out.insert(field.name.to_owned(), restored);
             }
         }
         Ok(())

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
+use crate::object::SetAt as _;
+
 use super::{fields_mut, items_mut, text};
 
 /// Applies a configuration to a Deployment.
@@ -19,14 +21,14 @@ pub(super) fn apply(deployment: &mut Value, config: &Value) {
                 append_new(container, "envFrom", list("envFrom"));
                 override_named(container, "volumeMounts", list("volumeMounts"));
                 if let Some(resources) = config.get("resources") {
-                    container["resources"] = resources.clone();
+                    container.set_at(&["resources"], resources.clone());
                 }
             }
         }
         override_named(pod, "volumes", list("volumes"));
         append_new(pod, "tolerations", list("tolerations"));
         if let Some(selector) = config.get("nodeSelector") {
-            pod["nodeSelector"] = selector.clone();
+            pod.set_at(&["nodeSelector"], selector.clone());
         }
         if let Some(affinity) = config.get("affinity") {
             override_affinity(pod, affinity);

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use crate::object::SetAt as _;
+
 use super::{Plan, Style, certificates, customize, fields_mut, items_mut, text};
 
 /// The volumes of a webhook's certificate: name, place, and what certificate and key are called there. The first is where
@@ -47,12 +49,12 @@ impl Plan<'_> {
     fn deployment(&self, entry: &Value, name: &str) -> Value {
         let mut metadata = json!({"name": name, "namespace": self.namespace});
         if let Some(labels) = entry.get("label").filter(|labels| labels.is_object()) {
-            metadata["labels"] = labels.clone();
+            metadata.set_at(&["labels"], labels.clone());
         }
         let mut spec = entry.get("spec").cloned().unwrap_or_else(|| json!({}));
         let mut annotations = Map::new();
         if self.style == Style::OlmV1 {
-            spec["revisionHistoryLimit"] = 1.into();
+            spec.set_at(&["revisionHistoryLimit"], 1.into());
             if let Some(Value::Object(of_csv)) = self.csv.pointer("/metadata/annotations") {
                 annotations.extend(of_csv.clone());
             }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{Plan, Style, hash, object_name, text};
+use crate::object::SetAt as _;
 use crate::types::encode;
 use crate::types::structs::newer;
 
@@ -99,7 +100,7 @@ impl<'a> Plan<'a> {
     fn granted(&self, kind: &str, name: &str, entry: &Value, namespace: Option<&str>) -> [Value; 2] {
         let mut metadata = json!({"name": name});
         if let Some(namespace) = namespace {
-            metadata["namespace"] = namespace.into();
+            metadata.set_at(&["namespace"], namespace.into());
         }
         let rules = entry.get("rules").cloned().unwrap_or_else(|| json!([]));
         [

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
+use crate::object::SetAt as _;
+
 use super::{Plan, Style, certificates, text};
 
 /// Why a definition cannot be converted by the bundle's webhooks.
@@ -64,7 +66,7 @@ impl<'a> Plan<'a> {
         let service = certificates::names(text(definition, "deploymentName")).service;
         let mut reference = json!({"name": service, "namespace": self.namespace, "port": port});
         if let Some(path) = path {
-            reference["path"] = path;
+            reference.set_at(&["path"], path);
         }
         json!({ "service": reference })
     }
@@ -102,13 +104,14 @@ impl<'a> Plan<'a> {
         }
         let mut definition = definition.clone();
         let path = webhook.get("webhookPath").cloned().unwrap_or_else(|| "/".into());
-        definition["spec"]["conversion"] = json!({
+        let conversion = json!({
             "strategy": "Webhook",
             "webhook": {
                 "clientConfig": self.client(webhook, Some(path)),
                 "conversionReviewVersions": webhook.get("admissionReviewVersions").cloned().unwrap_or_else(|| json!([])),
             },
         });
+        definition.set_at(&["spec", "conversion"], conversion);
         self.inject_authority(&mut definition, text(webhook, "deploymentName"));
         Ok(definition)
     }
@@ -171,7 +174,7 @@ impl<'a> Plan<'a> {
             }
             let mut spec = json!({"ports": self.ports(deployment)});
             if let Some(selector) = entry.pointer("/spec/selector/matchLabels") {
-                spec["selector"] = selector.clone();
+                spec.set_at(&["selector"], selector.clone());
             }
             let mut service = json!({
                 "apiVersion": "v1",

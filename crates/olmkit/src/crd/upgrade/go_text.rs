@@ -109,6 +109,9 @@ pub(super) fn unhandled(old: &Map<String, Value>, new: &Map<String, Value>) -> S
     report.summary()
 }
 
+/// A value before or after: as it is shown, and as it was printed.
+type Side = Option<(String, String)>;
+
 /// The lines of a report that were removed or added.
 struct Report {
     lines: Vec<(bool, String)>,
@@ -201,7 +204,7 @@ impl Report {
 
     /// The summary that OLM v1 makes of the lines.
     fn summary(&self) -> String {
-        let mut fields: Vec<(String, [Option<(String, String)>; 2])> = Vec::new();
+        let mut fields: Vec<(String, [Side; 2])> = Vec::new();
         for (added, line) in &self.lines {
             let line = line.trim();
             let line = line.strip_suffix(',').unwrap_or(line);
@@ -227,7 +230,7 @@ impl Report {
             if before == now {
                 continue;
             }
-            let text = |side: &Option<(String, String)>| {
+            let text = |side: &Side| {
                 side.as_ref()
                     .map_or_else(|| "<empty>".to_owned(), |(text, _)| text.clone())
             };
