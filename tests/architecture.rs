@@ -14,6 +14,7 @@ const OLMKIT: &[&[&str]] = &[
     &["diagnostics", "types", "crd", "rbac"],
     &["bundle"],
     &["catalog"],
+    &["olmv1"],
     &["validate", "project"],
     &["rules", "scorecard"],
     &["fix"],

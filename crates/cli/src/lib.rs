@@ -9,6 +9,7 @@ mod cleanup;
 mod cluster_args;
 mod completion;
 mod console;
+mod crd;
 mod create;
 mod delete;
 mod diagnose;
@@ -33,7 +34,10 @@ mod subscribe;
 
 /// The commands of `olmkit bundle`, one file each; [`BundleCommand`] lists them.
 mod bundle {
+    pub mod diff;
     pub mod output;
+    pub mod render;
+    pub mod source;
     pub mod unpack;
     pub mod validate;
 }
@@ -91,6 +95,8 @@ enum Command {
     Cleanup(cleanup::Args),
     /// Print a completion script for a shell.
     Completion(completion::Args),
+    /// Compare CustomResourceDefinitions.
+    Crd(crd::Args),
     /// Add a kind to a project that init has started.
     Create(create::Args),
     /// Take a kind out of a project that init has started.
@@ -122,6 +128,10 @@ enum Command {
 #[derive(Subcommand)]
 #[command(defer = true)]
 enum BundleCommand {
+    /// Compare a bundle with an earlier one: what users gain, lose and must grant, and whether OLM v1 lets them upgrade
+    Diff(Box<bundle::diff::Args>),
+    /// Print the objects that OLM v1 applies for a bundle
+    Render(Box<bundle::render::Args>),
     /// Turn a bundle into plain manifests that kubectl installs without OLM
     Unpack(Box<bundle::unpack::Args>),
     /// Validate operator bundles
@@ -140,11 +150,14 @@ impl Cli {
             }
         }
         match self.command {
+            Command::Bundle(BundleCommand::Diff(args)) => bundle::diff::run(&args),
+            Command::Bundle(BundleCommand::Render(args)) => bundle::render::run(&args),
             Command::Bundle(BundleCommand::Unpack(args)) => bundle::unpack::run(&args),
             Command::Bundle(BundleCommand::Validate(args)) => bundle::validate::run(&args),
             Command::Catalog(args) => catalog::run(&args),
             Command::Cleanup(args) => cleanup::run(&args),
             Command::Completion(args) => completion::run(&args),
+            Command::Crd(args) => crd::run(&args),
             Command::Create(args) => create::run(&args),
             Command::Delete(args) => delete::run(&args),
             Command::Edit(args) => edit::run(&args),

@@ -74,6 +74,7 @@ pub mod files;
 pub mod fix;
 pub mod limits;
 pub mod object;
+pub mod olmv1;
 pub mod project;
 pub mod rbac;
 pub mod rules;

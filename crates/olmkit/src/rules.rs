@@ -40,6 +40,7 @@ static FILES: &[&[&Rule]] = &[
     validate::lints::icon::RULES,
     validate::lints::upgrade::RULES,
     validate::lints::olm_v1::RULES,
+    validate::olm_v1::RULES,
     validate::lints::pods::RULES,
     validate::lints::pod_security::RULES,
     validate::lints::schemas::RULES,

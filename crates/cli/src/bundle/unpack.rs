@@ -4,14 +4,11 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use olmkit::bundle::unpack::{Target, unpack};
 use olmkit::bundle::{Bundle, load, write};
 use olmkit::files::Stage;
 use olmkit::object::PathPart;
-use olmkit_oci::registry::Platforms;
-use olmkit_oci::spec::Platform;
-use olmkit_oci::{Location, fetch};
 use serde_json::Value;
 
 use crate::registry_flags::RegistryFlags;
@@ -44,12 +41,7 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     // Holds what was pulled until the manifests are written.
     let folder = olmkit::temporary::Directory::new("bundle")?;
-    let directory = Path::new(&args.bundle);
-    let bundle = if directory.is_dir() {
-        load(directory)?
-    } else {
-        load(&pull(args, folder.path())?)?
-    };
+    let bundle = load(&super::source::directory(&args.bundle, folder.path(), &args.registry)?)?;
     let manifests = manifests(args, &bundle)?;
     for note in notes(&bundle, &manifests) {
         eprintln!("note: {note}");
@@ -65,18 +57,6 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn pull(args: &Args, folder: &Path) -> anyhow::Result<PathBuf> {
-    let location: Location = args
-        .bundle
-        .parse()
-        .with_context(|| format!("{:?} is neither a directory nor an image", args.bundle))?;
-    let client = args.registry.client()?;
-    let platform = Platform::host();
-    let fetched = crate::block_on(fetch(&client, &location, &Platforms::One(platform.clone())))??;
-    fetched.unpack(&platform, folder, &[])?;
-    Ok(folder.to_owned())
 }
 
 fn manifests(args: &Args, bundle: &Bundle) -> anyhow::Result<Vec<Value>> {

@@ -13,6 +13,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use olmkit::catalog::render::reference::{Options as RenderOptions, is_bundle, render_one};
 use olmkit::diagnostics::{Report, Severity, TextOptions, write_text};
 use olmkit::object::UntrustedText;
+use olmkit::olmv1::{Release, UnknownRelease};
 use olmkit::validate::against::{Against, Earlier};
 use olmkit::validate::optional::{self, VALIDATORS};
 use olmkit::validate::source::{Source, Validated, find_bundles};
@@ -66,8 +67,8 @@ pub struct Args {
     /// Colon-separated list of programs to run as validators
     #[arg(long, value_name = "PROGRAMS", default_value = "")]
     alpha_select_external: String,
-    /// Which release of the reference tools to follow
-    #[arg(long, value_enum, default_value_t = ProfileName::OperatorSdk142)]
+    /// Whose verdict counts: operator-sdk-1.42, api-0.45, olmv1, or olmv1=RELEASE from 1.5 to 1.11
+    #[arg(long, value_name = "PROFILE", default_value = "operator-sdk-1.42")]
     profile: ProfileName,
     /// Check the upgrade from an earlier bundle, or from the bundles of a catalog (directories or images)
     #[arg(long, value_name = "BUNDLE|CATALOG")]
@@ -93,12 +94,30 @@ pub struct Args {
     registry: RegistryFlags,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ProfileName {
-    #[value(name = "operator-sdk-1.42", alias = "sdk-1.42")]
     OperatorSdk142,
-    #[value(name = "api-0.45")]
     Api045,
+    OlmV1(Release),
+}
+
+impl std::str::FromStr for ProfileName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "operator-sdk-1.42" | "sdk-1.42" => Ok(Self::OperatorSdk142),
+            "api-0.45" => Ok(Self::Api045),
+            "olmv1" => Ok(Self::OlmV1(Release::default())),
+            _ => match text.strip_prefix("olmv1=") {
+                Some(release) => release
+                    .parse()
+                    .map(Self::OlmV1)
+                    .map_err(|error: UnknownRelease| error.to_string()),
+                None => Err("possible values: operator-sdk-1.42, api-0.45, olmv1, olmv1=RELEASE".to_owned()),
+            },
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -144,6 +163,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         unproven: args.rules == Rules::All,
         directory: PathBuf::new(),
         image_labels: None,
+        olm_v1: match args.profile {
+            ProfileName::OlmV1(release) => Some(release),
+            _ => None,
+        },
         against: None,
     };
     for pair in &args.optional_values {

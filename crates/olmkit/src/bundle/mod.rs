@@ -40,6 +40,7 @@
 //! [`Generated::files`](generate::Generated::files) holds the manifests, [`write::replace`] writes them to a directory.
 
 pub mod generate;
+pub mod install;
 pub mod kinds;
 pub mod load;
 pub mod unpack;

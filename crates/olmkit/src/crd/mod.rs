@@ -9,6 +9,7 @@
 
 pub mod compatibility;
 pub mod instance;
+pub mod upgrade;
 pub mod validation;
 
 pub(crate) mod cel;

@@ -40,6 +40,13 @@ pub fn decode(value: &Value, key: &str, from_yaml: bool) -> Result<Value, Decode
     }
 }
 
+/// Reads a value with the decoder that a type has of its own. `None` is Go's zero value.
+pub(super) fn custom(table: &'static Structs, value: &Value, custom: Custom) -> Result<Option<Value>, DecodeError> {
+    let mut decoder = Decoder::new(table);
+    let decoded = decoder.own_decoder(|decoder| decoder.custom(value, custom));
+    decoder.error.map_or(Ok(decoded), Err)
+}
+
 struct Decoder<'t> {
     table: &'t Structs,
     error: Option<DecodeError>,

@@ -40,10 +40,56 @@ pub fn decode(value: &Value, key: &str) -> Result<Value, (String, String)> {
 /// Prints a decoded value in the form of the struct that the table lists under `key`.
 #[must_use]
 pub fn encode(value: &Value, key: &str) -> Value {
-    let table = structs();
+    encode_with(structs(), value, key)
+}
+
+/// As [`encode`], with the types of another table.
+#[must_use]
+pub fn encode_with(table: &Structs, value: &Value, key: &str) -> Value {
     match table.get(key) {
         Some(kind) => print(table, kind, Some(value)),
         None => value.clone(),
+    }
+}
+
+/// The JSON text of a decoded value as Go writes it: the fields of structs in the order of the source.
+#[must_use]
+pub fn json_text(table: &Structs, value: &Value, key: &str) -> String {
+    let mut out = String::new();
+    if let Some(kind) = table.get(key) {
+        write(table, kind, &print(table, kind, Some(value)), &mut out);
+    }
+    out
+}
+
+/// Writes a printed value.
+fn write(table: &Structs, kind: &Type, value: &Value, out: &mut String) {
+    match (kind, value) {
+        (Type::Pointer(inner), _) => write(table, inner, value, out),
+        (Type::List(inner), Value::Array(items)) => {
+            out.push('[');
+            for (at, item) in items.iter().enumerate() {
+                out.push_str(if at > 0 { "," } else { "" });
+                write(table, inner, item, out);
+            }
+            out.push(']');
+        }
+        (Type::Struct(at), Value::Object(entries)) => {
+            out.push('{');
+            let fields = table.at(*at).map(|entry| entry.fields.as_slice()).unwrap_or_default();
+            let mut separator = "";
+            for field in fields {
+                if let Some(value) = entries.get(field.name) {
+                    out.push_str(separator);
+                    separator = ",";
+                    out.push_str(&olmkit_go::json::string(field.name));
+                    out.push(':');
+                    write(table, &field.kind, value, out);
+                }
+            }
+            out.push('}');
+        }
+        _ => out.push_str(&olmkit_go::json::marshal(value)),
     }
 }
 
@@ -90,7 +136,8 @@ fn collect(table: &Structs, entry: &Struct, value: Option<&Value>, out: &mut Map
         let own = value
             .and_then(|value| value.get(field.name))
             .filter(|own| !own.is_null());
-        if field.omit_empty && is_empty(&field.kind, own) {
+        let unset_time = own.is_none() && field.kind == Type::Custom(Custom::Time);
+        if field.omit_empty && (is_empty(&field.kind, own) || unset_time && table.omits_zero_times()) {
             continue;
         }
         out.insert(field.name.to_owned(), print(table, &field.kind, own));

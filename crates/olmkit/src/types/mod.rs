@@ -14,6 +14,8 @@ pub mod encode;
 mod install_plan;
 mod operator_group;
 #[doc(hidden)]
+pub mod restore;
+#[doc(hidden)]
 pub mod structs;
 mod subscription;
 #[doc(hidden)]

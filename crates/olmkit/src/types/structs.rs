@@ -91,6 +91,8 @@ pub struct Structs {
     /// `Type::Struct` of each struct, so that a type can be lent out.
     types: Vec<Type>,
     index: HashMap<&'static str, usize>,
+    /// Whether a time that is not set is left out instead of printed as null.
+    omits_zero_times: bool,
 }
 
 /// A struct as the text has it.
@@ -133,6 +135,8 @@ Cel registry.Cel
 PackageProperty property.Property
  type string
  value string
+PropertiesFile source.RegistryV1Properties
+ properties []!RawMessage
 CategoriesFile struct
  categories []string
 scorecard.Configuration v1alpha3.Configuration
@@ -163,9 +167,20 @@ scorecard.MountPath v1alpha3.MountPath
 
 static STRUCTS: LazyLock<Structs> = LazyLock::new(|| Structs::parse(&[include_str!("structs.txt"), METADATA]));
 
+/// What Kubernetes 0.36 added, which OLM v1 is built with: a struct of the same name further down replaces the earlier one.
+static NEWER: LazyLock<Structs> = LazyLock::new(|| Structs {
+    omits_zero_times: true,
+    ..Structs::parse(&[include_str!("structs.txt"), include_str!("structs-0.36.txt")])
+});
+
 /// The table.
 pub fn structs() -> &'static Structs {
     &STRUCTS
+}
+
+/// The table of the types that OLM v1 1.11 decodes bundles into (Kubernetes 0.36).
+pub fn newer() -> &'static Structs {
+    &NEWER
 }
 
 impl Structs {
@@ -201,7 +216,13 @@ impl Structs {
             types: (0..heads.len()).map(Type::Struct).collect(),
             heads,
             index,
+            omits_zero_times: false,
         }
+    }
+
+    /// Whether a time that is not set is left out instead of printed as null.
+    pub fn omits_zero_times(&self) -> bool {
+        self.omits_zero_times
     }
 
     fn parse_struct(&self, at: usize) -> Struct {

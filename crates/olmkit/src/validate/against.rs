@@ -78,6 +78,22 @@ impl Against {
     }
 }
 
+impl Against {
+    /// The definitions of the bundles that users upgrade from, with the names of the bundles.
+    pub(super) fn definitions(&self, package: &str, csv: Option<&Csv<'_>>) -> Vec<(String, Vec<Value>)> {
+        match self {
+            Self::Bundle(earlier) => vec![(earlier.name.clone(), earlier.definitions.clone())],
+            Self::Catalog { catalog, .. } => csv
+                .map(|csv| replaced(catalog, package, csv))
+                .unwrap_or_default()
+                .into_iter()
+                .filter_map(|bundle| Earlier::of_blob(bundle).ok())
+                .map(|earlier| (earlier.name, earlier.definitions))
+                .collect(),
+        }
+    }
+}
+
 impl Earlier {
     /// A bundle that was read from a directory.
     ///

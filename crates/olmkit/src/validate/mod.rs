@@ -21,6 +21,7 @@ pub(crate) mod lints;
 pub(crate) mod multiarch;
 mod object_meta;
 pub(crate) mod objects;
+pub mod olm_v1;
 pub mod optional;
 pub(crate) mod removed_apis;
 pub mod selector;
@@ -76,6 +77,8 @@ pub struct Options {
     pub directory: PathBuf,
     /// The labels of the image, if the bundle comes from one.
     pub image_labels: Option<BTreeMap<String, String>>,
+    /// The release of OLM v1 whose verdict counts instead of operator-sdk's.
+    pub olm_v1: Option<crate::olmv1::Release>,
     /// What users upgrade from.
     pub against: Option<Arc<against::Against>>,
 }
@@ -127,6 +130,9 @@ impl Outcome {
 
 /// Validates what was read of a bundle.
 pub fn validate(reading: &Reading, options: &Options) -> Outcome {
+    if let Some(release) = options.olm_v1 {
+        return of_olm_v1(reading, release, options);
+    }
     let mut outcome = Outcome {
         fatal: reading.fatal.clone(),
         checked: match not_a_bundle(reading) {
@@ -145,6 +151,19 @@ pub fn validate(reading: &Reading, options: &Options) -> Outcome {
         outcome.checked.extend(lints::check(&context));
     }
     outcome
+}
+
+/// The verdict of OLM v1, and the lints that hold for it too.
+fn of_olm_v1(reading: &Reading, release: crate::olmv1::Release, options: &Options) -> Outcome {
+    let context = Context {
+        bundle: &reading.bundle,
+        options,
+    };
+    let mut checked = olm_v1::check(&context, release);
+    if options.lints && reading.fatal.is_none() {
+        checked.extend(lints::check(&context).into_iter().filter(olm_v1::concerns));
+    }
+    Outcome { fatal: None, checked }
 }
 
 /// A loader problem. operator-sdk has one text for all of them, which is not part of its result.

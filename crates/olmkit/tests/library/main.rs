@@ -4,5 +4,6 @@
 mod catalogs;
 mod conformance;
 mod fixes;
+mod olmv1;
 mod rules;
 mod scorecard;

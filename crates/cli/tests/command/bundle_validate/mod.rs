@@ -4,5 +4,6 @@ mod against;
 mod command;
 mod fixes;
 mod multiarch;
+mod olm_v1;
 mod outputs;
 mod repair;

@@ -120,6 +120,26 @@ fn commands() -> Vec<(Form, Vec<&'static str>)> {
         (Text, vec!["scorecard", "bundles/plain", "--config", h, "-l", h]),
         (Text, vec!["scorecard", "bundles/plain", "--built-in", "-l", h]),
         (Text, vec!["scorecard", h]),
+        (
+            Text,
+            vec!["bundle", "validate", "--recursive", "bundles", "--profile", "olmv1"],
+        ),
+        (Text, vec!["bundle", "diff", "bundles/names", "bundles/plain"]),
+        (
+            Text,
+            vec!["crd", "diff", "bundles/plain/manifests", "bundles/names/manifests"],
+        ),
+        (
+            Document,
+            vec![
+                "bundle",
+                "render",
+                "--olmv1",
+                "bundles/names",
+                "--install-namespace",
+                "demo",
+            ],
+        ),
         (Document, vec!["bundle", "unpack", "bundles/names"]),
         (Text, vec!["bundle", "unpack", "bundles/names", "-o", "unpacked"]),
         (Text, vec!["bundle", "unpack", "oci:layout"]),

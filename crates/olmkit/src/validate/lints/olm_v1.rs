@@ -44,13 +44,13 @@ define_rules! {
         severity: Severity::Info,
         origin: Origin::Lint,
         summary: "The operator supports AllNamespaces.",
-        why: "OLM v1 has no OperatorGroups: by default it installs an operator for all namespaces.",
+        why: "OLM v1 has no OperatorGroups: with its standard manifests it installs operators for all namespaces and refuses others.",
         bad: "- type: AllNamespaces\n  supported: false",
         good: "- type: AllNamespaces\n  supported: true",
         since: "0.1.0",
         proof: Proof::new(
             Witness::OlmV1,
-            "OLM v1 refuses the bundle by default: it does not support AllNamespaces",
+            "OLM v1 refuses the bundle with its standard manifests: it does not support AllNamespaces",
             "OLM v1 1.11",
             "crates/olmkit/tests/library/rules/recorded.rs: olm_v1_refuses_what_rules_say",
         ),
@@ -73,7 +73,7 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
     if !modes.is_empty() && !all {
         let checked = note(
             &V1_3,
-            "the operator does not support AllNamespaces, the mode in which OLM v1 installs by default",
+            "the operator does not support AllNamespaces: OLM v1 with its standard manifests refuses it",
         );
         findings.push(checked.at(csv.object, "/spec/installModes"));
     }
@@ -117,6 +117,13 @@ fn dependencies(context: &Context<'_>, csv: &Csv<'_>) -> Option<Checked> {
             checked.finding = checked.finding.at_node(entry);
             return Some(checked);
         }
+    }
+    if csv
+        .annotation("olm.properties")
+        .is_some_and(crate::olmv1::is_in_annotation)
+    {
+        let message = "OLM v1 does not resolve dependencies, and refuses bundles that declare them";
+        return Some(note(message).at(csv.object, "/metadata/annotations/olm.properties"));
     }
     ["customresourcedefinitions", "apiservicedefinitions"]
         .into_iter()

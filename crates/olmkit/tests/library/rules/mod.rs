@@ -1,7 +1,7 @@
 //! The rules of `bundle validate` and `catalog validate` over a small bundle and a small catalog, changed in one way at a time.
 
 mod catalog_rules;
-mod changes;
+pub mod changes;
 mod optional_rules;
 mod own_rules;
 mod recorded;

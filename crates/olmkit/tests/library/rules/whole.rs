@@ -58,6 +58,19 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("SC-7", "scorecard"),
     ("SC-8", "scorecard"),
     ("SC-9", "scorecard"),
+    ("V1-4", "olmv1: profile"),
+    ("V1-5", "olmv1: profile"),
+    ("V1-6", "olmv1: profile"),
+    ("V1-7", "olmv1: profile"),
+    ("V1-8", "olmv1: profile"),
+    ("V1-9", "olmv1: profile"),
+    ("V1-10", "olmv1: profile"),
+    ("V1-11", "olmv1: profile"),
+    ("V1-12", "olmv1: profile"),
+    ("V1-13", "olmv1: profile"),
+    ("V1-14", "olmv1: profile"),
+    ("V1-15", "olmv1: profile"),
+    ("V1-16", "olmv1: profile"),
 ];
 
 /// Rules that no test breaks. CSV-22: only its kind makes a file a ClusterServiceVersion. CRD-21 is for what the API server refuses

@@ -1,0 +1,111 @@
+//! `olmkit bundle render`
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use clap::ValueEnum;
+use olmkit::bundle::install::CertificateProvider;
+use olmkit::limits;
+use olmkit::object::SetAt as _;
+use olmkit::olmv1::{self, Options, RenderError};
+use serde_json::Value;
+
+use super::source;
+use crate::registry_flags::RegistryFlags;
+
+/// Print the objects that OLM v1 applies for a bundle
+///
+/// They are those of operator-controller 1.11, in its order, for kubectl, Argo CD or Flux. --watch-namespace and --config are for
+/// its experimental features.
+#[derive(clap::Args)]
+#[command(after_help = examples!["olmkit bundle render --olmv1 bundle --install-namespace cache", "olmkit bundle render --olmv1 bundle --install-namespace cache --watch-namespace shop"])]
+pub struct Args {
+    /// A bundle: directory or image (REFERENCE, store:…, oci:…, oci-archive:…, docker-archive:…).
+    bundle: String,
+    /// Render as OLM v1 does.
+    #[arg(long, required = true)]
+    olmv1: bool,
+    /// Namespace to run in.
+    #[arg(short = 'n', long, value_name = "NAMESPACE")]
+    install_namespace: String,
+    /// The only namespace to watch [default: all].
+    #[arg(long, value_name = "NAMESPACE")]
+    watch_namespace: Option<String>,
+    /// Configuration of the ClusterExtension (`spec.config.inline`), as YAML or JSON.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Who makes the certificates of webhooks. OLM v1 refuses webhooks with none; they are rendered nevertheless.
+    #[arg(long, value_enum, default_value_t = Provider::CertManager)]
+    cert_provider: Provider,
+    /// Label the objects as belonging to the ClusterExtension of this name.
+    #[arg(long, value_name = "NAME")]
+    owner: Option<String>,
+    #[command(flatten)]
+    registry: RegistryFlags,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Provider {
+    CertManager,
+    ServiceCa,
+    None,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let bundle = source::for_olm_v1(&args.bundle, &args.registry)?;
+    let mut options = Options::new(&args.install_namespace);
+    options.config = config(args)?;
+    options.certificates = match args.cert_provider {
+        Provider::CertManager => Some(CertificateProvider::CertManager),
+        Provider::ServiceCa => Some(CertificateProvider::ServiceCa),
+        Provider::None => None,
+    };
+    let rendered = match olmv1::render(&bundle, &options) {
+        Err(RenderError::NoCertificates) => {
+            eprintln!(
+                "note: without a provider of certificates OLM v1 refuses this bundle; mount certificates yourself"
+            );
+            olmv1::objects(&bundle, &options)
+        }
+        rendered => rendered,
+    };
+    let mut objects = match rendered {
+        Ok(objects) => objects,
+        Err(error) => bail!("OLM v1 refuses {}: {error}", args.bundle),
+    };
+    if options.config.is_object() {
+        eprintln!("note: OLM v1 reads spec.config only with its experimental manifests");
+    }
+    if let Some(owner) = &args.owner {
+        for object in &mut objects {
+            for (key, value) in [("owner-kind", "ClusterExtension"), ("owner-name", owner)] {
+                let key = format!("olm.operatorframework.io/{key}");
+                object.set_at(&["metadata", "labels", &key], value.into());
+            }
+        }
+    }
+    let mut out = crate::terminal::document();
+    for (at, object) in objects.iter().enumerate() {
+        let separator = if at > 0 { "---\n" } else { "" };
+        write!(out, "{separator}{}", olmkit::yaml::to_string(object)?)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The configuration of the flags: the file, and the namespace to watch.
+fn config(args: &Args) -> anyhow::Result<Value> {
+    let mut config = Value::Null;
+    if let Some(path) = &args.config {
+        let bytes = limits::read_file(path, &limits::BUNDLE_BYTES)
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        config = olmkit::yaml::parse(&bytes)
+            .and_then(|node| node.to_json())
+            .with_context(|| format!("{} is not YAML", path.display()))?;
+    }
+    if let Some(namespace) = &args.watch_namespace {
+        config.set_at(&["watchNamespace"], namespace.as_str().into());
+    }
+    Ok(config)
+}

@@ -1,0 +1,126 @@
+//! What OLM v1 does with a bundle: `bundle render`, `bundle diff`, `crd diff`, `--profile olmv1`.
+
+use test_support::demo_bundle::{CRD, CSV, SERVICE, copy};
+
+use super::outputs::run;
+
+/// The bundle, and an earlier one whose only field had a default.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("folder");
+    copy(folder.path(), "demo", &[]);
+    copy(
+        folder.path(),
+        "before",
+        &[
+            (CSV, "  version: 0.1.0", "  version: 0.0.9"),
+            (CSV, "resources: [leases]\n", "resources: [leases, pods]\n"),
+            (CRD, "scope: Namespaced", "scope: Cluster"),
+        ],
+    );
+    folder
+}
+
+#[test]
+fn a_bundle_is_rendered_for_kubectl() {
+    let folder = folder();
+    let printed = run(
+        folder.path(),
+        &["bundle", "render", "--olmv1", "demo", "-n", "mine", "--owner", "demo"],
+    );
+    assert_eq!(printed.code, 0, "{}", printed.err);
+    let kinds: Vec<&str> = printed
+        .out
+        .lines()
+        .filter_map(|line| line.strip_prefix("kind: "))
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            "ServiceAccount",
+            "ClusterRole",
+            "ClusterRoleBinding",
+            "CustomResourceDefinition",
+            "Service",
+            "Deployment",
+            "ValidatingWebhookConfiguration",
+            "Service",
+            "Issuer",
+            "Certificate"
+        ]
+    );
+    let labels = printed.out.matches("olm.operatorframework.io/owner-name: demo").count();
+    assert_eq!(labels, kinds.len());
+}
+
+#[test]
+fn what_olm_v1_refuses_is_not_rendered() {
+    let folder = folder();
+    let watching = [
+        "bundle",
+        "render",
+        "--olmv1",
+        "demo",
+        "-n",
+        "mine",
+        "--watch-namespace",
+        "other",
+    ];
+    let printed = run(folder.path(), &watching);
+    assert_eq!((printed.code, printed.out.as_str()), (1, ""));
+    assert!(
+        printed.err.contains("unknown field \"watchNamespace\""),
+        "{}",
+        printed.err
+    );
+    let printed = run(folder.path(), &["bundle", "render", "demo", "-n", "mine"]);
+    assert_eq!(printed.code, 2, "{}", printed.err);
+}
+
+#[test]
+fn an_upgrade_is_summed_up_and_judged() {
+    let folder = folder();
+    let printed = run(folder.path(), &["bundle", "diff", "before", "demo"]);
+    assert_eq!(printed.code, 1, "{}", printed.err);
+    let lines = [
+        "No longer needed:",
+        "cluster: create pods of coordination.k8s.io",
+        "version 0.0.9",
+    ];
+    for line in lines {
+        assert!(printed.out.contains(line), "{line}: {}", printed.out);
+    }
+    assert!(
+        printed
+            .out
+            .contains("error[V1-13]: scope: scope changed : \"Cluster\" -> \"Namespaced\"")
+    );
+    assert!(printed.out.contains(&format!("demo/{CRD}:12:")), "{}", printed.out);
+    let same = run(folder.path(), &["bundle", "diff", "demo", "demo"]);
+    assert_eq!(same.code, 0, "{}", same.err);
+}
+
+#[test]
+fn definitions_are_compared_by_name() {
+    let folder = folder();
+    let (before, now) = (format!("before/{CRD}"), format!("demo/{CRD}"));
+    let printed = run(folder.path(), &["crd", "diff", &before, &now]);
+    assert_eq!(printed.code, 1, "{}", printed.err);
+    assert!(printed.out.contains(&format!("{now}:12:")), "{}", printed.out);
+    assert_eq!(run(folder.path(), &["crd", "diff", &now, &now]).code, 0);
+    let other = run(folder.path(), &["crd", "diff", &format!("demo/{SERVICE}"), &now]);
+    assert_eq!(other.code, 1);
+    assert!(other.err.contains("nothing to compare"), "{}", other.err);
+}
+
+#[test]
+fn the_profile_has_releases() {
+    let folder = folder();
+    let validate = |profile: &str| run(folder.path(), &["bundle", "validate", "demo", "--profile", profile]);
+    assert_eq!(validate("olmv1").code, 0);
+    let old = validate("olmv1=1.5");
+    assert_eq!(old.code, 1);
+    assert!(old.out.contains("error[V1-12]"), "{}", old.out);
+    let unknown = validate("olmv1=2");
+    assert_eq!(unknown.code, 2);
+    assert!(unknown.err.contains("name one from 1.5 to 1.11"), "{}", unknown.err);
+}

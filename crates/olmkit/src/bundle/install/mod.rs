@@ -1,0 +1,114 @@
+//! The objects that the Operator Lifecycle Manager makes of a bundle: accounts, roles and bindings, definitions, Deployments,
+//! webhooks with Services and certificates.
+//!
+//! [`unpack`](super::unpack) and OLM v1's renderer differ in which of these objects they want, and in details: see [`Style`].
+
+mod certificates;
+mod customize;
+mod deployments;
+mod names;
+mod permissions;
+mod webhooks;
+
+use serde_json::{Map, Value, json};
+
+pub use certificates::CertificateProvider;
+pub use names::{hash, object_name};
+pub use webhooks::ConversionError;
+
+use super::kinds;
+
+/// For whom the objects are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// What operator-controller applies, to the letter: roles are called `CSV-ACCOUNT-HASH`, pods get all annotations of the
+    /// ClusterServiceVersion, a webhook without a port gets 0, which no API server takes.
+    OlmV1,
+    /// What kubectl shall apply: roles are called `OPERATOR-ACCOUNT`, with `-watched` behind it where a permission was lifted
+    /// to the cluster; init containers get certificates too.
+    Plain,
+}
+
+/// A bundle whose objects are to be made, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan<'a> {
+    /// The ClusterServiceVersion as its Go type reads it: known fields only, no nulls.
+    pub csv: &'a Value,
+    /// The operator's namespace.
+    pub namespace: &'a str,
+    /// The namespaces it watches; empty for all.
+    pub watched: &'a [String],
+    /// For whom the objects are made.
+    pub style: Style,
+    /// Who makes the certificates of webhooks.
+    pub certificates: Option<CertificateProvider>,
+    /// What a user changes in the Deployments: OLM v1's `deploymentConfig`.
+    pub config: Option<&'a Value>,
+}
+
+impl<'a> Plan<'a> {
+    /// The list at a JSON pointer of the ClusterServiceVersion.
+    fn list(&self, pointer: &str) -> &'a [Value] {
+        self.csv
+            .pointer(pointer)
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default()
+    }
+
+    fn csv_name(&self) -> &'a str {
+        self.csv
+            .pointer("/metadata/name")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    }
+
+    fn deployment_specs(&self) -> &'a [Value] {
+        self.list("/spec/install/spec/deployments")
+    }
+
+    fn webhook_definitions(&self) -> &'a [Value] {
+        self.list("/spec/webhookdefinitions")
+    }
+
+    /// An object of the bundle in its namespace. `scope` says whether its kind has one.
+    #[must_use]
+    pub fn placed(&self, object: &Value, namespaced: bool) -> Value {
+        let mut object = object.clone();
+        if namespaced {
+            use crate::object::SetAt as _;
+            object.set_at(&["metadata", "namespace"], self.namespace.into());
+        }
+        object
+    }
+}
+
+/// Whether objects of a kind live in a namespace, as OLM v1 has it: operator-registry takes `VerticalPodAutoscaler` for
+/// cluster-scoped, which it is not.
+#[must_use]
+pub fn is_namespaced_for_olm_v1(kind: &str) -> bool {
+    kind != "VerticalPodAutoscaler" && is_namespaced(kind)
+}
+
+/// Whether objects of a kind live in a namespace.
+#[must_use]
+pub fn is_namespaced(kind: &str) -> bool {
+    kind != "Namespace" && kinds::find(kind).is_none_or(|found| found.scope == kinds::Scope::Namespaced)
+}
+
+/// The text of a field; empty when there is none.
+fn text<'v>(value: &'v Value, field: &str) -> &'v str {
+    value.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The items of a list that becomes one where there is none.
+fn items_mut<'v>(value: &'v mut Value, field: &str) -> Option<&'v mut Vec<Value>> {
+    let fields = value.as_object_mut()?;
+    fields.entry(field).or_insert_with(|| json!([])).as_array_mut()
+}
+
+/// The fields of an object that becomes one where there is none.
+fn fields_mut<'v>(value: &'v mut Value, field: &str) -> Option<&'v mut Map<String, Value>> {
+    let fields = value.as_object_mut()?;
+    fields.entry(field).or_insert_with(|| json!({})).as_object_mut()
+}

@@ -1,0 +1,221 @@
+//! Webhooks: a Service for each Deployment that answers them, the configurations of admission, and the conversion of definitions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use crate::object::SetAt as _;
+
+use super::{Plan, Style, certificates, text};
+
+/// Why a definition cannot be converted by the bundle's webhooks.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConversionError {
+    /// Two webhooks want to convert it.
+    #[error("custom resource definition '{0}' is referenced by multiple conversion webhook definitions")]
+    Twice(String),
+    /// It keeps unknown fields, so the API server would not ask the webhook.
+    #[error(
+        "custom resource definition '{0}' must have .spec.preserveUnknownFields set to false to let API Server call webhook to \
+         do the conversion"
+    )]
+    KeepsUnknownFields(String),
+}
+
+/// Kinds of admission webhooks: their type in a ClusterServiceVersion, and the kind of the configuration.
+const VALIDATING: (&str, &str) = ("ValidatingAdmissionWebhook", "ValidatingWebhookConfiguration");
+const MUTATING: (&str, &str) = ("MutatingAdmissionWebhook", "MutatingWebhookConfiguration");
+
+/// What a configuration takes over from the ClusterServiceVersion as it is.
+const COPIED: [&str; 7] = [
+    "admissionReviewVersions",
+    "failurePolicy",
+    "matchPolicy",
+    "objectSelector",
+    "rules",
+    "sideEffects",
+    "timeoutSeconds",
+];
+
+/// The port of a webhook that names none.
+const DEFAULT_PORT: i64 = 443;
+
+fn port(definition: &Value) -> i64 {
+    definition
+        .get("containerPort")
+        .and_then(Value::as_i64)
+        .unwrap_or_default()
+}
+
+impl<'a> Plan<'a> {
+    /// Names of the Deployments that answer webhooks.
+    #[must_use]
+    pub fn webhook_deployments(&self) -> BTreeSet<&'a str> {
+        let definitions = self.webhook_definitions().iter();
+        definitions
+            .map(|definition| text(definition, "deploymentName"))
+            .collect()
+    }
+
+    fn client(&self, definition: &Value, path: Option<Value>) -> Value {
+        let port = match port(definition) {
+            port if port > 0 || self.style == Style::OlmV1 => port,
+            _ => DEFAULT_PORT,
+        };
+        let service = certificates::names(text(definition, "deploymentName")).service;
+        let mut reference = json!({"name": service, "namespace": self.namespace, "port": port});
+        if let Some(path) = path {
+            reference.set_at(&["path"], path);
+        }
+        json!({ "service": reference })
+    }
+
+    /// The definitions; those that webhooks of the bundle convert point at them.
+    ///
+    /// # Errors
+    /// A definition that no webhook can convert.
+    pub fn definitions<'v>(
+        &self,
+        definitions: impl IntoIterator<Item = &'v Value>,
+    ) -> Result<Vec<Value>, ConversionError> {
+        let mut webhooks: BTreeMap<&str, &Value> = BTreeMap::new();
+        let conversions = self.webhook_definitions().iter();
+        for webhook in conversions.filter(|webhook| text(webhook, "type") == "ConversionWebhook") {
+            let names = webhook.get("conversionCRDs").and_then(Value::as_array);
+            for name in names.into_iter().flatten().filter_map(Value::as_str) {
+                if webhooks.insert(name, webhook).is_some() {
+                    return Err(ConversionError::Twice(name.to_owned()));
+                }
+            }
+        }
+        let definitions = definitions.into_iter();
+        definitions
+            .map(|definition| match webhooks.get(name(definition)) {
+                Some(webhook) => self.converted(definition, webhook),
+                None => Ok(definition.clone()),
+            })
+            .collect()
+    }
+
+    fn converted(&self, definition: &Value, webhook: &Value) -> Result<Value, ConversionError> {
+        if definition.pointer("/spec/preserveUnknownFields") == Some(&Value::Bool(true)) {
+            return Err(ConversionError::KeepsUnknownFields(name(definition).to_owned()));
+        }
+        let mut definition = definition.clone();
+        let path = webhook.get("webhookPath").cloned().unwrap_or_else(|| "/".into());
+        let conversion = json!({
+            "strategy": "Webhook",
+            "webhook": {
+                "clientConfig": self.client(webhook, Some(path)),
+                "conversionReviewVersions": webhook.get("admissionReviewVersions").cloned().unwrap_or_else(|| json!([])),
+            },
+        });
+        definition.set_at(&["spec", "conversion"], conversion);
+        self.inject_authority(&mut definition, text(webhook, "deploymentName"));
+        Ok(definition)
+    }
+
+    /// The configurations of validating webhooks.
+    #[must_use]
+    pub fn validating_webhooks(&self) -> Vec<Value> {
+        self.admission_webhooks(VALIDATING)
+    }
+
+    /// The configurations of mutating webhooks.
+    #[must_use]
+    pub fn mutating_webhooks(&self) -> Vec<Value> {
+        self.admission_webhooks(MUTATING)
+    }
+
+    fn admission_webhooks(&self, (kind, configuration): (&str, &str)) -> Vec<Value> {
+        let definitions = self.webhook_definitions().iter();
+        let of_kind = definitions.filter(|definition| text(definition, "type") == kind);
+        of_kind
+            .map(|definition| {
+                let name = text(definition, "generateName");
+                let name = name.strip_suffix('-').unwrap_or(name);
+                let mut webhook = Map::new();
+                let reinvocation = (kind == MUTATING.0).then_some("reinvocationPolicy");
+                for field in COPIED.into_iter().chain(reinvocation) {
+                    if let Some(value) = definition.get(field) {
+                        webhook.insert(field.into(), value.clone());
+                    }
+                }
+                webhook.insert("name".into(), name.into());
+                let path = definition.get("webhookPath").cloned();
+                webhook.insert("clientConfig".into(), self.client(definition, path));
+                if !self.watched.is_empty() {
+                    let expression =
+                        json!({"key": "kubernetes.io/metadata.name", "operator": "In", "values": self.watched});
+                    webhook.insert("namespaceSelector".into(), json!({"matchExpressions": [expression]}));
+                }
+                let mut object = json!({
+                    "apiVersion": "admissionregistration.k8s.io/v1",
+                    "kind": configuration,
+                    "metadata": {"name": name},
+                    "webhooks": [webhook],
+                });
+                self.inject_authority(&mut object, text(definition, "deploymentName"));
+                object
+            })
+            .collect()
+    }
+
+    /// A Service for each Deployment that answers webhooks.
+    #[must_use]
+    pub fn webhook_services(&self) -> Vec<Value> {
+        let answering = self.webhook_deployments();
+        let mut services = Vec::new();
+        for entry in self.deployment_specs() {
+            let deployment = text(entry, "name");
+            if !answering.contains(deployment) {
+                continue;
+            }
+            let mut spec = json!({"ports": self.ports(deployment)});
+            if let Some(selector) = entry.pointer("/spec/selector/matchLabels") {
+                spec.set_at(&["selector"], selector.clone());
+            }
+            let mut service = json!({
+                "apiVersion": "v1",
+                "kind": "Service",
+                "metadata": {"name": certificates::names(deployment).service, "namespace": self.namespace},
+                "spec": spec,
+            });
+            self.request_certificate(&mut service, deployment);
+            services.push(service);
+        }
+        services
+    }
+
+    fn ports(&self, deployment: &str) -> Vec<Value> {
+        let mut ports: Vec<(i64, i64, Value)> = Vec::new();
+        let definitions = self.webhook_definitions().iter();
+        for definition in definitions.filter(|definition| text(definition, "deploymentName") == deployment) {
+            let port = match port(definition) {
+                port if port > 0 => port,
+                _ => DEFAULT_PORT,
+            };
+            let target = definition.get("targetPort").cloned().unwrap_or_else(|| port.into());
+            // What Go's IntOrString says of a name.
+            let number = target
+                .as_i64()
+                .or_else(|| target.as_str()?.parse().ok())
+                .unwrap_or_default();
+            let entry = (
+                port,
+                number,
+                json!({"name": port.to_string(), "port": port, "targetPort": target}),
+            );
+            if !ports.contains(&entry) {
+                ports.push(entry);
+            }
+        }
+        ports.sort_by_key(|(port, target, _)| (*port, *target));
+        ports.into_iter().map(|(_, _, port)| port).collect()
+    }
+}
+
+fn name(object: &Value) -> &str {
+    object.get("metadata").map_or("", |metadata| text(metadata, "name"))
+}

@@ -1,0 +1,46 @@
+//! OLM v1 without a cluster: what operator-controller refuses of a bundle, and the objects it would apply.
+//!
+//! The rules are those of operator-controller 1.11. They are checked against recorded answers of its own code.
+//!
+//! ```
+//! use olmkit::bundle::load::Tree;
+//! use olmkit::olmv1::{self, Gates};
+//!
+//! let annotations = b"annotations:\n  operators.operatorframework.io.bundle.package.v1: demo\n";
+//! let csv = b"apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata:\n  name: demo.v1\n";
+//! let tree = Tree::from_files([
+//!     ("metadata/annotations.yaml", annotations.to_vec()),
+//!     ("manifests/csv.yaml", csv.to_vec()),
+//! ]);
+//! let bundle = olmv1::Bundle::read(&tree)?;
+//! let refusal = olmv1::support(&bundle, Gates::default()).expect_err("no install modes");
+//! assert_eq!(
+//!     refusal.to_string(),
+//!     "unsupported bundle: bundle does not support AllNamespaces install mode"
+//! );
+//! # Ok::<(), olmv1::ReadError>(())
+//! ```
+
+mod config;
+mod config_types;
+mod dependencies;
+mod later;
+mod modes;
+mod provider;
+mod read;
+mod release;
+mod render;
+mod stream;
+mod summary;
+mod validators;
+
+pub use config::{Config, ConfigError};
+pub use dependencies::{Dependency, dependencies, is_in_annotation};
+pub use later::{Trouble, leases, refused_later, works_with_olm_v0};
+pub use modes::{InstallMode, InstallModes};
+pub use provider::{Gates, Unsupported, complaints, support};
+pub use read::{Bundle, Object, Place, ReadError, definitions};
+pub use release::{Release, UnknownRelease};
+pub use render::{Certificates, Options, RenderError, objects, render};
+pub use summary::{Summary, summary};
+pub use validators::{Complaint, VALIDATORS, Validator};

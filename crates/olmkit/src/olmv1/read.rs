@@ -1,0 +1,354 @@
+//! A bundle as OLM v1 reads it. That is more liberal than OLM v0 in what a file may hold, and stricter in what a field may be.
+
+use serde_json::{Value, json};
+
+use super::dependencies;
+use super::modes::InstallModes;
+use super::stream;
+use crate::bundle::load::{Entry, PACKAGE, Tree};
+use crate::object::{SetAt as _, pointer_part};
+use crate::types::decode::decode;
+use crate::types::restore::{RestoreError, restore};
+use crate::yaml::{self, Node, Position};
+
+const ANNOTATIONS: &str = "metadata/annotations.yaml";
+const PROPERTIES: &str = "metadata/properties.yaml";
+const MANIFESTS: &str = "manifests";
+/// The annotation that OLM v1 collects the properties in.
+const OLM_PROPERTIES: &str = "olm.properties";
+
+/// An object of a bundle.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Object {
+    /// The file, relative to the bundle's root.
+    pub path: String,
+    /// The tree with positions.
+    pub node: Node,
+    /// The object: a ClusterServiceVersion or a definition with the fields that its Go type knows, any other as it is written.
+    pub value: Value,
+}
+
+impl Object {
+    /// The text at a JSON pointer; empty when there is none.
+    #[must_use]
+    pub fn text(&self, pointer: &str) -> &str {
+        self.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// `metadata.name`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.text("/metadata/name")
+    }
+
+    /// The kind.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        self.text("/kind")
+    }
+
+    /// The place of the value at a JSON pointer, or of its nearest parent that is there.
+    #[must_use]
+    pub fn place(&self, pointer: &str) -> Place {
+        let mut shorter = pointer;
+        let node = loop {
+            if let Some(node) = self.node.pointer(shorter) {
+                break node;
+            }
+            match shorter.rsplit_once('/') {
+                Some((parent, _)) => shorter = parent,
+                None => break &self.node,
+            }
+        };
+        Place {
+            file: self.path.clone(),
+            position: Some(node.start),
+            pointer: pointer.to_owned(),
+        }
+    }
+}
+
+/// Where in a bundle something is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Place {
+    /// The file, relative to the bundle's root.
+    pub file: String,
+    /// Line and column.
+    pub position: Option<Position>,
+    /// JSON pointer inside the object.
+    pub pointer: String,
+}
+
+/// Why OLM v1 cannot read a bundle.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+#[non_exhaustive]
+pub struct ReadError {
+    /// OLM v1's text.
+    pub message: String,
+    /// Where it is.
+    pub place: Place,
+}
+
+/// A bundle as OLM v1 reads it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Bundle {
+    /// The package, from the annotations.
+    pub package: String,
+    /// The ClusterServiceVersion; the last one, if there are several.
+    pub csv: Object,
+    /// The definitions.
+    pub definitions: Vec<Object>,
+    /// Everything else.
+    pub others: Vec<Object>,
+}
+
+impl Bundle {
+    /// Reads a bundle.
+    ///
+    /// # Errors
+    /// The first problem that OLM v1 meets.
+    pub fn read(tree: &Tree) -> Result<Self, ReadError> {
+        let package = package(tree)?;
+        let (mut csv, mut definitions, mut others) = (None, Vec::new(), Vec::new());
+        for (path, bytes) in manifests(tree)? {
+            let in_file = |message: String, place: Place| ReadError {
+                message: format!("error parsing objects in \"{path}\": {message}"),
+                place,
+            };
+            let streamed = stream::objects(&path, bytes).map_err(|error| {
+                let place = Place {
+                    file: path.clone(),
+                    position: error.position,
+                    pointer: String::new(),
+                };
+                in_file(error.message, place)
+            })?;
+            for object in streamed {
+                let mut object = Object {
+                    path: path.clone(),
+                    node: object.node,
+                    value: object.value,
+                };
+                let key = match object.kind() {
+                    "ClusterServiceVersion" => "ClusterServiceVersion",
+                    "CustomResourceDefinition" => "v1.CustomResourceDefinition",
+                    _ => {
+                        others.push(object);
+                        continue;
+                    }
+                };
+                object.value = restore(&object.value, key)
+                    .map_err(|RestoreError { message, pointer, .. }| in_file(message, object.place(&pointer)))?;
+                if key == "ClusterServiceVersion" {
+                    csv = Some(object);
+                } else {
+                    definitions.push(object);
+                }
+            }
+        }
+        let mut csv = csv.ok_or_else(|| ReadError {
+            message: "no ClusterServiceVersion found in \"manifests\"".to_owned(),
+            place: Place {
+                file: MANIFESTS.to_owned(),
+                ..Place::default()
+            },
+        })?;
+        collect_properties(&mut csv, tree)?;
+        Ok(Self {
+            package,
+            csv,
+            definitions,
+            others,
+        })
+    }
+
+    /// The install modes that the operator supports.
+    #[must_use]
+    pub fn install_modes(&self) -> InstallModes {
+        InstallModes::of(&self.csv.value)
+    }
+}
+
+/// The definitions of a file.
+///
+/// # Errors
+/// It cannot be read, or holds a definition that does not fit its type.
+pub fn definitions(path: &str, bytes: &[u8]) -> Result<Vec<Object>, ReadError> {
+    let streamed = stream::objects(path, bytes).map_err(|error| ReadError {
+        message: error.message,
+        place: Place {
+            file: path.to_owned(),
+            position: error.position,
+            pointer: String::new(),
+        },
+    })?;
+    let mut definitions = Vec::new();
+    for object in streamed {
+        let mut object = Object {
+            path: path.to_owned(),
+            node: object.node,
+            value: object.value,
+        };
+        if object.kind() != "CustomResourceDefinition" {
+            continue;
+        }
+        object.value = restore(&object.value, "v1.CustomResourceDefinition").map_err(|error| ReadError {
+            place: object.place(&error.pointer),
+            message: error.message,
+        })?;
+        definitions.push(object);
+    }
+    Ok(definitions)
+}
+
+/// A file that cannot be used.
+fn at_file(file: &str, message: String) -> ReadError {
+    ReadError {
+        message,
+        place: Place {
+            file: file.to_owned(),
+            ..Place::default()
+        },
+    }
+}
+
+fn package(tree: &Tree) -> Result<String, ReadError> {
+    let bytes = match tree.entry(ANNOTATIONS) {
+        Some(Entry::File(bytes)) => bytes,
+        Some(Entry::Directory | Entry::LinkedDirectory) => {
+            return Err(at_file(ANNOTATIONS, format!("read {ANNOTATIONS}: is a directory")));
+        }
+        Some(Entry::Unreadable(reason)) => return Err(at_file(ANNOTATIONS, format!("open {ANNOTATIONS}: {reason}"))),
+        None => {
+            let message = format!("open {ANNOTATIONS}: no such file or directory");
+            return Err(at_file(ANNOTATIONS, message));
+        }
+    };
+    let decoded = typed_yaml(ANNOTATIONS, bytes, "AnnotationsFile")?;
+    let package = decoded
+        .get("annotations")
+        .and_then(|annotations| annotations.get(PACKAGE));
+    Ok(package.and_then(Value::as_str).unwrap_or_default().to_owned())
+}
+
+/// A metadata file as `sigs.k8s.io/yaml` reads it into a Go type.
+fn typed_yaml(file: &str, bytes: &[u8], key: &str) -> Result<Value, ReadError> {
+    let failed = |error: yaml::Error| ReadError {
+        message: match &error {
+            yaml::Error::Convert(_) | yaml::Error::Unmarshal(_) => error.to_string(),
+            _ => format!("error converting YAML to JSON: {error}"),
+        },
+        place: Place {
+            file: file.to_owned(),
+            position: error.position(),
+            pointer: String::new(),
+        },
+    };
+    let node = yaml::parse(bytes).map_err(failed)?;
+    let value = node.to_json().map_err(failed)?;
+    decode(&value, key, true).map_err(|error| ReadError {
+        message: format!("error unmarshaling JSON: while decoding JSON: {}", error.message),
+        place: Place {
+            file: file.to_owned(),
+            position: node.pointer(&error.pointer).map(|node| node.start),
+            pointer: error.pointer,
+        },
+    })
+}
+
+/// The files of the manifests directory, in the order of their names. It may hold no directories.
+fn manifests(tree: &Tree) -> Result<Vec<(String, &[u8])>, ReadError> {
+    if !tree.is_directory(MANIFESTS) {
+        let message = "stat manifests: no such file or directory".to_owned();
+        return Err(at_file(MANIFESTS, message));
+    }
+    let mut files = Vec::new();
+    for (name, entry) in tree.children(MANIFESTS) {
+        let path = format!("{MANIFESTS}/{name}");
+        match entry {
+            Entry::File(bytes) => files.push((path, bytes.as_slice())),
+            Entry::Directory => {
+                let message = format!(
+                    "subdirectories are not allowed within the \"{MANIFESTS}\" directory of the bundle image filesystem: found \
+                     \"{path}\""
+                );
+                // Files in front of it are read first, and may fail first.
+                if let Some(error) = first_failure(&files) {
+                    return Err(error);
+                }
+                return Err(at_file(&path, message));
+            }
+            Entry::LinkedDirectory => return Err(at_file(&path, format!("read {path}: is a directory"))),
+            Entry::Unreadable(reason) => return Err(at_file(&path, format!("open {path}: {reason}"))),
+        }
+    }
+    Ok(files)
+}
+
+fn first_failure(files: &[(String, &[u8])]) -> Option<ReadError> {
+    let mut tree = Tree::from_files(files.iter().map(|(path, bytes)| (path, bytes.to_vec())));
+    let annotations = format!("annotations:\n  {PACKAGE}: any\n");
+    tree.insert(ANNOTATIONS, annotations.into_bytes());
+    let error = Bundle::read(&tree).err()?;
+    error.message.starts_with("error parsing").then_some(error)
+}
+
+/// Adds the properties of `metadata/properties.yaml` to those in the annotation of the ClusterServiceVersion.
+fn collect_properties(csv: &mut Object, tree: &Tree) -> Result<(), ReadError> {
+    let pointer = format!("/metadata/annotations/{}", pointer_part(OLM_PROPERTIES));
+    let mut all = Vec::new();
+    if let Some(text) = csv.value.pointer(&pointer).and_then(Value::as_str) {
+        let properties = dependencies::parse(text).map_err(|message| ReadError {
+            message: format!("failed to unmarshal csv.metadata.annotations['olm.properties']: {message}"),
+            place: csv.place(&pointer),
+        })?;
+        all.extend(properties);
+    }
+    let bytes = match tree.entry(PROPERTIES) {
+        None => return Ok(()),
+        Some(Entry::File(bytes)) => bytes,
+        Some(Entry::Unreadable(reason)) => {
+            let message = format!("failed to read properties.yaml file: open {PROPERTIES}: {reason}");
+            return Err(at_file(PROPERTIES, message));
+        }
+        Some(_) => {
+            let message = format!("failed to read properties.yaml file: read {PROPERTIES}: is a directory");
+            return Err(at_file(PROPERTIES, message));
+        }
+    };
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    let refused = |error: ReadError| ReadError {
+        message: format!("failed to unmarshal metadata/properties.yaml: {}", error.message),
+        ..error
+    };
+    let file = typed_yaml(PROPERTIES, bytes, "PropertiesFile").map_err(refused)?;
+    let list = file.get("properties").and_then(Value::as_array);
+    for (at, property) in list.into_iter().flatten().enumerate() {
+        let property = dependencies::property(property).map_err(|message| {
+            let message = format!("error unmarshaling JSON: while decoding JSON: {message}");
+            let mut error = at_file(PROPERTIES, message);
+            let node = yaml::parse(bytes).ok();
+            let node = node
+                .as_ref()
+                .and_then(|node| node.pointer(&format!("/properties/{at}")));
+            error.place.position = node.map(|node| node.start);
+            refused(error)
+        })?;
+        all.push(property);
+    }
+    let text = if all.is_empty() {
+        "null".to_owned()
+    } else {
+        let texts: Vec<String> = all.iter().map(dependencies::Property::json).collect();
+        format!("[{}]", texts.join(","))
+    };
+    csv.value
+        .set_at(&["metadata", "annotations", OLM_PROPERTIES], json!(text));
+    Ok(())
+}

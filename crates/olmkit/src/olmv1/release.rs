@@ -1,0 +1,72 @@
+//! Releases of OLM v1 and what they can do.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::provider::Gates;
+
+/// A release of operator-controller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Release {
+    minor: u64,
+}
+
+/// A text that names no release whose rules are known.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "unknown release of OLM v1 {given:?}; name one from 1.{} to 1.{}, such as 1.11",
+    Release::OLDEST,
+    Release::NEWEST
+)]
+#[non_exhaustive]
+pub struct UnknownRelease {
+    /// The text.
+    pub given: String,
+}
+
+impl Release {
+    const OLDEST: u64 = 5;
+    const NEWEST: u64 = 11;
+
+    /// What a release refuses with the features of its standard manifests.
+    #[must_use]
+    pub fn gates(self) -> Gates {
+        Gates {
+            webhooks: self.minor >= 6,
+            // The only release with this gate open.
+            single_own_namespace: self.minor == 8,
+            minor: self.minor,
+            ..Gates::default()
+        }
+    }
+}
+
+impl Default for Release {
+    /// The newest whose rules are known.
+    fn default() -> Self {
+        Self { minor: Self::NEWEST }
+    }
+}
+
+impl FromStr for Release {
+    type Err = UnknownRelease;
+
+    fn from_str(text: &str) -> Result<Self, UnknownRelease> {
+        let unknown = || UnknownRelease { given: text.to_owned() };
+        let numbers = text.strip_prefix('v').unwrap_or(text);
+        let minor = numbers.strip_prefix("1.").ok_or_else(unknown)?;
+        let minor = minor.split('.').next().unwrap_or_default();
+        let minor: u64 = minor.parse().map_err(|_| unknown())?;
+        if (Self::OLDEST..=Self::NEWEST).contains(&minor) {
+            Ok(Self { minor })
+        } else {
+            Err(unknown())
+        }
+    }
+}
+
+impl fmt::Display for Release {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "1.{}", self.minor)
+    }
+}

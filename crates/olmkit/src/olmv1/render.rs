@@ -1,0 +1,175 @@
+//! The objects that operator-controller applies for a bundle.
+
+use serde_json::{Value, json};
+
+use super::config::{Config, ConfigError};
+use super::provider::{Gates, Unsupported, complaints, support};
+use super::read::Bundle;
+use super::validators::Complaint;
+use crate::bundle::install::{CertificateProvider, ConversionError, Plan, Style, is_namespaced_for_olm_v1};
+use crate::bundle::kinds;
+use crate::object::SetAt as _;
+use crate::types::encode::encode_with;
+use crate::types::structs::newer;
+
+/// Who makes the certificates of webhooks.
+pub type Certificates = Option<CertificateProvider>;
+
+/// How a bundle is installed.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Options {
+    /// The operator's namespace, `spec.namespace` of the ClusterExtension.
+    pub namespace: String,
+    /// The configuration, `spec.config.inline`; null for none.
+    pub config: Value,
+    /// Who makes the certificates of webhooks.
+    pub certificates: Certificates,
+    /// What operator-controller supports.
+    pub gates: Gates,
+}
+
+impl Options {
+    /// As the experimental manifests install a bundle into a namespace, with cert-manager and no configuration.
+    #[must_use]
+    pub fn new(namespace: &str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            config: Value::Null,
+            certificates: Some(CertificateProvider::CertManager),
+            gates: Gates::experimental(),
+        }
+    }
+}
+
+/// Why operator-controller applies nothing. The texts are its own.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RenderError {
+    /// The bundle holds something that OLM v1 does not support.
+    #[error(transparent)]
+    Unsupported(#[from] Unsupported),
+    /// It has webhooks, and nobody makes their certificates.
+    #[error("unsupported bundle: webhookDefinitions are not supported: certificate provider is nil")]
+    NoCertificates,
+    /// The bundle does not accept the configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The checks complain.
+    #[error("{}", .0.iter().map(|complaint| complaint.message.as_str()).collect::<Vec<_>>().join("\n"))]
+    Complaints(Vec<Complaint>),
+    /// A definition that no webhook can convert.
+    #[error(transparent)]
+    Conversion(#[from] ConversionError),
+    /// An object of a kind that releases up to 1.8 refuse here.
+    #[error("bundle contains unsupported resource: Name: {name}, Kind: {kind}")]
+    Kind {
+        /// Its name.
+        name: String,
+        /// Its kind.
+        kind: String,
+    },
+}
+
+/// The objects in the order in which the generators of operator-controller make them. It labels them when it applies them:
+/// `olm.operatorframework.io/owner-kind` and `owner-name`.
+///
+/// # Errors
+/// operator-controller refuses the bundle or the configuration.
+pub fn render(bundle: &Bundle, options: &Options) -> Result<Vec<Value>, RenderError> {
+    support(
+        bundle,
+        Gates {
+            webhooks: true,
+            ..options.gates
+        },
+    )?;
+    let webhooks = bundle
+        .csv
+        .value
+        .pointer("/spec/webhookdefinitions")
+        .and_then(Value::as_array);
+    if webhooks.is_some_and(|webhooks| !webhooks.is_empty()) {
+        support(bundle, options.gates)?;
+        if options.certificates.is_none() {
+            return Err(RenderError::NoCertificates);
+        }
+    }
+    objects(bundle, options)
+}
+
+/// As [`render`], also for webhooks whose certificates nobody makes.
+///
+/// # Errors
+/// As [`render`].
+pub fn objects(bundle: &Bundle, options: &Options) -> Result<Vec<Value>, RenderError> {
+    support(bundle, options.gates)?;
+    let config = if options.gates.single_own_namespace || !options.config.is_null() {
+        Config::check(
+            &options.config,
+            &bundle.install_modes(),
+            &options.namespace,
+            options.gates,
+        )?
+    } else {
+        Config::default()
+    };
+    let complaints = complaints(bundle, options.gates);
+    if !complaints.is_empty() {
+        return Err(RenderError::Complaints(complaints));
+    }
+    generate(bundle, options, &config)
+}
+
+fn generate(bundle: &Bundle, options: &Options, config: &Config) -> Result<Vec<Value>, RenderError> {
+    let watched: Vec<String> = config.watch_namespace.iter().cloned().collect();
+    let plan = Plan {
+        csv: &bundle.csv.value,
+        namespace: &options.namespace,
+        watched: &watched,
+        style: Style::OlmV1,
+        certificates: options.certificates,
+        config: config.deployment.as_ref(),
+    };
+    let mut objects = plan.service_accounts([]);
+    objects.extend(plan.roles(watched.iter().map(String::as_str)));
+    objects.extend(plan.cluster_roles());
+    let definitions = plan.definitions(bundle.definitions.iter().map(|definition| &definition.value))?;
+    objects.extend(definitions);
+    let mut printed: Vec<Value> = objects.iter().map(as_go_prints).collect();
+    for object in &bundle.others {
+        let release = (1, options.gates.minor, 0);
+        if !kinds::is_accepted(object.kind(), kinds::Program::OlmV1, release) {
+            let (name, kind) = (object.name().to_owned(), object.kind().to_owned());
+            return Err(RenderError::Kind { name, kind });
+        }
+        printed.push(plan.placed(&object.value, is_namespaced_for_olm_v1(object.kind())));
+    }
+    let mut objects = plan.deployments();
+    for mut configuration in plan.validating_webhooks().into_iter().chain(plan.mutating_webhooks()) {
+        // It has no namespace, but OLM v1 gives it one, and the API server takes no notice.
+        configuration.set_at(&["metadata", "namespace"], options.namespace.clone().into());
+        objects.push(configuration);
+    }
+    objects.extend(plan.webhook_services());
+    printed.extend(objects.iter().map(as_go_prints));
+    printed.extend(plan.certificate_objects());
+    Ok(printed)
+}
+
+/// An object in the form in which its Go type is written, without the status, which is not for those who apply it.
+fn as_go_prints(object: &Value) -> Value {
+    let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+    let key = match kind {
+        "CustomResourceDefinition" => "v1.CustomResourceDefinition",
+        other => other,
+    };
+    let mut printed = encode_with(newer(), object, key);
+    if let Some(fields) = printed.as_object_mut() {
+        fields.remove("status");
+    }
+    if printed.get("metadata").is_none() {
+        printed.set_at(&["metadata"], json!({}));
+    }
+    printed
+}

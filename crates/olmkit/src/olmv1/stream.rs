@@ -1,0 +1,117 @@
+//! One file of a bundle as OLM v1 reads it: a stream of YAML or JSON documents, lists flattened.
+
+use serde_json::Value;
+
+use crate::types::decode::decode;
+use crate::yaml::{self, Node, Position};
+
+/// An object of a stream.
+#[derive(Debug, Clone)]
+pub(super) struct Streamed {
+    pub value: Value,
+    pub node: Node,
+}
+
+/// Why a stream cannot be read.
+#[derive(Debug, Clone)]
+pub(super) struct StreamError {
+    pub message: String,
+    pub position: Option<Position>,
+}
+
+/// Reads the objects of a file.
+pub(super) fn objects(path: &str, bytes: &[u8]) -> Result<Vec<Streamed>, StreamError> {
+    let mut objects = Vec::new();
+    for document in yaml::documents(bytes) {
+        let failed = |error: yaml::Error| {
+            let text = match &error {
+                yaml::Error::Convert(_) | yaml::Error::Unmarshal(_) => error.to_string(),
+                _ => format!("error converting YAML to JSON: {error}"),
+            };
+            StreamError {
+                message: format!("error parsing {path}: {text}"),
+                position: error.position(),
+            }
+        };
+        let node = document.map_err(failed)?;
+        let value = node.to_json().map_err(failed)?;
+        if value.is_null() {
+            continue;
+        }
+        let position = node.start;
+        let undecoded = |message: String| StreamError {
+            message: format!("unable to decode \"{path}\": {message}"),
+            position: Some(position),
+        };
+        check(&value).map_err(undecoded)?;
+        flatten(Streamed { value, node }, &mut objects).map_err(undecoded)?;
+    }
+    Ok(objects)
+}
+
+/// What the decoder wants of a document: a map with a kind and sound metadata.
+fn check(value: &Value) -> Result<(), String> {
+    if !value.is_object() {
+        let kind = olmkit_go::json::kind(value);
+        return Err(format!(
+            "json: cannot unmarshal {kind} into Go value of type unstructured.detector"
+        ));
+    }
+    if value.get("kind").and_then(Value::as_str).unwrap_or_default().is_empty() {
+        let text = olmkit_go::json::marshal(value);
+        return Err(format!("Object 'Kind' is missing in '{text}'"));
+    }
+    let mut metadata = serde_json::Map::new();
+    for field in ["apiVersion", "kind", "metadata"] {
+        if let Some(value) = value.get(field) {
+            metadata.insert(field.to_owned(), value.clone());
+        }
+    }
+    // Any type that has no other fields than these.
+    decode(&Value::Object(metadata), "ServiceAccount", false)
+        .map(drop)
+        .map_err(|error| error.message)
+}
+
+/// A list is each of its items, to any depth.
+fn flatten(object: Streamed, out: &mut Vec<Streamed>) -> Result<(), String> {
+    let items = match object.value.get("items") {
+        None | Some(Value::Null) => {
+            out.push(object);
+            return Ok(());
+        }
+        Some(Value::Array(items)) => items,
+        Some(other) => {
+            let kind = olmkit_go::json::kind(other);
+            return Err(format!(
+                "json: cannot unmarshal {kind} into Go struct field decodeList.items of type []json.RawMessage"
+            ));
+        }
+    };
+    let text = |field: &str| object.value.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    for (at, item) in items.iter().enumerate() {
+        let node = object.node.pointer(&format!("/items/{at}"));
+        let mut item = Streamed {
+            value: item.clone(),
+            node: node.unwrap_or(&object.node).clone(),
+        };
+        let Value::Object(fields) = &mut item.value else {
+            let kind = olmkit_go::json::kind(&item.value);
+            return Err(format!(
+                "json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
+            ));
+        };
+        // Items of a typed list need not say what they are.
+        let missing = |field: &str| fields.get(field).and_then(Value::as_str).unwrap_or_default().is_empty();
+        if missing("kind") && missing("apiVersion") {
+            fields.insert("kind".into(), kind.strip_suffix("List").unwrap_or(kind).into());
+            fields.insert("apiVersion".into(), api_version.into());
+        } else if missing("kind") {
+            let text = olmkit_go::json::marshal(&item.value);
+            return Err(format!("Object 'Kind' is missing in '{text}'"));
+        }
+        flatten(item, out)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,397 @@
+//! V1-4 to V1-15: what OLM v1 says of a bundle, rule by rule (`--profile olmv1`).
+
+use super::checked::Checked;
+use super::context::Context;
+use super::lints::olm_v1::{V1_1, V1_2, V1_3};
+use crate::diagnostics::{Finding, Origin, Proof, Rule, Severity, Witness, define_rules, json_path};
+use crate::olmv1::{self, Bundle, Place, Release, RenderError};
+
+define_rules! {
+    V1_4 = {
+        id: "V1-4",
+        severity: Severity::Error,
+        origin: Origin::Lint,
+        summary: "OLM v1 can read the bundle.",
+        why: "operator-controller reads every file of manifests/ as objects before it looks at anything else.",
+        bad: "manifests/notes.txt",
+        good: "docs/notes.txt",
+        since: "0.2.0",
+        proof: Proof::new(
+            Witness::OlmV1,
+            "OLM v1 reads no further",
+            "OLM v1 1.11",
+            "crates/olmkit/tests/library/olmv1/refusals.rs: refusals_of_made_up_bundles_are_those_of_olm_v1",
+        ),
+    }
+    V1_5 = {
+        id: "V1-5",
+        severity: Severity::Error,
+        origin: Origin::Lint,
+        summary: "Deployments have unique names that are DNS subdomains.",
+        why: "OLM v1 refuses bundles whose Deployments it could not create.",
+        bad: "deployments:\n- name: Manager",
+        good: "deployments:\n- name: manager",
+        since: "0.2.0",
+        proof: Proof::new(
+            Witness::OlmV1,
+            "OLM v1 refuses the bundle",
+            "OLM v1 1.11",
+            "crates/olmkit/tests/library/olmv1/refusals.rs: refusals_of_made_up_bundles_are_those_of_olm_v1",
+        ),
+    }
+    V1_6 = {
+        id: "V1-6",
+        severity: Severity::Error,
+        origin: Origin::Lint,
+        summary: "Each owned CRD is in the bundle, and only once.",
+        why: "OLM v1 refuses bundles that promise an API they do not bring.",
+        bad: "customresourcedefinitions: {owned: [{name: widgets.example.com, …}]}   # not in manifests/",
+        good: "manifests/widgets.yaml",
+        since: "0.2.0",
+        proof: Proof::new(
+            Witness::OlmV1,
+            "OLM v1 refuses the bundle",
+            "OLM v1 1.11",
+            "crates/olmkit/tests/library/olmv1/refusals.rs: refusals_of_made_up_bundles_are_those_of_olm_v1",
+        ),
+    }
+    V1_7 = {
+        id: "V1-7",
+        severity: Severity::Error,
+        origin: Origin::Lint,
+        summary: "The annotations name the package.",
+        why: "OLM v1 refuses a bundle that belongs to no package.",
+        bad: "annotations: {}",
+        good: "annotations:\n  operators.operatorframework.io.bundle.package.v1: demo",
+        since: "0.2.0",
+        proof: Proof::new(
+            Witness::OlmV1,
+            "OLM v1 refuses the bundle",
+            "OLM v1 1.11",
+            "crates/olmkit/tests/library/olmv1/refusals.rs: refusals_of_made_up_bundles_are_those_of_olm_v1",
+        ),
+    }
+    V1_8 = {
+        id: "V1-8",
+        severity: Severity::Error,
+        origin: Origin::Lint,
+        summary: "Conversion webhooks convert owned CRDs, each by one of them, in an operator that supports AllNamespaces alone.",
+        why: "A definition has one conversion for the whole cluster, so OLM v1 refuses anything else.",
+        bad: "type: ConversionWebhook   # with SingleNamespace supported",
+        good: "- {type: SingleNamespace, supported: false}",
+        since: "0.2.0",
+        proof: Proof::new(
+            Witness::OlmV1,
+            "OLM v1 refuses the bundle",
+            "OLM v1 1.11",
+            "crates/olmkit/tests/library/olmv1/refusals.rs: refusals_of_made_up_bundles_are_those_of_olm_v1",
+        ),
+    }
+    V1_9 = {
+        id: "V1-9",
+        severity: Severity::Error,
+        origin: Origin::Lint,
+        summary: "Webhooks have unique names that are DNS subdomains, and Deployments of the bundle.",
+        why: "OLM v1 refuses webhooks that it could not set up.",
+        bad: "generateName: vwidget.example.com-",
+        good: "generateName: vwidget.example.com",
+        since: "0.2.0",
+        proof: Proof::new(
+            Witness::OlmV1,
+            "OLM v1 refuses the bundle",
+            "OLM v1 1.11",
+            "crates/olmkit/tests/library/olmv1/refusals.rs: refusals_of_made_up_bundles_are_those_of_olm_v1",
+        ),
+    }
+    V1_10 = {
+        id: "V1-10",
+        severity: Severity::Error,
+        origin: Origin::Lint,
+        summary: "Webhooks stay away from all API groups at once, from OLM v1 and from webhook configurations.",
+        why: "Such a webhook could keep a user from repairing or removing the operator.",
+        bad: "apiGroups: ['*']",
+        good: "apiGroups: [example.com]",
+        since: "0.2.0",
+        proof: Proof::new(
+            Witness::OlmV1,
+            "OLM v1 refuses the bundle",
+            "OLM v1 1.11",
+            "crates/olmkit/tests/library/olmv1/refusals.rs: refusals_of_made_up_bundles_are_those_of_olm_v1",
+        ),
+    }
+    V1_11 = {
+        id: "V1-11",
+        severity: Severity::Error,
+        origin: Origin::Lint,
+        summary: "All objects are of kinds that OLM v1 installs.",
+        why: "OLM v1 refuses bundles with any other kind.",
+        bad: "kind: Ingress",
+        good: "kind: Service",
+        since: "0.2.0",
+        proof: Proof::new(
+            Witness::OlmV1,
+            "OLM v1 refuses the bundle",
+            "OLM v1 1.11",
+            "crates/olmkit/tests/library/olmv1/refusals.rs: refusals_of_made_up_bundles_are_those_of_olm_v1",
+        ),
+    }
+    V1_12 = {
+        id: "V1-12",
+        severity: Severity::Error,
+        origin: Origin::Lint,
+        summary: "OLM v1 can make the objects of the bundle.",
+        why: "Webhooks are refused by releases up to 1.5, and a definition that keeps unknown fields cannot be converted.",
+        bad: "spec: {preserveUnknownFields: true}",
+        good: "spec: {preserveUnknownFields: false}",
+        since: "0.2.0",
+        proof: Proof::new(
+            Witness::OlmV1,
+            "OLM v1 refuses the bundle",
+            "OLM v1 1.11",
+            "crates/olmkit/tests/library/olmv1/refusals.rs: refusals_of_made_up_bundles_are_those_of_olm_v1",
+        ),
+    }
+    V1_13 = {
+        id: "V1-13",
+        severity: Severity::Error,
+        origin: Origin::Lint,
+        summary: "OLM v1 lets each CRD take the place of the earlier one (`crd diff`, `bundle diff`, `--against` with `--profile olmv1`).",
+        why: "The upgrade stops on every cluster until the CRD is changed back, or its preflight is switched off.",
+        bad: "default: 5   # was 3",
+        good: "default: 3",
+        since: "0.2.0",
+        proof: Proof::new(
+            Witness::OlmV1,
+            "OLM v1 blocks the upgrade",
+            "OLM v1 1.11",
+            "crates/olmkit/tests/library/olmv1/definitions.rs: made_up_upgrades_are_blocked_as_in_olm_v1",
+        ),
+    }
+    V1_14 = {
+        id: "V1-14",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "Leases are not granted in `permissions` alone if the operator can watch one other namespace.",
+        why: "OLM v1 makes these Roles in the watched namespace only: the operator cannot take its lease and never becomes leader.",
+        bad: "permissions: [{rules: [{resources: [leases], …}]}]",
+        good: "a Role and RoleBinding for leases as objects of the bundle, which OLM v1 puts into the operator's namespace",
+        since: "0.2.0",
+        proof: Proof::new(
+            Witness::OlmV1,
+            "no Role is made in the operator's namespace",
+            "OLM v1 1.11",
+            "crates/olmkit/tests/library/olmv1/render.rs: made_up_bundles_render_as_in_olm_v1",
+        ),
+    }
+    V1_15 = {
+        id: "V1-15",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "The API server and both appliers of OLM v1 take all objects that OLM v1 makes.",
+        why: "OLM v1 accepts the bundle, and its installation fails again and again.",
+        bad: "webhookdefinitions:\n- generateName: vwidget.example.com   # no containerPort",
+        good: "webhookdefinitions:\n- generateName: vwidget.example.com\n  containerPort: 443",
+        since: "0.2.0",
+        proof: Proof::new(
+            Witness::OlmV1,
+            "OLM v1 makes an object that is refused later",
+            "OLM v1 1.11",
+            "crates/olmkit/tests/library/olmv1/render.rs: made_up_bundles_render_as_in_olm_v1",
+        ),
+    }
+    V1_16 = {
+        id: "V1-16",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "An operator that works with OLM v0's API may work with OLM v1's too.",
+        why: "The migration from OLM v0 to v1 leaves out operators that would lose what they work with.",
+        bad: "- apiGroups: [operators.coreos.com]\n  resources: [subscriptions]",
+        good: "- apiGroups: [olm.operatorframework.io]\n  resources: [clusterextensions]   # beside the rule for OLM v0",
+        since: "0.2.0",
+        proof: Proof::new(
+            Witness::Convention,
+            "the migration reports such an operator as not eligible (C5)",
+            "library-olm, August 2026",
+            "https://github.com/operator-framework/library-olm",
+        ),
+    }
+}
+
+/// The rule that a check of OLM v1 belongs to, and what to do.
+fn of_validator(name: &str) -> (&'static Rule, &'static str) {
+    match name {
+        "CheckDeploymentSpecUniqueness" | "CheckDeploymentNameIsDNS1123SubDomain" => (
+            &V1_5,
+            "give each Deployment a name of its own: lower case letters, digits, `-` and `.`",
+        ),
+        "CheckCRDResourceUniqueness" => (&V1_6, "remove one of the two definitions"),
+        "CheckOwnedCRDExistence" => (
+            &V1_6,
+            "add the definition to manifests/, or remove the entry of `owned`",
+        ),
+        "CheckPackageNameNotEmpty" => (
+            &V1_7,
+            "add `operators.operatorframework.io.bundle.package.v1` to metadata/annotations.yaml",
+        ),
+        "CheckConversionWebhookSupport" => (&V1_8, "support AllNamespaces alone, or convert without a webhook"),
+        "CheckConversionWebhookCRDReferenceUniqueness" => (&V1_8, "let one webhook convert the definition"),
+        "CheckConversionWebhooksReferenceOwnedCRDs" => (&V1_8, "list the definition in `owned`"),
+        "CheckWebhookDeploymentReferentialIntegrity" => (
+            &V1_9,
+            "name a Deployment of `install.spec.deployments` in `deploymentName`",
+        ),
+        "CheckWebhookNameUniqueness" => (&V1_9, "give each webhook of a type a name of its own"),
+        "CheckWebhookNameIsDNS1123SubDomain" => (
+            &V1_9,
+            "use lower case letters, digits, `-` and `.`, and no hyphen at the end",
+        ),
+        "CheckWebhookRules" => (&V1_10, "name the API groups and resources that the operator is about"),
+        _ => (&V1_11, "remove the object, or let the operator create it"),
+    }
+}
+
+fn finding(rule: &'static Rule, message: &str, place: &Place, hint: &str) -> Checked {
+    let mut finding = Finding::new(rule, rule.severity, message).file(&place.file).hint(hint);
+    if !place.pointer.is_empty() {
+        finding = finding.path(json_path(&place.pointer));
+    }
+    finding.position = place.position;
+    Checked {
+        finding,
+        reference: Some(message.to_owned()),
+        on_request: false,
+    }
+}
+
+/// Everything that a release of OLM v1 with its standard features refuses of a bundle, and what fails later.
+pub(super) fn check(context: &Context<'_>, release: Release) -> Vec<Checked> {
+    let tree = &context.bundle.tree;
+    let bundle = match Bundle::read(tree) {
+        Ok(bundle) => bundle,
+        Err(error) => {
+            let hint = "every file of manifests/ must hold Kubernetes objects that fit their types";
+            return vec![finding(&V1_4, &error.message, &error.place, hint)];
+        }
+    };
+    let gates = release.gates();
+    let mut checked = Vec::new();
+    if let Err(unsupported) = olmv1::support(&bundle, gates) {
+        let (rule, hint) = match unsupported.place.pointer.as_str() {
+            "/spec/apiservicedefinitions/owned" => (&V1_1, "serve the API by a CustomResourceDefinition"),
+            "/spec/installModes" => (
+                &V1_3,
+                "support AllNamespaces: the standard manifests of OLM v1 know nothing else",
+            ),
+            _ => (&V1_12, "OLM v1 sets up webhooks since release 1.6"),
+        };
+        checked.push(finding(rule, &unsupported.to_string(), &unsupported.place, hint).severity(Severity::Error));
+    }
+    for complaint in olmv1::complaints(&bundle, gates) {
+        let (rule, hint) = of_validator(complaint.validator);
+        checked.push(finding(rule, &complaint.message, &complaint.place, hint));
+    }
+    for dependency in olmv1::dependencies(&bundle, tree) {
+        let message = dependency.message(bundle.csv.name());
+        let hint = "OLM v1 resolves no dependencies: document what must be installed first, or include it";
+        checked.push(finding(&V1_2, &message, &dependency.place, hint).severity(Severity::Error));
+    }
+    if checked.is_empty() {
+        let mut how = olmv1::Options::new("operator");
+        how.gates = gates;
+        if let Err(RenderError::Conversion(error)) = olmv1::render(&bundle, &how) {
+            let place = bundle.csv.place("/spec/webhookdefinitions");
+            let hint = "set `preserveUnknownFields: false` in the definition";
+            checked.push(finding(&V1_12, &error.to_string(), &place, hint));
+        }
+    }
+    checked.extend(later(&bundle));
+    checked.extend(against(&bundle, context));
+    checked
+}
+
+/// Whether a lint holds for OLM v1. It replaces the volumes that CERT-1 warns of; the rest is said above, word by word.
+pub(super) fn concerns(checked: &Checked) -> bool {
+    !["V1-1", "V1-2", "V1-3", "CERT-1", "CRD-32", "CRD-34", "CRD-35", "CRD-36"].contains(&checked.finding.rule)
+}
+
+/// What OLM v1 takes and a cluster does not.
+fn later(bundle: &Bundle) -> Vec<Checked> {
+    let warn = |rule, trouble: olmv1::Trouble| {
+        let mut checked = finding(rule, &trouble.message, &trouble.place, trouble.hint);
+        checked.reference = None;
+        checked
+    };
+    let mut checked: Vec<Checked> = olmv1::leases(bundle)
+        .into_iter()
+        .map(|trouble| warn(&V1_14, trouble))
+        .collect();
+    checked.extend(
+        olmv1::refused_later(bundle)
+            .into_iter()
+            .map(|trouble| warn(&V1_15, trouble)),
+    );
+    checked.extend(
+        olmv1::works_with_olm_v0(bundle)
+            .into_iter()
+            .map(|trouble| warn(&V1_16, trouble)),
+    );
+    checked
+}
+
+/// What blocks the upgrade from earlier bundles.
+fn against(bundle: &Bundle, context: &Context<'_>) -> Vec<Checked> {
+    let Some(against) = &context.options.against else {
+        return Vec::new();
+    };
+    let mut checked = Vec::new();
+    for (name, definitions) in against.definitions(&bundle.package, context.csv().as_ref()) {
+        for old in &definitions {
+            let Some(new) = bundle
+                .definitions
+                .iter()
+                .find(|new| old.pointer("/metadata/name").and_then(serde_json::Value::as_str) == Some(new.name()))
+            else {
+                continue;
+            };
+            for finding in upgrade_findings(old, None, new, &name) {
+                checked.push(Checked {
+                    reference: Some(finding.message.clone()),
+                    finding,
+                    on_request: false,
+                });
+            }
+        }
+    }
+    checked
+}
+
+/// What blocks the upgrade from one definition to another, at its place: in the later one, or in the earlier for what is gone.
+#[must_use]
+pub fn upgrade_findings(
+    old: &serde_json::Value,
+    old_object: Option<&olmv1::Object>,
+    new: &olmv1::Object,
+    earlier: &str,
+) -> Vec<Finding> {
+    use crate::crd::upgrade::{Side, check, stored_versions};
+    let old = crate::types::restore::restore(old, "v1.CustomResourceDefinition").unwrap_or_else(|_| old.clone());
+    check(&old, &new.value, &stored_versions(&old))
+        .into_iter()
+        .map(|problem| {
+            // What was removed is to be seen in the earlier definition only.
+            let (object, pointer) = match (problem.side, old_object) {
+                (Side::New, _) => (new, problem.pointer.as_str()),
+                (Side::Old, Some(old)) => (old, problem.pointer.as_str()),
+                (Side::Old, None) => (new, "/spec/versions"),
+            };
+            let place = object.place(pointer);
+            let mut finding = Finding::new(&V1_13, V1_13.severity, problem.to_string())
+                .object(format!("CustomResourceDefinition/{}", new.name()))
+                .file(&place.file)
+                .path(json_path(pointer))
+                .hint(format!("change it back to what {earlier} has, or make the change in a new version with a conversion webhook"));
+            finding.position = place.position;
+            finding
+        })
+        .collect()
+}
