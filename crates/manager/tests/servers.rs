@@ -1,5 +1,5 @@
 //! Webhooks and the metrics server against a real API server.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
 use std::{net::SocketAddr, path::Path, time::Duration};
 

@@ -26,14 +26,16 @@ pub(super) fn convert(body: Value, convert: &impl Fn(Value, &str) -> Result<Valu
 }
 
 fn one(object: Value, wanted: &str, convert: &impl Fn(Value, &str) -> Result<Value, String>) -> Result<Value, String> {
-    if object["apiVersion"] == wanted {
+    if object.get("apiVersion").is_some_and(|version| version == wanted) {
         return Ok(object);
     }
-    let metadata = object.get("metadata").cloned().unwrap_or_default();
-    let (kind, name) = (
-        object["kind"].clone(),
-        metadata["name"].as_str().unwrap_or_default().to_owned(),
-    );
+    let part = |name: &str| object.get(name).cloned().unwrap_or_default();
+    let (kind, metadata) = (part("kind"), part("metadata"));
+    let name = metadata
+        .get("name")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
     let mut new = convert(object, wanted).map_err(|why| format!("{name}: {why}"))?;
     let Some(fields) = new.as_object_mut() else {
         return Err(format!("{name}: the conversion did not make an object"));
