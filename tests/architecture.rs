@@ -42,9 +42,12 @@ const MANAGER: &[&[&str]] = &[
         "lanes",
         "samples",
         "transport",
+        "certificates",
+        "reviews",
     ],
+    &["listener"],
     &["drift", "queue", "readiness", "probes", "lease", "events"],
-    &["cache", "worker"],
+    &["cache", "worker", "webhooks"],
 ];
 
 #[test]

@@ -143,34 +143,36 @@ fn traceback(rule: &'static Rule, raise: Raise) -> Finding {
     ))
 }
 
-/// One input can end many checks; it is reported once, and names the others.
+/// One input can end many checks, and two of them can find the same: it is reported once, and names the others.
 fn once(all: Vec<Checked>) -> Vec<Checked> {
     let mut kept: Vec<(Checked, Vec<&'static str>)> = Vec::new();
     for checked in all {
-        let same = |(other, _): &&mut (Checked, Vec<&str>)| {
-            other.is_traceback
-                && checked.is_traceback
-                && (&other.finding.file, other.finding.position, &other.finding.message)
-                    == (
-                        &checked.finding.file,
-                        checked.finding.position,
-                        &checked.finding.message,
-                    )
-        };
-        match kept.iter_mut().find(same) {
-            Some((_, others)) => others.push(checked.check),
+        match kept.iter_mut().find(|(known, _)| is_same(known, &checked)) {
+            Some((known, others)) if known.check != checked.check => others.push(checked.check),
+            Some(_) => {}
             None => kept.push((checked, Vec::new())),
         }
     }
-    let join = |(mut checked, others): (Checked, Vec<&str>)| {
-        if !others.is_empty() {
-            checked.finding.hint = Some(format!(
-                "{} and {} cannot be checked; the hosted pipeline prints a Python traceback for each",
-                checked.check,
-                others.join(", ")
-            ));
-        }
-        checked
-    };
-    kept.into_iter().map(join).collect()
+    kept.into_iter()
+        .map(|(checked, others)| joined(checked, &others))
+        .collect()
+}
+
+fn is_same(one: &Checked, other: &Checked) -> bool {
+    let parts = |checked: &Checked| (checked.is_traceback, checked.finding.severity, checked.finding.position);
+    parts(one) == parts(other) && one.finding.file == other.finding.file && one.finding.message == other.finding.message
+}
+
+fn joined(mut checked: Checked, others: &[&str]) -> Checked {
+    let names = others.join(", ");
+    if checked.is_traceback && !others.is_empty() {
+        checked.finding.hint = Some(format!(
+            "{} and {names} cannot be checked; the hosted pipeline prints a Python traceback for each",
+            checked.check
+        ));
+    } else if !others.is_empty() {
+        let hint = checked.finding.hint.unwrap_or_default();
+        checked.finding.hint = Some(format!("{hint}; {names} says the same"));
+    }
+    checked
 }

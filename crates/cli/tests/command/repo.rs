@@ -220,3 +220,16 @@ fn one_broken_file_is_one_finding_and_waivers_are_shown() {
         "{out}"
     );
 }
+
+#[test]
+fn what_two_checks_find_is_said_once_unless_the_verdict_of_the_pipeline_is_wanted() {
+    let folder = repository();
+    let root = folder.path();
+    let arguments = ["--operator", "hello", "--bundle", "0.0.2", "--short"];
+    let message = "csv.Spec.minKubeVersion is not informed";
+    let (_, once, _) = run(root, &arguments);
+    assert_eq!(once.matches(message).count(), 1, "{once}");
+    assert!(once.contains("check_osdk_bundle_validate_operatorhub says the same"), "{once}");
+    let (_, all, _) = run(root, &[&arguments[..], &["--strict-compat"]].concat());
+    assert_eq!(all.matches(message).count(), 4, "{all}");
+}
