@@ -414,8 +414,12 @@ impl Cluster {
                     continue;
                 };
                 for item in list.items {
-                    // The controller manager makes it in every namespace, sooner or later.
-                    if item.metadata.name.as_deref() == Some("kube-root-ca.crt") {
+                    // The controller manager makes these in every namespace, sooner or later.
+                    let name = item.metadata.name.as_deref().unwrap_or_default();
+                    if matches!(
+                        (resource.kind.as_str(), name),
+                        ("ConfigMap", "kube-root-ca.crt") | ("ServiceAccount", "default")
+                    ) {
                         continue;
                     }
                     found.push(format!(

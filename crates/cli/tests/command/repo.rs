@@ -229,7 +229,10 @@ fn what_two_checks_find_is_said_once_unless_the_verdict_of_the_pipeline_is_wante
     let message = "csv.Spec.minKubeVersion is not informed";
     let (_, once, _) = run(root, &arguments);
     assert_eq!(once.matches(message).count(), 1, "{once}");
-    assert!(once.contains("check_osdk_bundle_validate_operatorhub says the same"), "{once}");
+    assert!(
+        once.contains("check_osdk_bundle_validate_operatorhub says the same"),
+        "{once}"
+    );
     let (_, all, _) = run(root, &[&arguments[..], &["--strict-compat"]].concat());
     assert_eq!(all.matches(message).count(), 4, "{all}");
 }

@@ -177,6 +177,17 @@ async fn definitions(cluster: &Cluster) {
         assert_eq!(warns(cluster, &bundle, "FILE-3"), is_unknown);
         assert_eq!(define(cluster, &crd, true).await.drops(), is_unknown);
     }
+    // Below `items` it says nothing: the server reads that field with code of its own.
+    let mut nested = bundle.crd();
+    nested["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["names"] =
+        json!({"type": "array", "items": {"type": "string", "maxLength": 9, "minimun": 1}});
+    let mut with_nested = bundle.clone();
+    with_nested.definition = Some(nested.clone());
+    assert!(warns(cluster, &with_nested, "FILE-3"));
+    let stored = define(cluster, &nested, true).await;
+    assert!(!stored.drops());
+    let items = &stored.body["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["names"]["items"];
+    assert_eq!(items, &json!({"type": "string", "maxLength": 9}));
     for (bytes, is_large) in [(260_000, false), (264_000, true)] {
         let mut bundle = bundle.clone();
         let mut crd = bundle.crd();
