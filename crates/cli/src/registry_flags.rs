@@ -1,12 +1,16 @@
 //! Flags of every command that speaks to a registry, and the transfers' progress on a terminal.
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use olmkit_oci::registry::{Cache, Client, Options, Progress, Transfer};
+use olmkit::temporary::Directory;
+use olmkit_oci::registry::{Cache, Client, Options, Platforms, Progress, Transfer};
+use olmkit_oci::source::{Location, fetch};
+use olmkit_oci::spec::Platform;
 
 // How to reach registries. No doc comment: the commands that flatten this would show it as their own help.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -41,6 +45,21 @@ pub struct RegistryFlags {
 }
 
 impl RegistryFlags {
+    /// Unpacks a bundle image into a temporary directory, and gives its labels too.
+    ///
+    /// # Errors
+    /// The text does not name an image, or it cannot be pulled or unpacked.
+    pub fn unpack_bundle(&self, image: &str) -> anyhow::Result<(Directory, BTreeMap<String, String>)> {
+        let location: Location = image.parse()?;
+        let client = self.client()?;
+        let platform = Platform::host();
+        eprintln!("Unpacking {location}");
+        let fetched = crate::block_on(fetch(&client, &location, &Platforms::One(platform.clone())))??;
+        let directory = Directory::new("bundle")?;
+        fetched.unpack(&platform, directory.path(), &[])?;
+        Ok((directory, fetched.image(&platform)?.config.config.labels))
+    }
+
     /// A client as the flags say, which shows its progress on standard error.
     pub fn client(&self) -> anyhow::Result<Client> {
         let options = Options {

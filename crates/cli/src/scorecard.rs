@@ -11,9 +11,6 @@ use olmkit::object::UntrustedText;
 use olmkit::scorecard::{self, Builtin, Bundle, Configuration};
 use olmkit::validate::Selector;
 use olmkit::validate::source::Source;
-use olmkit_oci::registry::Platforms;
-use olmkit_oci::source::{Location, fetch};
-use olmkit_oci::spec::Platform;
 
 use crate::bundle::output;
 use crate::registry_flags::RegistryFlags;
@@ -202,18 +199,11 @@ fn source(args: &Args) -> anyhow::Result<(Source, Option<olmkit::temporary::Dire
         return Ok((Source::directory(path), None));
     }
     anyhow::ensure!(!bundle.starts_with(['.', '/']), "no such directory: {bundle}");
-    let unpack = || -> anyhow::Result<_> {
-        let location: Location = bundle.parse()?;
-        let client = args.registry.client()?;
-        let platform = Platform::host();
-        eprintln!("Unpacking {location}");
-        let fetched = crate::block_on(fetch(&client, &location, &Platforms::One(platform.clone())))??;
-        let directory = olmkit::temporary::Directory::new("bundle")?;
-        fetched.unpack(&platform, directory.path(), &[])?;
-        let labels = fetched.image(&platform)?.config.config.labels;
-        Ok((Source::image(bundle, directory.path(), labels), Some(directory)))
-    };
-    unpack().with_context(|| format!("{bundle} is not a directory, and pulling it as an image failed"))
+    let (directory, labels) = args
+        .registry
+        .unpack_bundle(bundle)
+        .with_context(|| format!("{bundle} is not a directory, and pulling it as an image failed"))?;
+    Ok((Source::image(bundle, directory.path(), labels), Some(directory)))
 }
 
 /// Reads the configuration that the flags or the bundle name.

@@ -18,9 +18,6 @@ use olmkit::validate::against::{Against, Earlier};
 use olmkit::validate::optional::{self, VALIDATORS};
 use olmkit::validate::source::{Source, Validated, find_bundles};
 use olmkit::validate::{CATEGORIES_FILE, Options, Profile, Selector};
-use olmkit_oci::registry::Platforms;
-use olmkit_oci::source::{Location, fetch};
-use olmkit_oci::spec::Platform;
 use rayon::prelude::*;
 
 use super::output::{self, FailOn, Format};
@@ -254,25 +251,15 @@ fn sources(args: &Args) -> anyhow::Result<(Vec<Source>, Vec<olmkit::temporary::D
         } else if bundle.starts_with(['.', '/']) {
             anyhow::bail!("no such directory: {bundle}");
         } else {
-            let (directory, labels) = unpack(bundle, args)
+            let (directory, labels) = args
+                .registry
+                .unpack_bundle(bundle)
                 .with_context(|| format!("{bundle} is not a directory, and pulling it as an image failed"))?;
             sources.push(Source::image(bundle, directory.path(), labels));
             unpacked.push(directory);
         }
     }
     Ok((sources, unpacked))
-}
-
-/// Unpacks an image into a temporary directory, and gives its labels too.
-fn unpack(image: &str, args: &Args) -> anyhow::Result<(olmkit::temporary::Directory, BTreeMap<String, String>)> {
-    let location: Location = image.parse()?;
-    let client = args.registry.client()?;
-    let platform = Platform::host();
-    eprintln!("Unpacking {location}");
-    let fetched = crate::block_on(fetch(&client, &location, &Platforms::One(platform.clone())))??;
-    let directory = olmkit::temporary::Directory::new("bundle")?;
-    fetched.unpack(&platform, directory.path(), &[])?;
-    Ok((directory, fetched.image(&platform)?.config.config.labels))
 }
 
 fn validate_all(sources: &[Source], options: &Options) -> anyhow::Result<Vec<Validated>> {

@@ -370,15 +370,7 @@ async fn keep_shared(cluster: &Cluster, options: &Options, scope: &mut Scope) ->
 async fn instances_of(cluster: &Cluster, crd: &CrdState) -> Result<Vec<ObjectRef>, Error> {
     let kind = crd.instances();
     let objects = cluster.list(kind.clone(), None, None).await?;
-    let reference = |object: &Value| ObjectRef {
-        kind: kind.clone(),
-        namespace: object
-            .pointer("/metadata/namespace")
-            .and_then(Value::as_str)
-            .map(str::to_owned),
-        name: text(object, "/metadata/name").to_owned(),
-    };
-    Ok(objects.iter().map(reference).collect())
+    Ok(objects.iter().map(|object| ObjectRef::of(&kind, object)).collect())
 }
 
 /// Those of the objects that are there.
