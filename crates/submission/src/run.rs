@@ -148,7 +148,9 @@ fn once(all: Vec<Checked>) -> Vec<Checked> {
     let mut kept: Vec<(Checked, Vec<&'static str>)> = Vec::new();
     for checked in all {
         match kept.iter_mut().find(|(known, _)| is_same(known, &checked)) {
-            Some((known, others)) if known.check != checked.check => others.push(checked.check),
+            Some((known, others)) if known.check != checked.check && !others.contains(&checked.check) => {
+                others.push(checked.check);
+            }
             Some(_) => {}
             None => kept.push((checked, Vec::new())),
         }
@@ -172,7 +174,7 @@ fn joined(mut checked: Checked, others: &[&str]) -> Checked {
         ));
     } else if !others.is_empty() {
         let hint = checked.finding.hint.unwrap_or_default();
-        checked.finding.hint = Some(format!("{hint}; {names} says the same"));
+        checked.finding.hint = Some(format!("{hint}; also found by {names}"));
     }
     checked
 }

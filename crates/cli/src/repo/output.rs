@@ -57,14 +57,15 @@ struct PipelineOutput<'a> {
 }
 
 /// Prints the outcome.
-pub fn print(outcome: Outcome, repository: &Path, format: Format, short: bool) -> anyhow::Result<()> {
+pub fn print(mut outcome: Outcome, repository: &Path, format: Format, short: bool) -> anyhow::Result<()> {
     if format == Format::PipelineJson {
         return pipeline_json(&outcome.found);
     }
-    let mut report: Report = outcome
-        .found
-        .iter()
-        .map(|checked| in_repository(&checked.finding, repository))
+    // A whole repository has findings by the hundred thousand: they are moved, not copied.
+    let found = std::mem::take(&mut outcome.found);
+    let mut report: Report = found
+        .into_iter()
+        .map(|checked| in_repository(checked.finding, repository))
         .collect();
     report.sort();
     match format {
@@ -79,8 +80,7 @@ pub fn print(outcome: Outcome, repository: &Path, format: Format, short: bool) -
 }
 
 /// A finding with its file as seen from the working directory.
-fn in_repository(finding: &Finding, repository: &Path) -> Finding {
-    let mut finding = finding.clone();
+fn in_repository(mut finding: Finding, repository: &Path) -> Finding {
     if let Some(file) = finding.file.take() {
         finding.file = Some(if repository == Path::new(".") {
             file
@@ -118,9 +118,7 @@ fn text(report: &Report, outcome: &Outcome, short: bool) -> anyhow::Result<()> {
         color: true,
         width: terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0.into()),
     };
-    let mut findings = Vec::new();
-    write_text(report, options, &mut findings)?;
-    out.write_all(&findings)?;
+    write_text(report, options, out)?;
     let mut waived: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for (operator, checked) in &outcome.waived {
         *waived.entry((checked.check, operator)).or_default() += 1;
