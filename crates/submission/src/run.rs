@@ -1,5 +1,6 @@
 //! Runs the checks.
 
+use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
@@ -146,8 +147,19 @@ fn traceback(rule: &'static Rule, raise: Raise) -> Finding {
 /// One input can end many checks, and two of them can find the same: it is reported once, and names the others.
 fn once(all: Vec<Checked>) -> Vec<Checked> {
     let mut kept: Vec<(Checked, Vec<&'static str>)> = Vec::new();
+    let mut places = HashMap::new();
     for checked in all {
-        match kept.iter_mut().find(|(known, _)| is_same(known, &checked)) {
+        let Checked { finding, .. } = &checked;
+        let position = finding.position.map(|at| (at.line, at.column));
+        let same = (
+            checked.is_traceback,
+            finding.severity,
+            position,
+            finding.file.clone(),
+            finding.message.clone(),
+        );
+        let at = *places.entry(same).or_insert(kept.len());
+        match kept.get_mut(at) {
             Some((known, others)) if known.check != checked.check && !others.contains(&checked.check) => {
                 others.push(checked.check);
             }
@@ -158,11 +170,6 @@ fn once(all: Vec<Checked>) -> Vec<Checked> {
     kept.into_iter()
         .map(|(checked, others)| joined(checked, &others))
         .collect()
-}
-
-fn is_same(one: &Checked, other: &Checked) -> bool {
-    let parts = |checked: &Checked| (checked.is_traceback, checked.finding.severity, checked.finding.position);
-    parts(one) == parts(other) && one.finding.file == other.finding.file && one.finding.message == other.finding.message
 }
 
 fn joined(mut checked: Checked, others: &[&str]) -> Checked {

@@ -11,7 +11,9 @@ mod scalar;
 pub(crate) mod text;
 mod view;
 
-pub(crate) use date::DateTime;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use date::DateTime;
 pub(crate) use document::{Document, read_document, read_stream};
 pub(crate) use iso_8601::is_iso_8601;
 pub(crate) use view::{EMPTY, EMPTY_LIST, NONE, View};
@@ -120,6 +122,23 @@ impl Node {
             self.value,
             Value::List(_) | Value::Dict(_) | Value::Other("set" | "list")
         )
+    }
+
+    /// What equal values have in common, as Python's `hash` is: different values rarely have it.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        match (&self.value, number(&self.value)) {
+            (_, Some(number)) => (if number == 0.0 { 0.0 } else { number }).to_bits().hash(&mut hasher),
+            (Value::Str(text), _) => text.hash(&mut hasher),
+            (Value::List(items), _) => items.iter().for_each(|item| item.fingerprint().hash(&mut hasher)),
+            // The order of the entries does not count.
+            (Value::Dict(entries), _) => entries
+                .iter()
+                .fold(0, |all: u64, (key, _)| all.wrapping_add(key.fingerprint()))
+                .hash(&mut hasher),
+            (value, None) => format!("{value:?}").hash(&mut hasher),
+        }
+        hasher.finish()
     }
 
     /// Python's `==`: 1, 1.0 and True are equal.

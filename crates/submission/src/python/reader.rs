@@ -3,7 +3,7 @@
 //! What people and tools mostly write takes the quick reader of `olmkit-yaml`. Anchors, tags, merges, tabs and errors take its
 //! event reader.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use olmkit_yaml::block::{self, Build, Place, Scalar, Span};
 use olmkit_yaml::{Event, EventKind, MAX_DEPTH, MAX_NODES, Position, Style, events};
@@ -135,6 +135,7 @@ impl<'a> Build<'a> for Nodes<'a> {
 
 /// The last value of a key, at the place of its first.
 fn last_of_each_key(entries: Vec<(Node, Node)>) -> Vec<(Node, Node)> {
+    // Nearly all mappings.
     let texts = entries.iter().filter(|(key, _)| key.as_str().is_some()).count();
     let distinct = if entries.len() <= 12 {
         entries
@@ -142,25 +143,22 @@ fn last_of_each_key(entries: Vec<(Node, Node)>) -> Vec<(Node, Node)> {
             .enumerate()
             .all(|(at, (key, _))| entries.iter().take(at).all(|(other, _)| !key.equals(other)))
     } else {
-        let mut seen = std::collections::HashSet::with_capacity(entries.len());
+        let mut seen = HashSet::with_capacity(entries.len());
         texts == entries.len() && entries.iter().all(|(key, _)| seen.insert(key.as_str()))
     };
     if distinct {
         return entries;
     }
     let mut kept: Vec<(Node, Node)> = Vec::with_capacity(entries.len());
-    let mut table: HashMap<String, usize> = HashMap::new();
+    let mut places: HashMap<u64, Vec<usize>> = HashMap::with_capacity(entries.len());
     for (key, value) in entries {
-        let known = match key.as_str() {
-            Some(text) => table.get(text).copied(),
-            None => kept.iter().position(|(other, _)| key.equals(other)),
-        };
+        let alike = places.entry(key.fingerprint()).or_default();
+        let is_same = |at: &usize| kept.get(*at).is_some_and(|(other, _)| key.equals(other));
+        let known = alike.iter().copied().find(is_same);
         match known.and_then(|at| kept.get_mut(at)) {
             Some(entry) => entry.1 = value,
             None => {
-                if let Some(text) = key.as_str() {
-                    table.insert(text.to_owned(), kept.len());
-                }
+                alike.push(kept.len());
                 kept.push((key, value));
             }
         }
@@ -203,24 +201,36 @@ fn full(text: &str) -> Result<Vec<Node>, Raise> {
 
 /// The first tab that PyYAML refuses: one outside of quotes, block scalars and comments.
 fn stray_tab(text: &str, events: &[Event]) -> Option<Position> {
+    let is_marked = |event: &&Event| matches!(&event.data, EventKind::Scalar { style, .. } if *style != Style::Plain);
+    let marked: Vec<_> = events.iter().filter(is_marked).map(|event| &event.source).collect();
+    let is_inside = |at: usize| {
+        let after = marked.partition_point(|source| source.start <= at);
+        let source = after.checked_sub(1).and_then(|last| marked.get(last));
+        source.is_some_and(|source| source.contains(&at))
+    };
     let mut offset = 0;
     for (number, line) in text.split_inclusive('\n').enumerate() {
-        for (column, _) in line.match_indices('\t') {
-            let at = offset + column;
-            let inside = events.iter().any(|event| {
-                event.source.contains(&at)
-                    && matches!(&event.data, EventKind::Scalar { style, .. } if *style != Style::Plain)
-            });
+        let starts_comment = |hash: usize| hash == 0 || line.as_bytes().get(hash - 1) == Some(&b' ');
+        let comment = || {
+            line.match_indices('#')
+                .map(|(hash, _)| hash)
+                .find(|hash| starts_comment(*hash))
+        };
+        let end = if line.contains('\t') {
+            comment().unwrap_or(line.len())
+        } else {
+            0
+        };
+        let before_comment = line.get(..end).unwrap_or_default();
+        let stray = before_comment
+            .match_indices('\t')
+            .find(|(column, _)| !is_inside(offset + column));
+        if let Some((column, _)) = stray {
             let before = line.get(..column).unwrap_or_default();
-            let in_comment = before
-                .match_indices('#')
-                .any(|(hash, _)| hash == 0 || before.as_bytes().get(hash - 1) == Some(&b' '));
-            if !inside && !in_comment {
-                return Some(Position {
-                    line: u32::try_from(number + 1).unwrap_or(u32::MAX),
-                    column: u32::try_from(before.chars().count() + 1).unwrap_or(u32::MAX),
-                });
-            }
+            return Some(Position {
+                line: u32::try_from(number + 1).unwrap_or(u32::MAX),
+                column: u32::try_from(before.chars().count() + 1).unwrap_or(u32::MAX),
+            });
         }
         offset += line.len();
     }
@@ -453,6 +463,17 @@ mod tests {
         ] {
             assert_eq!(read(text), wanted, "{text:?}");
         }
+    }
+
+    #[test]
+    fn many_keys_that_are_not_texts_take_no_longer_than_texts() {
+        let text: String = (0..200_000).map(|number| format!("{number}: a\n")).collect();
+        let documents = parse(&text).unwrap();
+        assert!(matches!(&documents[0].value, Value::Dict(entries) if entries.len() == 200_000));
+        assert_eq!(
+            read("1: a\n1.0: b\ntrue: c\n0: d\nfalse: e\n-0.0: f\n"),
+            "{1: 'c', 0: 'f'}"
+        );
     }
 
     #[test]
