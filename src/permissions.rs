@@ -6,6 +6,8 @@ use std::borrow::Cow;
 
 use k8s_openapi::api::{
     apps::v1::Deployment,
+    authentication::v1::TokenReview,
+    authorization::v1::SubjectAccessReview,
     coordination::v1::Lease,
     core::v1::{Pod, Service},
     events::v1::Event,
@@ -57,6 +59,8 @@ pub enum Scope {
     Watched,
     /// The operator's own namespace.
     Own,
+    /// The cluster, because the resource has no namespace.
+    Cluster,
 }
 
 /// A row of the table: verbs on a resource, and the reason.
@@ -116,7 +120,7 @@ pub const LEASE: &str = "memcached-operator.cache.example.com";
 
 /// All permissions of the operator, sorted by group and resource.
 pub fn grants() -> Vec<Grant> {
-    use Scope::{Own, Watched};
+    use Scope::{Cluster, Own, Watched};
     use Verb::{Create, Delete, Get, List, Patch, Update, Watch};
     vec![
         Grant::of::<Pod>(Watched, &[List, Watch], "status.nodes names the pods"),
@@ -132,6 +136,8 @@ pub fn grants() -> Vec<Grant> {
             "each Memcached has a Deployment that runs its servers; to set its owner back needs the right to delete it \
              where the cluster enforces owner reference permissions",
         ),
+        Grant::of::<TokenReview>(Cluster, &[Create], "metrics: whose token a scraper sends"),
+        Grant::of::<SubjectAccessReview>(Cluster, &[Create], "metrics: whether that account may get them"),
         Grant::of::<Memcached>(
             Watched,
             &[List, Patch, Watch],

@@ -15,6 +15,7 @@ const OLMKIT: &[&[&str]] = &[
     &["bundle"],
     &["catalog"],
     &["olmv1"],
+    &["policy"],
     &["validate", "project"],
     &["rules", "scorecard"],
     &["fix"],
@@ -22,8 +23,9 @@ const OLMKIT: &[&[&str]] = &[
 
 /// Modules of the operator from the ground up.
 const OPERATOR: &[&[&str]] = &[
-    &["api", "settings", "options"],
+    &["api", "settings"],
     &["operand", "permissions"],
+    &["options"],
     &["controller"],
     &["run"],
 ];
@@ -44,10 +46,12 @@ const MANAGER: &[&[&str]] = &[
         "transport",
         "certificates",
         "reviews",
+        "options",
     ],
     &["listener"],
-    &["drift", "queue", "readiness", "probes", "lease", "events"],
+    &["drift", "queue", "readiness", "probes", "lease", "events", "log"],
     &["cache", "worker", "webhooks"],
+    &["manager"],
 ];
 
 #[test]

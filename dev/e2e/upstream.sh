@@ -19,6 +19,8 @@ sdk_cleans_up() {
 # Upstream's clean-up leaves these behind (its own bundles' as well as ours); the test removes them.
 sdk_residue() {
   k delete clusterrole -l "olm.owner,olm.owner.kind!=OperatorGroup" --ignore-not-found
+  # What came with the upgrade alone has no owner's label: OLM gives it only to what it finds.
+  k delete clusterrole "$PACKAGE-metrics-reader" --ignore-not-found
   k delete operators.operators.coreos.com --all
 }
 

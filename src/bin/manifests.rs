@@ -12,6 +12,12 @@ use olmkit::project::{Api, Manager, Package, Project};
 use olmkit::rbac::{Grant, Scope};
 use serde_json::{Value, json};
 
+/// Name of the operator.
+const NAME: &str = "memcached-operator";
+
+/// Port of the metrics.
+const METRICS: u16 = 8443;
+
 /// Render config/: CRD, RBAC, Deployment, samples and the base of the ClusterServiceVersion.
 #[derive(Parser)]
 struct Args {
@@ -39,19 +45,59 @@ fn main() -> anyhow::Result<()> {
     let manager = Manager::default()
         .arg("--leader-elect")
         .arg("--health-probe-bind-address=:8081")
+        .arg(format!("--metrics-bind-address=:{METRICS}"))
+        .port("metrics", METRICS)
         .env("OPERATOR_NAME", "memcached-operator")
         .env_from_field("POD_NAME", "metadata.name")
         .env_from_field("POD_NAMESPACE", "metadata.namespace")
         .env(settings::RELATED_IMAGE, &args.operand_image)
         .env("WATCH_NAMESPACE", "");
-    let files = Project::new("memcached-operator", &args.version, &image, package)
+    let files = Project::new(NAME, &args.version, &image, package)
         .api(Api::of::<Memcached>()?.sample(&sample())?)
         .grants(grants().into_iter().map(grant))
         .manager(manager)
+        .objects("metrics/service.yaml", vec![metrics_service()])
+        .objects("metrics/reader_role.yaml", vec![metrics_reader()])
         .scorecard()
         .render()?;
     files.write(&args.directory).context("config/ was not rendered")?;
     Ok(())
+}
+
+/// Labels of the objects for metrics: those of all others, and of the pods.
+fn labels() -> Value {
+    json!({
+        "app.kubernetes.io/managed-by": "olmkit",
+        "app.kubernetes.io/name": NAME,
+        "control-plane": "controller-manager",
+    })
+}
+
+/// Where Prometheus finds the metrics; `monitoring/service_monitor.yaml` selects it.
+fn metrics_service() -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": format!("{NAME}-controller-manager-metrics-service"),
+            "namespace": format!("{NAME}-system"),
+            "labels": labels(),
+        },
+        "spec": {
+            "ports": [{"name": "https", "port": METRICS, "protocol": "TCP", "targetPort": "metrics"}],
+            "selector": {"app.kubernetes.io/name": NAME, "control-plane": "controller-manager"},
+        },
+    })
+}
+
+/// The right to read the metrics, to be bound to Prometheus' account.
+fn metrics_reader() -> Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": format!("{NAME}-metrics-reader"), "labels": labels()},
+        "rules": [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}],
+    })
 }
 
 /// The object of the tutorials. What it leaves out takes its default in the API server.
@@ -74,6 +120,7 @@ fn grant(own: permissions::Grant) -> Grant {
         scope: match own.scope {
             permissions::Scope::Watched => Scope::Watched,
             permissions::Scope::Own => Scope::Own,
+            permissions::Scope::Cluster => Scope::Cluster,
         },
         why: own.why.into(),
     }

@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 pub use error::Error;
 use kube::Client;
-use olmkit_manager::{events::Publisher, metrics::Metrics, probes::Readiness};
+use olmkit_manager::{events::Publisher, probes::Readiness};
 pub use reconcile::reconcile;
 pub use watches::{Caches, Queue};
 
@@ -61,13 +61,4 @@ pub struct Context {
     pub events: Publisher,
     /// Rollouts that block upgrades of the operator.
     pub rollouts: upgradeable::Rollouts,
-}
-
-/// Readiness and metrics of the watches.
-#[derive(Clone)]
-pub struct Instruments {
-    /// Has one gate for each watch, opened after the first complete list.
-    pub readiness: Readiness,
-    /// Counts failed watches.
-    pub metrics: Metrics,
 }

@@ -10,21 +10,17 @@ use k8s_openapi::api::{
     policy::v1::PodDisruptionBudget,
 };
 use kube::{
-    Api, Client, Resource,
+    Resource,
     core::{DeserializeGuard, PartialObjectMeta},
     runtime::watcher,
 };
 use olmkit_manager::{
-    ObjectKey,
-    cache::{Cache, Change, Follow, Source},
-    namespaces::Namespaces,
+    Manager, ObjectKey,
+    cache::{Cache, Change},
     queue::WorkQueue,
-    transport::Pulse,
 };
-use tokio::task::JoinSet;
 
 use super::{
-    Instruments,
     observed::{Child, DeploymentState, Server, Subject},
     report,
 };
@@ -138,27 +134,14 @@ impl Servers {
     }
 }
 
-/// Opens all watches in `namespaces`. They run until the set is dropped.
-pub fn start(
-    client: &Client,
-    namespaces: &Namespaces,
-    caches: &Caches,
-    queue: &Arc<Queue>,
-    instruments: &Instruments,
-) -> JoinSet<()> {
-    let mut watches = JoinSet::new();
-    let starter = Starter {
-        client,
-        namespaces,
-        instruments,
-    };
+/// Opens all watches.
+pub fn start(manager: &mut Manager, caches: &Caches, queue: &Arc<Queue>) {
     let (own, work, unreadable) = (
         caches.own_statuses.clone(),
         Arc::clone(queue),
-        instruments.metrics.unreadable(&Memcached::plural(&())),
+        manager.metrics().unreadable(&Memcached::plural(&())),
     );
-    starter.follow(
-        &mut watches,
+    manager.watch(
         &caches.memcacheds,
         watcher::Config::default(),
         |guard: DeserializeGuard<Memcached>| Some(Subject::of(guard)),
@@ -172,30 +155,26 @@ pub fn start(
         },
     );
     let ours = watcher::Config::default().labels(MANAGED_BY_SELECTOR);
-    starter.follow(
-        &mut watches,
+    manager.watch(
         &caches.deployments,
         ours.clone(),
         |deployment: Deployment| Some(DeploymentState::of(&deployment)),
         enqueue(queue, differs),
     );
-    starter.follow(
-        &mut watches,
+    manager.watch(
         &caches.services,
         ours.clone(),
         |service: Service| Some(Child::of(&service)),
         enqueue(queue, differs),
     );
-    starter.follow(
-        &mut watches,
+    manager.watch(
         &caches.budgets,
         ours.clone(),
         |budget: PodDisruptionBudget| Some(Child::of(&budget)),
         enqueue(queue, differs),
     );
     let (servers, queue) = (caches.servers.clone(), Arc::clone(queue));
-    starter.follow(
-        &mut watches,
+    manager.watch(
         &caches.servers.pods,
         ours,
         |pod: PartialObjectMeta<Pod>| Server::of(&pod),
@@ -205,7 +184,6 @@ pub fn start(
             }
         },
     );
-    watches
 }
 
 /// Whether the projection of an object changed. Most events of a Deployment or budget do not change it.
@@ -231,55 +209,6 @@ fn add(queue: &Queue, key: &ObjectKey, listed: bool) {
         queue.add_listed(key.clone());
     } else {
         queue.add(key.clone());
-    }
-}
-
-struct Starter<'a> {
-    client: &'a Client,
-    namespaces: &'a Namespaces,
-    instruments: &'a Instruments,
-}
-
-impl Starter<'_> {
-    fn follow<K, T, P, C>(
-        &self,
-        watches: &mut JoinSet<()>,
-        cache: &Cache<T>,
-        config: watcher::Config,
-        project: P,
-        changed: C,
-    ) where
-        K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
-        K: serde::de::DeserializeOwned + Clone + std::fmt::Debug + Send + 'static,
-        T: Send + Sync + 'static,
-        P: Fn(K) -> Option<T> + Clone + Send + Sync + 'static,
-        C: Fn(&ObjectKey, Change<T>) + Clone + Send + Sync + 'static,
-    {
-        for scope in self.namespaces.scopes() {
-            let resource = K::plural(&());
-            let readiness = &self.instruments.readiness;
-            let pulse = Pulse::default();
-            let client = pulse.client(self.client.clone());
-            let (gate, api) = match &scope {
-                None => (readiness.gate(format!("watch-{resource}")), Api::all(client)),
-                Some(namespace) => {
-                    let name = format!("watch-{resource}-in-{namespace}");
-                    (readiness.gate_in(name, namespace), Api::namespaced(client, namespace))
-                }
-            };
-            let source = Source {
-                cache: cache.clone(),
-                scope,
-                project: project.clone(),
-                changed: changed.clone(),
-                errors: self.instruments.metrics.watch_errors(&resource),
-            };
-            let follow = Follow {
-                gate: gate.following(pulse),
-                source,
-            };
-            watches.spawn(follow.run(api, config.clone()));
-        }
     }
 }
 

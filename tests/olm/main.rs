@@ -166,24 +166,37 @@ async fn start_with(lab: &Lab, expected: &[(&str, &str)]) -> Operator {
         let variable = ((*name).to_owned(), (*value).to_owned());
         assert!(variables.contains(&variable), "no {name}={value} in {variables:?}");
     }
-    // The port of the probes is the machine's here, not a pod's: any free one.
+    // The ports are the machine's here, not a pod's: any free ones.
     let mut arguments = container.args.clone().unwrap();
-    arguments.retain(|argument| !argument.starts_with("--health-probe-bind-address"));
-    arguments.push("--health-probe-bind-address=127.0.0.1:0".to_owned());
+    for server in ["--health-probe-bind-address", "--metrics-bind-address"] {
+        let before = arguments.len();
+        arguments.retain(|argument| !argument.starts_with(server));
+        if arguments.len() < before {
+            arguments.push(format!("{server}=127.0.0.1:0"));
+        }
+    }
     lab.run_as(ACCOUNT, &arguments, &variables).await
 }
 
-/// Every verb on every resource that the ClusterServiceVersion in `folder` asks for.
+/// Every verb on every resource that the bundle in `folder` asks for: in the ClusterServiceVersion, and in Roles for the operator's own
+/// namespace.
 fn requested(folder: &str) -> BTreeSet<String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join(folder)
-        .join("manifests/memcached-operator.clusterserviceversion.yaml");
-    let version: Value = serde_yaml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let manifests = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join("manifests");
+    let objects: Vec<Value> = std::fs::read_dir(manifests)
+        .unwrap()
+        .map(|entry| serde_yaml::from_str(&std::fs::read_to_string(entry.unwrap().path()).unwrap()).unwrap())
+        .collect();
+    let of_kind = |kind: &'static str| objects.iter().filter(move |object| object["kind"] == kind);
+    let version = of_kind("ClusterServiceVersion").next().unwrap();
     let install = &version["spec"]["install"]["spec"];
-    assert!(
-        install["clusterPermissions"].as_array().is_none_or(Vec::is_empty),
-        "nothing is cluster-scoped by nature"
-    );
+    let both = ["permissions", "clusterPermissions"].map(|field| install[field].as_array().unwrap());
+    let permissions: Vec<&Value> = both.into_iter().flatten().collect();
+    for permission in &permissions {
+        assert_eq!(permission["serviceAccountName"], ACCOUNT);
+    }
+    for binding in of_kind("RoleBinding") {
+        assert_eq!(binding["subjects"][0]["name"], ACCOUNT);
+    }
     let texts = |list: &Value| -> Vec<String> {
         list.as_array()
             .unwrap()
@@ -192,9 +205,8 @@ fn requested(folder: &str) -> BTreeSet<String> {
             .collect()
     };
     let mut found = BTreeSet::new();
-    for permission in install["permissions"].as_array().unwrap() {
-        assert_eq!(permission["serviceAccountName"], ACCOUNT);
-        for rule in permission["rules"].as_array().unwrap() {
+    for granting in permissions.into_iter().chain(of_kind("Role")) {
+        for rule in granting["rules"].as_array().unwrap() {
             for group in texts(&rule["apiGroups"]) {
                 for resource in texts(&rule["resources"]) {
                     let (resource, subresource) = resource.split_once('/').unwrap_or((&resource, ""));
@@ -211,7 +223,10 @@ fn requested(folder: &str) -> BTreeSet<String> {
 }
 
 /// Compares what the bundle asks for with what the operator did.
-async fn rights_match(lab: &Lab) {
+async fn rights_match(lab: &Lab, operator: &Operator) {
+    let token = lab.token(ACCOUNT).await;
+    let (code, _) = operator.secure(http::Method::GET, "/metrics", &token, "").await;
+    assert_eq!(code, 403, "its own account may review, but not read");
     // The election renews its lease every few seconds; the audit log is to hold that too.
     tokio::time::sleep(Duration::from_secs(15)).await;
     let requests = lab.requests_of(ACCOUNT).await;
@@ -344,7 +359,7 @@ async fn installed_upgraded_and_run_in_its_own_namespace_and_in_all() {
 
     other.memcached("sample", json!({})).await;
     live(&own).await;
-    rights_match(&own).await;
+    rights_match(&own, &operator).await;
     let untouched = other.api::<Memcached>().get("sample").await.unwrap();
     assert_eq!(
         (untouched.metadata.finalizers, untouched.status),
@@ -376,7 +391,7 @@ async fn installed_upgraded_and_run_in_its_own_namespace_and_in_all() {
     let other = Lab::existing("other").await;
     other.running("sample").await;
     live(&Lab::existing("own-mode").await).await;
-    rights_match(&all).await;
+    rights_match(&all, &operator).await;
     let names: Vec<String> = other
         .api::<Deployment>()
         .list(&Default::default())

@@ -75,31 +75,36 @@ where
     let mut fixed = Vec::new();
     for path in paths {
         let before = applied.pointer(&path).unwrap();
-        let mut live = value(&api.get("sample").await.unwrap());
-        *live.pointer_mut(&path).unwrap_or_else(|| panic!("{path} is not there")) = another(&path, before);
-        let changed: DynamicObject = serde_json::from_value(live).unwrap();
-        assert_eq!(
-            changed.types.as_ref().map(|types: &TypeMeta| types.kind.as_str()),
-            Some(&*K::kind(&()))
-        );
-        match api
-            .replace(
-                "sample",
-                &kube::api::PostParams {
-                    field_manager: by_hand.field_manager.clone(),
-                    ..Default::default()
-                },
-                &changed,
-            )
-            .await
-        {
+        let mut generation = None;
+        // Again when only the status was written meanwhile, as by a controller that is behind on a busy machine.
+        let replaced = loop {
+            let mut live = value(&api.get("sample").await.unwrap());
+            let now = live["metadata"]["generation"].as_i64();
+            assert!(
+                generation.is_none_or(|before| before == now),
+                "{path}: written between read and write although the object was settled"
+            );
+            generation = Some(now);
+            *live.pointer_mut(&path).unwrap_or_else(|| panic!("{path} is not there")) = another(&path, before);
+            let changed: DynamicObject = serde_json::from_value(live).unwrap();
+            assert_eq!(
+                changed.types.as_ref().map(|types: &TypeMeta| types.kind.as_str()),
+                Some(&*K::kind(&()))
+            );
+            let parameters = kube::api::PostParams {
+                field_manager: by_hand.field_manager.clone(),
+                ..Default::default()
+            };
+            match api.replace("sample", &parameters, &changed).await {
+                Err(kube::Error::Api(status)) if status.code == 409 => {}
+                other => break other,
+            }
+        };
+        match replaced {
             Ok(_) => {}
             Err(kube::Error::Api(status)) if status.code == 422 => {
                 fixed.push(path);
                 continue;
-            }
-            Err(kube::Error::Api(status)) if status.code == 409 => {
-                panic!("{path}: written between read and write although the object was settled");
             }
             Err(error) => panic!("{path}: {error}"),
         }

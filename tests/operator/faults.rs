@@ -1,10 +1,7 @@
 //! Faults of the API server, of watches and of webhooks.
-use std::{
-    collections::BTreeSet,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use controlplane::faults::{DeadWebhook, Death, Fault, FaultProxy, Rule, Seen, Verb};
+use controlplane::faults::{DeadWebhook, Death, Fault, Rule, Seen, Verb};
 use k8s_openapi::api::{
     admissionregistration::v1::ValidatingWebhookConfiguration, apps::v1::Deployment, coordination::v1::Lease,
     events::v1::Event,
@@ -13,14 +10,10 @@ use kube::{
     Api, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams},
 };
-use memcached_operator::{
-    api::v1alpha1::{Memcached, Phase},
-    operand,
-};
-use olmkit_manager::drift::differs;
+use memcached_operator::api::v1alpha1::{Memcached, Phase};
 use serde_json::json;
 
-use crate::lab::{IMAGE, Lab, create, eventually, image, value, within};
+use crate::lab::{IMAGE, Lab, create, eventually, image, within};
 
 /// A webhook that admits no Deployment in the lab's namespace; removed with [`Lab::remove_webhook`].
 async fn block_deployments(lab: &Lab, webhook: &DeadWebhook) {
@@ -325,200 +318,25 @@ async fn a_new_default_image_rolls_out_one_by_one() {
     assert_eq!(image(&lab.api::<Deployment>().get("a").await.unwrap()), IMAGE);
 }
 
-/// A watch on which nothing arrives any more, not even its end. Bookmarks come each minute, so it is noticed.
+/// A watch on which nothing arrives any more, not even its end. An API server sends a bookmark each minute, and the operator
+/// waits 95 seconds for one; here less, so that the test need not.
 #[tokio::test]
-#[ignore = "takes two minutes: as long as an API server may be silent"]
 async fn half_open_watches_are_opened_again() {
     let lab = Lab::new("half-open").await;
     let proxy = lab.faults(1).await;
     proxy.add(Rule::new(Fault::Stalled(Duration::from_secs(5))).verb(Verb::Watch));
-    let operator = lab.operator_through(&proxy, &[], &[]).await;
+    let operator = lab.operator_through(&proxy, &["--watch-timeout=8"], &[]).await;
     lab.memcached("sample", json!({ "size": 1 })).await;
     lab.running("sample").await;
     tokio::time::sleep(Duration::from_secs(6)).await;
     proxy.clear();
-    let stalled = Instant::now();
     lab.change("sample", json!({ "size": 2 })).await;
-    within(Duration::from_secs(120), "the change is seen", async || {
+    eventually("the change is seen", async || {
         let deployment = lab.api::<Deployment>().get("sample").await.unwrap();
         (deployment.spec?.replicas == Some(2)).then_some(())
     })
     .await;
-    println!("noticed after {:?}", stalled.elapsed());
-    assert!(operator.log().contains("no answer from the API server within 95s"));
+    assert!(operator.log().contains("no answer from the API server within 8s"));
     lab.running("sample").await;
     assert_eq!(operator.get("probes", "/readyz").await.0, 200);
-}
-
-/// Compares every object with what its spec asks for, after all faults.
-async fn all_is_as_desired(lab: &Lab) {
-    let memcacheds = lab.api::<Memcached>().list(&ListParams::default()).await.unwrap();
-    let mut names = BTreeSet::new();
-    for memcached in &memcacheds {
-        let name = memcached.name_any();
-        let found = lab.running(&name).await;
-        let deployment = value(&lab.api::<Deployment>().get(&name).await.unwrap());
-        let desired = value(&operand::deployment(
-            &found,
-            found.spec.image.as_deref().unwrap_or(IMAGE),
-        ));
-        assert_eq!(differs(&desired["spec"], &deployment["spec"]), None, "{name}");
-        eventually("the status names the pods", async || {
-            let nodes = lab.running(&name).await.status.unwrap().nodes;
-            (nodes == lab.pods(&name).await).then_some(())
-        })
-        .await;
-        names.insert(name);
-    }
-    eventually("nothing of deleted objects is left", async || {
-        let deployments = lab.api::<Deployment>().list(&ListParams::default()).await.unwrap();
-        let found: BTreeSet<String> = deployments.iter().map(ResourceExt::name_any).collect();
-        (found == names).then_some(())
-    })
-    .await;
-}
-
-/// What an API server under stress does, each to a share of the requests.
-fn stress(proxy: &FaultProxy) {
-    for code in [409, 422, 500, 503] {
-        proxy.add(Rule::new(Fault::status(code)).writes().share(0.04));
-    }
-    proxy.add(Rule::new(Fault::busy(1)).share(0.04));
-    proxy.add(Rule::new(Fault::AnswerLost).writes().share(0.05));
-    proxy.add(Rule::new(Fault::Late(Duration::from_millis(400))).share(0.1));
-    proxy.add(Rule::new(Fault::BlackHole(Duration::from_secs(2))).share(0.02));
-    proxy.add(Rule::new(Fault::status(410)).verb(Verb::Watch).share(0.1));
-    proxy.add(
-        Rule::new(Fault::Dropped(Duration::from_secs(1)))
-            .verb(Verb::Watch)
-            .share(0.2),
-    );
-    proxy.add(
-        Rule::new(Fault::Expired(Duration::from_secs(1)))
-            .verb(Verb::Watch)
-            .share(0.2),
-    );
-    proxy.add(
-        Rule::new(Fault::EventsLate(Duration::from_secs(1)))
-            .verb(Verb::Watch)
-            .share(0.3),
-    );
-}
-
-/// Random changes under stress, with replicas that are killed. Fails if the final state is not what was asked for, or if
-/// a replica that did not hold the lease wrote.
-async fn storm(seed: u64, steps: usize) {
-    let mut random = fastrand::Rng::with_seed(seed);
-    let lab = Lab::new(&format!("storm-{seed}")).await;
-    let proxies = [lab.faults(seed).await, lab.faults(seed + 1).await];
-    proxies.iter().for_each(stress);
-    let mut replicas = Vec::new();
-    for (index, proxy) in proxies.iter().enumerate() {
-        let name = format!("replica-{index}");
-        replicas.push(
-            lab.start_through(proxy, &["--leader-elect"], &[("POD_NAME", &name)])
-                .await,
-        );
-    }
-    let memcacheds = lab.api::<Memcached>();
-    for step in 0..steps {
-        let name = format!("m{}", random.u8(0..4));
-        let size = random.u8(0..4);
-        let exists = memcacheds.get_opt(&name).await.unwrap();
-        match (random.u8(0..10), exists) {
-            (_, None) => {
-                lab.memcached(&name, json!({ "size": size })).await;
-            }
-            (0..5, Some(_)) => {
-                lab.change(&name, json!({ "size": size })).await;
-            }
-            (5..7, Some(_)) => {
-                memcacheds.delete(&name, &DeleteParams::default()).await.unwrap();
-            }
-            (7..9, Some(_)) => {
-                let other = Patch::Merge(json!({ "spec": { "replicas": 5 } }));
-                let _ = lab
-                    .api::<Deployment>()
-                    .patch(&name, &PatchParams::default(), &other)
-                    .await;
-            }
-            _ => {
-                let index = random.usize(0..2);
-                let pod = format!("replica-{index}");
-                let next = lab
-                    .start_through(&proxies[index], &["--leader-elect"], &[("POD_NAME", &pod)])
-                    .await;
-                std::mem::replace(&mut replicas[index], next).kill();
-            }
-        }
-        println!("seed {seed}, step {step}: {name} {size}");
-        tokio::time::sleep(Duration::from_millis(random.u64(50..1500))).await;
-    }
-    proxies.iter().for_each(FaultProxy::clear);
-    within(
-        Duration::from_secs(120),
-        "objects that were deleted are gone",
-        async || {
-            let found = memcacheds.list(&ListParams::default()).await.unwrap();
-            let deleting = found.iter().any(|found| found.metadata.deletion_timestamp.is_some());
-            (!deleting).then_some(())
-        },
-    )
-    .await;
-    all_is_as_desired(&lab).await;
-    one_writes_at_a_time(&proxies);
-}
-
-/// Checks on the record of both proxies that only who held the lease wrote.
-fn one_writes_at_a_time(proxies: &[FaultProxy; 2]) {
-    let mut record = Vec::new();
-    for (replica, proxy) in proxies.iter().enumerate() {
-        record.extend(proxy.requests().into_iter().map(|request| (replica, request)));
-    }
-    let written = |request: &Seen| request.answer.filter(|(code, _)| (200..300).contains(code));
-    // What the API server stored: when, and which replica held the lease from then on.
-    let mut leases: Vec<(Instant, Option<usize>)> = record
-        .iter()
-        .filter(|(_, request)| request.resource == "leases" && request.verb.is_write())
-        .filter_map(|(replica, request)| {
-            let (_, at) = written(request)?;
-            let lease: serde_json::Value = serde_json::from_slice(&request.body).unwrap();
-            let holds = lease["spec"]["holderIdentity"].as_str() != Some("");
-            Some((at, holds.then_some(*replica)))
-        })
-        .collect();
-    leases.sort_by_key(|(at, _)| *at);
-    let mut checked = 0;
-    for (replica, request) in &record {
-        if !request.verb.is_write() || ["leases", "selfsubjectaccessreviews"].contains(&request.resource.as_str()) {
-            continue;
-        }
-        let holder = leases
-            .iter()
-            .rev()
-            .find(|(at, _)| *at <= request.at)
-            .and_then(|(_, holder)| *holder);
-        // Events that were queued while it led may follow the release.
-        if request.resource != "events" {
-            assert_eq!(holder, Some(*replica), "{request:?}");
-        }
-        checked += 1;
-    }
-    println!("{checked} writes checked, {} of the lease", leases.len());
-    assert!(checked > 0);
-}
-
-#[tokio::test]
-async fn a_storm() {
-    storm(1, 12).await;
-}
-
-/// `STORMS=20 cargo test --test operator storms -- --ignored --nocapture`
-#[tokio::test]
-#[ignore = "takes a minute for each storm"]
-async fn many_storms() {
-    let count: u64 = std::env::var("STORMS").map_or(10, |count| count.parse().unwrap());
-    for seed in 0..count {
-        storm(1000 + 2 * seed, 25).await;
-    }
 }

@@ -27,7 +27,7 @@ use kube::{
 use memcached_operator::{
     api::v1alpha1::{Memcached, Phase},
     operand,
-    permissions::{Grant, grants},
+    permissions::{Grant, Scope, grants},
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -177,9 +177,15 @@ impl Lab {
         create::<ServiceAccount>(&lab.api(), json!({ "metadata": { "name": ACCOUNT } })).await;
         create::<Role>(
             &lab.api(),
-            json!({ "metadata": { "name": ACCOUNT }, "rules": rules(grants) }),
+            json!({ "metadata": { "name": ACCOUNT }, "rules": rules(&in_namespaces(grants)) }),
         )
         .await;
+        let cluster: Vec<Grant> = grants
+            .iter()
+            .filter(|grant| grant.scope == Scope::Cluster)
+            .cloned()
+            .collect();
+        lab.grant("cluster", &cluster).await;
         create::<RoleBinding>(
             &lab.api(),
             json!({ "metadata": { "name": ACCOUNT },
@@ -208,8 +214,13 @@ impl Lab {
 
     /// Gives the operator's ServiceAccount its rights in all namespaces.
     pub async fn grant_everywhere(&self) {
-        let name = format!("{}-{ACCOUNT}", self.namespace);
-        let role = json!({ "metadata": { "name": name }, "rules": rules(&grants()) });
+        self.grant("everywhere", &in_namespaces(&grants())).await;
+    }
+
+    /// Gives the operator's ServiceAccount rights in the cluster.
+    async fn grant(&self, what: &str, grants: &[Grant]) {
+        let name = format!("{}-{ACCOUNT}-{what}", self.namespace);
+        let role = json!({ "metadata": { "name": name }, "rules": rules(grants) });
         create::<ClusterRole>(&Api::all(self.client.clone()), role).await;
         let binding = json!({ "metadata": { "name": name },
             "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name },
@@ -355,6 +366,29 @@ impl Lab {
         .await
     }
 
+    /// A token of the ServiceAccount `account` of the lab's namespace.
+    pub async fn token(&self, account: &str) -> String {
+        let plane = control_plane().await;
+        let path = plane
+            .service_account_kubeconfig(&self.namespace, account)
+            .await
+            .unwrap();
+        let kubeconfig: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        kubeconfig["users"][0]["user"]["token"].as_str().unwrap().to_owned()
+    }
+
+    /// Lets the ServiceAccount `account` of the lab's namespace read metrics.
+    pub async fn grant_metrics(&self, account: &str) {
+        let name = format!("{}-metrics-reader", self.namespace);
+        let rules = json!([{ "nonResourceURLs": ["/metrics"], "verbs": ["get"] }]);
+        let role = json!({ "metadata": { "name": name }, "rules": rules });
+        create::<ClusterRole>(&Api::all(self.client.clone()), role).await;
+        let binding = json!({ "metadata": { "name": name },
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name },
+            "subjects": [{ "kind": "ServiceAccount", "name": account, "namespace": self.namespace }] });
+        create::<ClusterRoleBinding>(&Api::all(self.client.clone()), binding).await;
+    }
+
     /// What the lab's operators have asked of the API server so far.
     pub async fn requests(&self) -> Vec<AuditEvent> {
         self.requests_of(ACCOUNT).await
@@ -383,6 +417,15 @@ impl Lab {
         operator.ready().await;
         operator
     }
+}
+
+/// The grants on objects that have a namespace.
+pub fn in_namespaces(grants: &[Grant]) -> Vec<Grant> {
+    grants
+        .iter()
+        .filter(|grant| grant.scope != Scope::Cluster)
+        .cloned()
+        .collect()
 }
 
 /// The rules of a role with these grants.
@@ -458,7 +501,9 @@ impl Operator {
     fn spawn(prepare: impl FnOnce(&mut Command)) -> Self {
         let folder = TempDir::new().unwrap();
         let log = File::create(folder.path().join("log")).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_memcached-operator"));
+        // A run of hours goes on with one program while another is built.
+        let program = std::env::var_os("MEMCACHED_OPERATOR");
+        let mut command = Command::new(program.unwrap_or_else(|| env!("CARGO_BIN_EXE_memcached-operator").into()));
         command
             .arg("--log-level=debug,hyper=info,kube=info,tower=info,rustls=info")
             .env_clear()
@@ -499,6 +544,19 @@ impl Operator {
         stream.read_to_string(&mut response).await.unwrap();
         let (head, body) = response.split_once("\r\n\r\n").unwrap();
         (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+    }
+
+    /// The response of its metrics server over TLS to a request with `token`: status code and body.
+    pub async fn secure(&self, method: http::Method, path: &str, token: &str, body: &str) -> (u16, String) {
+        let client = reqwest::Client::builder()
+            .tls_danger_accept_invalid_certs(true)
+            .no_proxy()
+            .build()
+            .unwrap();
+        let url = format!("https://{}{path}", self.address("metrics").await);
+        let request = client.request(method, url).bearer_auth(token).body(body.to_owned());
+        let answer = request.send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
     }
 
     /// Waits until it is ready.

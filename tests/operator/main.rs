@@ -13,10 +13,12 @@ mod input;
 #[allow(dead_code)]
 mod lab;
 mod lifecycle;
+mod monitoring;
 mod obstacles;
 mod quiet;
 mod rights;
 mod scenario;
+mod storms;
 
 /// Whether the control plane has OLM.
 const WITH_OLM: bool = false;

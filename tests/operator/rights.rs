@@ -2,7 +2,11 @@
 use std::collections::BTreeSet;
 
 use controlplane::AuditEvent;
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::Service};
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{Service, ServiceAccount},
+    rbac::v1::ClusterRoleBinding,
+};
 use kube::api::{Patch, PatchParams};
 use memcached_operator::{
     api::v1alpha1::{DEGRADED, Memcached, Phase},
@@ -11,7 +15,7 @@ use memcached_operator::{
 use serde_json::json;
 
 use crate::{
-    lab::{Lab, condition, eventually},
+    lab::{ACCOUNT, Lab, condition, create, eventually, in_namespaces},
     scenario::{asked, describe, live},
 };
 
@@ -30,8 +34,11 @@ fn granted(grants: &[Grant]) -> BTreeSet<String> {
 #[tokio::test]
 async fn nothing_is_forbidden_and_nothing_is_unused() {
     let lab = Lab::new("rights").await;
-    let operator = lab.operator_with(&["--leader-elect"], &[]).await;
+    let operator = lab.operator_with(&["--leader-elect", "--metrics-secure"], &[]).await;
     live(&lab).await;
+    let token = lab.token(ACCOUNT).await;
+    let (code, _) = operator.secure(http::Method::GET, "/metrics", &token, "").await;
+    assert_eq!(code, 403, "its own account may review, but not read");
     eventually("two renewals", async || {
         let requests = lab.requests().await;
         (requests
@@ -153,7 +160,7 @@ async fn an_operator_that_may_not_watch_is_not_ready() {
 
 #[tokio::test]
 async fn metrics_over_tls_are_not_for_everybody() {
-    let lab = Lab::new("metrics").await;
+    let lab = Lab::with_grants("metrics", &in_namespaces(&grants())).await;
     let operator = lab.operator_with(&["--metrics-secure"], &[]).await;
     let address = operator.address("metrics").await;
     let client = reqwest::Client::builder()
@@ -167,4 +174,45 @@ async fn metrics_over_tls_are_not_for_everybody() {
     let answer = client.get(&path).bearer_auth("token").send().await.unwrap();
     assert_eq!(answer.status(), 500);
     assert!(operator.log().contains("cannot review a request"));
+}
+
+/// Who may read the metrics gets them, and who may change the log level changes it while the operator runs.
+#[tokio::test]
+async fn metrics_and_log_level_are_for_accounts_with_the_right() {
+    let lab = Lab::new("scraped").await;
+    let operator = lab.operator_with(&["--metrics-secure"], &[]).await;
+    create::<ServiceAccount>(&lab.api(), json!({ "metadata": { "name": "prometheus" } })).await;
+    lab.grant_metrics("prometheus").await;
+    let token = lab.token("prometheus").await;
+    let (code, text) = operator.secure(http::Method::GET, "/metrics", &token, "").await;
+    assert_eq!(code, 200, "{text}");
+    assert!(
+        text.contains("controller_runtime_max_concurrent_reconciles{controller=\"memcached\"} 8"),
+        "{text}"
+    );
+    let level = async |body: &str, token: &str| {
+        operator
+            .secure(http::Method::PUT, olmkit_manager::log::PATH, token, body)
+            .await
+    };
+    assert_eq!(level("debug", &token).await.0, 403, "it may read the metrics only");
+    let administrator = json!({ "metadata": { "name": "log-level" },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin" },
+        "subjects": [{ "kind": "ServiceAccount", "name": "administrator", "namespace": lab.namespace }] });
+    create::<ServiceAccount>(&lab.api(), json!({ "metadata": { "name": "administrator" } })).await;
+    create::<ClusterRoleBinding>(&kube::Api::all(lab.client.clone()), administrator).await;
+    let token = lab.token("administrator").await;
+    let (code, text) = level("loud", &token).await;
+    assert_eq!(code, 400, "{text}");
+    let debug_lines = || operator.log().matches("\"level\":\"DEBUG\"").count();
+    let (code, text) = level("info", &token).await;
+    assert_eq!((code, text.as_str()), (200, "info\n"));
+    let before = debug_lines();
+    lab.memcached("quiet", json!({})).await;
+    lab.running("quiet").await;
+    assert_eq!(debug_lines(), before);
+    assert_eq!(level("debug,hyper=info,rustls=info", &token).await.0, 200);
+    lab.memcached("loud", json!({})).await;
+    lab.running("loud").await;
+    eventually("lines of this level", async || (debug_lines() > before).then_some(())).await;
 }

@@ -2,6 +2,7 @@
 
 use crate::error::ParseError;
 use crate::literal;
+use crate::token::Token;
 
 /// Words that are kept for languages around CEL; they may name fields, but no variables.
 pub(crate) const RESERVED: [&str; 18] = [
@@ -24,24 +25,6 @@ pub(crate) const RESERVED: [&str; 18] = [
     "void",
     "while",
 ];
-
-/// A token.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Token {
-    /// A name.
-    Ident(String),
-    /// A name in backticks.
-    Escaped(String),
-    /// Digits, decimal or with `0x`, not yet read: the sign may matter.
-    Int(String),
-    Uint(u64),
-    Double(f64),
-    String(String),
-    Bytes(Vec<u8>),
-    /// An operator or a bracket.
-    Punct(&'static str),
-    End,
-}
 
 /// The operator or bracket at the start of a text.
 fn punctuation(bytes: &[u8]) -> Option<&'static str> {

@@ -14,6 +14,7 @@ mod literal;
 mod parser;
 mod program;
 mod regex;
+mod token;
 mod types;
 pub mod value;
 

@@ -1,6 +1,6 @@
 //! Texts, bytes and numbers as they stand in an expression.
 
-use crate::lexer::Token;
+use crate::token::Token;
 
 /// A quoted literal at the start of `rest` and its length; `None` when there is none.
 pub(crate) fn quoted(rest: &str) -> Result<Option<(Token, usize)>, String> {

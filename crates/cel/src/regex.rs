@@ -11,6 +11,11 @@ use regex::{Regex, RegexBuilder};
 use crate::budget::{Budget, Failure};
 use crate::limits;
 
+/// Go's error of that kind.
+fn refused(kind: &str) -> Failure {
+    Failure::error(format!("error parsing regexp: {kind}"))
+}
+
 /// Compiled expressions.
 #[derive(Default)]
 pub(crate) struct Cache {

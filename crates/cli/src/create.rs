@@ -1,10 +1,11 @@
 //! `olmkit create`
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{ArgAction, Subcommand};
-use olmkit_scaffold::{Api, Error, Image, Report};
+use olmkit_scaffold::{Api, Error, External, Image, Report, Webhook};
+
+use crate::kind_args::KindArgs;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -17,6 +18,8 @@ pub struct Args {
 enum Command {
     /// Add a kind, or a version of a kind, to a project
     Api(Box<ApiArgs>),
+    /// Add webhooks of a kind to a project
+    Webhook(WebhookArgs),
 }
 
 /// Add a kind, or a version of a kind, to a project
@@ -27,18 +30,12 @@ enum Command {
 #[command(disable_version_flag = true)]
 #[command(after_help = examples![
     "olmkit create api --group cache --version v1alpha1 --kind Memcached",
-    "olmkit create api --group web --version v1 --kind Site --plugins deploy-image --image nginx:1.29"
+    "olmkit create api --group web --version v1 --kind Site --plugins deploy-image --image nginx:1.29",
+    "olmkit create api --group apps --version v1 --kind Deployment --resource=false"
 ])]
 struct ApiArgs {
-    /// API group, without the project's domain
-    #[arg(long, default_value = "")]
-    group: String,
-    /// Version, such as v1alpha1
-    #[arg(long)]
-    version: String,
-    /// Kind, in CamelCase
-    #[arg(long)]
-    kind: String,
+    #[command(flatten)]
+    kind: KindArgs,
     /// Plural, where it is not formed as in English
     #[arg(long)]
     plural: Option<String>,
@@ -86,23 +83,59 @@ struct ApiArgs {
         hide_default_value = true
     )]
     run_as_user: String,
+    /// Reconcile a kind that others define: the Rust module of its type. Kubernetes' own kinds need no path
+    #[arg(long, value_name = "PATH")]
+    external_api_path: Option<String>,
+    /// Domain of that kind's group
+    #[arg(long, value_name = "DOMAIN", requires = "external_api_path")]
+    external_api_domain: Option<String>,
+    /// Crate with that type, NAME@VERSION
+    #[arg(long, value_name = "CRATE", requires = "external_api_path")]
+    external_api_module: Option<String>,
     /// Overwrite the kind's files
     #[arg(long)]
     force: bool,
-    /// Folder of the project
-    #[arg(long, value_name = "DIRECTORY", default_value = ".")]
-    directory: PathBuf,
+}
+
+/// Add webhooks of a kind to a project
+///
+/// Writes functions that complete, check or convert objects, with tests, and wires them into the operator's server, into
+/// config/ and the bundle. OLM makes the certificates itself; without OLM, cert-manager does.
+#[derive(clap::Args)]
+#[command(disable_version_flag = true)]
+#[command(after_help = examples![
+    "olmkit create webhook --group cache --version v1 --kind Memcached --defaulting",
+    "olmkit create webhook --group cache --version v1 --kind Memcached --conversion --spoke v2"
+])]
+struct WebhookArgs {
+    #[command(flatten)]
+    kind: KindArgs,
+    /// Complete objects before they are stored
+    #[arg(long)]
+    defaulting: bool,
+    /// Check objects before they are stored
+    #[arg(long)]
+    programmatic_validation: bool,
+    /// Convert objects between the versions of the kind: to --version, the hub, and from it
+    #[arg(long)]
+    conversion: bool,
+    /// Versions that are converted to the hub and from it [default: all others]
+    #[arg(long, value_name = "VERSIONS", value_delimiter = ',', requires = "conversion")]
+    spoke: Vec<String>,
+    /// Overwrite the webhooks' files
+    #[arg(long)]
+    force: bool,
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::Api(args) => scaffolded(|| {
             let report = olmkit_scaffold::create_api(
-                &args.directory,
+                &args.kind.directory,
                 &Api {
-                    group: args.group.clone(),
-                    version: args.version.clone(),
-                    kind: args.kind.clone(),
+                    group: args.kind.group.clone(),
+                    version: args.kind.version.clone(),
+                    kind: args.kind.kind.clone(),
                     plural: args.plural.clone(),
                     namespaced: args.namespaced,
                     resource: args.resource,
@@ -113,10 +146,29 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
                         container_port: args.image_container_port.clone(),
                         run_as_user: args.run_as_user.clone(),
                     }),
+                    external: External {
+                        path: args.external_api_path.clone(),
+                        domain: args.external_api_domain.clone(),
+                        module: args.external_api_module.clone(),
+                    },
                     force: args.force,
                 },
             )?;
             show(&report);
+            Ok(())
+        }),
+        Command::Webhook(args) => scaffolded(|| {
+            let webhook = Webhook {
+                group: args.kind.group.clone(),
+                version: args.kind.version.clone(),
+                kind: args.kind.kind.clone(),
+                defaulting: args.defaulting,
+                validation: args.programmatic_validation,
+                conversion: args.conversion,
+                spokes: args.spoke.clone(),
+                force: args.force,
+            };
+            show(&olmkit_scaffold::create_webhook(&args.kind.directory, &webhook)?);
             Ok(())
         }),
     }

@@ -1,12 +1,12 @@
 //! `olmkit delete`
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use olmkit_scaffold::{DeleteApi, delete_api};
+use olmkit_scaffold::{DeleteApi, DeleteWebhook, delete_api, delete_webhook};
 
 use crate::create::{scaffolded, show};
+use crate::kind_args::KindArgs;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -19,6 +19,8 @@ pub struct Args {
 enum Command {
     /// Take a version of a kind out of a project again
     Api(ApiArgs),
+    /// Take webhooks of a kind out of a project again
+    Webhook(WebhookArgs),
 }
 
 /// Take a version of a kind out of a project again
@@ -29,33 +31,69 @@ enum Command {
 #[command(disable_version_flag = true)]
 #[command(after_help = examples!["olmkit delete api --group cache --version v1alpha1 --kind Memcached"])]
 struct ApiArgs {
-    /// API group, without the project's domain
-    #[arg(long, default_value = "")]
-    group: String,
-    /// Version, such as v1alpha1
-    #[arg(long)]
-    version: String,
-    /// Kind, in CamelCase
-    #[arg(long)]
-    kind: String,
+    #[command(flatten)]
+    kind: KindArgs,
     /// Delete files that have changed since they were created
     #[arg(long)]
     force: bool,
-    /// Folder of the project
-    #[arg(long, value_name = "DIRECTORY", default_value = ".")]
-    directory: PathBuf,
+}
+
+/// Take webhooks of a kind out of a project again
+///
+/// Deletes what create webhook wrote for a version of a kind. Your own changes elsewhere stay; files that you have changed are
+/// only deleted with --force.
+#[derive(clap::Args)]
+#[command(disable_version_flag = true)]
+#[command(after_help = examples![
+    "olmkit delete webhook --group cache --version v1 --kind Memcached",
+    "olmkit delete webhook --group cache --version v1 --kind Memcached --conversion"
+])]
+struct WebhookArgs {
+    #[command(flatten)]
+    kind: KindArgs,
+    /// Delete the defaulting webhook [default: all webhooks of the version]
+    #[arg(long)]
+    defaulting: bool,
+    /// Delete the validating webhook [default: all webhooks of the version]
+    #[arg(long)]
+    programmatic_validation: bool,
+    /// Delete the conversion, whose hub is this version [default: all webhooks of the version]
+    #[arg(long)]
+    conversion: bool,
+    /// Delete files that have changed since they were created
+    #[arg(long)]
+    force: bool,
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let Command::Api(args) = &args.command;
+    let args = match &args.command {
+        Command::Api(args) => args,
+        Command::Webhook(args) => return webhook(args),
+    };
     scaffolded(|| {
         let api = DeleteApi {
-            group: args.group.clone(),
-            version: args.version.clone(),
-            kind: args.kind.clone(),
+            group: args.kind.group.clone(),
+            version: args.kind.version.clone(),
+            kind: args.kind.kind.clone(),
             force: args.force,
         };
-        show(&delete_api(&args.directory, &api)?);
+        show(&delete_api(&args.kind.directory, &api)?);
+        Ok(())
+    })
+}
+
+fn webhook(args: &WebhookArgs) -> anyhow::Result<ExitCode> {
+    scaffolded(|| {
+        let webhook = DeleteWebhook {
+            group: args.kind.group.clone(),
+            version: args.kind.version.clone(),
+            kind: args.kind.kind.clone(),
+            defaulting: args.defaulting,
+            validation: args.programmatic_validation,
+            conversion: args.conversion,
+            force: args.force,
+        };
+        show(&delete_webhook(&args.kind.directory, &webhook)?);
         Ok(())
     })
 }

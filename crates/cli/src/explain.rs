@@ -32,6 +32,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         Origin::Scorecard(_) => "operator-sdk's scorecard has this rule; it decides the state of its test",
         Origin::Opm => "opm has this rule; it decides the verdict",
+        Origin::Pipeline("operatorhub") => {
+            "the pipeline of operatorhub.io has this rule; it decides the verdict of `repo check --suite operatorhub`"
+        }
+        Origin::Pipeline("preflight") => {
+            "preflight has this rule; it decides the verdict of `repo check --suite preflight`"
+        }
         Origin::Pipeline(_) => {
             "the pipeline of hosted operator repositories has this rule; it decides the verdict of `repo check`"
         }

@@ -4,10 +4,12 @@
 #[macro_use]
 mod terminal;
 
+mod adopt;
 mod catalog;
 mod cleanup;
 mod cluster_args;
 mod completion;
+mod config;
 mod console;
 mod crd;
 mod create;
@@ -22,8 +24,11 @@ mod image;
 mod in_pod;
 mod index_add;
 mod init;
+mod kind_args;
+mod migrate;
 mod olm;
 mod opm;
+mod policy;
 mod registry_flags;
 mod repo;
 mod run;
@@ -31,11 +36,14 @@ mod scorecard;
 mod signals;
 mod stdin;
 mod subscribe;
+mod update;
+mod version;
 
 /// The commands of `olmkit bundle`, one file each; [`BundleCommand`] lists them.
 mod bundle {
     pub mod diff;
     pub mod output;
+    pub mod rbac;
     pub mod render;
     pub mod source;
     pub mod unpack;
@@ -51,7 +59,11 @@ use clap::{Parser, Subcommand};
 /// The program `olmkit`. Under other names it is each of the programs in pods as well: `olmkit cpb …` is the same as `cpb …`.
 pub fn olmkit() -> ExitCode {
     olmkit::temporary::on_first_use(signals::clean_up);
-    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let mut arguments: Vec<OsString> = std::env::args_os().collect();
+    // `olmkit operator-sdk bundle validate …` is `olmkit bundle validate …`, as is a link of that name.
+    if arguments.get(1).is_some_and(|name| name == "operator-sdk") {
+        arguments.remove(0);
+    }
     exit_code(run_in_pod(&arguments).unwrap_or_else(|| parse::<Cli>(arguments).run()))
 }
 
@@ -80,12 +92,17 @@ pub struct Cli {
         value_delimiter = ','
     )]
     limits: Vec<String>,
+    /// Accepted for compatibility with operator-sdk; there is nothing more to log
+    #[arg(long = "verbose", global = true, hide = true)]
+    _verbose: bool,
 }
 
 /// One variant for each command group; the variant's type lives in the group's file.
 #[derive(Subcommand)]
 #[command(defer = true)]
 enum Command {
+    /// Add what OLM needs to an operator that exists.
+    Adopt(adopt::Args),
     /// Validate bundles, and unpack them to plain manifests.
     #[command(subcommand)]
     Bundle(BundleCommand),
@@ -95,11 +112,13 @@ enum Command {
     Cleanup(cleanup::Args),
     /// Print a completion script for a shell.
     Completion(completion::Args),
+    /// Show the settings that hold in this directory.
+    Config(config::Args),
     /// Compare CustomResourceDefinitions.
     Crd(crd::Args),
-    /// Add a kind to a project that init has started.
+    /// Add a kind, or webhooks of a kind, to a project that init has started.
     Create(create::Args),
-    /// Take a kind out of a project that init has started.
+    /// Take a kind, or webhooks of a kind, out of a project that init has started.
     Delete(delete::Args),
     /// Change the settings of a project that init has started.
     Edit(edit::Args),
@@ -113,6 +132,8 @@ enum Command {
     Image(Box<image::Args>),
     /// Start the project of an operator in Rust.
     Init(init::Args),
+    /// Show which operators can move from OLM v0 to OLM v1, and how.
+    Migrate(migrate::Args),
     /// Install, check and uninstall the Operator Lifecycle Manager itself.
     Olm(olm::Args),
     /// Check a repository of operators as its hosted pipeline does.
@@ -123,6 +144,16 @@ enum Command {
     Scorecard(Box<scorecard::Args>),
     /// Install a package from a catalog of the cluster.
     Subscribe(subscribe::Args),
+    /// Bring the files of a project up to what this version of olmkit writes.
+    Update(update::Args),
+    /// Print the version.
+    Version(version::Args),
+    /// What operator-sdk and opm have and olmkit has not; prints what replaces it
+    #[command(hide = true, visible_alias = "pkgman-to-bundle", visible_alias = "registry")]
+    Alpha {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        _arguments: Vec<OsString>,
+    },
 }
 
 #[derive(Subcommand)]
@@ -130,6 +161,8 @@ enum Command {
 enum BundleCommand {
     /// Compare a bundle with an earlier one: what users gain, lose and must grant, and whether OLM v1 lets them upgrade
     Diff(Box<bundle::diff::Args>),
+    /// Print the least rights of the account that installs a bundle
+    Rbac(Box<bundle::rbac::Args>),
     /// Print the objects that OLM v1 applies for a bundle
     Render(Box<bundle::render::Args>),
     /// Turn a bundle into plain manifests that kubectl installs without OLM
@@ -150,13 +183,16 @@ impl Cli {
             }
         }
         match self.command {
+            Command::Adopt(args) => adopt::run(&args),
             Command::Bundle(BundleCommand::Diff(args)) => bundle::diff::run(&args),
+            Command::Bundle(BundleCommand::Rbac(args)) => bundle::rbac::run(&args),
             Command::Bundle(BundleCommand::Render(args)) => bundle::render::run(&args),
             Command::Bundle(BundleCommand::Unpack(args)) => bundle::unpack::run(&args),
             Command::Bundle(BundleCommand::Validate(args)) => bundle::validate::run(&args),
             Command::Catalog(args) => catalog::run(&args),
             Command::Cleanup(args) => cleanup::run(&args),
             Command::Completion(args) => completion::run(&args),
+            Command::Config(args) => config::run(&args),
             Command::Crd(args) => crd::run(&args),
             Command::Create(args) => create::run(&args),
             Command::Delete(args) => delete::run(&args),
@@ -166,11 +202,18 @@ impl Cli {
             Command::Diagnose(args) => diagnose::run(&args),
             Command::Image(args) => image::run(&args),
             Command::Init(args) => init::run(&args),
+            Command::Migrate(args) => migrate::run(&args),
             Command::Olm(args) => olm::run(&args),
             Command::Repo(args) => repo::run(&args),
             Command::Run(args) => run::run(&args),
             Command::Scorecard(args) => scorecard::run(&args),
             Command::Subscribe(args) => subscribe::run(&args),
+            Command::Update(args) => update::run(&args),
+            Command::Version(args) => version::run(&args),
+            Command::Alpha { .. } => {
+                eprintln!("Error: olmkit does not have this command; docs/drop-in.md says what replaces it");
+                Ok(ExitCode::from(2))
+            }
         }
     }
 }
@@ -251,6 +294,10 @@ fn error_message(error: &anyhow::Error) -> String {
     }
     message
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test fails by panicking
+mod documentation;
 
 #[cfg(test)]
 mod tests {

@@ -81,6 +81,12 @@ struct StatusArgs {
     /// Kubeconfig file
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+    /// Accepted for operator-sdk's sake: OLM is found by its Deployments
+    #[arg(long = "olm-namespace", hide = true)]
+    _olm_namespace: Option<String>,
+    /// Accepted for operator-sdk's sake: nothing is waited for
+    #[arg(long = "timeout", hide = true)]
+    _timeout: Option<String>,
     /// Output format
     #[arg(short, long, value_enum, default_value = "text")]
     output: Output,

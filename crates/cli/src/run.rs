@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::{Subcommand, ValueEnum};
 use olmkit_cluster::release::release;
 use olmkit_cluster::reporter::ProgressLog;
-use olmkit_cluster::run_bundle::{self, Ending, Outcome};
-use olmkit_cluster::serving::Place;
+use olmkit_cluster::run_bundle::{self, Conclusion, Outcome};
+use olmkit_cluster::serve_from::ServeFrom;
 use olmkit_cluster::{BundleFacts, Cause, Cluster, Code, InstallMode, bundle_source, catalog_pod, upgrade};
 
 use super::cluster_args::{ClusterArgs, Output};
@@ -84,6 +84,12 @@ struct Common {
     /// Accepted for operator-sdk's sake: all containers are always restricted
     #[arg(long, hide = true)]
     security_context_config: Option<String>,
+    /// Accepted for operator-sdk's sake: no pod pulls the bundle for the catalog; --ca-file names authorities for this process
+    #[arg(long = "ca-secret-name", hide = true)]
+    _ca_secret_name: Option<String>,
+    /// Accepted for operator-sdk's sake: no container unpacks a large bundle
+    #[arg(long = "decompression-image", hide = true)]
+    _decompression_image: Option<String>,
     /// How the result is printed
     #[arg(short, long, value_enum, default_value = "text")]
     output: Output,
@@ -100,9 +106,9 @@ enum PullPolicy {
 }
 
 impl Common {
-    fn place(&self) -> Place {
+    fn place(&self) -> ServeFrom {
         match (&self.helper_image, &self.serve_from_host) {
-            (Some(image), None) => Place::Pod(catalog_pod::PodOptions {
+            (Some(image), None) => ServeFrom::Pod(catalog_pod::PodOptions {
                 image: image.clone(),
                 pull_policy: match self.image_pull_policy {
                     PullPolicy::Always => "Always",
@@ -113,8 +119,8 @@ impl Common {
                 service_account: self.service_account.clone(),
                 pull_secret: self.pull_secret_name.clone(),
             }),
-            (_, Some(address)) => Place::Host(Some(address.clone())),
-            (None, None) => Place::Auto,
+            (_, Some(address)) => ServeFrom::Host(Some(address.clone())),
+            (None, None) => ServeFrom::Auto,
         }
     }
 
@@ -255,11 +261,11 @@ fn sentence(outcome: &Outcome) -> String {
         ..
     } = outcome;
     match outcome.result {
-        Ending::Succeeded => format!("{csv} is installed in namespace {namespace} ({seconds:.1} s)"),
-        Ending::AlreadyInstalled => format!("{csv} is installed in namespace {namespace} already"),
-        Ending::Checked => format!("{csv} can be installed in namespace {namespace}"),
-        Ending::Refused => format!("{csv} was not installed: nothing was changed"),
-        Ending::Failed => format!(
+        Conclusion::Succeeded => format!("{csv} is installed in namespace {namespace} ({seconds:.1} s)"),
+        Conclusion::AlreadyInstalled => format!("{csv} is installed in namespace {namespace} already"),
+        Conclusion::Checked => format!("{csv} can be installed in namespace {namespace}"),
+        Conclusion::Refused => format!("{csv} was not installed: nothing was changed"),
+        Conclusion::Failed => format!(
             "{csv} is not installed; after repairing the cause run the same command again, or remove it: olmkit cleanup {package} -n {namespace}"
         ),
     }

@@ -79,9 +79,6 @@ struct PodFlags {
     /// Security context of the pods: legacy or restricted
     #[arg(long, value_name = "NAME")]
     pod_security: Option<String>,
-    /// Log more
-    #[arg(long)]
-    verbose: bool,
 }
 
 impl PodFlags {
@@ -97,7 +94,6 @@ impl PodFlags {
             ("--storage-image", self.storage_image.is_some()),
             ("--untar-image", self.untar_image.is_some()),
             ("--pod-security", self.pod_security.is_some()),
-            ("--verbose", self.verbose),
         ]
         .into_iter()
         .filter_map(|(flag, given)| given.then_some(flag))
@@ -170,7 +166,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// Prints findings with file names as seen from the working directory; those of an image as they are in it.
 fn findings(source: &Source, found: Vec<Finding>, format: Format) -> anyhow::Result<()> {
-    let mut report = Report { findings: found };
+    let mut report = Report::from_iter(found);
     for finding in report.findings.iter_mut().filter(|_| source.image.is_none()) {
         let file = finding.file.take().unwrap_or_default();
         finding.file = Some(source.directory.join(file));

@@ -10,7 +10,9 @@ use super::Error;
 use super::facts::BundleFacts;
 use olmkit::bundle;
 use olmkit::catalog::{self, model::Blob};
-use olmkit_oci::registry::Client;
+use olmkit_oci::registry::{Client, Platforms};
+use olmkit_oci::spec::Platform;
+use olmkit_oci::{Location, fetch};
 
 /// Reads a bundle. What exists as a directory is one, everything else is an image reference.
 ///
@@ -24,11 +26,44 @@ pub async fn load(source: &str, client: &Client) -> Result<BundleFacts, Error> {
     if source.starts_with("./") || source.starts_with('/') || source.starts_with("../") {
         return Err(Error::Bundle(format!("{source}: no such directory")));
     }
-    super::bundle_image::load(source, client).await
+    from_image(source, client).await
+}
+
+/// Pulls a bundle image and reads what it holds. The catalog will refer to the image as it is written here: the node must be
+/// able to pull it by the same name.
+///
+/// # Errors
+/// [`Error::Bundle`].
+async fn from_image(reference: &str, client: &Client) -> Result<BundleFacts, Error> {
+    let fault = |what: &str, error: &dyn std::fmt::Display| {
+        Error::Bundle(format!("cannot {what} bundle image {reference}: {error}"))
+    };
+    let location: Location = reference.parse().map_err(|error| fault("read the name of", &error))?;
+    let Location::Registry(name) = &location else {
+        return Err(Error::Bundle(format!(
+            "{reference}: the cluster pulls the bundle by this name, so it must be a reference to a registry"
+        )));
+    };
+    let full = client
+        .full_name(name)
+        .map_err(|error| fault("find", &error))?
+        .to_string();
+    let platform = Platform::host();
+    let fetched = fetch(client, &location, &Platforms::One(platform.clone()))
+        .await
+        .map_err(|error| Error::BundleImage {
+            image: full.clone(),
+            message: error.to_string(),
+        })?;
+    let folder = olmkit::temporary::Directory::new("bundle").map_err(|error| fault("unpack", &error))?;
+    fetched
+        .unpack(&platform, folder.path(), &[])
+        .map_err(|error| fault("unpack", &error))?;
+    from_directory(folder.path(), Some(&full))
 }
 
 /// Reads a bundle directory; with an image reference the catalog refers to that instead of holding the manifests.
-pub(super) fn from_directory(path: &Path, image: Option<&str>) -> Result<BundleFacts, Error> {
+fn from_directory(path: &Path, image: Option<&str>) -> Result<BundleFacts, Error> {
     let loaded = bundle::load(path).map_err(|error| Error::Bundle(format!("{}: {error}", path.display())))?;
     let manifests: Vec<Value> = loaded
         .objects

@@ -11,11 +11,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::client::{Cluster, ObjectRef};
-use super::crd_origin::Record;
-use super::facts::text;
+use super::json::text;
 use super::kinds::{self, Kind};
 use super::observe::Observation;
-use super::origin::Origin;
+use super::origin::{Origin, Record};
 use super::reporter::ProgressLog;
 use super::{Error, names};
 use olmkit::types::InstallPlan;

@@ -11,13 +11,12 @@ use serde_json::json;
 
 use super::cause::{Cause, Code};
 use super::client::{Cluster, ObjectRef};
-use super::facts::{BundleFacts, text};
+use super::facts::BundleFacts;
+use super::json::text;
 use super::observe::{CrdState, Observation};
+use super::origin::Record;
 use super::{Error, cluster_objects, kinds, names};
 use olmkit::types::{DeployedCsv, InstallPlan};
-
-/// What a package brought, with UIDs: CRDs by name, other objects as `ClusterRole/name`.
-pub type Record = BTreeMap<String, String>;
 
 /// The CRDs that exist because of the package: those that were recorded, and those that its plans created.
 pub fn created(recorded: &Record, seen: &Observation, is_ours: impl Fn(&str) -> bool) -> BTreeSet<String> {

@@ -6,7 +6,7 @@ use super::cause::Cause;
 use super::causes::{self, Target};
 use super::client::Cluster;
 use super::observe::Observation;
-use super::progress::{Awaited, milestones};
+use super::progress::{WaitTarget, milestones};
 use super::{Error, preflight, wait};
 use olmkit::diagnostics::Severity;
 
@@ -100,11 +100,11 @@ fn reached(package: &str, seen: &Observation) -> Vec<String> {
         .find(|name| !name.is_empty())
         .cloned()
         .unwrap_or_default();
-    let awaited = Awaited {
+    let awaited = WaitTarget {
         subscription: subscription.metadata.name.as_deref().unwrap_or_default(),
         catalog: (&subscription.spec.source_namespace, &subscription.spec.source),
         csv: &csv,
-        ..Awaited::default()
+        ..WaitTarget::default()
     };
     milestones(&awaited, seen)
         .into_iter()

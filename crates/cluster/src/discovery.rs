@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Error;
 use super::client::{Cluster, get_raw};
-use super::facts::text;
+use super::json::text;
 use super::kinds::Kind;
 use super::object_ref::checked;
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::json::text;
 use super::{Error, client, names};
 use olmkit::types::DeployedCsv;
 
@@ -104,9 +105,4 @@ fn digest(manifests: &[Value]) -> String {
         hash.update([0]);
     }
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// A string of a value, empty when it is absent or something else.
-pub(super) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
-    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }

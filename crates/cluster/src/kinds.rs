@@ -80,6 +80,8 @@ kinds! {
     olm_config = "operators.coreos.com" "v1" "OLMConfig" "olmconfigs" false;
     /// OLM: what an operator reports about itself to OLM.
     operator_condition = "operators.coreos.com" "v2" "OperatorCondition" "operatorconditions" true;
+    /// OLM v1: an installed operator.
+    cluster_extension = "olm.operatorframework.io" "v1" "ClusterExtension" "clusterextensions" false;
     /// A namespace.
     namespace = "" "v1" "Namespace" "namespaces" false;
     /// A node.

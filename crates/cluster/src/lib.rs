@@ -30,7 +30,6 @@
 //! ```
 
 mod adopt;
-mod bundle_image;
 pub mod bundle_source;
 pub mod catalog_pod;
 pub mod cause;
@@ -48,9 +47,11 @@ mod host_address;
 mod host_catalog;
 mod install_mode;
 mod intent;
+mod json;
 mod kinds;
 mod late;
 mod limits;
+pub mod migrate;
 mod names;
 mod object_ref;
 mod observe;
@@ -64,6 +65,7 @@ pub mod reporter;
 mod rerun;
 pub mod rights;
 pub mod run_bundle;
+pub mod serve_from;
 pub mod serving;
 pub mod subscribe;
 pub mod upgrade;

@@ -1,7 +1,8 @@
 //! The size limits of OLM and the API server.
 
 use super::cause::{Cause, Code};
-use super::facts::{BundleFacts, text};
+use super::facts::BundleFacts;
+use super::json::text;
 
 /// etcd refuses larger requests by default; an InstallPlan of an inline bundle holds every manifest in its status.
 const ETCD_LIMIT: usize = 1_500_000;

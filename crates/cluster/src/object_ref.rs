@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::Error;
-use super::facts::text;
+use super::json::text;
 use super::kinds::Kind;
 
 /// Points to one object of a cluster.

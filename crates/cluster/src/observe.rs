@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::Error;
 use super::client::{Cluster, ObjectRef, read};
-use super::facts::text;
+use super::json::text;
 use super::kinds::{self, OLM_GROUP};
 use super::origin::Origin;
 use olmkit::types::{CatalogSource, DeployedCsv, InstallPlan, OperatorGroup, Subscription};

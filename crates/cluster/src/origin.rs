@@ -1,11 +1,14 @@
 //! Who made an object: what its metadata and the InstallPlan that names it show.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::facts::text;
+use super::json::text;
 use olmkit::types::InstallPlan;
+
+/// What a package brought, with UIDs: CRDs by name, other objects as `ClusterRole/name`.
+pub type Record = BTreeMap<String, String>;
 
 /// The client names under which OLM writes objects of bundles.
 const OLM: [&str; 2] = ["catalog", "olm"];

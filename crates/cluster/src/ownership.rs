@@ -7,20 +7,25 @@ use serde_json::Value;
 
 use super::cause::{Cause, Code};
 use super::client::{Cluster, ObjectRef};
-use super::facts::text;
-use super::serving::Place;
+use super::json::text;
+use super::serve_from::ServeFrom;
 use super::{Error, catalog_pod, intent, kinds, names};
 
 /// The objects of others that have a name which a flow needs for its catalog or its Subscription, each as a cause.
 ///
 /// # Errors
 /// [`Error::Request`].
-pub async fn taken(cluster: &Cluster, package: &str, subscription: &str, place: &Place) -> Result<Vec<Cause>, Error> {
+pub async fn taken(
+    cluster: &Cluster,
+    package: &str,
+    subscription: &str,
+    place: &ServeFrom,
+) -> Result<Vec<Cause>, Error> {
     let namespace = cluster.namespace.as_str();
     let labels = intent::labels(package);
     let source = names::catalog_source(package);
     let mut wanted = vec![ObjectRef::namespaced(kinds::catalog_source(), namespace, &source)];
-    if matches!(place, Place::Pod(_)) {
+    if matches!(place, ServeFrom::Pod(_)) {
         let name = catalog_pod::service_name(package);
         for kind in [kinds::config_map(), kinds::service(), kinds::deployment()] {
             wanted.push(ObjectRef::namespaced(kind, namespace, &name));

@@ -17,7 +17,7 @@ pub struct Milestone {
 
 /// The installation that is waited for.
 #[derive(Clone, Debug, Default)]
-pub struct Awaited<'a> {
+pub struct WaitTarget<'a> {
     /// The Subscription's name.
     pub subscription: &'a str,
     /// The catalog's name and namespace.
@@ -42,7 +42,7 @@ pub enum InstallState {
 }
 
 /// The milestones reached, in order.
-pub fn milestones(awaited: &Awaited<'_>, seen: &Observation) -> Vec<Milestone> {
+pub fn milestones(awaited: &WaitTarget<'_>, seen: &Observation) -> Vec<Milestone> {
     let mut reached = Vec::new();
     let mut add = |key: &str, text: String| {
         reached.push(Milestone {
@@ -92,7 +92,7 @@ pub fn milestones(awaited: &Awaited<'_>, seen: &Observation) -> Vec<Milestone> {
 }
 
 /// The state of the installation.
-pub fn install_state(awaited: &Awaited<'_>, seen: &Observation) -> InstallState {
+pub fn install_state(awaited: &WaitTarget<'_>, seen: &Observation) -> InstallState {
     if let Some(csv) = seen.csv(awaited.csv)
         && csv.status.phase == "Succeeded"
     {
@@ -150,7 +150,7 @@ fn csv_text(csv: &DeployedCsv, seen: &Observation) -> String {
 }
 
 /// Whether OLM has chosen the version for the Subscription, but neither the version is there nor a plan for it.
-pub fn is_lost(awaited: &Awaited<'_>, seen: &Observation) -> bool {
+pub fn is_lost(awaited: &WaitTarget<'_>, seen: &Observation) -> bool {
     subscription(awaited, seen).is_some_and(|found| {
         found.status.current_csv == awaited.csv
             && seen.csv(awaited.csv).is_none()
@@ -159,14 +159,14 @@ pub fn is_lost(awaited: &Awaited<'_>, seen: &Observation) -> bool {
 }
 
 /// The Subscription of the installation.
-pub fn subscription<'a>(awaited: &Awaited<'_>, seen: &'a Observation) -> Option<&'a Subscription> {
+pub fn subscription<'a>(awaited: &WaitTarget<'_>, seen: &'a Observation) -> Option<&'a Subscription> {
     seen.subscriptions
         .iter()
         .find(|found| found.metadata.name.as_deref() == Some(awaited.subscription))
 }
 
 /// The newest InstallPlan that installs the CSV.
-fn plan<'a>(awaited: &Awaited<'_>, subscription: &Subscription, seen: &'a Observation) -> Option<&'a InstallPlan> {
+fn plan<'a>(awaited: &WaitTarget<'_>, subscription: &Subscription, seen: &'a Observation) -> Option<&'a InstallPlan> {
     let referenced = subscription
         .status
         .install_plan_ref
@@ -194,10 +194,10 @@ mod tests {
 
     #[test]
     fn a_version_that_is_chosen_but_neither_there_nor_planned_is_lost() {
-        let awaited = Awaited {
+        let awaited = WaitTarget {
             subscription: "s",
             csv: "cache.v1",
-            ..Awaited::default()
+            ..WaitTarget::default()
         };
         let seen = |current: &str, plans: Value, csvs: Value| Observation {
             subscriptions: serde_json::from_value(

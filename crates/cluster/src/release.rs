@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 use super::client::{Cluster, ObjectRef};
 use super::cluster_objects::is_executed;
-use super::facts::{BundleFacts, text};
+use super::facts::BundleFacts;
+use super::json::text;
 use super::reporter::ProgressLog;
 use super::{Error, crd_origin, kinds, late, names};
 use olmkit::types::{InstallPlan, Subscription};

@@ -10,7 +10,7 @@ use olmkit::types::{DeployedCsv, Subscription};
 
 /// What stands in the namespace for the package already.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Earlier {
+pub enum EarlierRun {
     /// Nothing.
     Nothing,
     /// This very bundle, installed.
@@ -31,7 +31,7 @@ pub enum Earlier {
 }
 
 /// Judges what stands there.
-pub fn earlier(bundle: &BundleFacts, seen: &Observation) -> Earlier {
+pub fn earlier(bundle: &BundleFacts, seen: &Observation) -> EarlierRun {
     let subscriptions: Vec<&Subscription> = seen.subscriptions_for(&bundle.package).collect();
     let Some(subscription) = subscriptions.first() else {
         return released(bundle, seen);
@@ -39,7 +39,7 @@ pub fn earlier(bundle: &BundleFacts, seen: &Observation) -> Earlier {
     let name = subscription.metadata.name.as_deref().unwrap_or_default();
     let object = ObjectRef::namespaced(kinds::subscription(), &seen.namespace, name);
     if subscriptions.len() > 1 || subscription.spec.source != names::catalog_source(&bundle.package) {
-        return Earlier::InTheWay(Box::new(
+        return EarlierRun::InTheWay(Box::new(
             Cause::lasting(
                 Code::SubscriptionExists,
                 format!(
@@ -56,7 +56,7 @@ pub fn earlier(bundle: &BundleFacts, seen: &Observation) -> Earlier {
     }
     let installed = &subscription.status.installed_csv;
     if !installed.is_empty() && installed != bundle.csv_name() {
-        return Earlier::InTheWay(Box::new(other_version(installed, bundle, seen).on(object)));
+        return EarlierRun::InTheWay(Box::new(other_version(installed, bundle, seen).on(object)));
     }
     same_version(bundle, subscription, object, seen)
 }
@@ -79,28 +79,28 @@ pub fn released_csv<'a>(package: &str, seen: &'a Observation) -> Option<&'a Depl
     released.iter().copied().find(|csv| !is_replaced(csv))
 }
 
-fn released(bundle: &BundleFacts, seen: &Observation) -> Earlier {
+fn released(bundle: &BundleFacts, seen: &Observation) -> EarlierRun {
     let Some(csv) = released_csv(&bundle.package, seen) else {
-        return Earlier::Nothing;
+        return EarlierRun::Nothing;
     };
     let object = ObjectRef::namespaced(kinds::cluster_service_version(), &seen.namespace, csv.name());
     if csv.name() != bundle.csv_name() {
-        return Earlier::InTheWay(Box::new(other_version(csv.name(), bundle, seen).on(object)));
+        return EarlierRun::InTheWay(Box::new(other_version(csv.name(), bundle, seen).on(object)));
     }
     let unchanged = csv.released() == Some(names::released_value(&bundle.digest).as_str());
     match (unchanged, csv.status.phase.as_str()) {
-        (true, "Succeeded") => Earlier::Installed,
-        (true, "Failed") => Earlier::StartOver {
+        (true, "Succeeded") => EarlierRun::Installed,
+        (true, "Failed") => EarlierRun::StartOver {
             remove: vec![object],
             why: "the earlier attempt failed".into(),
         },
         // Its plan may be gone with the Subscription, and then nothing creates what it waits for.
-        (true, "" | "Pending") => Earlier::StartOver {
+        (true, "" | "Pending") => EarlierRun::StartOver {
             remove: vec![object],
             why: "the earlier attempt ended before all of the bundle was there".into(),
         },
-        (true, _) => Earlier::OnlyCsv,
-        (false, _) => Earlier::StartOver {
+        (true, _) => EarlierRun::OnlyCsv,
+        (false, _) => EarlierRun::StartOver {
             remove: vec![object],
             why: "the bundle changed since it was installed".into(),
         },
@@ -118,7 +118,12 @@ fn other_version(installed: &str, bundle: &BundleFacts, seen: &Observation) -> C
     )
 }
 
-fn same_version(bundle: &BundleFacts, subscription: &Subscription, object: ObjectRef, seen: &Observation) -> Earlier {
+fn same_version(
+    bundle: &BundleFacts,
+    subscription: &Subscription,
+    object: ObjectRef,
+    seen: &Observation,
+) -> EarlierRun {
     let digest = subscription
         .metadata
         .annotations
@@ -136,13 +141,13 @@ fn same_version(bundle: &BundleFacts, subscription: &Subscription, object: Objec
     let plan_waits = plan.is_some_and(|plan| plan.is_retried());
     let lost = plan.is_some_and(|plan| plan.status.phase == "Complete") && csv.is_none();
     let why = match (unchanged, phase) {
-        (true, "Succeeded") => return Earlier::Installed,
+        (true, "Succeeded") => return EarlierRun::Installed,
         (false, _) => "the bundle changed since it was installed",
         (true, "Failed") => "the earlier attempt failed",
         (true, _) if plan_failed => "the plan of the earlier attempt failed",
         (true, _) if plan_waits => "the plan of the earlier attempt could not be carried out",
         (true, _) if lost => "the ClusterServiceVersion of the earlier attempt was deleted",
-        (true, _) => return Earlier::UnderWay,
+        (true, _) => return EarlierRun::UnderWay,
     };
     let mut remove = vec![object];
     remove.extend(csv.map(|csv| ObjectRef::namespaced(kinds::cluster_service_version(), &seen.namespace, csv.name())));
@@ -152,7 +157,7 @@ fn same_version(bundle: &BundleFacts, subscription: &Subscription, object: Objec
         &seen.namespace,
         &names::catalog_source(&bundle.package),
     ));
-    Earlier::StartOver {
+    EarlierRun::StartOver {
         remove,
         why: why.to_owned(),
     }
@@ -205,16 +210,16 @@ mod tests {
         }
     }
 
-    fn removed(earlier: Earlier) -> Vec<String> {
+    fn removed(earlier: EarlierRun) -> Vec<String> {
         match earlier {
-            Earlier::StartOver { remove, .. } => remove.iter().map(|object| object.kind.kind.clone()).collect(),
+            EarlierRun::StartOver { remove, .. } => remove.iter().map(|object| object.kind.kind.clone()).collect(),
             other => panic!("{other:?}"),
         }
     }
 
-    fn code(earlier: Earlier) -> Code {
+    fn code(earlier: EarlierRun) -> Code {
         match earlier {
-            Earlier::InTheWay(cause) => cause.code,
+            EarlierRun::InTheWay(cause) => cause.code,
             other => panic!("{other:?}"),
         }
     }
@@ -222,16 +227,16 @@ mod tests {
     #[test]
     fn a_run_continues_where_the_last_one_stopped() {
         let (bundle, digest) = (bundle(), "d".repeat(64));
-        assert_eq!(earlier(&bundle, &seen(vec![], vec![])), Earlier::Nothing);
+        assert_eq!(earlier(&bundle, &seen(vec![], vec![])), EarlierRun::Nothing);
         let wish = || subscription(&digest, "cache-catalog", "cache.v2.0.0");
         let phase = |phase| vec![csv("cache.v2.0.0", phase, json!({}), "")];
         assert_eq!(
             earlier(&bundle, &seen(vec![wish()], phase("Installing"))),
-            Earlier::UnderWay
+            EarlierRun::UnderWay
         );
         assert_eq!(
             earlier(&bundle, &seen(vec![wish()], phase("Succeeded"))),
-            Earlier::Installed
+            EarlierRun::Installed
         );
         let all = ["Subscription", "ClusterServiceVersion", "CatalogSource"];
         assert_eq!(removed(earlier(&bundle, &seen(vec![wish()], phase("Failed")))), all);
@@ -243,8 +248,8 @@ mod tests {
     fn what_a_host_left_is_known_again() {
         let (bundle, digest) = (bundle(), "d".repeat(64));
         let left = |phase, digest: &str| seen(vec![], vec![csv("cache.v2.0.0", phase, released_labels(digest), "")]);
-        assert_eq!(earlier(&bundle, &left("Succeeded", &digest)), Earlier::Installed);
-        assert_eq!(earlier(&bundle, &left("Installing", &digest)), Earlier::OnlyCsv);
+        assert_eq!(earlier(&bundle, &left("Succeeded", &digest)), EarlierRun::Installed);
+        assert_eq!(earlier(&bundle, &left("Installing", &digest)), EarlierRun::OnlyCsv);
         assert_eq!(
             removed(earlier(&bundle, &left("Pending", &digest))),
             ["ClusterServiceVersion"]
@@ -265,7 +270,7 @@ mod tests {
             released_csv("cache", &seen).map(DeployedCsv::name),
             Some("cache.v2.0.0")
         );
-        assert_eq!(earlier(&bundle(), &seen), Earlier::OnlyCsv);
+        assert_eq!(earlier(&bundle(), &seen), EarlierRun::OnlyCsv);
     }
 
     #[test]

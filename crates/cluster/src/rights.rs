@@ -31,6 +31,8 @@ pub enum Command {
     Subscribe,
     /// `diagnose`
     Diagnose,
+    /// `migrate check` and `migrate plan`
+    Migrate,
     /// `olm status`
     OlmStatus,
     /// `olm install`
@@ -41,12 +43,13 @@ pub enum Command {
 
 impl Command {
     /// Every command, in the order of the documentation.
-    pub const ALL: [Command; 8] = [
+    pub const ALL: [Command; 9] = [
         Command::RunBundle,
         Command::BundleUpgrade,
         Command::Cleanup,
         Command::Subscribe,
         Command::Diagnose,
+        Command::Migrate,
         Command::OlmStatus,
         Command::OlmInstall,
         Command::OlmUninstall,
@@ -60,6 +63,7 @@ impl Command {
             Command::Cleanup => "cleanup",
             Command::Subscribe => "subscribe",
             Command::Diagnose => "diagnose",
+            Command::Migrate => "migrate",
             Command::OlmStatus => "olm status",
             Command::OlmInstall => "olm install",
             Command::OlmUninstall => "olm uninstall",

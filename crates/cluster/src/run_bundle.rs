@@ -13,12 +13,13 @@ use super::facts::BundleFacts;
 use super::install_mode::InstallMode;
 use super::observe::Observation;
 use super::preflight::{self, PreflightOptions};
-use super::progress::Awaited;
+use super::progress::WaitTarget;
 use super::release::release;
 use super::reporter::{ProgressLog, ProgressReporter, Step};
-use super::rerun::{Earlier, earlier};
+use super::rerun::{EarlierRun, earlier};
 use super::rights::{self, Command, When};
-use super::serving::{Place, Serving};
+use super::serve_from::ServeFrom;
+use super::serving::Serving;
 use super::{Error, cluster_objects, crd_origin, intent, names, ownership, wait};
 use olmkit::diagnostics::Severity;
 
@@ -28,7 +29,7 @@ pub struct Options {
     /// `--install-mode`.
     pub install_mode: Option<InstallMode>,
     /// Where the catalog with the bundle is served.
-    pub place: Place,
+    pub place: ServeFrom,
     /// Secret with registry credentials for OLM's pods.
     pub pull_secret: Option<String>,
     /// Total time to wait.
@@ -42,7 +43,7 @@ pub struct Options {
 /// The result of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Ending {
+pub enum Conclusion {
     /// The CSV has Succeeded.
     Succeeded,
     /// It had already; nothing was done.
@@ -61,7 +62,7 @@ pub enum Ending {
 #[non_exhaustive]
 pub struct Outcome {
     /// The result.
-    pub result: Ending,
+    pub result: Conclusion,
     /// The package.
     pub package: String,
     /// The CSV.
@@ -80,7 +81,7 @@ pub struct Outcome {
 impl Outcome {
     /// Whether the operation succeeded.
     pub fn is_fine(&self) -> bool {
-        !matches!(self.result, Ending::Refused | Ending::Failed)
+        !matches!(self.result, Conclusion::Refused | Conclusion::Failed)
     }
 }
 
@@ -98,7 +99,7 @@ pub async fn run(
     let missing = rights::missing_always(cluster, Command::RunBundle).await?;
     if !missing.is_empty() {
         let seen = Observation::none(cluster);
-        return Ok(outcome(Ending::Refused, bundle, &seen, missing, progress));
+        return Ok(outcome(Conclusion::Refused, bundle, &seen, missing, progress));
     }
     let mut seen = Observation::full(cluster, &bundle.kinds()).await?;
     let checks = PreflightOptions {
@@ -121,31 +122,31 @@ pub async fn run(
     let taken_over = crd_origin::taken_over(bundle, None, &created, &seen, &causes);
     causes.extend(taken_over);
     let before = earlier(bundle, &seen);
-    if let Earlier::InTheWay(cause) = &before {
+    if let EarlierRun::InTheWay(cause) = &before {
         causes.push((**cause).clone());
     }
     causes.extend(missing_rights(cluster, Command::RunBundle, bundle, &place, &seen).await?);
     if has_errors(&causes) {
-        return Ok(outcome(Ending::Refused, bundle, &seen, causes, progress));
+        return Ok(outcome(Conclusion::Refused, bundle, &seen, causes, progress));
     }
     progress.done(checked(&seen));
     if options.check_only {
-        return Ok(outcome(Ending::Checked, bundle, &seen, causes, progress));
+        return Ok(outcome(Conclusion::Checked, bundle, &seen, causes, progress));
     }
-    let before_is_only_csv = before == Earlier::OnlyCsv;
+    let before_is_only_csv = before == EarlierRun::OnlyCsv;
     match before {
-        Earlier::Installed => {
+        EarlierRun::Installed => {
             // A run that was killed at its end leaves a catalog that nobody serves.
             release(cluster, bundle, &mut progress).await?;
-            return Ok(outcome(Ending::AlreadyInstalled, bundle, &seen, causes, progress));
+            return Ok(outcome(Conclusion::AlreadyInstalled, bundle, &seen, causes, progress));
         }
-        Earlier::StartOver { remove, why } => start_over(cluster, &remove, &why, &mut progress).await?,
+        EarlierRun::StartOver { remove, why } => start_over(cluster, &remove, &why, &mut progress).await?,
         _ => {}
     }
     let ended = if before_is_only_csv {
-        let awaited = Awaited {
+        let awaited = WaitTarget {
             csv: bundle.csv_name(),
-            ..Awaited::default()
+            ..WaitTarget::default()
         };
         wait::for_success(
             cluster,
@@ -160,13 +161,13 @@ pub async fn run(
         install(cluster, bundle, options, &place, &mut seen, &mut progress).await?
     };
     Ok(match ended {
-        Ok(()) => outcome(Ending::Succeeded, bundle, &seen, causes, progress),
+        Ok(()) => outcome(Conclusion::Succeeded, bundle, &seen, causes, progress),
         Err(found) => {
             causes.extend(found);
             if options.rollback {
                 roll_back(cluster, bundle, &seen, reporter, &mut progress).await?;
             }
-            outcome(Ending::Failed, bundle, &seen, causes, progress)
+            outcome(Conclusion::Failed, bundle, &seen, causes, progress)
         }
     })
 }
@@ -176,13 +177,13 @@ pub(super) async fn missing_rights(
     cluster: &Cluster,
     command: Command,
     bundle: &BundleFacts,
-    place: &Place,
+    place: &ServeFrom,
     seen: &Observation,
 ) -> Result<Vec<Cause>, Error> {
     let kinds = bundle.kinds();
     let has_old_jobs = bundle.image.iter().any(|image| !unfinished(image, seen).is_empty());
     rights::missing(cluster, command, |right| match right.when {
-        When::CatalogPod => matches!(place, Place::Pod(_)),
+        When::CatalogPod => matches!(place, ServeFrom::Pod(_)),
         When::NewGroup => seen.operator_groups.is_empty(),
         When::OldJobs => has_old_jobs,
         _ => rights::in_bundle(right, &kinds),
@@ -211,25 +212,9 @@ async fn start_over(
     progress.done(format!("{why}: starting over"));
     for object in remove {
         if cluster.delete(object).await? {
-            wait_gone(cluster, object).await?;
+            wait::gone(cluster, object).await?;
             progress.done(format!("{object}: removed"));
         }
-    }
-    Ok(())
-}
-
-/// Waits until an object is deleted.
-pub(super) async fn wait_gone(cluster: &Cluster, object: &ObjectRef) -> Result<(), Error> {
-    const LIMIT: u64 = 60;
-    let began = std::time::Instant::now();
-    while cluster.get(object).await?.is_some() {
-        if began.elapsed().as_secs() >= LIMIT {
-            return Err(Error::NotGone {
-                object: object.clone(),
-                seconds: LIMIT,
-            });
-        }
-        tokio::time::sleep(Duration::from_millis(200)).await;
     }
     Ok(())
 }
@@ -238,7 +223,7 @@ async fn install(
     cluster: &Cluster,
     bundle: &BundleFacts,
     options: &Options,
-    place: &Place,
+    place: &ServeFrom,
     seen: &mut Observation,
     progress: &mut ProgressLog<'_>,
 ) -> Result<Result<(), Vec<Cause>>, Error> {
@@ -266,12 +251,12 @@ async fn install(
     let manifest = intent::subscription(bundle, &subscription, &seen.namespace);
     create(cluster, &manifest, progress).await?;
     let namespace = seen.namespace.clone();
-    let awaited = Awaited {
+    let awaited = WaitTarget {
         subscription: &subscription,
         catalog: (&namespace, &catalog),
         csv: bundle.csv_name(),
         manifest: Some(&manifest),
-        ..Awaited::default()
+        ..WaitTarget::default()
     };
     let ended = wait::for_success(cluster, &awaited, &bundle.package, options.timeout, seen, progress).await?;
     if ended.is_ok() {
@@ -337,7 +322,7 @@ async fn roll_back(
 }
 
 pub(super) fn outcome(
-    result: Ending,
+    result: Conclusion,
     bundle: &BundleFacts,
     seen: &Observation,
     causes: Vec<Cause>,

@@ -9,41 +9,15 @@ use serde_json::{Value, json};
 use super::catalog_pod::{self, PodOptions};
 use super::cause::{Cause, Code};
 use super::client::{Cluster, ObjectRef};
-use super::facts::{BundleFacts, text};
+use super::facts::BundleFacts;
 use super::host_catalog::HostCatalog;
 use super::intent::Served;
-use super::observe::{Observation, OlmState, get_as};
+use super::json::text;
+use super::observe::{Observation, get_as};
 use super::release::release;
 use super::reporter::ProgressLog;
+use super::serve_from::ServeFrom;
 use super::{Error, causes, health, host_address, kinds, names, ownership, wait};
-
-/// Where the catalog is served.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// In a pod with the image that OLM unpacks bundles with, which the nodes can pull; in this process if that image is
-    /// unknown.
-    Auto,
-    /// In this process, at an address of this host: `host`, `host:port`, or guessed.
-    Host(Option<String>),
-    /// In a pod.
-    Pod(PodOptions),
-}
-
-impl Place {
-    /// Decides [`Place::Auto`].
-    pub fn decide(&self, olm: &OlmState, pull_secret: Option<&str>) -> Place {
-        match (self, &olm.opm_image) {
-            (Place::Auto, Some(image)) => Place::Pod(PodOptions {
-                image: image.clone(),
-                pull_policy: "IfNotPresent".into(),
-                service_account: None,
-                pull_secret: pull_secret.map(str::to_owned),
-            }),
-            (Place::Auto, None) => Place::Host(None),
-            (decided, _) => decided.clone(),
-        }
-    }
-}
 
 /// A catalog that is being served.
 pub struct Serving {
@@ -61,13 +35,13 @@ impl Serving {
         cluster: &Cluster,
         bundle: &BundleFacts,
         blobs: &[Value],
-        place: &Place,
+        place: &ServeFrom,
         timeout: Duration,
         progress: &mut ProgressLog<'_>,
     ) -> Result<Result<Self, Vec<Cause>>, Error> {
         match place {
-            Place::Auto => Err(Error::Serve("the place was not decided".into())),
-            Place::Host(address) => {
+            ServeFrom::Auto => Err(Error::Serve("the place was not decided".into())),
+            ServeFrom::Host(address) => {
                 let host = HostCatalog::serve(blobs, listen_at(cluster, address.as_deref()).await?).await?;
                 progress.done(format!("catalog served from this host at {}", host.address()));
                 let served = Served::FromHost(host.address().to_string());
@@ -77,7 +51,7 @@ impl Serving {
                     pod: Vec::new(),
                 }))
             }
-            Place::Pod(options) => in_pod(cluster, bundle, blobs, options, timeout, progress).await,
+            ServeFrom::Pod(options) => in_pod(cluster, bundle, blobs, options, timeout, progress).await,
         }
     }
 

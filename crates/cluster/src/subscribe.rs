@@ -8,10 +8,10 @@ use super::cause::{Cause, Code, has_errors, sorted};
 use super::client::Cluster;
 use super::install_mode::InstallMode;
 use super::observe::Observation;
-use super::progress::{Awaited, subscription};
+use super::progress::{WaitTarget, subscription};
 use super::reporter::{ProgressLog, ProgressReporter};
 use super::rights::{self, Command, When};
-use super::run_bundle::{Ending, Outcome, create};
+use super::run_bundle::{Conclusion, Outcome, create};
 use super::{Error, crd_origin, names, preflight, wait};
 use olmkit::diagnostics::Severity;
 
@@ -194,7 +194,7 @@ pub async fn run(
 ) -> Result<Outcome, Error> {
     let mut progress = ProgressLog::start(reporter);
     let mut causes: Vec<Cause> = plan.causes.clone();
-    let mut result = Ending::Refused;
+    let mut result = Conclusion::Refused;
     let mut csv = String::new();
     if !has_errors(&causes) {
         causes.extend(missing_rights(cluster, plan).await?);
@@ -206,11 +206,11 @@ pub async fn run(
         let ended = match chosen(cluster, options, seen, &mut progress).await? {
             Ok(found) => {
                 csv = found;
-                let awaited = Awaited {
+                let awaited = WaitTarget {
                     subscription: &options.package,
                     catalog: (&plan.catalog.0, &plan.catalog.1),
                     csv: &csv,
-                    ..Awaited::default()
+                    ..WaitTarget::default()
                 };
                 wait::for_success(
                     cluster,
@@ -226,9 +226,9 @@ pub async fn run(
         };
         crd_origin::record(cluster, &options.package, &csv, &seen.install_plans).await?;
         result = if ended.is_ok() {
-            Ending::Succeeded
+            Conclusion::Succeeded
         } else {
-            Ending::Failed
+            Conclusion::Failed
         };
         causes.extend(ended.err().unwrap_or_default());
     }
@@ -269,9 +269,9 @@ async fn chosen(
         csv: None,
     };
     let mut lasting_since = None;
-    let awaited = Awaited {
+    let awaited = WaitTarget {
         subscription: &options.package,
-        ..Awaited::default()
+        ..WaitTarget::default()
     };
     progress.waiting("OLM to choose a version");
     loop {

@@ -7,12 +7,12 @@ use super::client::{Cluster, ObjectRef};
 use super::facts::BundleFacts;
 use super::observe::Observation;
 use super::preflight::{self, PreflightOptions};
-use super::progress::Awaited;
+use super::progress::WaitTarget;
 use super::release::release;
 use super::reporter::{ProgressLog, ProgressReporter};
 use super::rerun::released_csv;
 use super::rights::{self, Command};
-use super::run_bundle::{Ending, Options, Outcome, create, missing_rights, outcome, unpack_anew};
+use super::run_bundle::{Conclusion, Options, Outcome, create, missing_rights, outcome, unpack_anew};
 use super::serving::Serving;
 use super::{Error, adopt, cluster_objects, crd_origin, intent, kinds, names, ownership, wait};
 use olmkit::types::{DeployedCsv, Subscription};
@@ -197,7 +197,7 @@ pub async fn run(
     let missing = rights::missing_always(cluster, Command::BundleUpgrade).await?;
     if !missing.is_empty() {
         let seen = Observation::none(cluster);
-        return Ok(outcome(Ending::Refused, bundle, &seen, missing, progress));
+        return Ok(outcome(Conclusion::Refused, bundle, &seen, missing, progress));
     }
     let mut seen = Observation::full(cluster, &bundle.kinds()).await?;
     let checks = PreflightOptions {
@@ -209,7 +209,7 @@ pub async fn run(
         Ok(old) => old,
         Err(cause) => {
             causes.push(*cause);
-            return Ok(outcome(Ending::Refused, bundle, &seen, causes, progress));
+            return Ok(outcome(Conclusion::Refused, bundle, &seen, causes, progress));
         }
     };
     causes.extend(changed_content(bundle, &old, &seen));
@@ -221,12 +221,12 @@ pub async fn run(
     causes.extend(taken_over);
     causes.extend(missing_rights(cluster, Command::BundleUpgrade, bundle, &place, &seen).await?);
     if has_errors(&causes) {
-        return Ok(outcome(Ending::Refused, bundle, &seen, causes, progress));
+        return Ok(outcome(Conclusion::Refused, bundle, &seen, causes, progress));
     }
     if old.csv == bundle.csv_name() && seen.csv(&old.csv).is_some_and(|csv| csv.status.phase == "Succeeded") {
         // A run that was killed at its end leaves a catalog that nobody serves.
         release(cluster, bundle, &mut progress).await?;
-        return Ok(outcome(Ending::AlreadyInstalled, bundle, &seen, causes, progress));
+        return Ok(outcome(Conclusion::AlreadyInstalled, bundle, &seen, causes, progress));
     }
     if old.csv == bundle.csv_name() {
         progress.done(format!("going on with the upgrade to {}", old.csv));
@@ -239,7 +239,7 @@ pub async fn run(
         Ok(serving) => serving,
         Err(found) => {
             causes.extend(found);
-            return Ok(outcome(Ending::Failed, bundle, &seen, causes, progress));
+            return Ok(outcome(Conclusion::Failed, bundle, &seen, causes, progress));
         }
     };
     let source = intent::catalog_source(
@@ -257,12 +257,12 @@ pub async fn run(
     follow(cluster, &old, bundle, &seen, &mut progress).await?;
     let catalog = names::catalog_source(&bundle.package);
     let namespace = seen.namespace.clone();
-    let awaited = Awaited {
+    let awaited = WaitTarget {
         subscription: &old.subscription,
         catalog: (&namespace, &catalog),
         csv: bundle.csv_name(),
         adopted: if old.adopt { &old.csv } else { "" },
-        ..Awaited::default()
+        ..WaitTarget::default()
     };
     let ended = wait::for_success(
         cluster,
@@ -283,18 +283,18 @@ pub async fn run(
         Ok(()) => {
             let replaced = seen.csv(bundle.csv_name()).map(|csv| csv.spec.replaces.clone());
             if let Some(replaced) = replaced.filter(|name| seen.csv(name).is_some()) {
-                super::run_bundle::wait_gone(
+                wait::gone(
                     cluster,
                     &ObjectRef::namespaced(kinds::cluster_service_version(), &namespace, &replaced),
                 )
                 .await?;
                 progress.done(format!("ClusterServiceVersion {namespace}/{replaced}: replaced"));
             }
-            outcome(Ending::Succeeded, bundle, &seen, causes, progress)
+            outcome(Conclusion::Succeeded, bundle, &seen, causes, progress)
         }
         Err(found) => {
             causes.extend(found);
-            outcome(Ending::Failed, bundle, &seen, causes, progress)
+            outcome(Conclusion::Failed, bundle, &seen, causes, progress)
         }
     })
 }

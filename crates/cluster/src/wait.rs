@@ -8,11 +8,10 @@ use serde_json::{Value, json};
 use super::cause::{Cause, Code};
 use super::causes::{self, Target};
 use super::client::{Cluster, ObjectRef};
-use super::facts::text;
+use super::json::text;
 use super::observe::Observation;
-use super::progress::{Awaited, InstallState, install_state, is_lost, milestones};
+use super::progress::{InstallState, WaitTarget, install_state, is_lost, milestones};
 use super::reporter::ProgressLog;
-use super::run_bundle::wait_gone;
 use super::{Error, adopt, kinds};
 use olmkit::diagnostics::Severity;
 
@@ -42,7 +41,7 @@ const SETTLE: Duration = Duration::from_secs(3);
 /// [`Error::Request`], [`Error::Unreadable`].
 pub async fn for_success(
     cluster: &Cluster,
-    awaited: &Awaited<'_>,
+    awaited: &WaitTarget<'_>,
     package: &str,
     timeout: Duration,
     seen: &mut Observation,
@@ -139,7 +138,7 @@ fn is_connected(catalog: &Value) -> bool {
 }
 
 /// Records the installed CSV again if OLM has overwritten it with a status that it had computed before.
-async fn keep_adopted(cluster: &Cluster, awaited: &Awaited<'_>, seen: &Observation) -> Result<(), Error> {
+async fn keep_adopted(cluster: &Cluster, awaited: &WaitTarget<'_>, seen: &Observation) -> Result<(), Error> {
     let forgotten = seen.subscriptions.iter().any(|found| {
         found.metadata.name.as_deref() == Some(awaited.subscription) && found.status.installed_csv.is_empty()
     });
@@ -154,7 +153,7 @@ async fn keep_adopted(cluster: &Cluster, awaited: &Awaited<'_>, seen: &Observati
 /// takes that for done and never looks at the Subscription again.
 async fn renew_lost(
     cluster: &Cluster,
-    awaited: &Awaited<'_>,
+    awaited: &WaitTarget<'_>,
     seen: &Observation,
     since: &mut Option<Instant>,
     progress: &mut ProgressLog<'_>,
@@ -169,9 +168,25 @@ async fn renew_lost(
     *since = None;
     let object = ObjectRef::namespaced(kinds::subscription(), &seen.namespace, awaited.subscription);
     cluster.delete(&object).await?;
-    wait_gone(cluster, &object).await?;
+    gone(cluster, &object).await?;
     cluster.apply(manifest).await?;
     progress.done(format!("{object}: made anew, OLM took it for installed"));
+    Ok(())
+}
+
+/// Waits until an object is deleted.
+pub(super) async fn gone(cluster: &Cluster, object: &ObjectRef) -> Result<(), Error> {
+    const LIMIT: u64 = 60;
+    let began = Instant::now();
+    while cluster.get(object).await?.is_some() {
+        if began.elapsed().as_secs() >= LIMIT {
+            return Err(Error::NotGone {
+                object: object.clone(),
+                seconds: LIMIT,
+            });
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
     Ok(())
 }
 
@@ -226,7 +241,7 @@ fn certainly_lasting(causes: &[Cause], certain: &mut BTreeMap<(Code, Option<Obje
 }
 
 /// At the timeout: the causes found, else the current state.
-fn at_timeout(causes: Vec<Cause>, awaited: &Awaited<'_>, seen: &Observation, timeout: Duration) -> Vec<Cause> {
+fn at_timeout(causes: Vec<Cause>, awaited: &WaitTarget<'_>, seen: &Observation, timeout: Duration) -> Vec<Cause> {
     if !causes.is_empty() {
         return causes;
     }
@@ -302,7 +317,7 @@ async fn log_lines(cluster: &Cluster, pod: &ObjectRef) -> Vec<String> {
             .into_iter()
             .flatten()
         {
-            let name = super::facts::text(status, "/name");
+            let name = super::json::text(status, "/name");
             let restarted = status
                 .get("restartCount")
                 .and_then(serde_json::Value::as_i64)

@@ -5,8 +5,10 @@
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use kube::{Api, Client, api::PostParams};
 
+use crate::{explain, namespaces::Namespaces};
+
 /// A permission that the operator needs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Need {
     /// API group; empty for the core group.
     pub group: String,
@@ -41,6 +43,64 @@ impl std::fmt::Display for Need {
     }
 }
 
+/// Where a permission is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Where {
+    /// In every namespace that the operator watches.
+    Watched,
+    /// In the operator's own namespace.
+    Own,
+    /// In the cluster: for objects without namespace.
+    Cluster,
+}
+
+/// A permission, whatever the namespaces are, and what it is needed for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Requirement {
+    /// The permission; its namespace is not used.
+    pub need: Need,
+    /// Where it is needed.
+    pub scope: Where,
+    /// What for: logged when it is missing.
+    pub why: String,
+}
+
+impl Requirement {
+    /// The permission in each namespace.
+    fn needs(&self, own: &str, watched: &Namespaces) -> Vec<Need> {
+        let namespaces = match self.scope {
+            Where::Own => vec![own.to_owned()],
+            Where::Cluster => vec![String::new()],
+            Where::Watched => watched.scopes().into_iter().map(Option::unwrap_or_default).collect(),
+        };
+        let with = |namespace| Need {
+            namespace,
+            ..self.need.clone()
+        };
+        namespaces.into_iter().map(with).collect()
+    }
+}
+
+/// Logs which of `requirements` are missing, and what they are needed for.
+pub async fn report(client: &Client, requirements: &[Requirement], own: &str, watched: &Namespaces) {
+    let mut reasons = Vec::new();
+    for requirement in requirements {
+        for need in requirement.needs(own, watched) {
+            reasons.push((need, requirement.why.as_str()));
+        }
+    }
+    let needs = reasons.iter().map(|(need, _)| need.clone()).collect();
+    match missing(client, needs).await {
+        Ok(missing) if missing.is_empty() => tracing::debug!("all permissions granted"),
+        Ok(missing) => {
+            for (need, why) in reasons.iter().filter(|(need, _)| missing.contains(need)) {
+                tracing::error!(missing = %need, needed_because = why, "missing permission");
+            }
+        }
+        Err(error) => tracing::warn!(error = %explain::request(&error), "cannot check the permissions"),
+    }
+}
+
 /// Reviews `needs` with the API server and returns those that are denied.
 ///
 /// # Errors
@@ -71,4 +131,33 @@ pub async fn missing(client: &Client, needs: Vec<Need>) -> Result<Vec<Need>, kub
         }
     }
     Ok(missing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_requirement_is_a_need_in_each_namespace() {
+        let with = |scope| Requirement {
+            need: Need {
+                resource: "pods".to_owned(),
+                verb: "list".to_owned(),
+                ..Need::default()
+            },
+            scope,
+            why: "why".to_owned(),
+        };
+        let texts = |scope, watched: &str| -> Vec<String> {
+            let needs = with(scope).needs("own", &watched.parse().unwrap());
+            needs.iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(
+            texts(Where::Watched, "a,b"),
+            ["list pods in namespace a", "list pods in namespace b"]
+        );
+        assert_eq!(texts(Where::Watched, ""), ["list pods in all namespaces"]);
+        assert_eq!(texts(Where::Own, "a,b"), ["list pods in namespace own"]);
+        assert_eq!(texts(Where::Cluster, "a,b"), ["list pods in all namespaces"]);
+    }
 }

@@ -10,6 +10,7 @@
 use std::{
     collections::{HashMap, HashSet},
     fmt::Debug,
+    hash::{DefaultHasher, Hash, Hasher},
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
@@ -34,18 +35,42 @@ pub struct Cache<T> {
 }
 
 struct Objects<T> {
-    /// The objects and their resource versions; 0 if unknown.
-    known: HashMap<ObjectKey, (Arc<T>, u64)>,
+    known: HashMap<ObjectKey, Known<T>>,
     /// What this process wrote and no watch has delivered yet.
-    own: HashMap<ObjectKey, Own>,
+    own: HashMap<ObjectKey, Own<T>>,
     /// The newest resource version that each watch has delivered, by the namespace that it watches; empty for all.
     delivered: HashMap<String, u64>,
 }
 
+struct Known<T> {
+    object: Arc<T>,
+    /// Its resource version; 0 if unknown.
+    version: u64,
+    /// A digest of its UID, which takes less room.
+    uid: u64,
+}
+
+/// A digest of a UID.
+fn digest(uid: Option<&str>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    uid.hash(&mut hasher);
+    hasher.finish()
+}
+
 /// A write of this process that no watch has delivered yet.
-enum Own {
-    Written { at: Instant },
-    Deleted { at: Instant, uid: String },
+enum Own<T> {
+    Written {
+        at: Instant,
+        /// What the watch delivered last.
+        base: Option<Arc<T>>,
+        /// Events that are older than the write were ignored: what others changed before it is in the answer, and nobody
+        /// has been called for it.
+        skipped: bool,
+    },
+    Deleted {
+        at: Instant,
+        uid: String,
+    },
 }
 
 impl<T> Clone for Cache<T> {
@@ -95,6 +120,14 @@ impl Revision {
             version: version(object),
         }
     }
+
+    fn known<T>(&self, object: Arc<T>) -> Known<T> {
+        Known {
+            object,
+            version: self.version,
+            uid: digest(self.uid.as_deref()),
+        }
+    }
 }
 
 /// The resource version of `object` as a number, which orders the versions of one kind; 0 if it is none.
@@ -106,7 +139,7 @@ pub fn version<K: Resource>(object: &K) -> u64 {
 impl<T> Cache<T> {
     /// The object `key`, if the cache has it.
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<T>> {
-        self.read().known.get(key).map(|(object, _)| Arc::clone(object))
+        self.read().known.get(key).map(|known| Arc::clone(&known.object))
     }
 
     /// Number of objects.
@@ -121,30 +154,43 @@ impl<T> Cache<T> {
 
     /// Calls `visit` for each object.
     pub fn for_each(&self, mut visit: impl FnMut(&ObjectKey, &T)) {
-        for (key, (object, _)) in &self.read().known {
-            visit(key, object);
+        for (key, known) in &self.read().known {
+            visit(key, &known.object);
         }
     }
 
     /// Stores what the API server answered to a write of this process, so that the next read sees it, however late its
-    /// watch event is. Older events that arrive later are ignored.
+    /// watch event is. Older events that arrive later do not undo it. If there are any, the event of the write shows the
+    /// change from before them: the answer may hold what others changed too.
     pub fn written<K: Resource>(&self, answer: &K, value: T) {
         let revision = Revision::of(answer);
         let mut objects = self.write();
-        let newest = objects.known.get(&revision.key).map_or(0, |(_, version)| *version);
+        let newest = objects.known.get(&revision.key).map_or(0, |known| known.version);
         // What a watch has passed it has delivered, or something newer.
         if revision.version <= newest || revision.version <= objects.delivered_in(&revision.key.namespace) {
             return;
         }
-        let own = Own::Written { at: Instant::now() };
-        objects.own.insert(revision.key.clone(), own);
-        objects.known.insert(revision.key, (Arc::new(value), revision.version));
+        let before = objects
+            .known
+            .insert(revision.key.clone(), revision.known(Arc::new(value)));
+        let (base, skipped) = match objects.own.remove(&revision.key) {
+            Some(Own::Written { base, skipped, .. }) => (base, skipped),
+            _ => (before.map(|known| known.object), false),
+        };
+        let at = Instant::now();
+        objects.own.insert(revision.key, Own::Written { at, base, skipped });
     }
 
-    /// Removes the object `key` with this UID, which this process deleted. Its events that arrive later are ignored.
+    /// Removes the object `key` with this UID, which this process deleted. Its events that arrive later are ignored. The
+    /// answer may come after the events: an object of the same name that is younger stays.
     pub fn deleted(&self, key: &ObjectKey, uid: &str) {
         let mut objects = self.write();
-        if objects.known.remove(key).is_some() {
+        if objects
+            .known
+            .get(key)
+            .is_some_and(|known| known.uid == digest(Some(uid)))
+        {
+            objects.known.remove(key);
             let own = Own::Deleted {
                 at: Instant::now(),
                 uid: uid.to_owned(),
@@ -163,24 +209,33 @@ impl<T> Cache<T> {
     ) -> Option<Change<T>> {
         let mut objects = self.write();
         objects.deliver(scope, revision.version);
-        let newest = objects.known.get(&revision.key).map_or(0, |(_, version)| *version);
-        let stale = match objects.own.get(&revision.key) {
+        let newest = objects.known.get(&revision.key).map_or(0, |known| known.version);
+        let stale = match objects.own.get_mut(&revision.key) {
             // A list that began after the write contains it, whatever its version: etcd may have been restored.
-            Some(Own::Written { at }) => revision.version < newest && list.is_none_or(|began| began <= *at),
+            Some(Own::Written { at, skipped, .. }) => {
+                let stale = revision.version < newest && list.is_none_or(|began| began <= *at);
+                *skipped |= stale;
+                stale
+            }
             Some(Own::Deleted { uid, .. }) => revision.uid.as_ref() == Some(uid),
             None => false,
         };
         if stale {
             return None;
         }
-        objects.own.remove(&revision.key);
+        let own = objects.own.remove(&revision.key);
         let before = match &value {
-            Some(value) => objects
-                .known
-                .insert(revision.key, (Arc::clone(value), revision.version)),
+            Some(value) => {
+                let known = revision.known(Arc::clone(value));
+                objects.known.insert(revision.key, known)
+            }
             None => objects.known.remove(&revision.key),
         };
-        let before = before.map(|(object, _)| object);
+        let before = match own {
+            // A list comes instead of events: some may have been missed.
+            Some(Own::Written { base, skipped, .. }) if skipped || list.is_some() => base,
+            _ => before.map(|known| known.object),
+        };
         if before.is_none() && value.is_none() {
             return None;
         }
@@ -195,12 +250,15 @@ impl<T> Cache<T> {
     fn remove(&self, revision: &Revision, scope: &str) -> Option<Change<T>> {
         let mut objects = self.write();
         objects.deliver(scope, revision.version);
-        let newest = objects.known.get(&revision.key).map_or(0, |(_, version)| *version);
-        match objects.own.get(&revision.key) {
-            Some(Own::Written { .. }) if revision.version < newest => return None,
-            _ => objects.own.remove(&revision.key),
-        };
-        let (before, _) = objects.known.remove(&revision.key)?;
+        let newest = objects.known.get(&revision.key).map_or(0, |known| known.version);
+        if let Some(Own::Written { skipped, .. }) = objects.own.get_mut(&revision.key)
+            && revision.version < newest
+        {
+            *skipped = true;
+            return None;
+        }
+        objects.own.remove(&revision.key);
+        let before = objects.known.remove(&revision.key)?.object;
         Some(Change {
             before: Some(before),
             after: None,
@@ -214,14 +272,14 @@ impl<T> Cache<T> {
         let in_scope = |key: &ObjectKey| scope.is_none_or(|namespace| key.namespace == namespace);
         // A list may lack what was written while it was made.
         objects.own.retain(|key, own| {
-            let (Own::Written { at } | Own::Deleted { at, .. }) = own;
+            let (Own::Written { at, .. } | Own::Deleted { at, .. }) = own;
             !in_scope(key) || *at >= began
         });
         let Objects { known, own, .. } = &mut *objects;
         let gone = known.extract_if(|key, _| in_scope(key) && !listed.contains(key) && !own.contains_key(key));
-        gone.map(|(key, (before, _))| {
+        gone.map(|(key, known)| {
             let change = Change {
-                before: Some(before),
+                before: Some(known.object),
                 after: None,
                 listed: true,
             };

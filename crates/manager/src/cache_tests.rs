@@ -140,13 +140,44 @@ async fn own_writes_are_read_before_their_events_arrive() {
         ],
     )
     .await;
-    assert_eq!(changes, ["a:7>7", "a:7>9"], "5 and 6 are older than what was written");
+    assert_eq!(changes, ["a:3>7", "a:7>9"], "5 and 6 are older than what was written");
     cache.written(&object("ns", "a", 8), "8".to_owned());
     assert_eq!(
         now(&cache).as_deref(),
         Some("9"),
         "an answer that is later than its event"
     );
+}
+
+/// The answer to a write shows what others changed just before it, and the events of that come later.
+#[tokio::test]
+async fn what_others_changed_before_a_write_is_not_lost() {
+    let cache = Cache::default();
+    feed(&cache, vec![Event::Init, Event::InitApply(guarded(3)), Event::InitDone]).await;
+    cache.written(&object("ns", "a", 5), "5".to_owned());
+    let (_, changes) = feed(&cache, vec![Event::Apply(guarded(5))]).await;
+    assert_eq!(changes, ["a:5>5"], "nobody else wrote");
+    // 7 is of somebody else, 8 and 9 are own.
+    cache.written(&object("ns", "a", 8), "8".to_owned());
+    cache.written(&object("ns", "a", 9), "9".to_owned());
+    let (_, changes) = feed(
+        &cache,
+        vec![7, 8, 9]
+            .into_iter()
+            .map(|version| Event::Apply(guarded(version)))
+            .collect(),
+    )
+    .await;
+    assert_eq!(changes, ["a:5>9"]);
+    // 10 is of somebody else, and the watch breaks: a list comes instead of its event.
+    cache.written(&object("ns", "a", 11), "11".to_owned());
+    tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    let (_, changes) = feed(
+        &cache,
+        vec![Event::Init, Event::InitApply(guarded(11)), Event::InitDone],
+    )
+    .await;
+    assert_eq!(changes, ["a:9>11"]);
 }
 
 #[tokio::test]
@@ -206,6 +237,24 @@ async fn what_was_deleted_stays_deleted_until_its_successor_comes() {
     let events = vec![Event::Delete(guarded(5)), Event::Apply(DeserializeGuard(Ok(successor)))];
     let (_, changes) = feed(&cache, events).await;
     assert_eq!(changes, ["a:>6"]);
+}
+
+/// The answer to the deletion is late: its event has come, and that of an object that was created since.
+#[tokio::test]
+async fn a_deletion_does_not_remove_a_younger_object_of_the_same_name() {
+    let cache = Cache::default();
+    let mut successor = object("ns", "a", 6);
+    successor.metadata.uid = Some("another".to_owned());
+    let events = vec![
+        Event::Init,
+        Event::InitApply(guarded(3)),
+        Event::InitDone,
+        Event::Delete(guarded(5)),
+        Event::Apply(DeserializeGuard(Ok(successor))),
+    ];
+    feed(&cache, events).await;
+    cache.deleted(&ObjectKey::new("ns", "a"), "uid-of-a");
+    assert_eq!(now(&cache).as_deref(), Some("6"));
 }
 
 #[tokio::test]

@@ -29,7 +29,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use crate::explain;
+use crate::{explain, shutdown::CancellationToken};
 
 /// Two equal events closer than this are one event with a higher count.
 const SERIES: Duration = Duration::from_mins(6);
@@ -142,6 +142,17 @@ impl Publisher {
         instance: impl Into<String>,
         dropped: Counter,
     ) -> (Self, impl Future<Output = ()> + Send) {
+        Self::until(CancellationToken::new(), client, controller, instance, dropped)
+    }
+
+    /// As [`new`](Self::new), but the task also ends, with the remaining events sent, when `end` is cancelled.
+    pub fn until(
+        end: CancellationToken,
+        client: Client,
+        controller: impl Into<String>,
+        instance: impl Into<String>,
+        dropped: Counter,
+    ) -> (Self, impl Future<Output = ()> + Send) {
         let (queue, mut queued) = mpsc::channel::<(ObjectReference, Event)>(QUEUE_CAPACITY);
         let (controller, instance) = (controller.into(), instance.into());
         let recent = Arc::default();
@@ -162,7 +173,16 @@ impl Publisher {
             recent: Arc::clone(&publisher.recent),
         };
         let task = async move {
-            while let Some((regarding, event)) = queued.recv().await {
+            loop {
+                let next = tokio::select! {
+                    biased;
+                    () = end.cancelled(), if !queued.is_closed() => {
+                        queued.close();
+                        continue;
+                    }
+                    next = queued.recv() => next,
+                };
+                let Some((regarding, event)) = next else { return };
                 let error = match timeout(LIMIT, sender.send(&regarding, &event)).await {
                     Ok(Ok(())) => continue,
                     Ok(Err(error)) => explain::request(&error),

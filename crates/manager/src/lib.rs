@@ -1,10 +1,13 @@
-//! Leader election, probes, metrics, back-off and orderly shutdown for kube-rs operators.
+//! A manager for kube-rs operators: controllers, leader election, probes, metrics, back-off and orderly shutdown.
 //!
 //! kube-rs has the client, the watches and the derive for custom resources. This crate adds what an operator process
-//! needs in production, as modules that can be used one by one:
+//! needs in production. [`Manager`] puts it together; its parts can be used one by one:
 //!
 //! | module | what it does |
 //! |---|---|
+//! | [`manager`] | caches, leader election, workers, servers and an orderly end; controllers |
+//! | [`options`] | flags and environment variables, as arguments of clap (feature `flags`) |
+//! | `log` | the log, whose level can be changed at run time (feature `log`) |
 //! | [`cache`] | watches a kind, in all namespaces or in some, and stores a projection of each object |
 //! | [`queue`] | work queue of object keys: deduplicated, never two workers on one key, failed keys delayed |
 //! | [`backoff`] | delay after failures: exponential, with jitter and a cap |
@@ -15,7 +18,7 @@
 //! | [`explain`] | formats errors on one line |
 //! | [`access`] | checks at start that the operator has the permissions it needs |
 //! | [`probes`] | liveness, readiness and metrics over HTTP |
-//! | [`reviews`] | lets users with the right read a page, as the API server says |
+//! | [`reviews`] | lets users with the right read or change a page, as the API server says |
 //! | `certificates` | certificates of servers, mounted or self-signed, read again when they change (feature `tls`) |
 //! | `webhooks` | validating, mutating and converting webhooks (feature `webhooks`) |
 //! | [`proxy`] | applies `NO_PROXY` to the connection to the API server |
@@ -34,8 +37,12 @@ pub mod explain;
 mod lanes;
 pub mod lease;
 mod listener;
+#[cfg(feature = "log")]
+pub mod log;
+pub mod manager;
 pub mod metrics;
 pub mod namespaces;
+pub mod options;
 pub mod probes;
 pub mod proxy;
 mod quantity;
@@ -50,6 +57,13 @@ pub mod webhooks;
 pub mod worker;
 
 use std::fmt;
+
+pub use manager::Manager;
+
+/// The example of the README is compiled.
+#[cfg(all(doctest, feature = "flags", feature = "log"))]
+#[doc = include_str!("../README.md")]
+struct ReadMe;
 
 /// Namespace and name of an object; the namespace of a cluster-scoped one is empty.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

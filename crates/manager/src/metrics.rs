@@ -110,6 +110,8 @@ pub struct QueueMetrics {
 /// Metrics of the workers of one controller.
 #[derive(Clone)]
 pub struct WorkerMetrics {
+    /// The controller.
+    pub controller: Arc<str>,
     /// Successful reconciles.
     pub success: Counter,
     /// Successful reconciles that asked for a requeue.
@@ -276,6 +278,7 @@ impl Metrics {
                 .clone()
         };
         WorkerMetrics {
+            controller: controller.into(),
             success: result("success"),
             requeue_after: result("requeue_after"),
             error: result("error"),

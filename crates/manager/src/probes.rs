@@ -1,8 +1,9 @@
 //! Liveness, readiness and metrics over HTTP.
 //!
-//! `/readyz` returns 200 while every [`Gate`] is open and its watch is heard; with `?verbose`, and when it fails, the body
-//! lists the gates. `/healthz` and `/livez` return 200 unless a watch is stuck: an API server that is down is no reason
-//! to restart. `/metrics` returns [`Metrics::render`].
+//! `/readyz` returns 200 while every [`Gate`] is open, its watch is heard and the operator's own checks pass. `/healthz` and
+//! `/livez` return 200 unless a watch is stuck or one of their checks fails: an API server that is down is no reason to
+//! restart. As with controller-runtime, `?verbose` lists the parts, as a failure does, `?exclude=NAME` leaves one out, and
+//! `/readyz/NAME` asks for one. `/metrics` returns [`Metrics::render`].
 use std::{net::SocketAddr, sync::Arc};
 
 use http_body_util::Full;
@@ -18,6 +19,7 @@ pub use crate::readiness::{Gate, Readiness};
 use crate::{
     listener::{self, Answer, Wire},
     metrics::{self, Metrics},
+    readiness::Probe,
     reviews::{Reviews, Verdict},
 };
 
@@ -37,6 +39,8 @@ pub struct Server {
     wire: Wire,
     routes: Routes,
     reviews: Option<Arc<Reviews>>,
+    #[cfg(feature = "log")]
+    level: Option<crate::log::Level>,
 }
 
 impl Server {
@@ -50,6 +54,8 @@ impl Server {
             wire: Wire::Plain,
             routes,
             reviews: None,
+            #[cfg(feature = "log")]
+            level: None,
         })
     }
 
@@ -73,6 +79,15 @@ impl Server {
         self
     }
 
+    /// Serves the log level at [`log::PATH`](crate::log::PATH): `GET` reads it, `PUT` sets it. Without
+    /// [reviews](Self::with_reviews) it is not served, since anybody could then fill the log.
+    #[cfg(feature = "log")]
+    #[must_use]
+    pub fn with_log_level(mut self, level: crate::log::Level) -> Self {
+        self.level = Some(level);
+        self
+    }
+
     /// The address it listens on, with the assigned port if port 0 was requested.
     ///
     /// # Errors
@@ -84,13 +99,22 @@ impl Server {
     /// Serves requests until the future is dropped.
     pub async fn serve(self) {
         let (routes, reviews) = (self.routes, self.reviews);
+        #[cfg(feature = "log")]
+        let level = self.level.filter(|_| reviews.is_some());
         let answer = move |request: Request<Incoming>| {
             let (routes, reviews) = (routes.clone(), reviews.clone());
+            #[cfg(feature = "log")]
+            let level = level.clone();
             async move {
                 match review(reviews.as_deref(), &request).await {
-                    Verdict::Allowed => routes.answer(&request),
-                    refusal => refused(refusal),
+                    Verdict::Allowed => {}
+                    refusal => return refused(refusal),
                 }
+                #[cfg(feature = "log")]
+                if let (Some(level), crate::log::PATH) = (&level, request.uri().path()) {
+                    return crate::log::answer(level, request).await;
+                }
+                routes.answer(&request)
             }
         };
         listener::serve(self.listener, self.wire, answer).await;
@@ -105,7 +129,12 @@ async fn review(reviews: Option<&Reviews>, request: &Request<Incoming>) -> Verdi
         .headers()
         .get(AUTHORIZATION)
         .and_then(|value| value.to_str().ok());
-    reviews.verdict(authorization, request.uri().path()).await
+    // RBAC spells the verbs of paths as methods in lower case. Who may get a page may also ask for its head.
+    let verb = match *request.method() {
+        Method::PUT => "put",
+        _ => "get",
+    };
+    reviews.verdict(authorization, verb, request.uri().path()).await
 }
 
 fn refused(verdict: Verdict) -> Answer {
@@ -135,19 +164,8 @@ impl Routes {
     }
 
     fn answer_get(&self, path: &str, query: &str) -> Answer {
-        let verbose = query
-            .split('&')
-            .any(|part| part == "verbose" || part.starts_with("verbose="));
         match (self, path) {
-            (Self::Probes(readiness), "/healthz" | "/livez") if !readiness.is_alive() => {
-                text(StatusCode::INTERNAL_SERVER_ERROR, readiness.report())
-            }
-            (Self::Probes(_), "/healthz" | "/livez") => text(StatusCode::OK, "ok".to_owned()),
-            (Self::Probes(readiness), "/readyz") if !readiness.is_ready() => {
-                text(StatusCode::INTERNAL_SERVER_ERROR, readiness.report())
-            }
-            (Self::Probes(readiness), "/readyz") if verbose => text(StatusCode::OK, readiness.report()),
-            (Self::Probes(_), "/readyz") => text(StatusCode::OK, "ok".to_owned()),
+            (Self::Probes(readiness), _) => probe(readiness, path, query),
             (Self::Metrics(metrics), "/metrics") => {
                 let mut response = text(StatusCode::OK, metrics.render());
                 response.headers_mut().insert(
@@ -158,6 +176,38 @@ impl Routes {
             }
             _ => text(StatusCode::NOT_FOUND, format!("{path} not found\n")),
         }
+    }
+}
+
+/// `/healthz`, `/livez`, `/readyz`, and below each its parts.
+fn probe(readiness: &Readiness, path: &str, query: &str) -> Answer {
+    let (name, part) = match path.trim_start_matches('/').split_once('/') {
+        Some((name, part)) => (name, part.trim_end_matches('/')),
+        None => (path.trim_start_matches('/'), ""),
+    };
+    let probe = match name {
+        "healthz" | "livez" => Probe::Live,
+        "readyz" => Probe::Ready,
+        _ => return text(StatusCode::NOT_FOUND, format!("{path} not found\n")),
+    };
+    let failed = StatusCode::INTERNAL_SERVER_ERROR;
+    if !part.is_empty() {
+        return match readiness.part(probe, part) {
+            Some(Ok(())) => text(StatusCode::OK, "ok".to_owned()),
+            Some(Err(why)) => text(failed, format!("{part} failed: {why}\n")),
+            None => text(StatusCode::NOT_FOUND, format!("{path} not found\n")),
+        };
+    }
+    let pairs = || query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+    let verbose = pairs().any(|(key, _)| key == "verbose");
+    let excluded: Vec<&str> = pairs()
+        .filter(|(key, _)| *key == "exclude")
+        .map(|(_, name)| name)
+        .collect();
+    match readiness.probe(probe, &excluded) {
+        Ok(report) if verbose => text(StatusCode::OK, report),
+        Ok(_) => text(StatusCode::OK, "ok".to_owned()),
+        Err(report) => text(failed, report),
     }
 }
 
@@ -202,7 +252,31 @@ mod tests {
         services.open();
         assert!(get(address, "/readyz").await.starts_with("HTTP/1.1 200"));
         assert!(get(address, "/readyz?verbose").await.contains("readyz check passed"));
+        assert!(get(address, "/readyz/services").await.ends_with("ok"));
+        assert!(get(address, "/readyz/nodes").await.starts_with("HTTP/1.1 404"));
+        assert!(get(address, "/healthz?verbose").await.contains("[+]pods ok\n"));
         assert!(get(address, "/metrics").await.starts_with("HTTP/1.1 404"));
+    }
+
+    #[tokio::test]
+    async fn one_part_can_be_asked_for_and_left_out() {
+        let readiness = Readiness::default();
+        readiness.gate("pods").open();
+        readiness.check_ready("database", || Err("no route".to_owned()));
+        let address = serve(Routes::Probes(readiness)).await;
+        let part = get(address, "/readyz/database").await;
+        assert!(
+            part.starts_with("HTTP/1.1 500") && part.ends_with("database failed: no route\n"),
+            "{part}"
+        );
+        assert!(get(address, "/readyz/pods/").await.starts_with("HTTP/1.1 200"));
+        assert!(get(address, "/readyz").await.starts_with("HTTP/1.1 500"));
+        assert!(
+            get(address, "/readyz?exclude=database")
+                .await
+                .starts_with("HTTP/1.1 200")
+        );
+        assert!(get(address, "/livez").await.starts_with("HTTP/1.1 200"));
     }
 
     #[tokio::test]

@@ -16,10 +16,36 @@ const SILENT: Duration = Duration::from_secs(150);
 /// pause between two attempts is half of one.
 const STILL: Duration = Duration::from_secs(300);
 
-/// Readiness of the process: named gates that must all be open.
+/// Readiness and liveness of the process: named gates that must all be open, and named checks that must all pass.
 #[derive(Clone, Default)]
 pub struct Readiness {
     gates: Arc<Mutex<BTreeMap<String, State>>>,
+    checks: Arc<Mutex<Vec<Check>>>,
+}
+
+/// Which endpoint a check is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Probe {
+    /// `/healthz`
+    Live,
+    /// `/readyz`
+    Ready,
+}
+
+impl Probe {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Live => "healthz",
+            Self::Ready => "readyz",
+        }
+    }
+}
+
+/// A check of the operator's own.
+struct Check {
+    probe: Probe,
+    name: String,
+    run: Arc<dyn Fn() -> Result<(), String> + Send + Sync>,
 }
 
 #[derive(Default)]
@@ -115,14 +141,15 @@ impl Readiness {
             .all(State::is_open)
     }
 
-    /// Whether the process is ready: it is [synced](Self::is_synced), and every watch has been heard lately.
+    /// Whether the process is ready: it is [synced](Self::is_synced), every watch has been heard lately, and the checks pass.
     pub fn is_ready(&self) -> bool {
-        self.is_synced() && !self.gates().values().any(|state| state.is_open() && state.is_silent())
+        self.probe(Probe::Ready, &[]).is_ok()
     }
 
-    /// Whether every watch is tried at least. An API server that does not answer leaves the process alive.
+    /// Whether every watch is tried at least, and the checks pass. An API server that does not answer leaves the process
+    /// alive.
     pub fn is_alive(&self) -> bool {
-        !self.gates().values().any(State::is_still)
+        self.probe(Probe::Live, &[]).is_ok()
     }
 
     /// The names of the gates that are closed.
@@ -144,18 +171,85 @@ impl Readiness {
             .collect()
     }
 
-    /// One line for each gate, in the format of the Kubernetes API server.
-    pub(crate) fn report(&self) -> String {
-        let lines: Vec<String> = self
-            .gates()
+    /// Adds a check to `/readyz`: an error makes the process unready. It runs with each probe, so it must be quick and must
+    /// not wait for anything.
+    pub fn check_ready(&self, name: impl Into<String>, run: impl Fn() -> Result<(), String> + Send + Sync + 'static) {
+        self.check(Probe::Ready, name.into(), Arc::new(run));
+    }
+
+    /// Adds a check to `/healthz`: after three errors in a row, ordinarily, the kubelet restarts the process.
+    pub fn check_live(&self, name: impl Into<String>, run: impl Fn() -> Result<(), String> + Send + Sync + 'static) {
+        self.check(Probe::Live, name.into(), Arc::new(run));
+    }
+
+    fn check(&self, probe: Probe, name: String, run: Arc<dyn Fn() -> Result<(), String> + Send + Sync>) {
+        self.checks().push(Check { probe, name, run });
+    }
+
+    /// Runs what `probe` consists of, except the parts in `excluded`: `Err` if it fails. The text has one line for each part,
+    /// in the format of the Kubernetes API server.
+    pub(crate) fn probe(&self, probe: Probe, excluded: &[&str]) -> Result<String, String> {
+        let (mut text, mut failed) = (String::new(), false);
+        for (name, passes, fault) in self.parts(probe) {
+            if excluded.contains(&name.as_str()) {
+                text.push_str(&format!("[+]{name} excluded: ok\n"));
+                continue;
+            }
+            failed |= !passes;
+            match fault {
+                None => text.push_str(&format!("[+]{name} ok\n")),
+                Some(fault) => text.push_str(&format!("[-]{name} failed: {fault}\n")),
+            }
+        }
+        let verdict = if failed { "failed" } else { "passed" };
+        text.push_str(&format!("{} check {verdict}\n", probe.name()));
+        if failed { Err(text) } else { Ok(text) }
+    }
+
+    /// One part of `probe` by its name; `None` if it does not exist.
+    pub(crate) fn part(&self, probe: Probe, name: &str) -> Option<Result<(), String>> {
+        let (_, passes, fault) = self.parts(probe).into_iter().find(|(known, ..)| known == name)?;
+        let fault = fault.filter(|_| !passes);
+        Some(fault.map_or(Ok(()), Err))
+    }
+
+    /// The parts of `probe`: name, whether it passes, and what is wrong. One of several namespaces in which the operator may
+    /// not watch is reported, and does not fail.
+    fn parts(&self, probe: Probe) -> Vec<(String, bool, Option<String>)> {
+        let any_synced = self.is_synced();
+        let mut parts: Vec<(String, bool, Option<String>)> = match probe {
+            Probe::Ready => {
+                let part = |(name, state): (&String, &State)| {
+                    let fault = state.fault();
+                    let tolerated = any_synced && state.scope.is_some() && state.is_refused();
+                    (name.clone(), fault.is_none() || tolerated, fault)
+                };
+                self.gates().iter().map(part).collect()
+            }
+            Probe::Live => {
+                let part = |(name, state): (&String, &State)| {
+                    let still = state.is_still().then(|| "neither asked nor answered".to_owned());
+                    (name.clone(), still.is_none(), still)
+                };
+                self.gates().iter().map(part).collect()
+            }
+        };
+        // Not under the lock: a check is the operator's code.
+        let checks: Vec<_> = self
+            .checks()
             .iter()
-            .map(|(name, state)| match state.fault() {
-                None => format!("[+]{name} ok\n"),
-                Some(fault) => format!("[-]{name} failed: {fault}\n"),
-            })
+            .filter(|check| check.probe == probe)
+            .map(|check| (check.name.clone(), Arc::clone(&check.run)))
             .collect();
-        let verdict = if self.is_ready() { "passed" } else { "failed" };
-        format!("{}readyz check {verdict}\n", lines.concat())
+        parts.extend(checks.into_iter().map(|(name, run)| {
+            let fault = run().err();
+            (name, fault.is_none(), fault)
+        }));
+        parts
+    }
+
+    fn checks(&self) -> MutexGuard<'_, Vec<Check>> {
+        self.checks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn gates(&self) -> MutexGuard<'_, BTreeMap<String, State>> {
@@ -197,6 +291,37 @@ impl Gate {
 mod tests {
     use super::*;
 
+    fn report(readiness: &Readiness) -> String {
+        readiness.probe(Probe::Ready, &[]).unwrap_or_else(|failed| failed)
+    }
+
+    #[test]
+    fn checks_of_the_operator_have_names() {
+        let readiness = Readiness::default();
+        readiness.gate("watch-pods").open();
+        let broken = Arc::new(Mutex::new(Some("no route".to_owned())));
+        let now = Arc::clone(&broken);
+        readiness.check_ready("database", move || now.lock().unwrap().clone().map_or(Ok(()), Err));
+        readiness.check_live("loop", || Ok(()));
+        assert_eq!(
+            readiness.probe(Probe::Ready, &[]),
+            Err("[+]watch-pods ok\n[-]database failed: no route\nreadyz check failed\n".to_owned())
+        );
+        assert_eq!(
+            readiness.probe(Probe::Ready, &["database"]),
+            Ok("[+]watch-pods ok\n[+]database excluded: ok\nreadyz check passed\n".to_owned())
+        );
+        assert_eq!(
+            readiness.part(Probe::Ready, "database"),
+            Some(Err("no route".to_owned()))
+        );
+        assert_eq!(readiness.part(Probe::Ready, "watch-pods"), Some(Ok(())));
+        assert_eq!(readiness.part(Probe::Ready, "loop"), None, "a check of the other probe");
+        assert!(readiness.probe(Probe::Live, &[]).unwrap().contains("[+]loop ok\n"));
+        *broken.lock().unwrap() = None;
+        assert!(readiness.probe(Probe::Ready, &[]).is_ok());
+    }
+
     #[test]
     fn one_namespace_that_is_refused_does_not_block_the_others() {
         let readiness = Readiness::default();
@@ -211,11 +336,9 @@ mod tests {
         assert!(readiness.is_synced() && readiness.is_ready());
         assert!(readiness.is_synced_in("red") && !readiness.is_synced_in("green"));
         assert!(
-            readiness
-                .report()
-                .contains("[-]services-in-green failed: services is forbidden"),
+            report(&readiness).contains("[-]services-in-green failed: services is forbidden"),
             "{}",
-            readiness.report()
+            report(&readiness)
         );
         red_services.refuse("services is forbidden".to_owned());
         assert!(!readiness.is_synced(), "no namespace is left");
@@ -242,9 +365,9 @@ mod tests {
         assert!(!readiness.is_ready() && readiness.is_alive());
         assert!(readiness.is_synced(), "the work goes on with what is known");
         assert!(
-            readiness.report().contains("[-]pods failed: not heard for 151 s"),
+            report(&readiness).contains("[-]pods failed: not heard for 151 s"),
             "{}",
-            readiness.report()
+            report(&readiness)
         );
         tokio::time::advance(Duration::from_secs(150)).await;
         assert!(!readiness.is_alive());

@@ -1,4 +1,4 @@
-//! Who may read a page: asks the API server, as kube-rbac-proxy and controller-runtime's metrics server do.
+//! Who may read a page, or write to it: asks the API server, as kube-rbac-proxy and controller-runtime's metrics server do.
 //!
 //! The account of the operator needs `create` on `tokenreviews` (authentication.k8s.io) and `subjectaccessreviews`
 //! (authorization.k8s.io).
@@ -46,14 +46,17 @@ pub enum Verdict {
 pub trait Authority: Send + Sync + 'static {
     /// The user that a token stands for, if any.
     fn user(&self, token: &str) -> impl Future<Output = Result<Option<UserInfo>, String>> + Send;
-    /// Whether a user may get a path.
-    fn may_get(&self, user: UserInfo, path: &str) -> impl Future<Output = Result<bool, String>> + Send;
+    /// Whether a user has the right to `verb` (`get`, `put`) a path.
+    fn may(&self, user: UserInfo, verb: &str, path: &str) -> impl Future<Output = Result<bool, String>> + Send;
 }
+
+/// Token, verb and path.
+type Key = (String, String, String);
 
 /// Reviews requests.
 pub struct Reviews<A = ApiServer> {
     authority: A,
-    known: Mutex<BTreeMap<(String, String), (Instant, Verdict)>>,
+    known: Mutex<BTreeMap<Key, (Instant, Verdict)>>,
     questions: Arc<Semaphore>,
 }
 
@@ -67,12 +70,12 @@ impl<A: Authority> Reviews<A> {
         }
     }
 
-    /// Whether a request for `path` with this `Authorization` header is allowed.
-    pub async fn verdict(&self, authorization: Option<&str>, path: &str) -> Verdict {
+    /// Whether a request to `verb` (`get`, `put`) `path` with this `Authorization` header is allowed.
+    pub async fn verdict(&self, authorization: Option<&str>, verb: &str, path: &str) -> Verdict {
         let Some(token) = authorization.and_then(bearer) else {
             return Verdict::Unauthenticated;
         };
-        let key = (token.to_owned(), path.to_owned());
+        let key = (token.to_owned(), verb.to_owned(), path.to_owned());
         if let Some(verdict) = self.remembered(&key) {
             return verdict;
         }
@@ -81,7 +84,7 @@ impl<A: Authority> Reviews<A> {
             // Somebody may have asked meanwhile.
             match self.remembered(&key) {
                 Some(verdict) => Ok(verdict),
-                None => self.ask(token, path).await,
+                None => self.ask(token, verb, path).await,
             }
         });
         match answer.await {
@@ -100,21 +103,21 @@ impl<A: Authority> Reviews<A> {
         }
     }
 
-    async fn ask(&self, token: &str, path: &str) -> Result<Verdict, String> {
+    async fn ask(&self, token: &str, verb: &str, path: &str) -> Result<Verdict, String> {
         let Some(user) = self.authority.user(token).await? else {
             return Ok(Verdict::Unauthenticated);
         };
-        let allowed = self.authority.may_get(user, path).await?;
+        let allowed = self.authority.may(user, verb, path).await?;
         Ok(if allowed { Verdict::Allowed } else { Verdict::Forbidden })
     }
 
-    fn remembered(&self, key: &(String, String)) -> Option<Verdict> {
+    fn remembered(&self, key: &Key) -> Option<Verdict> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let (asked, verdict) = known.get(key)?;
         (asked.elapsed() < believed(*verdict)).then_some(*verdict)
     }
 
-    fn remember(&self, key: (String, String), verdict: Verdict) {
+    fn remember(&self, key: Key, verdict: Verdict) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= KEPT {
             known.retain(|_, (asked, verdict)| asked.elapsed() < believed(*verdict));
@@ -170,7 +173,7 @@ impl Authority for ApiServer {
         Ok(status.user.filter(|_| status.authenticated == Some(true)))
     }
 
-    async fn may_get(&self, user: UserInfo, path: &str) -> Result<bool, String> {
+    async fn may(&self, user: UserInfo, verb: &str, path: &str) -> Result<bool, String> {
         let review = SubjectAccessReview {
             spec: SubjectAccessReviewSpec {
                 user: user.username,
@@ -179,7 +182,7 @@ impl Authority for ApiServer {
                 extra: user.extra,
                 non_resource_attributes: Some(NonResourceAttributes {
                     path: Some(path.to_owned()),
-                    verb: Some("get".to_owned()),
+                    verb: Some(verb.to_owned()),
                 }),
                 ..SubjectAccessReviewSpec::default()
             },
@@ -219,8 +222,8 @@ mod tests {
             }
         }
 
-        async fn may_get(&self, user: UserInfo, path: &str) -> Result<bool, String> {
-            Ok(user.username.as_deref() == Some("prometheus") && path == "/metrics")
+        async fn may(&self, user: UserInfo, verb: &str, path: &str) -> Result<bool, String> {
+            Ok(user.username.as_deref() == Some("prometheus") && (verb, path) == ("get", "/metrics"))
         }
     }
 
@@ -234,21 +237,25 @@ mod tests {
         let (known, reviews) = reviews();
         for _ in 0..3 {
             assert_eq!(
-                reviews.verdict(Some("Bearer prometheus"), "/metrics").await,
+                reviews.verdict(Some("Bearer prometheus"), "get", "/metrics").await,
                 Verdict::Allowed
             );
         }
         assert_eq!(known.asked.load(Ordering::Relaxed), 1);
         assert_eq!(
-            reviews.verdict(Some("bearer prometheus"), "/other").await,
+            reviews.verdict(Some("bearer prometheus"), "get", "/other").await,
             Verdict::Forbidden
         );
         assert_eq!(
-            reviews.verdict(Some("Bearer somebody"), "/metrics").await,
+            reviews.verdict(Some("Bearer somebody"), "get", "/metrics").await,
             Verdict::Forbidden
         );
         assert_eq!(
-            reviews.verdict(Some("Bearer stranger"), "/metrics").await,
+            reviews.verdict(Some("Bearer prometheus"), "put", "/metrics").await,
+            Verdict::Forbidden
+        );
+        assert_eq!(
+            reviews.verdict(Some("Bearer stranger"), "get", "/metrics").await,
             Verdict::Unauthenticated
         );
     }
@@ -263,7 +270,10 @@ mod tests {
             Some("Bearer "),
             Some(long.as_str()),
         ] {
-            assert_eq!(reviews.verdict(header, "/metrics").await, Verdict::Unauthenticated);
+            assert_eq!(
+                reviews.verdict(header, "get", "/metrics").await,
+                Verdict::Unauthenticated
+            );
         }
         assert_eq!(known.asked.load(Ordering::Relaxed), 0);
     }
@@ -273,7 +283,7 @@ mod tests {
         let (known, reviews) = reviews();
         for _ in 0..2 {
             assert_eq!(
-                reviews.verdict(Some("Bearer broken"), "/metrics").await,
+                reviews.verdict(Some("Bearer broken"), "get", "/metrics").await,
                 Verdict::Unknown
             );
         }
@@ -283,14 +293,16 @@ mod tests {
     #[tokio::test]
     async fn wrong_tokens_do_not_push_out_right_ones() {
         let (known, reviews) = reviews();
-        reviews.verdict(Some("Bearer prometheus"), "/metrics").await;
+        reviews.verdict(Some("Bearer prometheus"), "get", "/metrics").await;
         for wrong in 0..2 * KEPT {
-            reviews.verdict(Some(&format!("Bearer {wrong}")), "/metrics").await;
+            reviews
+                .verdict(Some(&format!("Bearer {wrong}")), "get", "/metrics")
+                .await;
         }
         assert!(reviews.known.lock().unwrap().len() <= KEPT);
         let before = known.asked.load(Ordering::Relaxed);
         assert_eq!(
-            reviews.verdict(Some("Bearer prometheus"), "/metrics").await,
+            reviews.verdict(Some("Bearer prometheus"), "get", "/metrics").await,
             Verdict::Allowed
         );
         assert_eq!(known.asked.load(Ordering::Relaxed), before);

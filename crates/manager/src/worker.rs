@@ -10,11 +10,14 @@ use std::{
 
 use futures::FutureExt;
 use tokio::task::JoinSet;
+use tracing::Instrument as _;
 
 use crate::{
+    explain,
     metrics::WorkerMetrics,
     queue::{QueueKey, WorkQueue},
     shutdown::CancellationToken,
+    transport,
 };
 
 /// Why a reconcile failed.
@@ -23,10 +26,25 @@ pub trait Failure: Display {
     fn retry_after(&self) -> Option<Duration> {
         None
     }
+
+    /// What the log says.
+    fn text(&self) -> String {
+        self.to_string()
+    }
 }
 
 impl Failure for String {}
 impl Failure for &str {}
+
+impl Failure for kube::Error {
+    fn retry_after(&self) -> Option<Duration> {
+        transport::retry_after(self)
+    }
+
+    fn text(&self) -> String {
+        explain::request(self)
+    }
+}
 
 /// The result of a successful reconcile.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +55,31 @@ pub struct Done {
     pub outcome: String,
     /// Reconcile again after this time; `None` to rely on watches.
     pub requeue_after: Option<Duration>,
+}
+
+impl Done {
+    /// Nothing was written.
+    pub fn nothing(outcome: impl Into<String>) -> Self {
+        Self::wrote(0, outcome)
+    }
+
+    /// `writes` requests were sent that may have changed something.
+    pub fn wrote(writes: u32, outcome: impl Into<String>) -> Self {
+        Self {
+            writes,
+            outcome: outcome.into(),
+            requeue_after: None,
+        }
+    }
+
+    /// The object is reconciled again after `delay` at the latest.
+    #[must_use]
+    pub fn requeue_after(self, delay: Duration) -> Self {
+        Self {
+            requeue_after: Some(delay),
+            ..self
+        }
+    }
 }
 
 /// Limits on reconciles.
@@ -53,7 +96,8 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(120);
 
 /// Reconciles the keys of `queue` until `stop` is cancelled, then waits for running reconciles.
 ///
-/// A key is never reconciled twice at the same time. Reconciles that wrote something or failed are logged at info or warn
+/// A key is never reconciled twice at the same time. What a reconcile logs is in a span that names controller, object and
+/// the number of the pass. Reconciles that wrote something or failed are logged at info or warn
 /// level, all others at debug level.
 pub async fn run<K, R, F, E>(
     queue: Arc<WorkQueue<K>>,
@@ -70,6 +114,7 @@ pub async fn run<K, R, F, E>(
     let limit = limits.concurrency.max(1);
     metrics.limit.set(i64::try_from(limit).unwrap_or(i64::MAX));
     let mut running = JoinSet::new();
+    let mut passes = 0_u64;
     loop {
         if running.len() >= limit {
             running.join_next().await;
@@ -82,7 +127,9 @@ pub async fn run<K, R, F, E>(
             key = queue.next() => key,
         };
         let Some(key) = key else { break };
-        let work = reconcile(key.clone());
+        passes += 1;
+        let span = tracing::info_span!("reconcile", controller = %metrics.controller, object = %key, pass = passes);
+        let work = span.in_scope(|| reconcile(key.clone())).instrument(span);
         running.spawn(one(Arc::clone(&queue), key, limits.time, metrics.clone(), work));
     }
     while running.join_next().await.is_some() {}
@@ -125,7 +172,7 @@ where
         }
         Ok(Ok(Err(error))) => {
             wait = error.retry_after().unwrap_or_default().min(MAX_RETRY_AFTER);
-            error.to_string()
+            error.text()
         }
         Ok(Err(_)) => {
             metrics.timeouts.inc();

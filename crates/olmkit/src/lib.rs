@@ -75,6 +75,7 @@ pub mod fix;
 pub mod limits;
 pub mod object;
 pub mod olmv1;
+pub mod policy;
 pub mod project;
 pub mod rbac;
 pub mod rules;

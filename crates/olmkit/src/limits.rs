@@ -192,12 +192,12 @@ pub static SOURCE_FILE: Limit = Limit::new(
     "a file whose lines are shown with findings; a larger one is named only",
 );
 
-/// A file that sets something: PROJECT, package.yaml, icons, descriptions, categories, image digests.
+/// A file that sets something: PROJECT, package.yaml, olmkit.toml, baselines, icons, descriptions, categories, image digests.
 pub static SETTINGS_FILE: Limit = Limit::new(
     "settings-file",
     Unit::Bytes,
     16 << 20,
-    "a file that sets something: PROJECT, package.yaml, icons, descriptions, categories, image digests",
+    "a file that sets something: PROJECT, package.yaml, olmkit.toml, baselines, icons, descriptions, categories, image digests",
 );
 
 /// One YAML document, or JSON value of a catalog.

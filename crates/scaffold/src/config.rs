@@ -8,11 +8,12 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::events::v1::Event;
-use olmkit::project::{Files, Manager, Package, Project};
+use kube::core::{ApiResource, GroupVersionKind};
+use olmkit::project::{Files, Manager, Package, Project, WEBHOOK_PORT, Webhook};
 use olmkit::rbac::{Grant, Scope};
 
 use crate::project_file::{ProjectFile, Resource};
-use crate::{Error, Tree, names, twin};
+use crate::{Error, Tree, create_webhook, names, twin};
 
 /// The folder.
 pub const FOLDER: &str = "config";
@@ -51,7 +52,6 @@ pub fn render(file: &ProjectFile, version: &str, package: Package) -> Result<Fil
             Grant::of::<Lease>(Scope::Own, ["create", "get", "update"], ""),
             Grant::of::<Event>(watched, ["create", "patch"], ""),
         ])
-        .manager(manager)
         .scorecard();
     for resource in resources.iter().filter(|resource| resource.controller) {
         project = project.grants(grants(resource, watched));
@@ -69,9 +69,30 @@ pub fn render(file: &ProjectFile, version: &str, package: Package) -> Result<Fil
         {
             api = api.version(twin::api(later)?, &first.version)?;
         }
+        let versions = resources.iter().filter(|other| other.is_kind_of(first));
+        for path in versions.filter_map(|version| {
+            let [_, _, conversion] = create_webhook::paths(file, version);
+            conversion
+        }) {
+            api = api.converted_at(&path);
+        }
         project = project.api(api);
     }
-    Ok(project.render()?)
+    for resource in resources.iter().filter(|resource| resource.api) {
+        let [defaulting, validation, _] = create_webhook::paths(file, resource);
+        let kind = api_resource(resource);
+        if let Some(path) = defaulting {
+            project = project.webhook(Webhook::mutating_resource(kind.clone(), &path));
+        }
+        if let Some(path) = validation {
+            project = project.webhook(Webhook::validating_resource(kind, &path));
+        }
+    }
+    let manager = match project.serves_webhooks() {
+        true => manager.arg(format!("--webhook-bind-address=:{WEBHOOK_PORT}")),
+        false => manager,
+    };
+    Ok(project.manager(manager).render()?)
 }
 
 fn grants(resource: &Resource, watched: Scope) -> Vec<Grant> {
@@ -85,6 +106,9 @@ fn grants(resource: &Resource, watched: Scope) -> Vec<Grant> {
         why: "".into(),
     };
     let plural = &resource.plural;
+    if resource.foreign.is_some() {
+        return vec![grant(plural.clone(), &["list", "watch"])];
+    }
     let mut grants = vec![
         grant(plural.clone(), &["list", "patch", "watch"]),
         grant(format!("{plural}/status"), &["patch"]),
@@ -97,6 +121,11 @@ fn grants(resource: &Resource, watched: Scope) -> Vec<Grant> {
         false => Grant::of::<Event>(Scope::Cluster, ["create", "patch"], ""),
     });
     grants
+}
+
+fn api_resource(resource: &Resource) -> ApiResource {
+    let kind = GroupVersionKind::gvk(&resource.group, &resource.version, &resource.kind);
+    ApiResource::from_gvk_with_plural(&kind, &resource.plural)
 }
 
 /// Changes `config/` from what the project rendered before to what it renders now. Returns whether somebody has to run

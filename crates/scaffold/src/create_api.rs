@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use minijinja::context;
 
 use crate::edit::RustFile;
+use crate::external::{self, External};
 use crate::project_file::{self, Image, ProjectFile, Resource};
-use crate::{Error, Report, Tree, config, names, templates, twin};
+use crate::{Error, Report, Tree, names, record, templates, twin};
 
 /// A kind to create.
 #[derive(Debug, Clone)]
@@ -27,6 +28,8 @@ pub struct Api {
     pub controller: Option<bool>,
     /// The image that objects of the kind run: `--plugins deploy-image`.
     pub image: Option<Image>,
+    /// Where a kind of others comes from; without it, Kubernetes' own kinds are known.
+    pub external: External,
     /// Whether to overwrite files.
     pub force: bool,
 }
@@ -55,22 +58,45 @@ pub(crate) fn project_file(tree: &Tree) -> Result<ProjectFile, Error> {
 }
 
 /// Puts the kind into a tree. Returns whether `make manifests` has to render `config/`.
-pub(crate) fn add(tree: &mut Tree, api: &Api) -> Result<bool, Error> {
+fn add(tree: &mut Tree, api: &Api) -> Result<bool, Error> {
     let before = project_file(tree)?;
-    let resource = check(&before, api)?;
+    let now = sources(tree, &before, api)?;
+    record::finish(tree, Some(&before), now)
+}
+
+/// Puts the sources of the kind into a tree. Returns what PROJECT says then.
+fn sources(tree: &mut Tree, before: &ProjectFile, api: &Api) -> Result<ProjectFile, Error> {
+    let resource = check(before, api)?;
+    let controller = resource.controller && api.controller != Some(false);
     let mut now = before.clone();
-    now.set_resource(&resource);
-    if api.resource {
-        types(tree, &now, &resource, api.force)?;
+    put(tree, &mut now, &resource, api.resource, controller, api.force)?;
+    Ok(now)
+}
+
+/// Puts the types and the reconciler of a version of a kind into a tree, and the version into PROJECT.
+pub(crate) fn put(
+    tree: &mut Tree,
+    now: &mut ProjectFile,
+    resource: &Resource,
+    with_types: bool,
+    with_controller: bool,
+    force: bool,
+) -> Result<(), Error> {
+    now.set_resource(resource);
+    external::depend(tree, resource)?;
+    if with_types {
+        types(tree, now, resource, force)?;
     }
-    if resource.controller && api.controller != Some(false) {
-        controller(tree, &now, &resource, api.force)?;
+    if with_controller {
+        controller(tree, now, resource, force)?;
     }
-    tree.write(project_file::NAME, now.text()?);
-    config::update(tree, Some(&before), &now)
+    Ok(())
 }
 
 fn check(file: &ProjectFile, api: &Api) -> Result<Resource, Error> {
+    if let Some(resource) = external::resource(file, api)? {
+        return Ok(resource);
+    }
     let group = names::group(&api.group, file.domain())?;
     names::version(&api.version)?;
     names::kind(&api.kind)?;
@@ -140,11 +166,25 @@ fn check(file: &ProjectFile, api: &Api) -> Result<Resource, Error> {
     let had = same.is_some_and(|same| same.controller);
     resource.controller = api.controller.unwrap_or(!controls) || had;
     resource.api = api.resource || same.is_some_and(|same| same.api);
+    if let Some(same) = same {
+        resource.webhooks = same.webhooks.clone();
+    }
     resource.path = match same {
         Some(same) => same.path.clone(),
         None => path(file, &resource, kind),
     };
     Ok(resource)
+}
+
+/// Refuses to delete a file that is not what was written.
+pub(crate) fn unchanged(tree: &Tree, path: &Path, text: &str, force: bool) -> Result<(), Error> {
+    if !force && tree.read(path)?.is_some_and(|known| known != text.as_bytes()) {
+        return Err(Error::Usage(format!(
+            "{} has changed since it was created; --force deletes it nevertheless",
+            path.display()
+        )));
+    }
+    Ok(())
 }
 
 /// What is given about an image ends up in Rust sources and in a Deployment.
@@ -190,8 +230,21 @@ fn check_image(image: &Image) -> Result<(), Error> {
 }
 
 /// Refuses names that would meet those of another kind.
-fn taken(file: &ProjectFile, known: &[Resource], resource: &Resource) -> Result<(), Error> {
+pub(crate) fn taken(file: &ProjectFile, known: &[Resource], resource: &Resource) -> Result<(), Error> {
     for other in known.iter().filter(|other| !other.is_kind_of(resource)) {
+        let foreign = other.foreign.is_some() || resource.foreign.is_some();
+        let same_file = names::module(&other.kind) == names::module(&resource.kind);
+        if foreign && same_file && !(in_group(other) || in_group(resource)) {
+            return Err(Error::Usage(format!(
+                "the reconcilers of {} and {} would share the file {}.rs",
+                [other.group.as_str(), &other.kind].join(" ").trim(),
+                [resource.group.as_str(), &resource.kind].join(" ").trim(),
+                names::module(&resource.kind)
+            )));
+        }
+        if foreign {
+            continue;
+        }
         if other.group != resource.group && !file.multigroup() {
             return Err(Error::Usage(format!(
                 "the project has the group {}, and {} would be a second one; olmkit edit --multigroup allows several",
@@ -226,24 +279,24 @@ fn path(file: &ProjectFile, resource: &Resource, kind: Option<&Resource>) -> Str
 }
 
 /// Whether a kind's files are in folders of its group. Changing the setting moves no files.
-fn in_group(resource: &Resource) -> bool {
+pub(crate) fn in_group(resource: &Resource) -> bool {
     resource.path.split('/').count() == 5
 }
 
 /// The module of a group: its part before the project's domain.
-fn group_module(file: &ProjectFile, resource: &Resource) -> String {
+pub(crate) fn group_module(file: &ProjectFile, resource: &Resource) -> String {
     let short = resource.group.strip_suffix(&format!(".{}", file.domain()));
     names::module(short.unwrap_or(&resource.group))
 }
 
 /// `crate::api::v1alpha1` for `src/api/v1alpha1/memcached.rs`.
-fn module_path(path: &str) -> String {
+pub(crate) fn module_path(path: &str) -> String {
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     folder.replacen("src", "crate", 1).replace('/', "::")
 }
 
 /// The modules from `src/api` or `src/controller` down to a file, each declared in the one above.
-fn declare(tree: &mut Tree, path: &Path) -> Result<(), Error> {
+pub(crate) fn declare(tree: &mut Tree, path: &Path) -> Result<(), Error> {
     let mut child = path
         .file_stem()
         .map(|name| name.to_string_lossy().into_owned())
@@ -258,10 +311,10 @@ fn declare(tree: &mut Tree, path: &Path) -> Result<(), Error> {
                     .file_name()
                     .map(|name| name.to_string_lossy().into_owned())
                     .unwrap_or_default();
-                let what = if here.starts_with("src/api") {
-                    "Kinds"
-                } else {
-                    "Reconcilers"
+                let what = match () {
+                    () if here.starts_with("src/api") => "Kinds",
+                    () if here.starts_with("src/webhook") => "Webhooks",
+                    () => "Reconcilers",
                 };
                 format!("//! {what} of `{name}`.\n")
             }
@@ -323,7 +376,9 @@ impl Places {
         };
         // The file has functions of its own.
         let function = match function.as_str() {
-            "apis" | "grant" | "image" | "images" | "manager" | "project" | "grants" => format!("{function}_"),
+            "apis" | "grant" | "image" | "images" | "manager" | "project" | "grants" | "webhooks" => {
+                format!("{function}_")
+            }
             _ => function,
         };
         Self {
@@ -336,29 +391,44 @@ impl Places {
 }
 
 /// The path of a type in the crate.
-fn type_path(resource: &Resource) -> String {
+pub(crate) fn type_path(resource: &Resource) -> String {
+    if resource.foreign.is_some() {
+        return format!("{}::{}", resource.path, resource.kind);
+    }
     let module = names::module(&resource.kind);
     format!("{}::{module}::{}", module_path(&resource.path), resource.kind)
 }
 
+/// The width of lines in projects.
+pub(crate) const WIDTH: usize = 120;
+
+/// The two sides of an assignment, on one line if they fit there. Where a break does not help, rustfmt makes none.
+pub(crate) fn broken(indent: usize, first: &str, second: &str) -> String {
+    let one = indent + first.len() + 1 + second.len();
+    match one > WIDTH && indent + 4 + second.len() <= WIDTH {
+        true => format!("{first}\n{:1$}{second}", "", indent + 4),
+        false => format!("{first} {second}"),
+    }
+}
+
 /// The file of a version of a kind.
-pub(crate) fn types_text(resource: &Resource) -> String {
-    twin::text(resource)
+pub(crate) fn types_text(file: &ProjectFile, resource: &Resource) -> String {
+    twin::text(file.templates(), resource)
 }
 
 /// What joins a version with the first one, in the function that describes the kind.
 pub(crate) fn version_statements(resource: &Resource, first: &Resource) -> [String; 3] {
     let (version, stored, path) = (&resource.version, &first.version, type_path(resource));
     [
-        format!("let {version} = Api::of::<{path}>()?;"),
+        broken(4, &format!("let {version} ="), &format!("Api::of::<{path}>()?;")),
         format!("let api = api.version({version}, \"{stored}\")?;"),
-        format!("let api = api.sample(&{path}::sample())?;"),
+        broken(4, "let api =", &format!("api.sample(&{path}::sample())?;")),
     ]
 }
 
 fn types(tree: &mut Tree, file: &ProjectFile, resource: &Resource, force: bool) -> Result<(), Error> {
     let path = PathBuf::from(&resource.path);
-    tree.create(path.clone(), types_text(resource), force)?;
+    tree.create(path.clone(), types_text(file, resource), force)?;
     declare(tree, &path)?;
     let function = Places::of(file, resource).function;
     let type_path = type_path(resource);
@@ -389,6 +459,16 @@ pub(crate) fn image_statement(resource: &Resource) -> Option<String> {
 
 /// The file of a reconciler.
 pub(crate) fn controller_text(file: &ProjectFile, resource: &Resource) -> Result<String, Error> {
+    if resource.foreign.is_some() {
+        let variables = context! {
+            kind => &resource.kind,
+            type_path => type_path(resource),
+            namespaced => resource.namespaced,
+            scope => if resource.namespaced { "Watched" } else { "Cluster" },
+            controller_name => Places::of(file, resource).name,
+        };
+        return templates::render(file.templates(), "api/foreign.rs", variables);
+    }
     let image = resource.image.clone().unwrap_or_default();
     let words = image.container_command.split(',').filter(|word| !word.is_empty());
     let variables = context! {
@@ -410,7 +490,7 @@ pub(crate) fn controller_text(file: &ProjectFile, resource: &Resource) -> Result
         api_path => module_path(&resource.path),
         controller_name => Places::of(file, resource).name,
     };
-    templates::render("api/controller.rs", variables)
+    templates::render(file.templates(), "api/controller.rs", variables)
 }
 
 fn controller(tree: &mut Tree, file: &ProjectFile, resource: &Resource, force: bool) -> Result<(), Error> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::create_api::{self, Places};
 use crate::edit::RustFile;
 use crate::project_file::{ProjectFile, Resource};
-use crate::{Error, Report, Tree, config, names, project_file};
+use crate::{Error, Report, Tree, external, names, record};
 
 /// A version of a kind to delete.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,10 +30,14 @@ pub fn delete_api(folder: &Path, api: &DeleteApi) -> Result<Report, Error> {
     let resource = find(&before, api)?;
     let mut now = before.clone();
     now.remove_resource(&resource);
+    external::forget(&mut tree, &now, &resource)?;
     let places = Places::of(&before, &resource);
     let mut files = Vec::new();
     if resource.api {
-        files.push((PathBuf::from(&resource.path), create_api::types_text(&resource)));
+        files.push((
+            PathBuf::from(&resource.path),
+            create_api::types_text(&before, &resource),
+        ));
         packaging(&mut tree, &now, &resource, &places)?;
     }
     if resource.controller {
@@ -51,17 +55,11 @@ pub fn delete_api(folder: &Path, api: &DeleteApi) -> Result<Report, Error> {
         }
     }
     for (path, text) in files {
-        if !api.force && tree.read(&path)?.is_some_and(|known| known != text.as_bytes()) {
-            return Err(Error::Usage(format!(
-                "{} has changed since it was created; --force deletes it nevertheless",
-                path.display()
-            )));
-        }
+        create_api::unchanged(&tree, &path, &text, api.force)?;
         tree.remove(path.clone());
         undeclare(&mut tree, &path)?;
     }
-    tree.write(project_file::NAME, now.text()?);
-    let render = config::update(&mut tree, Some(&before), &now)?;
+    let render = record::finish(&mut tree, Some(&before), now)?;
     Ok(Report {
         render,
         ..tree.commit()?
@@ -69,6 +67,15 @@ pub fn delete_api(folder: &Path, api: &DeleteApi) -> Result<Report, Error> {
 }
 
 fn find(file: &ProjectFile, api: &DeleteApi) -> Result<Resource, Error> {
+    let all = file.resources();
+    let of_others = all.iter().find(|known| {
+        let group = if known.group.is_empty() { "core" } else { &known.group };
+        let named = group == api.group || group.split('.').next() == Some(api.group.as_str());
+        known.foreign.is_some() && named && known.version == api.version && known.kind == api.kind
+    });
+    if let Some(found) = of_others {
+        return Ok(found.clone());
+    }
     let wanted = Resource {
         group: names::group(&api.group, file.domain())?,
         version: api.version.clone(),
@@ -88,6 +95,20 @@ fn find(file: &ProjectFile, api: &DeleteApi) -> Result<Resource, Error> {
         return Err(Error::Usage(format!(
             "{} is the stored version of {}; delete the other versions first",
             wanted.version, wanted.kind
+        )));
+    }
+    let converted = versions
+        .iter()
+        .any(|other| other.webhooks.spokes.contains(&wanted.version));
+    if !found.webhooks.is_empty() || converted {
+        let hub = versions.iter().find(|other| other.webhooks.conversion);
+        let of = match (found.webhooks.is_empty(), hub) {
+            (true, Some(hub)) => &hub.version,
+            _ => &wanted.version,
+        };
+        return Err(Error::Usage(format!(
+            "{}/{} {} has webhooks; olmkit delete webhook --version {of} deletes them first",
+            wanted.group, wanted.version, wanted.kind
         )));
     }
     Ok((*found).clone())
@@ -110,7 +131,7 @@ fn packaging(tree: &mut Tree, now: &ProjectFile, resource: &Resource, places: &P
 }
 
 /// Takes a file's module out of the one above, and that one too when nothing is left in it.
-fn undeclare(tree: &mut Tree, path: &Path) -> Result<(), Error> {
+pub(crate) fn undeclare(tree: &mut Tree, path: &Path) -> Result<(), Error> {
     let name = |path: &Path| {
         path.file_name()
             .map(|name| name.to_string_lossy().into_owned())

@@ -159,6 +159,25 @@ impl<'a> RustFile<'a> {
         Ok(())
     }
 
+    /// Adds items before a function, unless the file has a function of that name. Without that place, at the end.
+    ///
+    /// # Errors
+    /// When the file does not parse.
+    pub fn add_function_before(&mut self, name: &str, text: &str, before: &str) -> Result<(), Error> {
+        let file = self.parse()?;
+        if find(&file, name).is_some() {
+            return Ok(());
+        }
+        match find(&file, before) {
+            Some(function) => {
+                let at = self.line_start(function.span().byte_range().start);
+                self.insert(at, &format!("{text}\n"));
+                Ok(())
+            }
+            None => self.add_function(name, text),
+        }
+    }
+
     /// Removes `pub mod NAME;`, if it is there.
     ///
     /// # Errors

@@ -18,6 +18,9 @@ pub enum Error {
     /// Flags that do not go together, or not with the project.
     #[error("{0}")]
     Usage(String),
+    /// A project that lacks what the command needs, or has what it would write.
+    #[error("{0}")]
+    Unsuitable(String),
     /// The folder for a new project holds something.
     #[error("{directory} is not empty: it holds {entry}; start in an empty folder", directory = directory.display())]
     NotEmpty {

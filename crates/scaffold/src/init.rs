@@ -5,8 +5,8 @@ use std::path::Path;
 
 use minijinja::context;
 
-use crate::project_file::{self, ProjectFile};
-use crate::{Error, Report, Source, Tree, config, names, templates, twin};
+use crate::project_file::ProjectFile;
+use crate::{Error, Report, Source, Tree, config, names, record, templates, twin};
 
 /// What a new project is made from.
 #[derive(Debug, Clone)]
@@ -58,8 +58,12 @@ const FILES: &[(&str, &str)] = &[
     ("src/packaging.rs", "project/packaging.rs"),
     ("src/permissions.rs", "project/permissions.rs"),
     ("src/run.rs", "project/run.rs"),
+    (WEBHOOKS, "project/webhook_mod.rs"),
     ("tests/cluster.rs", "project/cluster_test.rs"),
 ];
+
+/// New in version 2 of the templates.
+const WEBHOOKS: &str = "src/webhook/mod.rs";
 
 /// Writes a project into an empty folder, which may hold a git repository without commits of its own files.
 ///
@@ -75,12 +79,13 @@ pub fn init(folder: &Path, options: &Init) -> Result<Report, Error> {
     names::domain(&options.domain)?;
     let file = ProjectFile::new(&options.domain, &name, options.multigroup, options.namespaced);
     let mut tree = Tree::at(folder);
-    write(&mut tree, &file, options)?;
+    sources(&mut tree, &file, options)?;
+    record::finish(&mut tree, None, file)?;
     tree.commit()
 }
 
-/// Puts the files of a project into a tree.
-pub(crate) fn write(tree: &mut Tree, file: &ProjectFile, options: &Init) -> Result<(), Error> {
+/// Puts the files of a project into a tree, but for `config/` and PROJECT.
+pub(crate) fn sources(tree: &mut Tree, file: &ProjectFile, options: &Init) -> Result<(), Error> {
     let license = match options.license {
         License::Apache2 => "apache2",
         License::None => "none",
@@ -101,14 +106,15 @@ pub(crate) fn write(tree: &mut Tree, file: &ProjectFile, options: &Init) -> Resu
         },
     };
     for (path, template) in FILES {
-        tree.write(*path, templates::render(template, variables.clone())?);
+        if file.templates() < 2 && *path == WEBHOOKS {
+            continue;
+        }
+        tree.write(*path, templates::render(file.templates(), template, variables.clone())?);
     }
     tree.write("src/conditions.rs", twin::CONDITIONS);
     if options.license == License::Apache2 {
         tree.write("LICENSE", include_str!("../templates/LICENSE-APACHE"));
     }
-    tree.write(project_file::NAME, file.text()?);
-    config::update(tree, None, file)?;
     Ok(())
 }
 

@@ -6,6 +6,10 @@
 //! | [`create_api`](mod@create_api) | a kind: types, reconciler, permissions, sample |
 //! | [`settings`] | changes of a project's settings |
 //! | [`delete_api`](mod@delete_api) | takes a kind out again |
+//! | [`create_webhook`](mod@create_webhook), [`delete_webhook`](mod@delete_webhook) | webhooks of a kind |
+//! | [`update`](mod@update) | the files of a project as a newer version of this crate writes them |
+//! | [`adopt`](mod@adopt) | what OLM needs, for projects that this crate did not start |
+//! | [`external`] | reconcilers of kinds that others define |
 //! | [`project_file`] | the file PROJECT, in kubebuilder's format |
 //! | [`names`] | which names the API server, Cargo and Rust accept |
 //! | [`edit`] | changes of Rust sources at places that a parser finds; everything else stays as the author wrote it |
@@ -14,28 +18,39 @@
 //!
 //! No function asks questions, prints, or uses the network.
 
+pub mod adopt;
 pub mod config;
 pub mod create_api;
+pub mod create_webhook;
 pub mod delete_api;
+pub mod delete_webhook;
 pub mod edit;
 mod error;
+pub mod external;
 pub mod init;
 pub mod names;
 pub mod project_file;
+mod record;
 pub mod settings;
 mod source;
 mod templates;
 pub mod tree;
 mod twin;
+pub mod update;
 
+pub use adopt::{Adopted, adopt};
 pub use create_api::{Api, create_api};
+pub use create_webhook::{Webhook, create_webhook};
 pub use delete_api::{DeleteApi, delete_api};
+pub use delete_webhook::{DeleteWebhook, delete_webhook};
 pub use error::Error;
+pub use external::External;
 pub use init::{Init, License, init};
-pub use project_file::{Image, ProjectFile, Resource};
+pub use project_file::{Foreign, Image, ProjectFile, Resource};
 pub use settings::{Edit, edit as edit_settings};
 pub use source::Source;
 pub use tree::Tree;
+pub use update::{Updated, update};
 
 // The schema of conditions that scaffolded kinds refer to as `crate::conditions`.
 use twin::conditions;

@@ -91,7 +91,7 @@ fn error(what: &'static str, value: &str, reason: impl Into<String>) -> Error {
 }
 
 /// Whether a text is a DNS label: at most 63 small letters, digits and inner hyphens.
-fn is_label(text: &str) -> bool {
+pub(crate) fn is_label(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     (1..=63).contains(&text.len())
         && text.bytes().all(|byte| inner(byte) || byte == b'-')
@@ -207,19 +207,58 @@ pub fn version(name: &str) -> Result<(), Error> {
 /// When it is not in CamelCase, too long, or hides a type of the scaffolded files.
 pub fn kind(name: &str) -> Result<(), Error> {
     let what = "--kind";
-    let camel = name.starts_with(|first: char| first.is_ascii_uppercase())
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    if !camel || name.len() > 63 {
-        let reason =
-            "a kind has letters and digits in CamelCase, at most 63, and begins with a capital, such as Memcached";
-        return Err(error(what, name, reason));
-    }
+    camel_case(name)?;
     if TAKEN_TYPES.contains(&name) {
         return Err(error(
             what,
             name,
             "Rust or the scaffolded code uses a type of this name; choose another",
         ));
+    }
+    Ok(())
+}
+
+/// Checks a kind that others define: of its names, fewer are taken.
+///
+/// # Errors
+/// When it is not in CamelCase, too long, or hides a type of the reconciler.
+pub fn kind_of_others(name: &str) -> Result<(), Error> {
+    camel_case(name)?;
+    const TAKEN: &[&str] = &[
+        "Arc",
+        "Cache",
+        "Change",
+        "Config",
+        "Done",
+        "Err",
+        "Error",
+        "Grant",
+        "None",
+        "ObjectKey",
+        "Ok",
+        "Option",
+        "ResourceExt",
+        "Result",
+        "Scope",
+        "Self",
+        "Setup",
+        "Some",
+        "Vec",
+    ];
+    match TAKEN.contains(&name) {
+        true => Err(error("--kind", name, "the scaffolded code uses a type of this name")),
+        false => Ok(()),
+    }
+}
+
+fn camel_case(name: &str) -> Result<(), Error> {
+    let what = "--kind";
+    let camel = name.starts_with(|first: char| first.is_ascii_uppercase())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if !camel || name.len() > 63 {
+        let reason =
+            "a kind has letters and digits in CamelCase, at most 63, and begins with a capital, such as Memcached";
+        return Err(error(what, name, reason));
     }
     Ok(())
 }

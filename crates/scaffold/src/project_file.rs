@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::Error;
+use crate::{Error, templates};
 
 /// Name of the file.
 pub const NAME: &str = "PROJECT";
@@ -46,6 +46,59 @@ pub struct Resource {
     pub path: String,
     /// The image that objects of the kind run.
     pub image: Option<Image>,
+    /// The webhooks of this version.
+    pub webhooks: Webhooks,
+    /// Whose kind it is, if it is not the project's own.
+    pub foreign: Option<Foreign>,
+}
+
+/// Where a kind of others comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Foreign {
+    /// Whether it is one of Kubernetes' own.
+    pub core: bool,
+    /// The dependency that has the type, `NAME@VERSION`; empty for one that the project has.
+    pub module: String,
+}
+
+/// Which webhooks a version of a kind has.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct Webhooks {
+    /// Completes objects before they are stored.
+    pub defaulting: bool,
+    /// Checks objects before they are stored.
+    pub validation: bool,
+    /// Converts objects between this version, the hub, and the spokes.
+    pub conversion: bool,
+    /// The versions that are converted to and from this one.
+    #[serde(rename = "spoke")]
+    pub spokes: Vec<String>,
+}
+
+impl Webhooks {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        !self.defaulting && !self.validation && !self.conversion
+    }
+
+    fn value(&self) -> Value {
+        let mut value = Map::new();
+        for (name, on) in [
+            ("defaulting", self.defaulting),
+            ("validation", self.validation),
+            ("conversion", self.conversion),
+        ] {
+            if on {
+                value.insert(name.to_owned(), true.into());
+            }
+        }
+        if !self.spokes.is_empty() {
+            value.insert("spoke".to_owned(), json!(self.spokes));
+        }
+        value.insert("webhookVersion".to_owned(), "v1".into());
+        Value::Object(value)
+    }
 }
 
 /// What `--plugins deploy-image` was given. Texts, as in kubebuilder's format.
@@ -72,7 +125,7 @@ impl ProjectFile {
             "cliVersion": env!("CARGO_PKG_VERSION"),
             "domain": domain,
             "layout": [LAYOUT],
-            "plugins": {LAYOUT: {}},
+            "plugins": {LAYOUT: {"templates": templates::NEWEST}},
             "projectName": name,
             "version": "3",
         });
@@ -137,6 +190,56 @@ impl ProjectFile {
         };
     }
 
+    /// Sets the version of the templates, and that of this program.
+    pub(crate) fn set_templates(&mut self, version: u32) {
+        self.value
+            .insert("cliVersion".to_owned(), env!("CARGO_PKG_VERSION").into());
+        if let Some(plugin) = self.plugin() {
+            plugin.insert("templates".to_owned(), version.into());
+        }
+    }
+
+    /// The version of the program that last wrote all files.
+    pub(crate) fn program(&self) -> &str {
+        self.get("cliVersion")
+    }
+
+    /// The settings of this program.
+    fn plugin(&mut self) -> Option<&mut Map<String, Value>> {
+        let plugins = self.value.entry("plugins").or_insert_with(|| json!({}));
+        let plugin = plugins.as_object_mut()?.entry(LAYOUT).or_insert_with(|| json!({}));
+        plugin.as_object_mut()
+    }
+
+    /// The hash of a file as it was generated.
+    pub(crate) fn hash(&self, path: &str) -> Option<&str> {
+        let plugin = self.value.get("plugins")?.get(LAYOUT)?;
+        plugin.get("files")?.get(path)?.as_str()
+    }
+
+    /// Keeps the hash of a file as it was generated, or forgets it.
+    pub(crate) fn set_hash(&mut self, path: &str, hash: Option<String>) {
+        let Some(plugin) = self.plugin() else { return };
+        let files = plugin.entry("files").or_insert_with(|| json!({}));
+        let Some(files) = files.as_object_mut() else { return };
+        match hash {
+            Some(hash) => drop(files.insert(path.to_owned(), hash.into())),
+            None => drop(files.remove(path)),
+        }
+        if files.is_empty() {
+            plugin.remove("files");
+        }
+    }
+
+    /// The version of the templates that the files of the project are from.
+    pub(crate) fn templates(&self) -> u32 {
+        let plugin = self.value.get("plugins").and_then(|plugins| plugins.get(LAYOUT));
+        let version = plugin
+            .and_then(|plugin| plugin.get("templates"))
+            .and_then(Value::as_u64);
+        version.and_then(|version| u32::try_from(version).ok()).unwrap_or(1)
+    }
+
     /// The common end of the groups.
     pub fn domain(&self) -> &str {
         self.get("domain")
@@ -161,6 +264,13 @@ impl ProjectFile {
     pub fn resources(&self) -> Vec<Resource> {
         let list = self.value.get("resources").and_then(Value::as_array);
         list.into_iter().flatten().map(|value| self.resource(value)).collect()
+    }
+
+    /// Forgets all kinds.
+    pub(crate) fn clear_resources(&mut self) {
+        for resource in self.resources() {
+            self.remove_resource(&resource);
+        }
     }
 
     /// The entries of a list in the settings of a plugin.
@@ -192,7 +302,20 @@ impl ProjectFile {
             controller: value.get("controller").and_then(Value::as_bool).unwrap_or_default(),
             path: text("path").to_owned(),
             image: None,
+            webhooks: Webhooks::default(),
+            foreign: None,
         };
+        let flag = |key: &str| value.get(key).and_then(Value::as_bool).unwrap_or_default();
+        if flag("core") || flag("external") {
+            resource.foreign = Some(Foreign {
+                core: flag("core"),
+                module: text("module").to_owned(),
+            });
+            resource.namespaced = text("scope") != "Cluster";
+        }
+        if let Some(webhooks) = value.get("webhooks") {
+            resource.webhooks = Webhooks::deserialize(webhooks).unwrap_or_default();
+        }
         let images = self.plugin_resources(DEPLOY_IMAGE);
         let image = images.iter().find(|known| resource.is_described_by(known));
         let options = image.and_then(|image| image.get("options")).cloned();
@@ -221,11 +344,27 @@ impl ProjectFile {
         if !resource.path.is_empty() {
             fresh.insert("path".to_owned(), resource.path.clone().into());
         }
+        if let Some(foreign) = &resource.foreign {
+            let key = if foreign.core { "core" } else { "external" };
+            fresh.insert(key.to_owned(), true.into());
+            if !foreign.module.is_empty() {
+                fresh.insert("module".to_owned(), foreign.module.clone().into());
+            }
+            if !resource.namespaced {
+                fresh.insert("scope".to_owned(), "Cluster".into());
+            }
+        }
+        if !resource.webhooks.is_empty() {
+            fresh.insert("webhooks".to_owned(), resource.webhooks.value());
+        }
         let at = self.resources().iter().position(|known| known.is_version_of(resource));
         let list = self.value.entry("resources").or_insert_with(|| json!([]));
         let Some(list) = list.as_array_mut() else { return };
         match at.and_then(|at| list.get_mut(at)).and_then(Value::as_object_mut) {
-            Some(known) => known.extend(fresh),
+            Some(known) => {
+                known.remove("webhooks");
+                known.extend(fresh);
+            }
             None => list.push(Value::Object(fresh)),
         }
         if let Some(image) = &resource.image {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::edit::RustFile;
-use crate::{Error, Report, Tree, config, create_api, project_file};
+use crate::{Error, Report, Tree, create_api, record};
 
 /// Settings to change; `None` leaves one as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -17,6 +17,10 @@ pub struct Edit {
 /// What `init --namespaced` writes at the end of `package.yaml`.
 pub(crate) const INSTALL_MODES: &str =
     "# The operator watches the namespace it runs in.\ninstallModes: [OwnNamespace]\n";
+
+/// What a conversion webhook needs at the end of `package.yaml`.
+pub(crate) const ALL_NAMESPACES: &str =
+    "# A definition is converted for the whole cluster.\ninstallModes: [AllNamespaces]\n";
 
 /// Changes settings of the project in a folder.
 ///
@@ -44,32 +48,53 @@ pub fn edit(folder: &Path, changes: Edit) -> Result<Report, Error> {
     if let Some(namespaced) = changes.namespaced
         && namespaced != before.namespaced()
     {
+        let resources = before.resources();
+        if let Some(converted) = resources
+            .iter()
+            .find(|resource| namespaced && resource.webhooks.conversion)
+        {
+            return Err(Error::Usage(format!(
+                "{} {} has a conversion webhook, which OLM refuses for operators that watch only some namespaces; olmkit \
+                 delete webhook --conversion deletes it",
+                converted.group, converted.kind
+            )));
+        }
         now.set_flag("namespaced", namespaced);
         let path = Path::new("src/packaging.rs");
         let mut source = RustFile::new(path, tree.text(path)?)?;
         source.set_constant("NAMESPACED", if namespaced { "true" } else { "false" })?;
         let text = source.into_text();
         tree.write(path, text);
-        install_modes(&mut tree, namespaced)?;
+        match namespaced {
+            true => add_install_modes(&mut tree, INSTALL_MODES)?,
+            false => remove_install_modes(&mut tree, INSTALL_MODES)?,
+        }
     }
-    tree.write(project_file::NAME, now.text()?);
-    let render = config::update(&mut tree, Some(&before), &now)?;
+    let render = record::finish(&mut tree, Some(&before), now)?;
     Ok(Report {
         render,
         ..tree.commit()?
     })
 }
 
-/// Install modes that somebody has chosen stay.
-fn install_modes(tree: &mut Tree, namespaced: bool) -> Result<(), Error> {
-    let path = "config/package.yaml";
-    let text = tree.text(path)?;
+const PACKAGE: &str = "config/package.yaml";
+
+/// Adds install modes, unless somebody has chosen some.
+pub(crate) fn add_install_modes(tree: &mut Tree, modes: &str) -> Result<(), Error> {
+    let text = tree.text(PACKAGE)?;
     let chosen = text.lines().any(|line| line.starts_with("installModes:"));
-    if namespaced && !chosen {
+    if !chosen {
         let gap = if text.ends_with('\n') { "" } else { "\n" };
-        tree.write(path, format!("{text}{gap}{INSTALL_MODES}"));
-    } else if !namespaced && text.contains(INSTALL_MODES) {
-        tree.write(path, text.replace(INSTALL_MODES, ""));
+        tree.write(PACKAGE, format!("{text}{gap}{modes}"));
+    }
+    Ok(())
+}
+
+/// Removes install modes that were added.
+pub(crate) fn remove_install_modes(tree: &mut Tree, modes: &str) -> Result<(), Error> {
+    let text = tree.text(PACKAGE)?;
+    if text.contains(modes) {
+        tree.write(PACKAGE, text.replace(modes, ""));
     }
     Ok(())
 }

@@ -9,6 +9,8 @@ pub enum Source {
     /// The version of this program, from a registry.
     #[default]
     Registry,
+    /// Another version, from a registry.
+    Version(String),
     /// A git repository, at a tag.
     Git {
         /// Address of the repository.
@@ -58,6 +60,7 @@ impl Source {
     /// The keys of a dependency in `Cargo.toml`, for a crate in this folder of the repository.
     pub(crate) fn dependency(&self, folder: &str) -> String {
         match self {
+            Self::Version(version) => format!("version = \"{version}\""),
             Self::Registry => format!("version = \"{}\"", env!("CARGO_PKG_VERSION")),
             Self::Git { url, tag } => format!("git = \"{url}\", tag = \"{tag}\""),
             Self::Path(path) => format!("path = \"{}\"", Path::new(path).join(folder).display()),

@@ -6,6 +6,10 @@ use minijinja::{Environment, UndefinedBehavior, Value};
 
 use crate::Error;
 
+/// The version of the templates that new projects are written from. A new version keeps those files of the one before that
+/// differ, in a folder of its number: `update` merges with them.
+pub const NEWEST: u32 = 2;
+
 macro_rules! templates {
     ($($path:literal),* $(,)?) => {
         &[$(($path, include_str!(concat!("../templates/", $path, ".j2")))),*]
@@ -13,7 +17,22 @@ macro_rules! templates {
 }
 
 const TEXTS: &[(&str, &str)] = templates![
+    "1/project/Cargo.toml",
+    "1/project/Makefile",
+    "1/project/README.md",
+    "1/project/lib.rs",
+    "1/project/options.rs",
+    "1/project/packaging.rs",
+    "1/project/run.rs",
+    "adopt/Cargo.toml",
+    "adopt/kustomize.mk",
+    "adopt/main.rs",
+    "adopt/rust.mk",
     "api/controller.rs",
+    "api/conversion.rs",
+    "api/defaulting.rs",
+    "api/foreign.rs",
+    "api/validation.rs",
     "project/Cargo.toml",
     "project/Dockerfile",
     "project/Makefile",
@@ -35,6 +54,7 @@ const TEXTS: &[(&str, &str)] = templates![
     "project/permissions.rs",
     "project/run.rs",
     "project/rustfmt.toml",
+    "project/webhook_mod.rs",
     "project/workflow.yml",
 ];
 
@@ -48,8 +68,13 @@ static ENVIRONMENT: LazyLock<Result<Environment<'static>, minijinja::Error>> = L
     Ok(environment)
 });
 
-/// A template with its variables filled in.
-pub fn render(name: &str, variables: Value) -> Result<String, Error> {
+/// A template of the newest version with its variables filled in.
+pub fn current(name: &str, variables: Value) -> Result<String, Error> {
+    render(NEWEST, name, variables)
+}
+
+/// A template of a version with its variables filled in.
+pub fn render(version: u32, name: &str, variables: Value) -> Result<String, Error> {
     let environment = match &*ENVIRONMENT {
         Ok(environment) => environment,
         Err(error) => {
@@ -57,7 +82,14 @@ pub fn render(name: &str, variables: Value) -> Result<String, Error> {
             return Err(minijinja::Error::new(error.kind(), message).into());
         }
     };
-    let mut text = environment.get_template(name)?.render(variables)?;
+    // The first later version that has changed the file keeps what it was before.
+    let older = (version..NEWEST).map(|version| format!("{version}/{name}"));
+    let kept = older.filter_map(|name| environment.get_template(&name).ok()).next();
+    let template = match kept {
+        Some(template) => template,
+        None => environment.get_template(name)?,
+    };
+    let mut text = template.render(variables)?;
     // The engine removes the last newline of a template.
     text.push('\n');
     Ok(text)

@@ -90,6 +90,13 @@ impl Tree {
         self.changes.contains_key(path)
     }
 
+    /// All changes; `None` removes a file.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&Path, Option<&[u8]>)> {
+        self.changes
+            .iter()
+            .map(|(path, content)| (path.as_path(), content.as_deref()))
+    }
+
     /// Writes a file.
     pub fn write(&mut self, path: impl Into<PathBuf>, content: impl Into<Vec<u8>>) {
         self.changes.insert(path.into(), Some(content.into()));

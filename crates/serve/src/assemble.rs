@@ -11,15 +11,33 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 
 use super::index::format::{BlobSlot, Broken};
-use super::index::{Builder, Content, build::check_custom};
+use super::index::{self, Builder, Content, build::check_custom};
 use super::record::{self, Prepared};
-use super::source::Error;
 use olmkit::catalog::model::{Blob, Catalog, Custom, PROPERTY_BUNDLE_OBJECT, PROPERTY_CSV_METADATA};
 use olmkit::catalog::text::Value;
 use olmkit::catalog::{blob, load, meta, property, validate, walk};
 
 /// Files are read in runs of about this many bytes.
 const BATCH: u64 = 32 << 20;
+
+/// Why no index is available.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The catalog cannot be read.
+    #[error(transparent)]
+    Load(#[from] load::Error),
+    /// The catalog is wrong; opm's text.
+    #[error("{0}")]
+    Invalid(String),
+    /// The index cannot be built.
+    #[error(transparent)]
+    Build(#[from] index::BuildError),
+    /// The prepared index was to be used and does not fit.
+    #[error("cache requires rebuild: {0}; build it with {preparing}, or leave out --cache-enforce-integrity",
+        preparing = if matches!(.0, index::OpenError::WithoutBlobs) { "--cache-only --http" } else { "--cache-only" })]
+    Enforced(index::OpenError),
+}
 
 /// What an index is to hold.
 #[derive(Debug, Clone, Copy, Default)]

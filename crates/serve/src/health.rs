@@ -8,7 +8,7 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_server::Health;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
-use super::server::Current;
+use super::current::Current;
 
 /// Answers probes.
 #[derive(Clone)]

@@ -31,10 +31,11 @@ use tokio::task::JoinSet;
 use super::Index;
 use super::blobs::{Gzip, Query, Texts};
 use super::connections::{Connections, Guarded, Handshake};
+use super::current::Current;
 use super::limits::{self, Limits};
 use super::metered::Waiting;
 use super::metrics::Metrics;
-use super::server::{Current, Error, listen};
+use super::server::{Error, listen};
 
 /// Shorter answers are not worth compressing, in bytes.
 const COMPRESSED_FROM: u64 = 1400;

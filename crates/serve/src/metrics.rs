@@ -34,7 +34,7 @@ struct ResultLabel {
 
 /// How an attempt to get an index ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taken {
+pub enum IndexLoad {
     /// The prepared index was used.
     Prepared,
     /// A new one was built.
@@ -137,11 +137,11 @@ impl Metrics {
     }
 
     /// Notes how an attempt to get an index ended.
-    pub fn taken(&self, taken: Taken) {
-        let result = match taken {
-            Taken::Prepared => "prepared",
-            Taken::Built => "built",
-            Taken::Failed => "failed",
+    pub fn index_loaded(&self, load: IndexLoad) {
+        let result = match load {
+            IndexLoad::Prepared => "prepared",
+            IndexLoad::Built => "built",
+            IndexLoad::Failed => "failed",
         };
         self.0.indexes.get_or_create(&ResultLabel { result }).inc();
     }
@@ -167,7 +167,7 @@ mod tests {
         metrics.call("GetPackage", tonic::Code::Unknown, Duration::from_micros(20));
         metrics.call("MadeUp1", tonic::Code::Unimplemented, Duration::ZERO);
         metrics.call("MadeUp2", tonic::Code::Unimplemented, Duration::ZERO);
-        metrics.taken(Taken::Built);
+        metrics.index_loaded(IndexLoad::Built);
         let text = metrics.text();
         for line in [
             "olmkit_catalog_calls_total{call=\"GetPackage\",code=\"Ok\"} 2",

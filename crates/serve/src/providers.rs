@@ -5,7 +5,7 @@ use tonic::Status;
 use super::api;
 use super::index::Index;
 use super::index::format::{ChannelSection, EntrySection, PackageSection};
-use super::service::{damaged, decode, name_of, unknown};
+use super::lookup::{damaged, decode, name_of, unknown};
 use olmkit_go::strconv::quote;
 
 /// An API that a client looks for.

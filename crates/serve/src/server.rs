@@ -2,10 +2,9 @@
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
 
 use tokio::net::{TcpListener, TcpSocket};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tonic_health::pb::health_server::HealthServer;
 
@@ -13,37 +12,11 @@ use super::api::experimental_registry_server::ExperimentalRegistryServer;
 use super::api::registry_server::RegistryServer;
 use super::calls::Counted;
 use super::connections::{Connections, Handshake};
+use super::current::Current;
 use super::limits::{self, Limits};
 use super::metered::Metered;
 use super::metrics::Metrics;
-use super::{DESCRIPTORS, Index, health, service};
-
-/// The index that calls are answered from. None until the first is ready.
-#[derive(Debug, Clone)]
-pub struct Current(Arc<watch::Sender<Option<Arc<Index>>>>);
-
-impl Default for Current {
-    fn default() -> Self {
-        Current(Arc::new(watch::Sender::new(None)))
-    }
-}
-
-impl Current {
-    /// The index, if there is one yet.
-    pub fn get(&self) -> Option<Arc<Index>> {
-        self.0.borrow().clone()
-    }
-
-    /// Puts an index in place. Calls that have begun end on the one they began with.
-    pub fn set(&self, index: Index) {
-        self.0.send_replace(Some(Arc::new(index)));
-    }
-
-    /// Follows changes.
-    pub fn subscribe(&self) -> watch::Receiver<Option<Arc<Index>>> {
-        self.0.subscribe()
-    }
-}
+use super::{DESCRIPTORS, health, service};
 
 /// Why the server stopped or did not start.
 #[derive(Debug, thiserror::Error)]

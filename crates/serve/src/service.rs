@@ -12,13 +12,14 @@ use super::api;
 use super::api::experimental_registry_server::ExperimentalRegistry;
 use super::api::registry_server::Registry;
 use super::connections::Handle;
+use super::current::Current;
+use super::index::Index;
 use super::index::format::{
     ChannelSection, EntrySection, Extent, ListItem, ManifestsPiece, PackageDisplay, PackageSection,
 };
-use super::index::{Index, ReadError};
+use super::lookup::{damaged, decode, name_of, unknown};
 use super::providers::{Wanted, channel_entry, providers};
 use super::record;
-use super::server::Current;
 use olmkit_go::strconv::quote;
 
 /// The services, over whatever index is current. A call that has begun stays with the index it began with.
@@ -41,15 +42,6 @@ impl Service {
 }
 
 type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
-
-/// Failures that are no part of the API's contract: opm has them all as UNKNOWN, and so have we what clients may see.
-pub(super) fn unknown(message: impl Into<String>) -> Status {
-    Status::unknown(message)
-}
-
-pub(super) fn damaged(error: &ReadError) -> Status {
-    Status::data_loss(error.to_string())
-}
 
 /// The items one after the other. They are counted as long as the connection has them.
 fn stream<T: prost::Message + 'static>(items: Vec<T>, connection: Option<&Handle>) -> Response<Answers<T>> {
@@ -139,19 +131,6 @@ fn bundle(
     message.channel_name = entry.channel_name;
     message.skip_range = entry.skip_range;
     Ok(message)
-}
-
-pub(super) fn decode(index: &Index, extent: Extent) -> Result<api::Bundle, Status> {
-    let bytes = index.piece(extent).map_err(|error| damaged(&error))?;
-    api::Bundle::decode(bytes).map_err(|_| Status::data_loss("the index is damaged"))
-}
-
-pub(super) fn name_of<'p>(package: &'p PackageSection, entry: &EntrySection) -> &'p str {
-    package
-        .bundles
-        .get(entry.bundle as usize)
-        .map(|bundle| bundle.name.as_str())
-        .unwrap_or_default()
 }
 
 #[tonic::async_trait]

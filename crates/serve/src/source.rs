@@ -4,35 +4,16 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
+pub use super::assemble::Error;
 use super::assemble::{Wanted, build};
 use super::fingerprint;
 use super::index::{self, Index, Storage};
 use super::trusted;
-use olmkit::catalog::load;
 use olmkit::temporary::{self, Durability};
 
 /// Name of the index file in a cache directory. The format is part of it, so that versions of this program can share a
 /// directory, and opm's own caches are left alone.
 pub const INDEX_FILE: &str = "olmkit-2.index";
-
-/// Why no index is available.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// The catalog cannot be read.
-    #[error(transparent)]
-    Load(#[from] load::Error),
-    /// The catalog is wrong; opm's text.
-    #[error("{0}")]
-    Invalid(String),
-    /// The index cannot be built.
-    #[error(transparent)]
-    Build(#[from] index::BuildError),
-    /// The prepared index was to be used and does not fit.
-    #[error("cache requires rebuild: {0}; build it with {preparing}, or leave out --cache-enforce-integrity",
-        preparing = if matches!(.0, index::OpenError::WithoutBlobs) { "--cache-only --http" } else { "--cache-only" })]
-    Enforced(index::OpenError),
-}
 
 /// What the index must hold, and where it may be kept.
 #[derive(Debug, Clone, Copy, Default)]

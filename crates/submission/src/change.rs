@@ -174,7 +174,22 @@ impl Change {
         !self.bundles.all().is_empty() || !self.catalog_operators.all().is_empty()
     }
 
-    /// Checks the rules on the change.
+    /// Published bundles that are gone.
+    pub(crate) fn deleted_bundles(&self) -> &BTreeSet<Pair> {
+        &self.bundles.deleted
+    }
+
+    /// Published bundles that are not what they were.
+    pub(crate) fn modified_bundles(&self) -> &BTreeSet<Pair> {
+        &self.bundles.modified
+    }
+
+    /// Checks the rules of operatorhub.io on the change; `files` are those that changed.
+    pub fn check_operator_hub(&self, head: &Repository, base: &Repository, files: &[String]) -> Vec<Checked> {
+        crate::hub_change::check(self, head, base, files)
+    }
+
+    /// Checks the rules of the hosted pipeline on the change.
     pub fn check(&self, head: &Repository, base: &Repository) -> Vec<Checked> {
         let mut found = Vec::new();
         let result = self.rules(head, base, &mut found);

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use olmkit::bundle::load::{Limits, Tree};
-use olmkit::limits;
+use olmkit::limits::{self, Limit};
 
 /// Read access to the files of a repository. Paths are relative to its root, with `/`; the root is the empty path.
 pub trait Files: Send + Sync {
@@ -28,18 +28,43 @@ pub trait Files: Send + Sync {
     fn bundle(&self, path: &str) -> io::Result<Tree> {
         let mut files = Vec::new();
         let mut folders = vec![String::new()];
+        let (mut count, mut left) = (0, limits::BUNDLE_BYTES.get());
         while let Some(folder) = folders.pop() {
+            if folder.split('/').count() > limits::BUNDLE_DEPTH.count() {
+                return Err(limits::BUNDLE_DEPTH.exceeded());
+            }
             for name in self.list(&join(path, &folder)) {
+                count += 1;
+                if count > limits::BUNDLE_FILES.count() {
+                    return Err(limits::BUNDLE_FILES.exceeded());
+                }
                 let inside = join(&folder, &name);
                 let whole = join(path, &inside);
                 if self.is_directory(&whole) {
                     folders.push(inside);
                 } else if self.is_file(&whole) {
-                    files.push((inside, self.read(&whole)?));
+                    let content = self.read(&whole)?;
+                    left = u64::try_from(content.len())
+                        .ok()
+                        .and_then(|size| left.checked_sub(size))
+                        .ok_or_else(|| limits::BUNDLE_BYTES.exceeded())?;
+                    files.push((inside, content));
                 }
             }
         }
         Ok(Tree::from_files(files))
+    }
+}
+
+/// What a file may hold: a catalog is large, a file of a bundle is part of one, and the rest are settings.
+pub(crate) fn limit(path: &str) -> &'static Limit {
+    let parts: Vec<&str> = path.splitn(4, '/').collect();
+    match parts.as_slice() {
+        ["catalogs", ..] => &limits::CATALOG_FILE,
+        ["operators", _, "catalog-templates", _] => &limits::TEMPLATE,
+        ["operators", _, _, "release-config.yaml" | "release-config.yml"] => &limits::SETTINGS_FILE,
+        ["operators", _, _, _] => &limits::BUNDLE_BYTES,
+        _ => &limits::SETTINGS_FILE,
     }
 }
 
@@ -110,7 +135,7 @@ impl Files for Folder {
         let inside = self
             .inside(path)
             .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such file in the repository"))?;
-        limits::read_file(&inside, &limits::CATALOG_FILE)
+        limits::read_file(&inside, limit(path))
     }
 }
 
@@ -180,4 +205,52 @@ pub(crate) fn list<T>(files: &BTreeMap<String, T>, path: &str) -> Vec<String> {
     names.sort();
     names.dedup();
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_file_has_the_limit_that_fits() {
+        for (path, name) in [
+            ("config.yaml", "settings-file"),
+            ("operators/hello/ci.yaml", "settings-file"),
+            ("operators/hello/0.0.1/release-config.yaml", "settings-file"),
+            (
+                "operators/hello/0.0.1/manifests/a.clusterserviceversion.yaml",
+                "bundle-bytes",
+            ),
+            ("operators/hello/catalog-templates/v4.20.yaml", "template"),
+            ("catalogs/v4.20/hello/catalog.yaml", "catalog-file"),
+        ] {
+            assert_eq!(limit(path).name, name, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_large_file_of_settings_is_refused_before_it_is_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = std::fs::File::create(folder.path().join("config.yaml")).expect("a file");
+        file.set_len(limits::SETTINGS_FILE.get() + 1)
+            .expect("a hole takes no space");
+        let files = Folder::open(folder.path()).expect("it is there");
+        let error = files.read("config.yaml").expect_err("it is too large");
+        assert!(error.to_string().contains("--limit settings-file"), "{error}");
+    }
+
+    #[test]
+    fn a_bundle_in_memory_is_bounded_like_one_on_disk() {
+        let many = (0..=limits::BUNDLE_FILES.count()).map(|number| (format!("b/{number}"), ""));
+        let deep = format!("b/{}x", "d/".repeat(limits::BUNDLE_DEPTH.count() + 1));
+        for files in [many.collect::<Memory>(), [(deep, "")].into_iter().collect()] {
+            assert!(
+                files
+                    .bundle("b")
+                    .is_err_and(|error| error.to_string().contains("--limit bundle-"))
+            );
+        }
+        let fine: Memory = [("b/manifests/x", "x")].into_iter().collect();
+        assert!(fine.bundle("b").is_ok());
+    }
 }

@@ -5,9 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use olmkit::limits;
-
-use crate::files::{Files, is_directory, list};
+use crate::files::{Files, is_directory, limit, list};
 
 /// The working tree of a git repository.
 #[derive(Debug, Clone)]
@@ -182,8 +180,9 @@ impl Files for Commit {
         let object = self.files.get(path).ok_or(io::ErrorKind::NotFound)?;
         let size = self.git.run(&["cat-file", "-s", object])?;
         let size: u64 = String::from_utf8_lossy(&size).trim().parse().unwrap_or(u64::MAX);
-        if size > limits::CATALOG_FILE.get() {
-            return Err(limits::CATALOG_FILE.exceeded());
+        let most = limit(path);
+        if size > most.get() {
+            return Err(most.exceeded());
         }
         self.git.run(&["cat-file", "blob", object])
     }

@@ -20,21 +20,28 @@
 mod bundle;
 mod change;
 mod checks;
+mod container;
 mod files;
 mod git;
 mod graph;
+mod hub_change;
+mod images;
 mod platforms;
+mod preflight_results;
 mod python;
 mod repository;
 mod run;
 mod versions;
 mod waivers;
+mod yamllint;
 
 pub use change::{Change, Summary};
 pub use checks::{Options, Suite};
+pub use container::{Container, ContainerOutcome, Policy, check_container, packages};
 pub use files::{Files, Folder, Memory};
 pub use git::{Commit, Git};
 pub use platforms::{Platform, Platforms};
+pub use preflight_results::{PreflightResults, preflight_operator_rules};
 pub use repository::{Operator, Repository};
 pub use run::{Checked, check_bundle, check_catalogs, check_operator, find_rule, rules, static_checks};
 pub use waivers::Waivers;

@@ -27,6 +27,8 @@ pub struct Checked {
 pub fn rules() -> Vec<&'static Rule> {
     let mut rules: Vec<&Rule> = CHECKS.iter().copied().flatten().map(|check| check.rule).collect();
     rules.extend(crate::change::RULES);
+    rules.extend(crate::hub_change::RULES);
+    rules.extend(crate::container::RULES);
     rules.sort_by_key(|rule| rule.id);
     rules
 }
@@ -38,7 +40,7 @@ pub fn static_checks(suite: Suite) -> Vec<&'static str> {
     names
 }
 
-/// The rule with an id, in any case, with `pipeline/` or without.
+/// The rule with an id, in any case, with what stands before the slash or without.
 pub fn find_rule(id: &str) -> Option<&'static Rule> {
     let matches = |rule: &&'static Rule| rule.id.eq_ignore_ascii_case(id) || name_of(rule.id).eq_ignore_ascii_case(id);
     rules().into_iter().find(matches)
@@ -66,6 +68,7 @@ pub fn check_bundle(repository: &Repository, operator: &Operator, version: &str,
         bundle,
         csv: &csv,
         reading: OnceLock::new(),
+        operator_sdk: OnceLock::new(),
     };
     run(options, |check, found| match check.run {
         Run::Bundle(function) => Some(guarded(check, operator, || function(&context, found))),
@@ -102,7 +105,8 @@ fn run(options: &Options, mut one: impl FnMut(&Check, &mut Vec<Finding>) -> Opti
     let mut all = Vec::new();
     for suite in &options.suites {
         let is_wanted = |check: &&Check| {
-            let is_left_out = check.is_step && options.strict_compat;
+            let is_left_out =
+                (check.is_step && options.strict_compat) || (check.is_of_pull_request && !options.pull_request);
             !is_left_out && !options.skip.iter().any(|name| name == check.name())
         };
         for check in checks(*suite).filter(is_wanted) {
@@ -118,7 +122,7 @@ fn run(options: &Options, mut one: impl FnMut(&Check, &mut Vec<Finding>) -> Opti
             };
             all.extend(found.into_iter().map(|finding| of(finding, false)));
             if let Err(raise) = result {
-                all.push(of(traceback(check.rule, raise), true));
+                all.push(of(traceback(check, raise), true));
             }
         }
     }
@@ -134,14 +138,24 @@ fn checks(suite: Suite) -> impl Iterator<Item = &'static Check> {
 }
 
 /// What stands for the traceback of the original.
-fn traceback(rule: &'static Rule, raise: Raise) -> Finding {
-    let mut finding = Finding::new(rule, Severity::Error, raise.text);
+fn traceback(check: &Check, raise: Raise) -> Finding {
+    // An error of a check that does not count does not count either.
+    let mut finding = Finding::new(check.rule, check.rule.severity, raise.text);
+    if !matches!(check.suite, Suite::Preflight) {
+        finding.severity = Severity::Error;
+    }
     finding.file = raise.file.map(Into::into);
     finding.position = raise.position;
-    finding.hint(format!(
-        "{} cannot be checked; the hosted pipeline prints a Python traceback",
-        name_of(rule.id)
-    ))
+    finding.hint(format!("{} cannot be checked; {}", check.name(), program(check.suite)))
+}
+
+/// What the original does where a check cannot be run.
+fn program(suite: Suite) -> &'static str {
+    match suite {
+        Suite::Common | Suite::Community | Suite::Isv => "the hosted pipeline prints a Python traceback",
+        Suite::OperatorHub => "the hosted pipeline stops",
+        Suite::Preflight => "preflight counts it as an error",
+    }
 }
 
 /// One input can end many checks, and two of them can find the same: it is reported once, and names the others.
@@ -175,8 +189,10 @@ fn once(all: Vec<Checked>) -> Vec<Checked> {
 fn joined(mut checked: Checked, others: &[&str]) -> Checked {
     let names = others.join(", ");
     if checked.is_traceback && !others.is_empty() {
+        let hint = checked.finding.hint.take().unwrap_or_default();
+        let consequence = hint.split_once("; ").map_or("", |(_, consequence)| consequence);
         checked.finding.hint = Some(format!(
-            "{} and {names} cannot be checked; the hosted pipeline prints a Python traceback for each",
+            "{} and {names} cannot be checked; {consequence} for each",
             checked.check
         ));
     } else if !others.is_empty() {

@@ -7,22 +7,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use libyaml_safer::{Event, EventData, MappingStyle, Mark, Parser, ScalarStyle, SequenceStyle};
 
 use super::input::{Input, Pieces, prepare, without_added_line_end};
-use super::mapping::MappingBuilder;
+use super::mapping::{Duplicate, MappingBuilder};
 use super::resolve::{Scalar, resolve_plain, resolve_tagged};
 use super::{Error, MAX_DEPTH, MAX_NODES, Node, Position, Style, Value, block, json, tags};
-
-/// A key that a mapping has twice. Go programs silently take the last one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Duplicate {
-    /// The key as the JSON string it becomes.
-    pub key: String,
-    /// Where it occurs first.
-    pub first: Position,
-    /// Where it occurs again.
-    pub second: Position,
-    /// Whether the second one came in through a merge (`<<`), which is often meant so.
-    pub merged: bool,
-}
 
 /// One document and what a strict reader would say about it.
 #[derive(Debug, Clone)]

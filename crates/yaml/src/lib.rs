@@ -33,11 +33,12 @@ mod tags;
 mod timestamp;
 mod writer;
 
-pub use compose::{Document, Duplicate, parse, parse_document};
+pub use compose::{Document, parse, parse_document};
 pub use decode::{decode, from_slice};
 pub use documents::{Documents, documents, documents_with_lookahead};
 pub use error::Error;
 pub use events::{Event, EventKind, events};
+pub use mapping::Duplicate;
 pub use node::{Node, Position, Style, Value};
 pub use writer::{json_to_yaml, to_string, value_to_string};
 

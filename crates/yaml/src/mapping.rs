@@ -2,10 +2,23 @@
 
 use std::collections::HashMap;
 
-use super::{Error, Node, Position, Value, compose::Duplicate};
+use super::{Error, Node, Position, Value};
 
 /// Up to this many entries a search through the list is quicker than a table.
 const LIST_LIMIT: usize = 12;
+
+/// A key that a mapping has twice. Go programs silently take the last one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Duplicate {
+    /// The key as the JSON string it becomes.
+    pub key: String,
+    /// Where it occurs first.
+    pub first: Position,
+    /// Where it occurs again.
+    pub second: Position,
+    /// Whether the second one came in through a merge (`<<`), which is often meant so.
+    pub merged: bool,
+}
 
 /// A mapping while it is read.
 #[derive(Default)]

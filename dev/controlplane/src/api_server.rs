@@ -63,6 +63,10 @@ pub(crate) async fn start(
         arguments.push(flag("audit-log-path", log));
         arguments.push(flag("audit-log-maxsize", "1000"));
     }
+    if programs.kube_controller_manager.is_none() {
+        // Nobody makes the service accounts without which it admits no pod.
+        arguments.push("--disable-admission-plugins=ServiceAccount".into());
+    }
     arguments.extend(options.api_server_arguments.iter().map(OsString::from));
     let mut server = Process::start("kube-apiserver", &logs, &programs.kube_apiserver, arguments, &[])?;
     let access = Access::administrator(root, pki, format!("https://127.0.0.1:{port}"))?;
@@ -86,7 +90,7 @@ pub(crate) async fn start(
 /// Starts kube-controller-manager and waits until it has created the default service account, without which no pod is
 /// admitted.
 pub(crate) async fn start_controller_manager(
-    programs: &Programs,
+    program: &Path,
     root: &Path,
     pki: &Pki,
     server: &Server,
@@ -109,13 +113,7 @@ pub(crate) async fn start_controller_manager(
         // The one node has no kubelet that would renew its lease; these two would evict its pods.
         "--controllers=*,-node-lifecycle-controller,-taint-eviction-controller",
     ]);
-    let mut manager = Process::start(
-        "kube-controller-manager",
-        &root.join("logs"),
-        &programs.kube_controller_manager,
-        arguments,
-        &[],
-    )?;
+    let mut manager = Process::start("kube-controller-manager", &root.join("logs"), program, arguments, &[])?;
     let accounts: Api<ServiceAccount> = Api::namespaced(server.access.client().await?, "default");
     manager
         .wait_until("service account default/default", START_LIMIT, async || {

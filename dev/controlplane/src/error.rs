@@ -72,6 +72,16 @@ pub enum Error {
         /// The client's error.
         source: Box<kube::Error>,
     },
+    /// A custom resource definition is not served.
+    #[error("CustomResourceDefinition {name}: version {version} is not served: {reason}")]
+    NotServed {
+        /// The definition.
+        name: String,
+        /// The version.
+        version: String,
+        /// What its status, or else the API server, says.
+        reason: String,
+    },
     /// The audit log is disabled.
     #[error("audit log is disabled; enable it with Options::with_audit()")]
     NoAudit,

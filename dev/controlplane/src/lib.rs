@@ -26,6 +26,7 @@
 mod access;
 mod api_server;
 mod audit;
+mod definitions;
 mod error;
 pub mod faults;
 mod olm;
@@ -38,12 +39,14 @@ use std::path::{Path, PathBuf};
 
 pub use audit::AuditEvent;
 pub use error::Error;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
 use process::{Janitor, Process};
 
 /// What to start, beside etcd, kube-apiserver and kube-controller-manager.
 #[derive(Debug, Clone)]
 pub struct Options {
+    controllers: bool,
     olm: bool,
     audit: bool,
     pods_become_ready: bool,
@@ -54,6 +57,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
+            controllers: true,
             olm: false,
             audit: false,
             pods_become_ready: true,
@@ -64,6 +68,15 @@ impl Default for Options {
 }
 
 impl Options {
+    /// Only etcd and kube-apiserver: starts faster and needs no more programs than `setup-envtest` downloads. Nothing acts
+    /// on objects then: Deployments make no pods, deleted owners leave their dependents behind, namespaces are not emptied,
+    /// and service accounts exist only where a test creates them. OLM needs the controllers.
+    #[must_use]
+    pub fn without_controllers(mut self) -> Self {
+        (self.controllers, self.olm) = (false, false);
+        self
+    }
+
     /// Adds OLM: its custom resource definitions, the namespaces `olm` and `operators` with their OperatorGroups, and
     /// the `olm` and `catalog` operators as processes. Catalogs are reached by `spec.address`, bundles must be served
     /// inline (without an image): no node could run a catalog pod or an unpack job.
@@ -72,7 +85,7 @@ impl Options {
     /// another control plane on this machine uses the port, they run without it; nothing here depends on it.
     #[must_use]
     pub fn with_olm(mut self) -> Self {
-        self.olm = true;
+        (self.controllers, self.olm) = (true, true);
         self
     }
 
@@ -120,7 +133,7 @@ pub struct ControlPlane {
 
 impl ControlPlane {
     /// Starts the processes and waits until they serve: the API server ready, the default service account made by the
-    /// controller manager, and with OLM its custom resources established and its OperatorGroup resolved.
+    /// controller manager if there is one, and with OLM its custom resources established and its OperatorGroup resolved.
     ///
     /// Environment: `KUBEBUILDER_ASSETS` (folder with etcd and kube-apiserver), `OLMKIT_DEV_CACHE` (see [`tools`]),
     /// `OLMKIT_DEV_KEEP` (any value keeps the state folder with all logs; its path is logged at info level).
@@ -129,7 +142,7 @@ impl ControlPlane {
     /// A missing program (with the command that builds it), a process that exited or did not become ready in time (with
     /// the last lines of its log), or a request that the server rejected.
     pub async fn start(options: Options) -> Result<Self, Error> {
-        let programs = tools::Programs::locate(options.olm)?;
+        let programs = tools::Programs::locate(options.controllers, options.olm)?;
         let directory = tempfile::Builder::new()
             .prefix("controlplane-")
             .tempdir()
@@ -148,7 +161,9 @@ impl ControlPlane {
 
         let mut processes = Vec::new();
         let server = api_server::start(&programs, &root, &pki, &options, &mut processes).await?;
-        api_server::start_controller_manager(&programs, &root, &pki, &server, &mut processes).await?;
+        if let Some(program) = &programs.kube_controller_manager {
+            api_server::start_controller_manager(program, &root, &pki, &server, &mut processes).await?;
+        }
         let helper = match options.pods_become_ready {
             true => Some(pods::Helper::start(server.access.config().await?, options.unavailable_images.clone()).await?),
             false => None,
@@ -190,6 +205,14 @@ impl ControlPlane {
     /// When the kubeconfig was changed on disk.
     pub async fn client(&self) -> Result<kube::Client, Error> {
         self.access.client().await
+    }
+
+    /// Creates or updates custom resource definitions, and waits until the API server serves each of their versions.
+    ///
+    /// # Errors
+    /// A definition that the API server rejects, or does not serve within half a minute (with what its status says).
+    pub async fn install(&self, definitions: impl IntoIterator<Item = CustomResourceDefinition>) -> Result<(), Error> {
+        definitions::install(&self.client().await?, definitions).await
     }
 
     /// The administrator's client configuration.

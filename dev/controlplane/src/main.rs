@@ -13,6 +13,9 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
+    /// Run etcd and kube-apiserver only.
+    #[arg(long, conflicts_with = "olm")]
+    no_controllers: bool,
     /// Also run the two operators of the Operator Lifecycle Manager.
     #[arg(long)]
     olm: bool,
@@ -44,6 +47,9 @@ fn main() -> anyhow::Result<ExitCode> {
 
 async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let mut options = Options::default().pods_become_ready(!arguments.no_pods);
+    if arguments.no_controllers {
+        options = options.without_controllers();
+    }
     if arguments.olm {
         options = options.with_olm();
     }

@@ -1,6 +1,7 @@
 //! Where the programs are.
 //!
-//! 1. `KUBEBUILDER_ASSETS`, for etcd and kube-apiserver, as with other operator test kits;
+//! 1. `KUBEBUILDER_ASSETS`, for etcd and kube-apiserver, as with other operator test kits. What `setup-envtest` downloads
+//!    has these two and no controllers: start it with [`Options::without_controllers`](crate::Options::without_controllers);
 //! 2. `bin/` in the cache folder: `OLMKIT_DEV_CACHE`, else `XDG_CACHE_HOME/olmkit`, else `~/.cache/olmkit`;
 //! 3. `PATH`, for etcd only (distributions package it; any 3.4 or newer will do).
 
@@ -13,7 +14,7 @@ use crate::Error;
 pub(crate) struct Programs {
     pub etcd: PathBuf,
     pub kube_apiserver: PathBuf,
-    pub kube_controller_manager: PathBuf,
+    pub kube_controller_manager: Option<PathBuf>,
     pub olm: Option<Olm>,
 }
 
@@ -61,11 +62,11 @@ pub fn program(name: &'static str) -> Result<PathBuf, Error> {
 }
 
 impl Programs {
-    pub(crate) fn locate(olm: bool) -> Result<Self, Error> {
+    pub(crate) fn locate(controllers: bool, olm: bool) -> Result<Self, Error> {
         Ok(Self {
             etcd: program("etcd")?,
             kube_apiserver: program("kube-apiserver")?,
-            kube_controller_manager: program("kube-controller-manager")?,
+            kube_controller_manager: controllers.then(|| program("kube-controller-manager")).transpose()?,
             olm: if olm { Some(Olm::locate()?) } else { None },
         })
     }

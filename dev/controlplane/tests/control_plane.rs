@@ -8,7 +8,10 @@ use std::time::{Duration, Instant};
 use controlplane::{ControlPlane, Options};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{
+    ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams, TypeMeta,
+};
 use kube::{Api, Client};
 use serde_json::json;
 
@@ -184,4 +187,65 @@ fn processes_with(folder: &std::path::Path) -> usize {
         .filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok())
         .filter(|arguments| String::from_utf8_lossy(arguments).contains(folder))
         .count()
+}
+
+/// etcd and kube-apiserver alone: enough for a definition, its objects and its rules.
+#[tokio::test]
+async fn definitions_are_served_without_controllers() {
+    let options = Options::default().without_controllers().pods_become_ready(false);
+    let control_plane = ControlPlane::start(options).await.unwrap();
+    let client = control_plane.client().await.unwrap();
+    let version = |name: &str, storage: bool| {
+        json!({"name": name, "served": true, "storage": storage, "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+            "spec": {"type": "object", "properties": {"size": {"type": "integer", "minimum": 1}}},
+        }}}})
+    };
+    let definition = json!({"metadata": {"name": "caches.example.com"}, "spec": {
+        "group": "example.com", "scope": "Namespaced",
+        "names": {"kind": "Cache", "plural": "caches", "singular": "cache", "listKind": "CacheList"},
+        "versions": [version("v1alpha1", false), version("v1", true)],
+    }});
+    let definition: CustomResourceDefinition = serde_json::from_value(definition).unwrap();
+    control_plane.install([definition.clone()]).await.unwrap();
+    for (version, size, accepted) in [("v1", 1, true), ("v1alpha1", 2, true), ("v1", 0, false)] {
+        let kind = GroupVersionKind::gvk("example.com", version, "Cache");
+        let caches: Api<DynamicObject> =
+            Api::default_namespaced_with(client.clone(), &ApiResource::from_gvk_with_plural(&kind, "caches"));
+        let cache = json!({"metadata": {"generateName": "cache-"}, "spec": {"size": size}});
+        let cache = DynamicObject {
+            types: Some(TypeMeta {
+                api_version: kind.api_version(),
+                kind: "Cache".to_owned(),
+            }),
+            ..serde_json::from_value(cache).unwrap()
+        };
+        let created = caches.create(&PostParams::default(), &cache).await;
+        assert_eq!(created.is_ok(), accepted, "{version} {size}: {created:?}");
+    }
+    // One that the API server rejects is an error that names it.
+    let mut rival = serde_json::to_value(&definition).unwrap();
+    rival["metadata"] = json!({"name": "caches.example.com"});
+    rival["spec"]["versions"][0]["schema"] = json!({"openAPIV3Schema": {"type": "nonsense"}});
+    let error = control_plane
+        .install([serde_json::from_value(rival).unwrap()])
+        .await
+        .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("cannot apply CustomResourceDefinition caches.example.com: "),
+        "{error}"
+    );
+
+    let deployments: Api<Deployment> = Api::namespaced(client.clone(), "default");
+    deployments
+        .create(&PostParams::default(), &deployment("web", 1, "registry.invalid/web:1"))
+        .await
+        .unwrap();
+    let found = deployments.get("web").await.unwrap();
+    assert_eq!(
+        found.status.unwrap_or_default().observed_generation,
+        None,
+        "no controller has seen it"
+    );
 }

@@ -1,10 +1,14 @@
 //! From the types to a bundle, as `docs/rust-operators.md` describes it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // a test fails by panicking
 
-use olmkit::bundle::generate::{self, Input, Options};
+use olmkit::bundle::generate::{self, Generated, Input, Options};
 use serde_json::{Value, json};
 
 fn bundle() -> Value {
+    generated().csv
+}
+
+fn generated() -> Generated {
     let config = tempfile::tempdir().unwrap();
     backup_operator::project()
         .unwrap()
@@ -22,7 +26,7 @@ fn bundle() -> Value {
     };
     let input = Input::from_directory(config.path()).unwrap();
     match generate::generate(input, &options) {
-        Ok(generated) => generated.csv,
+        Ok(generated) => generated,
         Err((error, notices)) => panic!("{error}: {notices:#?}"),
     }
 }
@@ -45,17 +49,30 @@ fn both_versions_and_the_cluster_scoped_kind_are_owned() {
 
 #[test]
 fn only_what_has_no_namespace_is_asked_for_in_the_cluster() {
-    let install = bundle()["spec"]["install"]["spec"].clone();
+    let generated = generated();
+    let install = generated.csv["spec"]["install"]["spec"].clone();
     assert_eq!(
         install["clusterPermissions"][0]["rules"],
         json!([{"apiGroups": ["backup.example.com"], "resources": ["backupclasses"], "verbs": ["get", "list", "watch"]}])
     );
-    let rules = install["permissions"][0]["rules"].as_array().unwrap();
-    let resources: Vec<&str> = rules
+    let resources = |rules: &Value| -> Vec<String> {
+        let rules = rules.as_array().unwrap().iter();
+        rules
+            .map(|rule| rule["resources"][0].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(
+        resources(&install["permissions"][0]["rules"]),
+        ["backups", "backups/status"]
+    );
+    // What it needs in its own namespace only is a Role of the bundle: OLM would grant permissions wherever it watches.
+    let mut roles = generated
+        .manifests
         .iter()
-        .map(|rule| rule["resources"][0].as_str().unwrap())
-        .collect();
-    assert_eq!(resources, ["secrets", "backups", "backups/status", "leases"]);
+        .filter(|(_, object)| object["kind"] == "Role");
+    let (_, role) = roles.next().unwrap();
+    assert_eq!(resources(&role["rules"]), ["secrets", "leases"]);
+    assert!(roles.next().is_none());
 }
 
 #[test]

@@ -5,8 +5,9 @@ mod primary;
 
 use crate::ast::{Binary, Expr, Index, Literal, Node, Select, Unary};
 use crate::error::ParseError;
-use crate::lexer::{Lexer, Token};
+use crate::lexer::Lexer;
 use crate::limits;
+use crate::token::Token;
 
 /// Reads an expression.
 ///

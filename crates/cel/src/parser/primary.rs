@@ -3,7 +3,8 @@
 use super::Parser;
 use crate::ast::{Call, Entry, Expr, Literal, Node};
 use crate::error::ParseError;
-use crate::lexer::{RESERVED, Token};
+use crate::lexer::RESERVED;
+use crate::token::Token;
 
 impl Parser<'_> {
     pub(super) fn primary(&mut self) -> Result<Node, ParseError> {

@@ -1,6 +1,6 @@
 //! Classes of characters, and escapes.
 
-use super::translate::refused;
+use super::refused;
 use super::unclear;
 use crate::budget::Failure;
 

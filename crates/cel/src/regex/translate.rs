@@ -1,6 +1,6 @@
 //! From Go's syntax to that of the `regex` crate.
 
-use super::unclear;
+use super::{refused, unclear};
 use crate::budget::Failure;
 
 /// Most repetitions that Go counts out, all nested ones multiplied.
@@ -26,11 +26,6 @@ pub(super) fn translate(pattern: &str) -> Result<(String, u64), Failure> {
     }
     let states = translator.level.states().max(1);
     Ok((translator.out, states))
-}
-
-/// Go's error of that kind.
-pub(super) fn refused(kind: &str) -> Failure {
-    Failure::error(format!("error parsing regexp: {kind}"))
 }
 
 /// What a group holds so far.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use comfy_table::{Table, presets};
-use olmkit::diagnostics::{Report, write_github, write_json, write_sarif};
+use olmkit::diagnostics::{Report, write_concise, write_github, write_json, write_junit, write_sarif};
 use olmkit::go::{json, strconv};
 use olmkit::validate::optional::Validator;
 use olmkit::validate::source::Validated;
@@ -15,8 +15,12 @@ use crate::terminal;
 /// Output formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// Findings with source lines
+    /// Findings with source lines; of more than ten bundles each rule once, with a few places
     Text,
+    /// Findings with source lines, of any number of bundles
+    Full,
+    /// One line a finding: FILE:LINE:COLUMN: RULE message
+    Concise,
     /// operator-sdk's JSON with operator-sdk's findings
     #[value(name = "json-alpha1")]
     JsonAlpha1,
@@ -26,6 +30,8 @@ pub enum Format {
     Sarif,
     /// Workflow commands of GitHub Actions
     Github,
+    /// JUnit XML
+    Junit,
 }
 
 /// `--fail-on`
@@ -71,10 +77,13 @@ pub fn machine(all: &[Validated], format: Format, strict: bool) -> anyhow::Resul
     if format == Format::JsonAlpha1 {
         return all.iter().try_for_each(|validated| json_alpha1(validated, strict, out));
     }
-    let report: Report = all.iter().flat_map(Validated::findings_for_machines).collect();
+    let mut report = Report::new();
+    all.iter().for_each(|validated| report.append(validated.report()));
     match format {
         Format::Sarif => write_sarif(&report, olmkit::rules::all(), out)?,
         Format::Github => write_github(&report, &mut terminal::workflow_commands())?,
+        Format::Concise => write_concise(&report, out)?,
+        Format::Junit => write_junit(&report, "olmkit bundle validate", out)?,
         _ => write_json(&report, out)?,
     }
     Ok(())

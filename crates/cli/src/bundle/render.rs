@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use olmkit::bundle::install::CertificateProvider;
 use olmkit::limits;
 use olmkit::object::SetAt as _;
-use olmkit::olmv1::{self, Options, RenderError};
+use olmkit::olmv1::{self, Bundle, Options, RenderError};
 use serde_json::Value;
 
 use super::source;
@@ -22,14 +22,24 @@ use crate::registry_flags::RegistryFlags;
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit bundle render --olmv1 bundle --install-namespace cache", "olmkit bundle render --olmv1 bundle --install-namespace cache --watch-namespace shop"])]
 pub struct Args {
-    /// A bundle: directory or image (REFERENCE, store:…, oci:…, oci-archive:…, docker-archive:…).
-    bundle: String,
     /// Render as OLM v1 does.
     #[arg(long, required = true)]
     olmv1: bool,
+    #[command(flatten)]
+    how: How,
+    /// Label the objects as belonging to the ClusterExtension of this name.
+    #[arg(long, value_name = "NAME")]
+    owner: Option<String>,
+}
+
+/// What is rendered, and how.
+#[derive(clap::Args)]
+pub struct How {
+    /// A bundle: directory or image (REFERENCE, store:…, oci:…, oci-archive:…, docker-archive:…).
+    pub bundle: String,
     /// Namespace to run in.
     #[arg(short = 'n', long, value_name = "NAMESPACE")]
-    install_namespace: String,
+    pub install_namespace: String,
     /// The only namespace to watch [default: all].
     #[arg(long, value_name = "NAMESPACE")]
     watch_namespace: Option<String>,
@@ -39,9 +49,6 @@ pub struct Args {
     /// Who makes the certificates of webhooks. OLM v1 refuses webhooks with none; they are rendered nevertheless.
     #[arg(long, value_enum, default_value_t = Provider::CertManager)]
     cert_provider: Provider,
-    /// Label the objects as belonging to the ClusterExtension of this name.
-    #[arg(long, value_name = "NAME")]
-    owner: Option<String>,
     #[command(flatten)]
     registry: RegistryFlags,
 }
@@ -54,30 +61,7 @@ enum Provider {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let bundle = source::for_olm_v1(&args.bundle, &args.registry)?;
-    let mut options = Options::new(&args.install_namespace);
-    options.config = config(args)?;
-    options.certificates = match args.cert_provider {
-        Provider::CertManager => Some(CertificateProvider::CertManager),
-        Provider::ServiceCa => Some(CertificateProvider::ServiceCa),
-        Provider::None => None,
-    };
-    let rendered = match olmv1::render(&bundle, &options) {
-        Err(RenderError::NoCertificates) => {
-            eprintln!(
-                "note: without a provider of certificates OLM v1 refuses this bundle; mount certificates yourself"
-            );
-            olmv1::objects(&bundle, &options)
-        }
-        rendered => rendered,
-    };
-    let mut objects = match rendered {
-        Ok(objects) => objects,
-        Err(error) => bail!("OLM v1 refuses {}: {error}", args.bundle),
-    };
-    if options.config.is_object() {
-        eprintln!("note: OLM v1 reads spec.config only with its experimental manifests");
-    }
+    let (_, mut objects) = args.how.render()?;
     if let Some(owner) = &args.owner {
         for object in &mut objects {
             for (key, value) in [("owner-kind", "ClusterExtension"), ("owner-name", owner)] {
@@ -86,6 +70,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             }
         }
     }
+    print(&objects)
+}
+
+/// Prints objects as YAML documents.
+pub fn print(objects: &[Value]) -> anyhow::Result<ExitCode> {
     let mut out = crate::terminal::document();
     for (at, object) in objects.iter().enumerate() {
         let separator = if at > 0 { "---\n" } else { "" };
@@ -94,8 +83,39 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+impl How {
+    /// The bundle, and its objects.
+    pub fn render(&self) -> anyhow::Result<(Bundle, Vec<Value>)> {
+        let bundle = source::for_olm_v1(&self.bundle, &self.registry)?;
+        let mut options = Options::new(&self.install_namespace);
+        options.config = config(self)?;
+        options.certificates = match self.cert_provider {
+            Provider::CertManager => Some(CertificateProvider::CertManager),
+            Provider::ServiceCa => Some(CertificateProvider::ServiceCa),
+            Provider::None => None,
+        };
+        let rendered = match olmv1::render(&bundle, &options) {
+            Err(RenderError::NoCertificates) => {
+                eprintln!(
+                    "note: without a provider of certificates OLM v1 refuses this bundle; mount certificates yourself"
+                );
+                olmv1::objects(&bundle, &options)
+            }
+            rendered => rendered,
+        };
+        let objects = match rendered {
+            Ok(objects) => objects,
+            Err(error) => bail!("OLM v1 refuses {}: {error}", self.bundle),
+        };
+        if options.config.is_object() {
+            eprintln!("note: OLM v1 reads spec.config only with its experimental manifests");
+        }
+        Ok((bundle, objects))
+    }
+}
+
 /// The configuration of the flags: the file, and the namespace to watch.
-fn config(args: &Args) -> anyhow::Result<Value> {
+fn config(args: &How) -> anyhow::Result<Value> {
     let mut config = Value::Null;
     if let Some(path) = &args.config {
         let bytes = limits::read_file(path, &limits::BUNDLE_BYTES)

@@ -11,9 +11,10 @@ use clap::ValueEnum;
 use comfy_table::{Cell, Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
 use olmkit::catalog::render::reference::{Options as RenderOptions, is_bundle, render_one};
-use olmkit::diagnostics::{Report, Severity, TextOptions, write_text};
+use olmkit::diagnostics::{Report, Rule, Severity, TextOptions, write_grouped, write_text};
 use olmkit::object::UntrustedText;
 use olmkit::olmv1::{Release, UnknownRelease};
+use olmkit::rules;
 use olmkit::validate::against::{Against, Earlier};
 use olmkit::validate::optional::{self, VALIDATORS};
 use olmkit::validate::source::{Source, Validated, find_bundles};
@@ -23,6 +24,7 @@ use rayon::prelude::*;
 use super::output::{self, FailOn, Format};
 use crate::catalog::images::RegistryImages;
 use crate::fixes::FixFlags;
+use crate::policy::{PolicyFlags, summary_of_suppressed};
 use crate::registry_flags::RegistryFlags;
 use crate::terminal;
 
@@ -73,9 +75,9 @@ pub struct Args {
     /// Fail on warnings too, including those of lints
     #[arg(long)]
     strict: bool,
-    /// Lowest severity that fails the command
-    #[arg(long, value_enum, default_value_t = FailOn::Error)]
-    fail_on: FailOn,
+    /// Lowest severity that fails the command [default: error]
+    #[arg(long, value_enum, env = "OLMKIT_FAIL_ON")]
+    fail_on: Option<FailOn>,
     /// Skip lints
     #[arg(long, alias = "no-extra")]
     no_lints: bool,
@@ -88,8 +90,13 @@ pub struct Args {
     #[command(flatten)]
     fixes: FixFlags,
     #[command(flatten)]
+    policy: PolicyFlags,
+    #[command(flatten)]
     registry: RegistryFlags,
 }
+
+/// The findings of more bundles are shown by rule.
+const MANY: usize = 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ProfileName {
@@ -141,6 +148,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             args.select_optional
         )));
     }
+    let chosen = match args.policy.choose(args.fail_on) {
+        Ok(chosen) => chosen,
+        Err(code) => return Ok(code),
+    };
+    let is_selected = |rule: &&&Rule| !rule.is_default() && chosen.policy.selects_by_name(rule.id);
     let mut options = Options {
         profile: if args.profile == ProfileName::Api045 {
             Profile::Api045
@@ -157,7 +169,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             .map(PathBuf::from)
             .collect(),
         lints: !args.no_lints && (args.output != Format::JsonAlpha1 || args.strict),
-        unproven: args.rules == Rules::All,
+        unproven: args.rules == Rules::All || rules::all().iter().any(|rule| is_selected(&rule)),
         directory: PathBuf::new(),
         image_labels: None,
         olm_v1: match args.profile {
@@ -195,14 +207,20 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(code) = args.fixes.run(&sources)? {
         return Ok(code);
     }
-    let validated = validate_all(&sources, &options)?;
-    let worst = if args.strict || args.fail_on == FailOn::Warning {
-        Severity::Warning
-    } else {
-        Severity::Error
-    };
+    let mut validated = validate_all(&sources, &options)?;
+    // The drop-in for operator-sdk has its verdict, whatever a project wants to hear.
+    if args.output != Format::JsonAlpha1 {
+        let mut judge = chosen.policy.judge();
+        validated.iter_mut().for_each(|validated| validated.judge(&mut judge));
+        let reports: Vec<Report> = validated.iter().map(Validated::report).collect();
+        if chosen.write_baseline(&reports.iter().collect::<Vec<_>>())? {
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+    let worst = chosen.fails_from(args.strict);
     match args.output {
-        Format::Text => print_text(&validated, args.short)?,
+        Format::Text if validated.len() > MANY => print_grouped(&validated, worst)?,
+        Format::Text | Format::Full => print_text(&validated, args.short)?,
         format => output::machine(&validated, format, args.strict)?,
     }
     let failed = validated.iter().any(|validated| validated.fails(worst));
@@ -314,9 +332,50 @@ fn print_text(all: &[Validated], short: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Prints each broken rule once with a few places, the bundles that fail, and totals.
+fn print_grouped(all: &[Validated], worst: Severity) -> anyhow::Result<()> {
+    let out = &mut terminal::styled_output();
+    let reports: Vec<(&str, Report)> = all
+        .iter()
+        .map(|validated| (validated.name.as_str(), validated.report()))
+        .collect();
+    write_grouped(&reports, rules::all(), out)?;
+    let mut report = Report::new();
+    reports.into_iter().for_each(|(_, found)| report.append(found));
+    let failed: Vec<&Validated> = all.iter().filter(|validated| validated.fails(worst)).collect();
+    if !failed.is_empty() {
+        writeln!(out, "\nFailed:")?;
+    }
+    for validated in &failed {
+        let (errors, warnings) = (validated.count(Severity::Error), validated.count(Severity::Warning));
+        writeln!(
+            out,
+            "  {} ({}, {})",
+            UntrustedText::new(&validated.name),
+            number(errors, "error"),
+            number(warnings, "warning")
+        )?;
+    }
+    if let Some(text) = summary_of_suppressed(&report) {
+        writeln!(out, "\n{text}")?;
+    }
+    writeln!(
+        out,
+        "\n{} bundles: {} passed, {} failed; {}, {}\n-o full or concise prints each finding",
+        all.len(),
+        all.len() - failed.len(),
+        failed.len(),
+        number(report.count(Severity::Error), "error"),
+        number(report.count(Severity::Warning), "warning")
+    )?;
+    Ok(())
+}
+
 fn text(validated: &Validated, short: bool, out: &mut dyn Write) -> anyhow::Result<()> {
     let report = Report {
         findings: validated.findings(),
+        suppressed: validated.suppressed.clone(),
+        ..Report::new()
     };
     let options = TextOptions {
         short,
@@ -344,10 +403,13 @@ fn text(validated: &Validated, short: bool, out: &mut dyn Write) -> anyhow::Resu
         output::fatal(message);
     }
     let (errors, warnings) = (report.count(Severity::Error), report.count(Severity::Warning));
-    if errors + warnings > 0 {
+    let suppressed = summary_of_suppressed(&report)
+        .map(|text| format!("; {text}"))
+        .unwrap_or_default();
+    if errors + warnings > 0 || !suppressed.is_empty() {
         writeln!(
             out,
-            "{}: {} and {}",
+            "{}: {} and {}{suppressed}",
             UntrustedText::new(&validated.name),
             number(errors, "error"),
             number(warnings, "warning")

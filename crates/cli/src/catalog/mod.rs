@@ -8,6 +8,7 @@ pub mod init;
 pub mod list;
 pub mod migrate;
 pub mod render;
+pub mod resolve;
 pub mod serve;
 pub mod template;
 pub mod validate;
@@ -47,6 +48,10 @@ enum Command {
     Diff(change::DiffArgs),
     /// Show the upgrade path OLM will choose.
     Path(change::PathArgs),
+    /// Show which bundle OLM v1 chooses, and why none of the others
+    ///
+    /// The choice is that of operator-controller 1.11. Nothing chosen gives exit status 1. `catalog path` answers for OLM v0.
+    Resolve(resolve::Args),
     /// Add a bundle to a catalog, in place.
     Add(change::AddArgs),
     /// Deprecate a package, channel or bundle of a catalog, in place.
@@ -69,6 +74,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Command::Template(args) => template::run(args),
         Command::Diff(args) => change::diff(args),
         Command::Path(args) => change::path(args),
+        Command::Resolve(args) => resolve::run(args),
         Command::Add(args) => change::add(args),
         Command::Deprecate(args) => change::deprecate(args),
         Command::Images(args) => change::images(args),

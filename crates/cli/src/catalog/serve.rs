@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use olmkit::catalog::render::reference::{Located, locate};
 use olmkit_serve::assemble::Wanted;
+use olmkit_serve::current::Current;
 use olmkit_serve::fingerprint::Stamp;
-use olmkit_serve::metrics::{Metrics, Taken};
-use olmkit_serve::server::Current;
+use olmkit_serve::metrics::{IndexLoad, Metrics};
 use olmkit_serve::source::{self, Options, Provenance};
 use olmkit_serve::{Index, Limits, Server, http};
 
@@ -143,7 +143,7 @@ impl Plan {
     fn without_blobs(&self, directory: &Path) -> Option<Index> {
         // `open` reports what is wrong with the catalog.
         let index = source::prepared_without_blobs(directory, self.options()).ok()??;
-        self.metrics.taken(Taken::Prepared);
+        self.metrics.index_loaded(IndexLoad::Prepared);
         eprintln!("the prepared index fits and answers gRPC; building one with what the HTTP API serves");
         Some(index)
     }
@@ -152,11 +152,11 @@ impl Plan {
     fn open(&self, directory: &Path) -> anyhow::Result<(Index, Provenance)> {
         let begin = Instant::now();
         let (index, provenance) =
-            source::index(directory, self.options()).inspect_err(|_| self.metrics.taken(Taken::Failed))?;
+            source::index(directory, self.options()).inspect_err(|_| self.metrics.index_loaded(IndexLoad::Failed))?;
         let milliseconds = begin.elapsed().as_millis();
-        self.metrics.taken(match provenance {
-            Provenance::Prepared => Taken::Prepared,
-            Provenance::Built | Provenance::Temporary(_) => Taken::Built,
+        self.metrics.index_loaded(match provenance {
+            Provenance::Prepared => IndexLoad::Prepared,
+            Provenance::Built | Provenance::Temporary(_) => IndexLoad::Built,
         });
         match &provenance {
             Provenance::Prepared => eprintln!("the prepared index fits ({milliseconds} ms)"),
@@ -333,7 +333,7 @@ async fn follow(plan: Plan, directory: PathBuf, interval: Duration, current: Cur
                     take_up(index, &current, &plan.metrics);
                 }
                 Some((package, message)) => {
-                    plan.metrics.taken(Taken::Failed);
+                    plan.metrics.index_loaded(IndexLoad::Failed);
                     eprintln!("the catalog has changed and breaks {package}; the old content stays: {message}");
                 }
             },

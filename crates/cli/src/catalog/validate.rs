@@ -1,22 +1,36 @@
 //! `olmkit catalog validate`
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use clap::ValueEnum;
+use olmkit::bundle::load::{Limits, Tree};
 use olmkit::catalog::render::reference::{Located, locate};
-use olmkit::catalog::validate;
-use olmkit::diagnostics::{Severity, TextOptions, write_github, write_json, write_sarif, write_text};
+use olmkit::catalog::{load, validate};
+use olmkit::diagnostics::{
+    Report, Severity, TextOptions, write_concise, write_github, write_json, write_junit, write_sarif, write_text,
+};
+use olmkit::object::UntrustedText;
+use olmkit::olmv1;
+use olmkit::policy::{Judged, Policy};
+use olmkit::validate::crd_safety::{self, Given, Safety};
+use olmkit::validate::source::find_bundles;
+use rayon::prelude::*;
 
 use super::images::RegistryImages;
 use crate::bundle::output::FailOn;
+use crate::policy::{PolicyFlags, summary_of_suppressed};
 use crate::registry_flags::RegistryFlags;
 use crate::terminal;
 
 #[derive(clap::Args)]
 #[command(after_help = examples![
     "olmkit catalog validate catalog",
-    "olmkit catalog validate quay.io/example/catalog:v1 --fail-on warning"
+    "olmkit catalog validate quay.io/example/catalog:v1 --fail-on warning",
+    "olmkit catalog validate catalog --crd-safety --bundles operators/cache-operator"
 ])]
 pub struct Args {
     /// Catalog: a directory, a layout (oci:DIRECTORY) or an image.
@@ -24,15 +38,25 @@ pub struct Args {
     /// Output format.
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
-    /// Lowest severity that fails the command.
-    #[arg(long, value_enum, default_value_t = FailOn::Error)]
-    fail_on: FailOn,
+    /// Lowest severity that fails the command [default: error].
+    #[arg(long, value_enum, env = "OLMKIT_FAIL_ON")]
+    fail_on: Option<FailOn>,
     /// The same as --fail-on warning.
     #[arg(long, hide = true)]
     fail_on_warning: bool,
+    /// Also compare the CRDs at both ends of each upgrade edge, as OLM v1 does before an upgrade (V1-13).
+    ///
+    /// They are taken from the catalog, as far as it has inline manifests (olm.bundle.object), and from --bundles.
+    #[arg(long)]
+    crd_safety: bool,
+    /// Directory with bundles, at any depth, whose CRDs the catalog lacks.
+    #[arg(long, value_name = "DIRECTORY", requires = "crd_safety")]
+    bundles: Vec<PathBuf>,
     /// Leave out notes, which need no action.
     #[arg(short, long)]
     quiet: bool,
+    #[command(flatten)]
+    policy: PolicyFlags,
     #[command(flatten)]
     registry: RegistryFlags,
 }
@@ -49,6 +73,10 @@ enum Output {
     Sarif,
     /// Workflow commands of GitHub Actions.
     Github,
+    /// One line a finding: FILE:LINE:COLUMN: RULE message.
+    Concise,
+    /// JUnit XML.
+    Junit,
     /// opm's JSON: the verdict and its first error.
     OpmJson,
     /// The same as YAML.
@@ -61,10 +89,29 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn validate_as(args: &Args, output: Output) -> anyhow::Result<ExitCode> {
+    let chosen = match args.policy.choose(args.fail_on) {
+        Ok(chosen) => chosen,
+        Err(code) => return Ok(code),
+    };
     let located = locate(&args.catalog, &RegistryImages::new(&args.registry))?;
     anyhow::ensure!(located.path().is_dir(), "{} is not a directory", args.catalog);
     let verdict = validate::directory(located.path());
     let mut report = verdict.report(if args.quiet { Severity::Warning } else { Severity::Info });
+    if args.crd_safety {
+        anyhow::ensure!(
+            !matches!(output, Output::OpmJson | Output::OpmYaml),
+            "opm has no --crd-safety; choose another --output"
+        );
+        // A catalog that cannot be read has its finding above.
+        if let Ok(catalog) = load::directory(located.path()) {
+            let safety = crd_safety::check(&catalog, &given(&args.bundles)?);
+            say_what_was_compared(&safety);
+            for finding in safety.findings {
+                report.push(finding);
+            }
+            report.sort();
+        }
+    }
     // The directory that an image was unpacked to is gone afterwards; its files have the names that they have in the image.
     let unpacked = match &located {
         Located::Image(_, root) => Some(root),
@@ -76,8 +123,19 @@ fn validate_as(args: &Args, output: Output) -> anyhow::Result<ExitCode> {
             finding.file = inside.map(ToOwned::to_owned).or(finding.file.take());
         }
     }
-    let on_warning = args.fail_on_warning || args.fail_on == FailOn::Warning;
-    let failed = !verdict.passed() || report.has_errors() || on_warning && report.count(Severity::Warning) > 0;
+    let as_opm = matches!(output, Output::OpmJson | Output::OpmYaml);
+    let mut failed = !verdict.passed();
+    // The drop-in for opm has its verdict, whatever a project wants to hear.
+    if !as_opm {
+        let explained = report.has_errors();
+        report = judged(&chosen.policy, report, unpacked.map(|root| &**root));
+        if chosen.write_baseline(&[&report])? {
+            return Ok(ExitCode::SUCCESS);
+        }
+        failed = report.has_errors() || failed && !explained;
+    }
+    let worst = chosen.fails_from(args.fail_on_warning);
+    failed |= worst == Severity::Warning && report.count(Severity::Warning) > 0;
     let out = &mut terminal::output();
     match output {
         Output::Text => {
@@ -88,18 +146,94 @@ fn validate_as(args: &Args, output: Output) -> anyhow::Result<ExitCode> {
                 text = text.replace(&*root.join("").to_string_lossy(), "");
             }
             out.write_all(text.as_bytes())?;
+            if let Some(text) = summary_of_suppressed(&report) {
+                writeln!(out, "{text}")?;
+            }
         }
         Output::Json => write_json(&report, out)?,
         Output::Sarif => write_sarif(&report, olmkit::rules::all(), out)?,
         Output::Github => write_github(&report, &mut terminal::workflow_commands())?,
+        Output::Concise => write_concise(&report, out)?,
+        Output::Junit => write_junit(&report, "olmkit catalog validate", out)?,
         Output::OpmJson => writeln!(out, "{}", serde_json::to_string_pretty(&opm(&verdict))?)?,
         Output::OpmYaml => write!(terminal::document(), "{}", olmkit::yaml::to_string(&opm(&verdict))?)?,
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
+/// What a policy leaves of a report. Comments in an image, which others may have made, do not count.
+fn judged(policy: &Policy, report: Report, unpacked: Option<&Path>) -> Report {
+    let mut judge = policy.judge();
+    let Some(root) = unpacked else {
+        return judge.apply(report);
+    };
+    let mut kept = Report::new();
+    for mut finding in report.findings {
+        let file = finding.file.clone();
+        let inside = file.as_deref().and_then(|file| file.strip_prefix(root).ok());
+        finding.file = inside.map(ToOwned::to_owned).or_else(|| file.clone());
+        match judge.one(finding, false) {
+            Judged::Kept(mut finding) => {
+                finding.file = file;
+                kept.push(finding);
+            }
+            Judged::Suppressed(suppressed) => kept.suppressed.push(suppressed),
+            Judged::Dropped => {}
+        }
+    }
+    kept
+}
+
+/// The bundles below the directories. One that OLM v1 cannot read is named and left out.
+fn given(directories: &[PathBuf]) -> anyhow::Result<Vec<Given>> {
+    let mut folders = Vec::new();
+    for directory in directories {
+        let found = find_bundles(directory).with_context(|| format!("cannot list {}", directory.display()))?;
+        anyhow::ensure!(
+            !found.is_empty(),
+            "no bundle below {}: a bundle is a directory with manifests/ and metadata/",
+            directory.display()
+        );
+        folders.extend(found);
+    }
+    let read = |folder: &PathBuf| -> anyhow::Result<Given> {
+        let tree = Tree::from_dir(folder, Limits::default())?;
+        let folder = folder.display().to_string();
+        let bundle = olmv1::Bundle::read(&tree).map_err(|error| crate::bundle::source::unreadable(&folder, &error))?;
+        Ok(Given { folder, bundle })
+    };
+    let all: Vec<anyhow::Result<Given>> = folders.par_iter().map(read).collect();
+    let mut given = Vec::new();
+    for one in all {
+        match one {
+            Ok(one) => given.push(one),
+            Err(error) => eprintln!("note: {}", UntrustedText::new(&format!("{error:#}"))),
+        }
+    }
+    Ok(given)
+}
+
+/// Names the upgrades that were not compared, by reason.
+fn say_what_was_compared(safety: &Safety) {
+    let all = safety.compared + safety.not_compared.len();
+    eprintln!("CRDs compared along {} of {all} upgrades", safety.compared);
+    let mut by_reason: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (upgrade, reason) in &safety.not_compared {
+        let upgrade = format!("{} -> {}", upgrade.from, upgrade.to);
+        by_reason.entry(reason).or_default().push(upgrade);
+    }
+    for (reason, upgrades) in by_reason {
+        let text = format!(
+            "    not {}: {reason}; name its directory with --bundles",
+            upgrades.join(", ")
+        );
+        eprintln!("{}", UntrustedText::new(&text));
+    }
+}
+
 /// As `opm validate`: silent where all is well, the first error otherwise.
 pub fn run_as_opm(args: &Args) -> anyhow::Result<ExitCode> {
+    anyhow::ensure!(!args.crd_safety, "opm has no --crd-safety; use olmkit catalog validate");
     match args.output {
         Output::Text => {}
         Output::Json => return validate_as(args, Output::OpmJson),

@@ -1,28 +1,33 @@
 //! `olmkit repo check`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::ValueEnum;
-use olmkit::diagnostics::Severity;
+use olmkit::diagnostics::Suppressed;
 use olmkit::limits;
+use olmkit::policy::Judged;
 use olmkit_submission::{
-    Change, Checked, Folder, Git, Options, Platforms, Repository, Suite, Waivers, check_bundle, check_catalogs,
-    check_operator, static_checks,
+    Change, Checked, Folder, Git, Options, Platforms, PreflightResults, Repository, Suite, Waivers, check_bundle,
+    check_catalogs, check_operator, preflight_operator_rules, static_checks,
 };
 use rayon::prelude::*;
 
+use super::image::{self, Policy};
 use super::output::{self, Format};
 use crate::bundle::output::FailOn;
+use crate::policy::{Chosen, PolicyFlags};
+use crate::registry_flags::RegistryFlags;
 
 /// Run the checks of a hosted operator repository
 ///
 /// Runs what the pipelines of community-operators-prod, certified-operators and redhat-marketplace-operators run on a pull request,
-/// but for their hosted services. The verdict is theirs, except where it is known to be wrong; such findings say so.
+/// but for their hosted services. The verdict is theirs, except where it is known to be wrong; such findings say so. Other suites
+/// have the rules of operatorhub.io, and preflight's for bundles and images.
 #[derive(clap::Args)]
-#[command(after_help = examples!["olmkit repo check --operator hello-operator", "olmkit repo check --base origin/main", "olmkit repo check --operator hello-operator --bundle 0.0.3 --strict-compat -o pipeline-json"])]
+#[command(after_help = examples!["olmkit repo check --operator hello-operator", "olmkit repo check --base origin/main", "olmkit repo check --operator hello-operator --bundle 0.0.3 --strict-compat -o pipeline-json", "olmkit repo check --suite preflight --operator hello-operator --bundle 0.0.3 -o preflight-json", "olmkit repo check --suite preflight --image oci:layout --policy scratch-nonroot"])]
 pub struct Args {
     /// Root of the repository: the directory with `operators`
     #[arg(long, value_name = "DIR", default_value = ".")]
@@ -39,6 +44,12 @@ pub struct Args {
     /// Rules of a kind of repository [default: by `organization` in config.yaml]
     #[arg(long)]
     suite: Option<Kind>,
+    /// Check an image instead of the repository, with preflight's rules: REFERENCE, oci:DIR, oci-archive:FILE, …
+    #[arg(long, value_name = "IMAGE", conflicts_with_all = ["operator", "bundle", "base", "strict_compat"])]
+    image: Option<String>,
+    /// Container policy for the image
+    #[arg(long, value_enum, default_value_t, requires = "image")]
+    policy: Policy,
     /// Skip a check, such as check_using_fbc; may be given several times
     #[arg(long, value_name = "CHECK")]
     skip: Vec<String>,
@@ -54,12 +65,16 @@ pub struct Args {
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     output: Format,
-    /// Severity from which the command exits with 1
-    #[arg(long, value_enum, default_value_t = FailOn::Error)]
-    fail_on: FailOn,
+    /// Severity from which the command exits with 1 [default: error]
+    #[arg(long, value_enum, env = "OLMKIT_FAIL_ON")]
+    fail_on: Option<FailOn>,
     /// Omit source lines from text output
     #[arg(long)]
     short: bool,
+    #[command(flatten)]
+    selection: PolicyFlags,
+    #[command(flatten)]
+    registry: RegistryFlags,
 }
 
 /// A kind of repository.
@@ -71,6 +86,10 @@ enum Kind {
     Certified,
     /// redhat-marketplace-operators
     Marketplace,
+    /// operatorhub.io: k8s-operatorhub/community-operators
+    Operatorhub,
+    /// preflight's operator policy, or with --image a container policy
+    Preflight,
 }
 
 /// What one run looked at and found.
@@ -79,7 +98,14 @@ pub struct Outcome {
     pub operators: usize,
     pub bundles: usize,
     pub catalogs: usize,
+    pub images: usize,
+    /// What was not checked, by name.
+    pub not_checked: Vec<String>,
+    /// The result in preflight's shape, if it is wanted.
+    pub preflight: Option<PreflightResults>,
     pub found: Vec<Checked>,
+    /// Findings that the policy sets aside.
+    pub suppressed: Vec<Suppressed>,
     /// Findings that config.yaml waives, with their operators.
     pub waived: Vec<(String, Checked)>,
 }
@@ -96,7 +122,46 @@ enum Bundles {
     One(Option<String>),
 }
 
+/// What services, clusters and people decide.
+const NOT_CHECKED: &[&str] = &[
+    "operator-name-reservation (is the package name reserved for somebody else)",
+    "certification-project-status (certified operators)",
+    "certified-image-references (are all images certified)",
+    "github-permissions (may the author change this operator)",
+    "bundle-image-build and index-image (builds on the platforms)",
+    "preflight DeployableByOLM (installs the operator on a cluster)",
+];
+const NOT_CHECKED_BY_HUB: &[&str] = &[
+    "kiwi, lemon and orange (install and upgrade the operator on a cluster)",
+    "containerImage (can the image be pulled)",
+    "title and labels of the pull request",
+];
+const NOT_CHECKED_BY_PREFLIGHT: &[&str] = &[
+    "preflight DeployableByOLM (installs the operator on a cluster)",
+    "preflight BundleImageRefsAreCertified (a hosted service knows which digests are certified)",
+    "certification_hash (left out of preflight-json)",
+];
+
+impl Kind {
+    /// What a run leaves out.
+    fn not_checked(self) -> Vec<String> {
+        let names = match self {
+            Self::Community | Self::Certified | Self::Marketplace => NOT_CHECKED,
+            Self::Operatorhub => NOT_CHECKED_BY_HUB,
+            Self::Preflight => NOT_CHECKED_BY_PREFLIGHT,
+        };
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+}
+
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if let Some(problem) = wrong_usage(args) {
+        eprintln!("Error: {problem}");
+        return Ok(ExitCode::from(2));
+    }
+    if let Some(image) = &args.image {
+        return run_image(args, image);
+    }
     let folder = Folder::open(&args.repo).with_context(|| format!("cannot open {}", args.repo.display()))?;
     let repository = Repository::new(Arc::new(folder));
     anyhow::ensure!(
@@ -104,16 +169,20 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         "{} is not an operator repository: it has no directory `operators`; pass its root as --repo",
         args.repo.display()
     );
-    let options = match options(args, &repository) {
+    let kind = kind(args, &repository);
+    let options = match options(args, kind) {
         Ok(options) => options,
         Err(problem) => {
             eprintln!("Error: {problem}");
             return Ok(ExitCode::from(2));
         }
     };
-    let mut outcome = Outcome::default();
+    let mut outcome = Outcome {
+        not_checked: kind.not_checked(),
+        ..Outcome::default()
+    };
     let targets = match &args.base {
-        Some(base) => changed(args, base, &repository, &options, &mut outcome)?,
+        Some(base) => changed(args, (kind, base), &repository, &options, &mut outcome)?,
         None => chosen(args, &repository)?,
     };
     let waivers = if args.strict_compat {
@@ -135,26 +204,104 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         outcome.found.extend(one.found);
         outcome.waived.extend(one.waived);
     }
-    let worst = match args.fail_on {
-        FailOn::Error => Severity::Error,
-        FailOn::Warning => Severity::Warning,
+    if let (Some(operator), Some(version), Format::PreflightJson) = (&args.operator, &args.bundle, args.output) {
+        let name = format!("operators/{operator}/{version}");
+        let rules = preflight_operator_rules();
+        outcome.preflight = Some(PreflightResults::new(&name, &rules, &outcome.found));
+    }
+    finish(args, outcome)
+}
+
+/// Prints the outcome and decides how the run ends.
+fn finish(args: &Args, mut outcome: Outcome) -> anyhow::Result<ExitCode> {
+    let chosen = match args.selection.choose(args.fail_on) {
+        Ok(chosen) => chosen,
+        Err(code) => return Ok(code),
     };
+    // The verdicts of the originals stay theirs, whatever a project wants to hear.
+    let is_original = args.strict_compat || matches!(args.output, Format::PipelineJson | Format::PreflightJson);
+    if !is_original {
+        judge(&chosen, &mut outcome, &args.repo);
+        if chosen.writes_baseline() {
+            chosen.write_baseline(&[&output::report(&outcome, &args.repo)])?;
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+    let worst = chosen.fails_from(false);
     let failed = outcome.found.iter().any(|checked| checked.finding.severity <= worst);
     output::print(outcome, &args.repo, args.output, args.short)?;
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn options(args: &Args, repository: &Repository) -> Result<Options, String> {
-    let kind = args
-        .suite
-        .unwrap_or_else(|| match repository.organization().as_deref() {
-            Some("certified-operators") => Kind::Certified,
-            Some("redhat-marketplace") => Kind::Marketplace,
-            _ => Kind::Community,
-        });
+/// Lets the policy decide which findings count.
+fn judge(chosen: &Chosen, outcome: &mut Outcome, repository: &Path) {
+    let mut judge = chosen.policy.judge();
+    for mut checked in std::mem::take(&mut outcome.found) {
+        let file = checked.finding.file.clone();
+        match judge.one(output::in_repository(checked.finding, repository), true) {
+            Judged::Kept(mut finding) => {
+                finding.file = file;
+                checked.finding = finding;
+                outcome.found.push(checked);
+            }
+            Judged::Suppressed(suppressed) => outcome.suppressed.push(suppressed),
+            Judged::Dropped => {}
+        }
+    }
+}
+
+/// Flags that do not go together in ways that clap does not know.
+fn wrong_usage(args: &Args) -> Option<&'static str> {
+    let is_preflight = args.suite == Some(Kind::Preflight);
+    if args.image.is_some() && args.suite.is_some_and(|kind| kind != Kind::Preflight) {
+        return Some("--image goes with --suite preflight only");
+    }
+    let is_one = args.image.is_some() || (is_preflight && args.bundle.is_some());
+    if args.output == Format::PreflightJson && !is_one {
+        return Some(
+            "-o preflight-json is the result for one bundle or image: pass --suite preflight with --operator and --bundle, or --image",
+        );
+    }
+    None
+}
+
+/// Checks an image with a container policy of preflight.
+fn run_image(args: &Args, image: &str) -> anyhow::Result<ExitCode> {
+    let mut checked = image::check(image, args.policy, &args.registry)?;
+    let skips = |name: &str| args.skip.iter().any(|skip| skip.rsplit('/').next() == Some(name));
+    checked.found.retain(|one| !skips(one.check));
+    let rules: Vec<_> = checked
+        .checked
+        .into_iter()
+        .filter(|rule| !skips(rule.id.rsplit('/').next().unwrap_or(rule.id)))
+        .collect();
+    let results = PreflightResults::new(image, &rules, &checked.found);
+    let outcome = Outcome {
+        images: 1,
+        not_checked: checked.not_checked,
+        preflight: (args.output == Format::PreflightJson).then_some(results),
+        found: checked.found,
+        ..Outcome::default()
+    };
+    finish(args, outcome)
+}
+
+/// The kind of repository that is asked for, or that config.yaml says it is.
+fn kind(args: &Args, repository: &Repository) -> Kind {
+    let by_organization = || match repository.organization().as_deref() {
+        Some("certified-operators") => Kind::Certified,
+        Some("redhat-marketplace") => Kind::Marketplace,
+        _ => Kind::Community,
+    };
+    args.suite.unwrap_or_else(by_organization)
+}
+
+fn options(args: &Args, kind: Kind) -> Result<Options, String> {
     let suites = match kind {
         Kind::Community => vec![Suite::Community, Suite::Common],
         Kind::Certified | Kind::Marketplace => vec![Suite::Isv, Suite::Common],
+        Kind::Operatorhub => vec![Suite::OperatorHub],
+        Kind::Preflight => vec![Suite::Preflight],
     };
     let mut platforms = match &args.platforms {
         None => Platforms::default(),
@@ -185,6 +332,7 @@ fn options(args: &Args, repository: &Repository) -> Result<Options, String> {
         platforms,
         skip,
         suites,
+        pull_request: args.bundle.is_some() || args.base.is_some(),
     })
 }
 
@@ -222,7 +370,7 @@ fn chosen(args: &Args, repository: &Repository) -> anyhow::Result<Vec<Target>> {
 /// What a change touches; checks the change itself as well.
 fn changed(
     args: &Args,
-    base: &str,
+    (kind, base): (Kind, &str),
     repository: &Repository,
     options: &Options,
     outcome: &mut Outcome,
@@ -233,7 +381,11 @@ fn changed(
     let files = git.changed(&commit, args.strict_compat)?;
     let base = Repository::new(Arc::new(git.commit(&commit)?));
     let change = Change::detect(repository, &base, &files);
-    let found = change.check(repository, &base);
+    let found = match kind {
+        Kind::Operatorhub => change.check_operator_hub(repository, &base, &files),
+        Kind::Preflight => Vec::new(),
+        _ => change.check(repository, &base),
+    };
     let refused = !found.is_empty();
     outcome.found = found;
     outcome

@@ -1,6 +1,7 @@
 //! `olmkit repo …`
 
 mod check;
+mod image;
 mod output;
 
 use std::process::ExitCode;

@@ -6,13 +6,15 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use olmkit::diagnostics::{
-    Finding, Report, Rule, Severity, TextOptions, write_github, write_json, write_sarif, write_text,
+    Finding, Report, Rule, Severity, TextOptions, write_concise, write_github, write_json, write_junit, write_sarif,
+    write_text,
 };
 use olmkit::object::UntrustedText;
 use olmkit_submission::Checked;
 use serde::Serialize;
 
 use super::check::Outcome;
+use crate::policy::summary_of_suppressed;
 use crate::terminal;
 
 /// Output formats.
@@ -26,19 +28,15 @@ pub enum Format {
     Sarif,
     /// Workflow commands of GitHub Actions
     Github,
+    /// One line a finding: FILE:LINE:COLUMN: RULE message
+    Concise,
+    /// JUnit XML
+    Junit,
     /// The result of the hosted pipeline's static tests
     PipelineJson,
+    /// The result of preflight for one bundle or image
+    PreflightJson,
 }
-
-/// What the hosted pipeline does with services that are not asked here.
-const NOT_CHECKED: &[&str] = &[
-    "operator-name-reservation (is the package name reserved for somebody else)",
-    "certification-project-status (certified operators)",
-    "certified-image-references (are all images certified)",
-    "github-permissions (may the author change this operator)",
-    "bundle-image-build and index-image (builds on the platforms)",
-    "preflight DeployableByOLM (installs the operator on a cluster)",
-];
 
 /// The result of the static tests, in the shape of the original.
 #[derive(Serialize)]
@@ -61,12 +59,19 @@ pub fn print(mut outcome: Outcome, repository: &Path, format: Format, short: boo
     if format == Format::PipelineJson {
         return pipeline_json(&outcome.found);
     }
+    if let Some(results) = &outcome.preflight {
+        let out = &mut terminal::output();
+        serde_json::to_writer_pretty(&mut *out, results)?;
+        writeln!(out)?;
+        return Ok(());
+    }
     // A whole repository has findings by the hundred thousand: they are moved, not copied.
     let found = std::mem::take(&mut outcome.found);
     let mut report: Report = found
         .into_iter()
         .map(|checked| in_repository(checked.finding, repository))
         .collect();
+    report.suppressed = std::mem::take(&mut outcome.suppressed);
     report.sort();
     match format {
         Format::Text => text(&report, &outcome, short),
@@ -75,12 +80,24 @@ pub fn print(mut outcome: Outcome, repository: &Path, format: Format, short: boo
             Ok(write_sarif(&report, &rules, &mut terminal::output())?)
         }
         Format::Github => Ok(write_github(&report, &mut terminal::workflow_commands())?),
+        Format::Concise => Ok(write_concise(&report, &mut terminal::output())?),
+        Format::Junit => Ok(write_junit(&report, "olmkit repo check", &mut terminal::output())?),
         _ => Ok(write_json(&report, &mut terminal::output())?),
     }
 }
 
+/// All findings, with what was set aside.
+pub fn report(outcome: &Outcome, repository: &Path) -> Report {
+    let found = outcome.found.iter();
+    let mut report: Report = found
+        .map(|checked| in_repository(checked.finding.clone(), repository))
+        .collect();
+    report.suppressed.clone_from(&outcome.suppressed);
+    report
+}
+
 /// A finding with its file as seen from the working directory.
-fn in_repository(mut finding: Finding, repository: &Path) -> Finding {
+pub fn in_repository(mut finding: Finding, repository: &Path) -> Finding {
     if let Some(file) = finding.file.take() {
         finding.file = Some(if repository == Path::new(".") {
             file
@@ -131,17 +148,27 @@ fn text(report: &Report, outcome: &Outcome, short: bool) -> anyhow::Result<()> {
             number(count, "finding")
         )?;
     }
+    if let Some(text) = summary_of_suppressed(report) {
+        writeln!(out, "{text}")?;
+    }
+    let what = if outcome.images > 0 {
+        number(outcome.images, "image")
+    } else {
+        format!(
+            "{}, {} and {}",
+            number(outcome.operators, "operator"),
+            number(outcome.bundles, "bundle"),
+            number(outcome.catalogs, "catalog")
+        )
+    };
     writeln!(
         out,
-        "{}, {} and {} checked: {} and {}",
-        number(outcome.operators, "operator"),
-        number(outcome.bundles, "bundle"),
-        number(outcome.catalogs, "catalog"),
+        "{what} checked: {} and {}",
         number(report.count(Severity::Error), "error"),
         number(report.count(Severity::Warning), "warning")
     )?;
-    writeln!(out, "not checked, since hosted services answer it:")?;
-    for name in NOT_CHECKED {
+    writeln!(out, "not checked here:")?;
+    for name in &outcome.not_checked {
         writeln!(out, "  {name}")?;
     }
     Ok(())

@@ -45,6 +45,7 @@ async fn each_command_needs_the_rights_that_are_listed_and_no_others() {
         Command::Cleanup,
         Command::Subscribe,
         Command::Diagnose,
+        Command::Migrate,
         Command::OlmStatus,
     ];
     compare(&cluster, &used, "first.example.com").await;
@@ -107,6 +108,9 @@ async fn subscription(cluster: &Cluster, bundle: &Bundle) {
         "90s",
     ];
     run(cluster, &account, &arguments).await.fine();
+    let account = grant(cluster, Command::Migrate, |_| true).await;
+    let assessed = run(cluster, &account, &["migrate", "check"]).await;
+    assert_eq!(assessed.json[0]["package"], "first", "{}", assessed.stdout);
     let account = grant(cluster, Command::Cleanup, |_| true).await;
     run(cluster, &account, &["cleanup", "first"]).await.fine();
     cluster

@@ -3,12 +3,14 @@
 
 mod bundle_validate;
 mod catalog;
+mod documentation;
 mod generate;
 mod help;
 mod hostile;
 mod image;
 mod interrupted;
 mod repo;
+mod repo_suites;
 mod scaffold;
 mod scorecard;
 mod unwritable;

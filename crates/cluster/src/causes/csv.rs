@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::super::cause::{Cause, Code};
 use super::super::client::ObjectRef;
-use super::super::facts::text;
+use super::super::json::text;
 use super::super::observe::Observation;
 use super::super::{install_mode, kinds};
 use super::pods::of_deployment;

@@ -16,7 +16,7 @@ pub use scope::{Kept, Scope, scope};
 use super::Error;
 use super::cause::{Cause, Code};
 use super::client::{Cluster, ObjectRef};
-use super::facts::text;
+use super::json::text;
 use super::observe::{CrdState, Observation, condition_is_true};
 use super::reporter::{ProgressLog, ProgressReporter, Step};
 use super::rights::{self, Command, When};

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::super::client::{Cluster, ObjectRef};
-use super::super::facts::text;
+use super::super::json::text;
 use super::super::kinds;
 use super::super::origin::Origin;
 use super::super::{Error, cluster_objects, names};

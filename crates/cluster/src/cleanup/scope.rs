@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::super::client::ObjectRef;
-use super::super::crd_origin::{self, Record};
 use super::super::observe::{CrdState, Observation};
-use super::super::{cluster_objects, kinds, names};
+use super::super::origin::Record;
+use super::super::{cluster_objects, crd_origin, kinds, names};
 use super::Options;
 use olmkit::types::{CatalogSource, DeployedCsv, InstallPlan};
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::super::cause::{Cause, Code};
 use super::super::causes::of_deployment;
 use super::super::client::{Cluster, ObjectRef};
-use super::super::facts::text;
+use super::super::json::text;
 use super::super::observe::{Observation, condition_is_true, get_as};
 use super::super::reporter::{ProgressLog, ProgressReporter};
 use super::super::rights::{self, Command};

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::Error;
 use super::super::client::{Cluster, ObjectRef};
-use super::super::facts::text;
+use super::super::json::text;
 use super::super::kinds::{Kind, OLM_GROUP};
 use super::super::observe;
 use super::objects::{self, Settings};

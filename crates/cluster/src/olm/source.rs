@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::objects::{self, Settings};
 use crate::Error;
-use crate::facts::text;
+use crate::json::text;
 use olmkit::yaml;
 
 /// No manifest file of OLM is near this size.

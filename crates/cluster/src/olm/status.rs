@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::super::cause::{Cause, Code, sorted};
 use super::super::causes::{of_catalog, of_deployment};
 use super::super::client::{Cluster, ObjectRef};
-use super::super::facts::text;
+use super::super::json::text;
 use super::super::observe::{CrdState, NEEDED_CRDS, Observation, condition_is_true, observe_olm};
 use super::super::{Error, health, kinds};
 

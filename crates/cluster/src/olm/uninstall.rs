@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::super::cause::{Cause, Code};
 use super::super::cleanup::Kept;
 use super::super::client::{Cluster, ObjectRef};
-use super::super::facts::text;
+use super::super::json::text;
 use super::super::kinds::{self, Kind};
 use super::super::observe::condition_is_true;
 use super::super::reporter::{ProgressLog, ProgressReporter};

@@ -1,6 +1,8 @@
 //! The table of rights.
 
-use super::Command::{BundleUpgrade, Cleanup, Diagnose, OlmInstall, OlmStatus, OlmUninstall, RunBundle, Subscribe};
+use super::Command::{
+    BundleUpgrade, Cleanup, Diagnose, Migrate, OlmInstall, OlmStatus, OlmUninstall, RunBundle, Subscribe,
+};
 use super::Place::{Catalogs, Cluster, KubeSystem, Namespace, Olm};
 use super::When::{Always, Better, CatalogPod, InBundle, Kept, NewGroup, OldJobs, Removed, Repair};
 use super::{Command, Place, Right, When};
@@ -15,6 +17,7 @@ const ADMISSION: &str = "admissionregistration.k8s.io";
 const NETWORK: &str = "networking.k8s.io";
 const SCHEDULING: &str = "scheduling.k8s.io";
 const OLM: &str = "operators.coreos.com";
+const OLM_V1: &str = "olm.operatorframework.io";
 
 /// The commands that look at a namespace.
 const FLOWS: &[Command] = &[RunBundle, BundleUpgrade, Cleanup, Subscribe, Diagnose];
@@ -98,6 +101,22 @@ pub static RIGHTS: &[Right] = &[
         &["list"],
         Better("the address that --serve-from-host guesses may not be one that nodes reach"),
     ),
+    // What is looked at for the move to OLM v1.
+    right(
+        &[Migrate],
+        Cluster,
+        OLM,
+        &[
+            "subscriptions",
+            "clusterserviceversions",
+            "operatorgroups",
+            "operatorconditions",
+            "catalogsources",
+        ],
+        &["list"],
+        Always,
+    ),
+    right(&[Migrate], Cluster, OLM_V1, &["clusterextensions"], &["list"], Always),
     // The catalog.
     right(
         BUNDLES,

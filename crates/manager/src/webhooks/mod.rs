@@ -1,5 +1,7 @@
 //! A server of admission and conversion webhooks.
 //!
+//! With a [manager](crate::Manager), pass them to [`serve_webhooks`](crate::Manager::serve_webhooks). Alone:
+//!
 //! ```no_run
 //! # use kube::CustomResource;
 //! # use schemars::JsonSchema;
@@ -31,7 +33,10 @@
 //! ```
 mod admission;
 mod conversion;
+mod hub;
 mod metrics;
+mod options;
+pub mod testing;
 
 use std::{collections::BTreeMap, future::Future, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
 
@@ -46,7 +51,9 @@ use serde_json::Value;
 use tokio::{net::TcpListener, time::timeout};
 
 pub use admission::{Denied, Review};
+pub use hub::{Hub, same_fields};
 use metrics::Instruments;
+pub use options::Options;
 
 use crate::{
     certificates::{self, Certificates},

@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
+use reqwest::header::{HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use serde::Deserialize;
 
+use super::answer::{body_text, said};
 use super::credentials::{Credential, Secret};
-use super::endpoint::is_loopback;
 use super::error::Error;
-use super::transport::{Peer, said};
+use super::loopback::is_loopback;
+use super::transport::Peer;
 use crate::limits::TOKEN_BYTES;
 
 /// A token is renewed this long before it expires.
@@ -166,7 +167,7 @@ impl Peer<'_> {
             });
         }
         let status = response.status().as_u16();
-        let body = super::transport::body_text(response, TOKEN_BYTES).await;
+        let body = body_text(response, TOKEN_BYTES).await;
         if status != 200 {
             return Err(match self.denied(action, status, &body, credential) {
                 Error::Denied {
@@ -301,14 +302,6 @@ fn bearer(token: &str) -> Option<HeaderValue> {
         .filter(|_| !token.is_empty())?;
     header.set_sensitive(true);
     Some(header)
-}
-
-/// Sets the header on a request, if there is one.
-pub(super) fn with_header(request: reqwest::RequestBuilder, header: Option<HeaderValue>) -> reqwest::RequestBuilder {
-    match header {
-        Some(header) => request.header(AUTHORIZATION, header),
-        None => request,
-    }
 }
 
 /// Reads a challenge: a scheme and `name="value"` pairs (RFC 9110, 11.6.1).

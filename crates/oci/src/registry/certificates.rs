@@ -170,7 +170,7 @@ fn proxy_in_between(host: &str) -> String {
         .into_iter()
         .filter(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()));
     let names: Vec<&str> = set.collect();
-    if names.is_empty() || super::endpoint::is_loopback(host) {
+    if names.is_empty() || super::loopback::is_loopback(host) {
         String::new()
     } else {
         format!(", or whether it is the proxy of {} that refuses", names.join(" and "))

@@ -1,6 +1,5 @@
 //! One registry host: which scheme it speaks and the HTTP client for it.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use reqwest::Url;
@@ -8,6 +7,7 @@ use reqwest::redirect::{Action, Attempt, Policy};
 
 use super::certificates;
 use super::error::Error;
+use super::loopback::is_loopback;
 use super::{Client, Options};
 use crate::limits;
 
@@ -152,39 +152,4 @@ fn http_client(
             registry: host.to_owned(),
             reason: certificates::describe(&error),
         })
-}
-
-/// Whether a host (with or without port) is this machine itself.
-pub fn is_loopback(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    };
-    name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_loopback;
-
-    #[test]
-    fn only_this_machine_is_loopback() {
-        for host in [
-            "localhost",
-            "localhost:5000",
-            "127.0.0.1:5000",
-            "127.8.9.1",
-            "[::1]:5000",
-        ] {
-            assert!(is_loopback(host), "{host}");
-        }
-        for host in [
-            "localhost.example.com",
-            "10.0.0.1:5000",
-            "registry",
-            "[2001:db8::1]:5000",
-        ] {
-            assert!(!is_loopback(host), "{host}");
-        }
-    }
 }

@@ -5,6 +5,7 @@
 //! ranges), does not resume interrupted transfers, and keeps one mirror for each reference; what is left of it after
 //! working around those is a thin layer over the same HTTP client.
 
+mod answer;
 mod auth;
 mod blob;
 mod cache;
@@ -12,6 +13,7 @@ mod certificates;
 mod credentials;
 mod endpoint;
 mod error;
+mod loopback;
 mod manifest;
 mod progress;
 mod pull;
@@ -22,8 +24,8 @@ mod transport;
 
 pub use cache::Cache;
 pub use credentials::{Credential, Credentials, Secret};
-pub use endpoint::is_loopback;
 pub use error::Error;
+pub use loopback::is_loopback;
 pub use progress::{NoProgress, Progress, Transfer};
 pub use pull::{Platforms, Pulled};
 pub use settings::{Mirror, MirrorUse, Registries, RegistryRule};

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, SystemTime};
 
-use reqwest::header::{HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{RequestBuilder, Response};
 
-use super::auth::with_header;
+use super::answer::{body_text, said};
 use super::endpoint::Endpoint;
 use super::error::Error;
 use super::settings::Source;
@@ -245,61 +245,10 @@ pub(super) fn attempts_text(failed: u32) -> String {
     }
 }
 
-/// The text of an answer, as far as it is needed. What cannot be read is left out.
-pub(super) async fn body_text(mut response: Response, limit: usize) -> String {
-    let mut bytes = Vec::new();
-    let read = async {
-        while let Ok(Some(chunk)) = response.chunk().await {
-            bytes.extend_from_slice(&chunk);
-            if bytes.len() >= limit {
-                bytes.truncate(limit);
-                break;
-            }
-        }
-    };
-    // What has come by then is enough.
-    let _ = tokio::time::timeout(limits::REFUSAL, read).await;
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// What a server said, in one line: the messages of the protocol's error document, else the start of the text.
-pub(super) fn said(body: &str) -> String {
-    let document: Option<serde_json::Value> = serde_json::from_str(body).ok();
-    let messages: Vec<String> = document
-        .as_ref()
-        .and_then(|document| document.get("errors"))
-        .and_then(serde_json::Value::as_array)
-        .map(|errors| errors.iter().map(one_error).collect())
-        .unwrap_or_default();
-    let text = if messages.is_empty() {
-        let plain = if body.trim_start().starts_with('<') { "" } else { body };
-        plain.split_whitespace().collect::<Vec<_>>().join(" ")
-    } else {
-        messages.join("; ")
-    };
-    let text: String = text.chars().filter(|letter| !letter.is_control()).take(300).collect();
-    if text.is_empty() { text } else { format!(": {text}") }
-}
-
-fn one_error(error: &serde_json::Value) -> String {
-    let field = |name: &str| error.get(name).and_then(serde_json::Value::as_str).unwrap_or_default();
-    match (field("code"), field("message")) {
-        ("", message) => message.to_owned(),
-        (code, "") => code.to_owned(),
-        (code, message) => format!("{message} [{code}]"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::said;
-
-    #[test]
-    fn answers_become_one_line() {
-        assert_eq!(said(""), "");
-        assert_eq!(said("<html><body>502</body></html>"), "");
-        assert_eq!(said("slow\ndown"), ": slow down");
-        let document = r#"{"errors":[{"code":"DENIED","message":"requested access is denied","detail":null}]}"#;
-        assert_eq!(said(document), ": requested access is denied [DENIED]");
+/// Sets the header on a request, if there is one.
+fn with_header(request: RequestBuilder, header: Option<HeaderValue>) -> RequestBuilder {
+    match header {
+        Some(header) => request.header(AUTHORIZATION, header),
+        None => request,
     }
 }

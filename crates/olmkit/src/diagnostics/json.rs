@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::{Finding, Report, Severity};
+use super::{Finding, Report, Severity, Suppressed, Verdict};
 
 /// Version of the shape; it grows when a field changes its meaning or goes away.
 const VERSION: u32 = 1;
@@ -16,6 +16,10 @@ struct Json<'r> {
     errors: usize,
     warnings: usize,
     findings: &'r [Finding],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    suppressed: &'r [Suppressed],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    inputs: &'r [Verdict],
 }
 
 /// Writes the report as one JSON object, indented, with a line end.
@@ -30,6 +34,8 @@ pub fn write_json(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         errors: report.count(Severity::Error),
         warnings: report.count(Severity::Warning),
         findings: &report.findings,
+        suppressed: &report.suppressed,
+        inputs: &report.inputs,
     };
     serde_json::to_writer_pretty(&mut *out, &json)?;
     writeln!(out)

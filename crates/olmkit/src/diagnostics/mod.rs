@@ -2,19 +2,25 @@
 //! every output format is a rendering of a [`Report`].
 
 mod annotations;
+mod concise;
 mod excerpt;
 mod finding;
+mod grouped;
 mod json;
+mod junit;
 mod report;
 mod rule;
 mod sarif;
 mod text;
 
 pub use annotations::write_github;
+pub use concise::write_concise;
 pub(crate) use finding::json_path;
 pub use finding::{Finding, Severity};
+pub use grouped::write_grouped;
 pub use json::write_json;
-pub use report::Report;
+pub use junit::write_junit;
+pub use report::{Report, Suppressed, Suppression, Verdict};
 pub(crate) use rule::define_rules;
 pub use rule::{Origin, Proof, Rule, Witness};
 pub use sarif::write_sarif;

@@ -1,4 +1,4 @@
-//! Findings of one run.
+//! Findings of one run, and what was set aside.
 
 use serde::Serialize;
 
@@ -9,6 +9,82 @@ use super::{Finding, Severity};
 pub struct Report {
     /// The findings.
     pub findings: Vec<Finding>,
+    /// Findings that somebody set aside, which no verdict counts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub suppressed: Vec<Suppressed>,
+    /// The verdicts of the inputs, where there may be several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<Verdict>,
+}
+
+/// A finding that somebody set aside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Suppressed {
+    /// The finding.
+    #[serde(flatten)]
+    pub finding: Finding,
+    /// Who did.
+    #[serde(rename = "suppressed")]
+    pub by: Suppression,
+}
+
+/// Who set a finding aside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase", tag = "by", content = "reason")]
+#[non_exhaustive]
+pub enum Suppression {
+    /// The rule is ignored, by this pattern.
+    Rule(String),
+    /// The rule is ignored in files that fit this glob.
+    Path(String),
+    /// A comment at the place, for this reason.
+    Comment(String),
+    /// The baseline knows it.
+    Baseline,
+}
+
+impl Suppression {
+    /// Whether a baseline did.
+    pub fn is_baseline(&self) -> bool {
+        *self == Suppression::Baseline
+    }
+}
+
+impl std::fmt::Display for Suppression {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Suppression::Rule(pattern) => write!(f, "{pattern} is ignored"),
+            Suppression::Path(glob) => write!(f, "ignored in {glob}"),
+            Suppression::Comment(reason) => write!(f, "ignored by a comment: {reason}"),
+            Suppression::Baseline => f.write_str("in the baseline"),
+        }
+    }
+}
+
+/// What became of one input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Verdict {
+    /// The input as the user named it.
+    pub name: String,
+    /// Whether it passed.
+    pub passed: bool,
+    /// Number of errors.
+    pub errors: usize,
+    /// Number of warnings.
+    pub warnings: usize,
+}
+
+impl Verdict {
+    /// The verdict of an input with these findings.
+    pub fn new(name: impl Into<String>, passed: bool, report: &Report) -> Self {
+        Self {
+            name: name.into(),
+            passed,
+            errors: report.count(Severity::Error),
+            warnings: report.count(Severity::Warning),
+        }
+    }
 }
 
 impl Report {
@@ -35,6 +111,13 @@ impl Report {
         self.count(Severity::Error) > 0
     }
 
+    /// Takes in what another report has.
+    pub fn append(&mut self, other: Report) {
+        self.findings.extend(other.findings);
+        self.suppressed.extend(other.suppressed);
+        self.inputs.extend(other.inputs);
+    }
+
     /// Sorts by file, place, severity, rule and message, so that the output does not depend on the order of checks.
     pub fn sort(&mut self) {
         self.findings.sort_by(|a, b| {
@@ -53,6 +136,7 @@ impl FromIterator<Finding> for Report {
     fn from_iter<I: IntoIterator<Item = Finding>>(findings: I) -> Self {
         Self {
             findings: findings.into_iter().collect(),
+            ..Self::default()
         }
     }
 }

@@ -1,11 +1,13 @@
 //! Findings as SARIF 2.1.0, which code scanning services read.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
+use std::path::Path;
 
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
-use super::{Finding, Report, Rule, Severity};
+use super::{Finding, Report, Rule, Severity, Suppressed, Suppression};
 
 /// Writes the report as a SARIF log with one run. `rules` describes the rules that occur; others are left out.
 ///
@@ -13,7 +15,13 @@ use super::{Finding, Report, Rule, Severity};
 ///
 /// What the writer gives.
 pub fn write_sarif(report: &Report, rules: &[&Rule], out: &mut dyn Write) -> io::Result<()> {
-    let used: BTreeSet<&str> = report.findings.iter().map(|finding| finding.rule).collect();
+    let suppressed = report.suppressed.iter().map(|suppressed| &suppressed.finding);
+    let used: BTreeSet<&str> = report
+        .findings
+        .iter()
+        .chain(suppressed)
+        .map(|finding| finding.rule)
+        .collect();
     let ids: Vec<&str> = used.iter().copied().collect();
     let descriptions: Vec<Value> = ids
         .iter()
@@ -23,11 +31,24 @@ pub fn write_sarif(report: &Report, rules: &[&Rule], out: &mut dyn Write) -> io:
                 "shortDescription": {"text": rule.summary},
                 "fullDescription": {"text": format!("{} {}", rule.summary, rule.why)},
                 "defaultConfiguration": {"level": level(rule.severity)},
+                "help": help(rule),
             }),
             None => json!({"id": id}),
         })
         .collect();
-    let results: Vec<Value> = report.findings.iter().map(|finding| result(finding, &ids)).collect();
+    let mut seen = BTreeMap::new();
+    let mut results: Vec<Value> = report
+        .findings
+        .iter()
+        .map(|finding| result(finding, &ids, &mut seen))
+        .collect();
+    for Suppressed { finding, by } in &report.suppressed {
+        let mut result = result(finding, &ids, &mut seen);
+        if let Some(fields) = result.as_object_mut() {
+            fields.insert("suppressions".to_owned(), json!([suppression(by)]));
+        }
+        results.push(result);
+    }
     let log = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -54,7 +75,62 @@ fn level(severity: Severity) -> &'static str {
     }
 }
 
-fn result(finding: &Finding, ids: &[&str]) -> Value {
+/// The documentation of a rule, as text and as Markdown.
+fn help(rule: &Rule) -> Value {
+    let mut text = rule.why.to_owned();
+    let mut markdown = rule.why.to_owned();
+    for (title, example) in [("Bad", rule.bad), ("Good", rule.good)] {
+        if !example.is_empty() {
+            text.push_str(&format!("\n\n{title}:\n{example}"));
+            markdown.push_str(&format!("\n\n**{title}:**\n\n```yaml\n{example}\n```"));
+        }
+    }
+    let more = format!("\n\n`olmkit explain {}`", rule.id);
+    json!({"text": text + &more, "markdown": markdown + &more})
+}
+
+/// Comments are in the source; settings and baselines are not.
+fn suppression(by: &Suppression) -> Value {
+    let kind = match by {
+        Suppression::Comment(_) => "inSource",
+        _ => "external",
+    };
+    json!({"kind": kind, "justification": by.to_string()})
+}
+
+/// What stays the same when lines or folders move: rule, name of the file, object, path and message, and which of several equal ones
+/// it is.
+fn fingerprint(finding: &Finding, seen: &mut BTreeMap<String, usize>) -> String {
+    let mut hash = Sha256::new();
+    let file = finding
+        .file
+        .as_deref()
+        .and_then(Path::file_name)
+        .unwrap_or_default()
+        .to_string_lossy();
+    let texts = [
+        finding.rule,
+        &file,
+        finding.object.as_deref().unwrap_or_default(),
+        finding.path.as_deref().unwrap_or_default(),
+        &finding.message,
+    ];
+    for text in texts {
+        hash.update(text.as_bytes());
+        hash.update([0]);
+    }
+    let hex: String = hash
+        .finalize()
+        .iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let count = seen.entry(hex.clone()).or_default();
+    *count += 1;
+    format!("{hex}:{count}")
+}
+
+fn result(finding: &Finding, ids: &[&str], seen: &mut BTreeMap<String, usize>) -> Value {
     let text = match &finding.hint {
         Some(hint) => format!("{}\n{hint}", finding.message),
         None => finding.message.clone(),
@@ -64,6 +140,7 @@ fn result(finding: &Finding, ids: &[&str]) -> Value {
         "ruleIndex": ids.iter().position(|id| *id == finding.rule),
         "level": level(finding.severity),
         "message": {"text": text},
+        "partialFingerprints": {"olmkit/v1": fingerprint(finding, seen)},
     });
     if let Some(location) = location(finding)
         && let Some(fields) = result.as_object_mut()

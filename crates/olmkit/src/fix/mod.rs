@@ -13,6 +13,7 @@ mod facts;
 mod resources;
 mod security;
 mod spelling;
+mod versions;
 
 use std::collections::BTreeMap;
 
@@ -113,6 +114,7 @@ pub fn fix(tree: &Tree, root: &str, options: Options) -> Fixed {
     let mut proposals = blanks(tree);
     proposals.extend(annotations::propose(&facts));
     proposals.extend(spelling::propose(&facts));
+    proposals.extend(versions::propose(&facts));
     let examples = examples::propose(&facts);
     proposals.extend(descriptors::propose(&facts));
     proposals.extend(resources::propose(&facts));

@@ -33,6 +33,7 @@ pub(crate) fn pointer_part(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 
-/// The annotation of a ClusterRoleBinding whose rules need no cluster scope in a bundle: with the value `namespaced` they
-/// go into `permissions`, which OLM gives in the watched namespaces only.
+/// The annotation of a binding that says where its rules belong in a bundle. On a ClusterRoleBinding with the value `namespaced` they
+/// go into `permissions`, which OLM gives in the watched namespaces only. On a RoleBinding with the value `own-namespace` it and its
+/// Role stay objects, which OLM creates in the operator's own namespace.
 pub const PERMISSIONS_ANNOTATION: &str = "olmkit.dev/permissions";

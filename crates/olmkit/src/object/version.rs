@@ -107,7 +107,7 @@ impl Version {
 }
 
 impl PreRelease {
-    fn parse(text: &str) -> Result<Self, VersionError> {
+    pub(crate) fn parse(text: &str) -> Result<Self, VersionError> {
         if text.is_empty() {
             return Err(VersionError("Prerelease is empty".to_owned()));
         }

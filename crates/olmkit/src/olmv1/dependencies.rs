@@ -10,7 +10,7 @@ use crate::object::pointer_part;
 use crate::yaml::{self, Node};
 
 /// The types of properties that are dependencies.
-const REFUSED: [&str; 3] = [
+pub(super) const REFUSED: [&str; 3] = [
     model::PROPERTY_PACKAGE_REQUIRED,
     model::PROPERTY_GVK_REQUIRED,
     "olm.constraint",

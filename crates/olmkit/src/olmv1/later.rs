@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::list;
 use super::modes::InstallMode;
 use super::read::{Bundle, Place};
 use super::render::{Options, objects};
@@ -19,14 +20,6 @@ pub struct Trouble {
     pub hint: &'static str,
     /// Where it is.
     pub place: Place,
-}
-
-fn list<'v>(value: &'v Value, pointer: &str) -> &'v [Value] {
-    value
-        .pointer(pointer)
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default()
 }
 
 fn text<'v>(value: &'v Value, field: &str) -> &'v str {
@@ -167,7 +160,15 @@ const OLM_V0: [&str; 5] = [
 /// Rights on OLM v0's API without any on OLM v1's: condition C5 of the migration.
 #[must_use]
 pub fn works_with_olm_v0(bundle: &Bundle) -> Option<Trouble> {
-    let csv = &bundle.csv.value;
+    grants_olm_v0_only(&bundle.csv.value).map(|pointer| Trouble {
+        message: "the operator may work with OLM v0\'s API and not with OLM v1\'s: the migration to OLM v1 leaves it out (C5)".to_owned(),
+        hint: "let it work without OLM\'s API, or with `olm.operatorframework.io` too",
+        place: bundle.csv.place(&pointer),
+    })
+}
+
+/// The first rule of a ClusterServiceVersion for OLM v0's API, if none is for OLM v1's.
+pub(super) fn grants_olm_v0_only(csv: &Value) -> Option<String> {
     let mut first = None;
     for pointer in [PERMISSIONS, CLUSTER_PERMISSIONS] {
         for (at, entry) in list(csv, pointer).iter().enumerate() {
@@ -184,9 +185,5 @@ pub fn works_with_olm_v0(bundle: &Bundle) -> Option<Trouble> {
             }
         }
     }
-    first.map(|pointer| Trouble {
-        message: "the operator may work with OLM v0\'s API and not with OLM v1\'s: the migration to OLM v1 leaves it out (C5)".to_owned(),
-        hint: "let it work without OLM\'s API, or with `olm.operatorframework.io` too",
-        place: bundle.csv.place(&pointer),
-    })
+    first
 }

@@ -24,23 +24,38 @@
 mod config;
 mod config_types;
 mod dependencies;
+mod installer;
 mod later;
+pub mod migrate;
 mod modes;
 mod provider;
 mod read;
 mod release;
 mod render;
+mod resolve;
 mod stream;
 mod summary;
 mod validators;
+mod version_range;
 
 pub use config::{Config, ConfigError};
 pub use dependencies::{Dependency, dependencies, is_in_annotation};
+pub use installer::{Installer, Rights};
 pub use later::{Trouble, leases, refused_later, works_with_olm_v0};
 pub use modes::{InstallMode, InstallModes};
 pub use provider::{Gates, Unsupported, complaints, support};
 pub use read::{Bundle, Object, Place, ReadError, definitions};
 pub use release::{Release, UnknownRelease};
 pub use render::{Certificates, Options, RenderError, objects, render};
+pub use resolve::{
+    Candidate, Installed, InstalledError, Outcome, Policy, Request, Resolution, Source, Unresolved, resolve,
+};
 pub use summary::{Summary, summary};
 pub use validators::{Complaint, VALIDATORS, Validator};
+pub use version_range::{VersionRange, VersionRangeError};
+
+/// The list at a JSON pointer; empty if there is none.
+fn list<'v>(value: &'v serde_json::Value, pointer: &str) -> &'v [serde_json::Value] {
+    let list = value.pointer(pointer).and_then(serde_json::Value::as_array);
+    list.map(Vec::as_slice).unwrap_or_default()
+}

@@ -41,6 +41,14 @@ impl Release {
     }
 }
 
+impl Release {
+    /// Whether a bundle is installed by the account that the ClusterExtension names.
+    #[must_use]
+    pub fn needs_installer(self) -> bool {
+        self.minor <= 10
+    }
+}
+
 impl Default for Release {
     /// The newest whose rules are known.
     fn default() -> Self {

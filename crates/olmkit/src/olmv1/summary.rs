@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::list;
 use super::read::Bundle;
 
 /// The differences of two bundles, each a sentence.
@@ -48,14 +49,6 @@ impl fmt::Display for Summary {
         }
         Ok(())
     }
-}
-
-fn list<'v>(value: &'v Value, pointer: &str) -> &'v [Value] {
-    value
-        .pointer(pointer)
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default()
 }
 
 fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {

@@ -45,6 +45,7 @@ pub struct Api {
     pub(crate) presentations: Vec<Presentation>,
     pub(crate) samples: Vec<Value>,
     pub(crate) options: crd::Options,
+    pub(crate) conversion_path: Option<String>,
 }
 
 #[derive(Deserialize, Default)]
@@ -136,6 +137,7 @@ impl Api {
             presentations: vec![presentation],
             samples: Vec::new(),
             options: crd::Options::default(),
+            conversion_path: None,
         })
     }
 
@@ -182,6 +184,13 @@ impl Api {
         conversion: k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceConversion,
     ) -> Self {
         self.crd.spec.conversion = Some(conversion);
+        self
+    }
+
+    /// Lets a webhook of the operator at `path` convert between the versions.
+    #[must_use]
+    pub fn converted_at(mut self, path: &str) -> Self {
+        self.conversion_path = Some(path.to_owned());
         self
     }
 

@@ -3,7 +3,7 @@
 use crate::object::SetAt as _;
 use serde_json::{Value, json};
 
-use super::Project;
+use super::{Project, webhooks};
 
 /// An environment variable of the manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,9 +101,9 @@ impl Manager {
         self
     }
 
-    /// The Deployment. Its selector holds the operator's name, so two operators in a namespace never share pods.
+    /// The Deployment.
     pub(crate) fn deployment(&self, project: &Project) -> Value {
-        let selector = json!({"app.kubernetes.io/name": project.name, "control-plane": "controller-manager"});
+        let selector = project.selector();
         let mut labels = project.labels();
         labels.insert("control-plane".into(), "controller-manager".into());
         let probe = |path: &str, delay: i32, period: i32| {
@@ -134,12 +134,17 @@ impl Manager {
         if !self.env.is_empty() {
             container.set_at(&["env"], self.env.iter().map(variable).collect());
         }
-        let ports: Vec<Value> = std::iter::once(("probes", self.probe_port))
+        let mut ports: Vec<Value> = std::iter::once(("probes", self.probe_port))
             .chain(self.ports.iter().map(|(name, port)| (name.as_str(), *port)))
             .map(|(name, port)| json!({"containerPort": port, "name": name, "protocol": "TCP"}))
             .collect();
+        let webhooks = webhooks::pod_parts(project);
+        if let Some((_, mount, port)) = &webhooks {
+            ports.push(port.clone());
+            container.set_at(&["volumeMounts"], json!([mount]));
+        }
         container.set_at(&["ports"], Value::Array(ports));
-        json!({
+        let mut deployment = json!({
             "apiVersion": "apps/v1",
             "kind": "Deployment",
             "metadata": {
@@ -166,7 +171,11 @@ impl Manager {
                     },
                 },
             },
-        })
+        });
+        if let Some((volume, ..)) = webhooks {
+            deployment.set_at(&["spec", "template", "spec", "volumes"], json!([volume]));
+        }
+        deployment
     }
 }
 

@@ -43,6 +43,7 @@ mod files;
 mod manager;
 mod package;
 mod render;
+mod webhooks;
 
 use std::path::PathBuf;
 
@@ -52,6 +53,7 @@ pub use files::Files;
 pub use manager::{Env, Manager};
 pub use package::{InstallMode, Link, Maintainer, Package, Upgrade};
 pub use render::grants_table;
+pub use webhooks::{WEBHOOK_PORT, Webhook};
 
 use crate::rbac::Grant;
 
@@ -107,6 +109,7 @@ pub struct Project {
     pub(crate) apis: Vec<Api>,
     pub(crate) grants: Vec<Grant>,
     pub(crate) manager: Manager,
+    pub(crate) webhooks: Vec<Webhook>,
     pub(crate) extra: Vec<(PathBuf, Vec<serde_json::Value>)>,
     pub(crate) scorecard: bool,
 }
@@ -125,6 +128,7 @@ impl Project {
             apis: Vec::new(),
             grants: Vec::new(),
             manager: Manager::default(),
+            webhooks: Vec::new(),
             extra: Vec::new(),
             scorecard: false,
         }
@@ -156,6 +160,21 @@ impl Project {
     pub fn manager(mut self, manager: Manager) -> Self {
         self.manager = manager;
         self
+    }
+
+    /// Adds an admission webhook. With it, or with an API that is [converted](Api::converted_at), the Deployment has the port
+    /// [`WEBHOOK_PORT`] and a volume with a certificate, and `config/` holds a Service and cert-manager's objects. The
+    /// operator finds the certificate with `olmkit_manager::certificates::Certificates::find`, also under OLM.
+    #[must_use]
+    pub fn webhook(mut self, webhook: Webhook) -> Self {
+        self.webhooks.push(webhook);
+        self
+    }
+
+    /// Whether the operator serves webhooks: for admission, or for the conversion of an API that was added.
+    #[must_use]
+    pub fn serves_webhooks(&self) -> bool {
+        !self.webhooks.is_empty() || self.apis.iter().any(|api| api.conversion_path.is_some())
     }
 
     /// Adds objects of other kinds (a Service for metrics, a PriorityClass): `file` is the path below `config/`, in a

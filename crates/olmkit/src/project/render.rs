@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{Error, Files, PERMISSIONS_ANNOTATION, Project};
+use super::{Error, Files, PERMISSIONS_ANNOTATION, Project, webhooks};
 use crate::rbac::{self, Account, Grant, Labels, Scope};
 
 impl Project {
@@ -18,6 +18,11 @@ impl Project {
 
     pub(crate) fn account_name(&self) -> String {
         format!("{}-controller-manager", self.name)
+    }
+
+    /// The labels of the operator's pods. They hold its name, so two operators in a namespace never share pods.
+    pub(crate) fn selector(&self) -> Value {
+        json!({"app.kubernetes.io/name": self.name, "control-plane": "controller-manager"})
     }
 
     fn account<'a>(&'a self, name: &'a str) -> Account<'a> {
@@ -43,6 +48,13 @@ pub(super) fn render(project: &Project) -> Result<Files, Error> {
         kustomization(&mut files, "scorecard", &["config.yaml".to_owned()])?;
     }
     directories.extend(["../rbac", "../manager"]);
+    for (directory, names) in webhooks::render(project, &mut files)? {
+        kustomization(&mut files, directory, &names)?;
+        directories.push(match directory {
+            "webhook" => "../webhook",
+            _ => "../certmanager",
+        });
+    }
     let mut extra = Vec::new();
     for (path, objects) in &project.extra {
         files.add(path, objects)?;
@@ -62,7 +74,12 @@ pub(super) fn render(project: &Project) -> Result<Files, Error> {
     }
     let mut resources: Vec<String> = directories.iter().map(ToString::to_string).collect();
     resources.extend(extra.iter().map(|directory| format!("../{directory}")));
-    kustomization(&mut files, "default", &resources)?;
+    let mut default = kustomization_of(&resources);
+    let patches = webhooks::patches(project);
+    if !patches.is_empty() {
+        default.set_at(&["patches"], Value::Array(patches));
+    }
+    files.add("default/kustomization.yaml", &[default])?;
     manifests(project, &mut files)?;
     Ok(files)
 }
@@ -70,19 +87,27 @@ pub(super) fn render(project: &Project) -> Result<Files, Error> {
 fn kustomization(files: &mut Files, directory: &str, resources: &[String]) -> Result<(), Error> {
     files.add(
         Path::new(directory).join("kustomization.yaml"),
-        &[json!({
-            "apiVersion": "kustomize.config.k8s.io/v1beta1",
-            "kind": "Kustomization",
-            "resources": resources,
-        })],
+        &[kustomization_of(resources)],
     )
+}
+
+fn kustomization_of(resources: &[String]) -> Value {
+    json!({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": resources,
+    })
 }
 
 fn definitions(project: &Project, files: &mut Files) -> Result<(), Error> {
     let mut names = Vec::new();
     for api in &project.apis {
         let name = format!("bases/{}.yaml", api.file_stem());
-        files.add(Path::new("crd").join(&name), &[api.definition()?])?;
+        let mut definition = api.definition()?;
+        if let Some(path) = &api.conversion_path {
+            definition.set_at(&["spec", "conversion"], webhooks::conversion(project, path));
+        }
+        files.add(Path::new("crd").join(&name), &[definition])?;
         names.push(name);
     }
     names.sort();
@@ -168,10 +193,12 @@ fn permissions(project: &Project, files: &mut Files) -> Result<(), Error> {
             rbac::role(&role, &project.namespace, &labels, &own),
         )?;
         let binding = format!("{name}-leader-election-rolebinding");
-        add(
-            "leader_election_role_binding.yaml".into(),
-            rbac::binding(&binding, &project.namespace, &labels, &role, account),
-        )?;
+        let mut binding = rbac::binding(&binding, &project.namespace, &labels, &role, account);
+        binding.set_at(
+            &["metadata", "annotations"],
+            json!({PERMISSIONS_ANNOTATION: "own-namespace"}),
+        );
+        add("leader_election_role_binding.yaml".into(), binding)?;
     }
     for api in &project.apis {
         let names = &api.crd.spec.names;

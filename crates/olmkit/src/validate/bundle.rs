@@ -8,9 +8,9 @@ use flate2::write::GzEncoder;
 use rayon::prelude::*;
 use serde_json::Value;
 
-use super::Profile;
 use super::checked::{Checked, Subject};
 use super::context::{Context, Csv, field, items};
+use super::options::Profile;
 use crate::bundle::load::Entry;
 use crate::bundle::{Bundle, Object};
 use crate::diagnostics::{Origin, Severity, define_rules};

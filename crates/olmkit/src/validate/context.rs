@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::Options;
 use super::checked::{Checked, Subject};
+use super::options::Options;
 use crate::bundle::{Bundle, Object};
 use crate::diagnostics::{Rule, Severity};
 

@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use super::cel;
 use super::context::field;
-use super::format::MetadataFile;
 use crate::diagnostics::{Finding, Origin, Rule, Severity, define_rules};
 use crate::object::VersionRange;
 use crate::types::decode::decode;
+use crate::yaml::Node;
 
 define_rules! {
     DEP_1 = {
@@ -122,24 +122,23 @@ define_rules! {
     }
 }
 
-/// Checks all entries.
-pub(super) fn check(file: &MetadataFile) -> Vec<Finding> {
+/// Checks all entries of the file at `path`: as it stands, and decoded.
+pub(super) fn check(path: &str, node: &Node, content: &Value) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let list = file
-        .content
+    let list = content
         .get("dependencies")
         .and_then(Value::as_array)
         .map(Vec::as_slice)
         .unwrap_or_default();
     for (at, dependency) in list.iter().enumerate() {
         for (rule, message, hint) in entry(dependency) {
-            let node = file.node.pointer(&format!("/dependencies/{at}")).unwrap_or(&file.node);
+            let entry_node = node.pointer(&format!("/dependencies/{at}")).unwrap_or(node);
             let finding = Finding::new(rule, Severity::Error, message);
             findings.push(
                 finding
-                    .file(&file.path)
+                    .file(path)
                     .path(format!("dependencies[{at}]"))
-                    .at(node.start)
+                    .at(entry_node.start)
                     .hint(hint),
             );
         }

@@ -202,7 +202,9 @@ pub fn check(bundle: &Bundle) -> Format {
     }
     format.has_dependencies = files.dependencies.is_some();
     if let Some(file) = &files.dependencies {
-        format.findings.extend(dependencies::check(file));
+        format
+            .findings
+            .extend(dependencies::check(&file.path, &file.node, &file.content));
     }
     format
 }
@@ -221,10 +223,10 @@ fn detect_media_type(bundle: &Bundle, format: &mut Format) -> String {
 }
 
 /// One metadata file with its decoded content.
-pub(super) struct MetadataFile {
-    pub path: String,
-    pub node: yaml::Node,
-    pub content: Value,
+struct MetadataFile {
+    path: String,
+    node: yaml::Node,
+    content: Value,
 }
 
 struct MetadataFiles {

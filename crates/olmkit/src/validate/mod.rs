@@ -9,6 +9,7 @@ mod cel;
 pub mod checked;
 pub(crate) mod community;
 pub mod context;
+pub mod crd_safety;
 pub(crate) mod crds;
 pub(crate) mod csv;
 pub(crate) mod dependencies;
@@ -23,19 +24,17 @@ mod object_meta;
 pub(crate) mod objects;
 pub mod olm_v1;
 pub mod optional;
+mod options;
 pub(crate) mod removed_apis;
 pub mod selector;
 pub mod source;
 pub(crate) mod standard;
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::Arc;
-
 pub use against::Against;
 pub use checked::Checked;
 use context::Context;
 pub(crate) use context::Csv;
+pub use options::{Options, Profile};
 pub use selector::Selector;
 pub use standard::CATEGORIES_FILE;
 pub(crate) use standard::{CAPABILITIES, CATEGORIES};
@@ -46,45 +45,8 @@ use crate::bundle::load::{self, Reading};
 use crate::bundle::{Bundle, MediaType};
 use crate::diagnostics::{Finding, Severity};
 
-/// Which release of the reference tools is followed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Profile {
-    /// operator-sdk 1.42, which is what people run.
-    #[default]
-    OperatorSdk142,
-    /// operator-framework/api 0.45, which the next release will have.
-    Api045,
-}
-
-/// What to check besides the default rules.
-#[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// The release that is followed.
-    pub profile: Profile,
-    /// Selects optional validators.
-    pub selector: Selector,
-    /// Values for optional validators.
-    pub values: BTreeMap<String, String>,
-    /// A JSON file with other categories than the usual ones.
-    pub categories_file: Option<String>,
-    /// External validators.
-    pub external: Vec<PathBuf>,
-    /// Whether lints run too: those that something proves.
-    pub lints: bool,
-    /// Whether lints run that nothing proves.
-    pub unproven: bool,
-    /// The directory that external validators get.
-    pub directory: PathBuf,
-    /// The labels of the image, if the bundle comes from one.
-    pub image_labels: Option<BTreeMap<String, String>>,
-    /// The release of OLM v1 whose verdict counts instead of operator-sdk's.
-    pub olm_v1: Option<crate::olmv1::Release>,
-    /// What users upgrade from.
-    pub against: Option<Arc<against::Against>>,
-}
-
 /// The result of validating one bundle.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Outcome {
     /// Why operator-sdk stops without a result.
     pub fatal: Option<String>,
@@ -133,24 +95,51 @@ pub fn validate(reading: &Reading, options: &Options) -> Outcome {
     if let Some(release) = options.olm_v1 {
         return of_olm_v1(reading, release, options);
     }
-    let mut outcome = Outcome {
-        fatal: reading.fatal.clone(),
-        checked: match not_a_bundle(reading) {
-            Some(checked) => vec![checked],
-            None => reading.problems.iter().map(problem).collect(),
-        },
-    };
+    let mut outcome = loaded(reading);
     let context = Context {
         bundle: &reading.bundle,
         options,
     };
-    if outcome.fatal.is_none() {
-        reference_rules(&context, options, &mut outcome);
+    if outcome.fatal.is_none()
+        && default_rules(&context, &mut outcome)
+        && optional_rules(&context, &options.selector, &mut outcome)
+    {
+        external_validators(options, &mut outcome);
     }
     if options.lints {
         outcome.checked.extend(lints::check(&context));
     }
     outcome
+}
+
+/// The verdict of operator-sdk for each of several selections of optional validators, without lints; the rules that always run
+/// run once.
+pub fn validate_selections(reading: &Reading, options: &Options, selectors: &[Selector]) -> Vec<Outcome> {
+    let context = Context {
+        bundle: &reading.bundle,
+        options,
+    };
+    let mut always = loaded(reading);
+    let is_sound = always.fatal.is_none() && default_rules(&context, &mut always);
+    let of = |selector: &Selector| {
+        let mut outcome = always.clone();
+        if is_sound {
+            optional_rules(&context, selector, &mut outcome);
+        }
+        outcome
+    };
+    selectors.iter().map(of).collect()
+}
+
+/// What reading the bundle has found.
+fn loaded(reading: &Reading) -> Outcome {
+    Outcome {
+        fatal: reading.fatal.clone(),
+        checked: match not_a_bundle(reading) {
+            Some(checked) => vec![checked],
+            None => reading.problems.iter().map(problem).collect(),
+        },
+    }
 }
 
 /// The verdict of OLM v1, and the lints that hold for it too.
@@ -227,7 +216,8 @@ pub(crate) fn scorecard_rules(bundle: &Bundle, options: &Options) -> Vec<Checked
     groups.into_iter().flat_map(warnings_first).collect()
 }
 
-fn reference_rules(context: &Context<'_>, options: &Options, outcome: &mut Outcome) {
+/// The rules that always run; false where operator-sdk crashes.
+fn default_rules(context: &Context<'_>, outcome: &mut Outcome) -> bool {
     let format = format::check(context.bundle);
     if let Some(file) = &format.crash {
         outcome.fatal = Some(format!("{file} is empty: operator-sdk crashes on it"));
@@ -238,7 +228,7 @@ fn reference_rules(context: &Context<'_>, options: &Options, outcome: &mut Outco
                 .in_file(file)
                 .hint(hint),
         );
-        return;
+        return false;
     }
     outcome.checked.extend(format.into_checked(&context.bundle.root));
     if context.bundle.media_type != MediaType::Helm {
@@ -250,7 +240,12 @@ fn reference_rules(context: &Context<'_>, options: &Options, outcome: &mut Outco
             .into_iter()
             .for_each(|group| outcome.checked.extend(warnings_first(group)));
     }
-    for validator in optional::selected(&options.selector) {
+    true
+}
+
+/// The optional validators that are selected; false where operator-sdk crashes.
+fn optional_rules(context: &Context<'_>, selector: &Selector, outcome: &mut Outcome) -> bool {
+    for validator in optional::selected(selector) {
         let is_hub = validator.name.starts_with("operatorhub");
         if is_hub && context.csv().is_some_and(|csv| hub::crashes(&csv)) {
             outcome.fatal = Some("spec.icon is an empty list: operator-sdk crashes on it".to_string());
@@ -261,7 +256,7 @@ fn reference_rules(context: &Context<'_>, options: &Options, outcome: &mut Outco
                 checked = checked.at(csv.object, "/spec/icon");
             }
             outcome.checked.push(checked);
-            return;
+            return false;
         }
         outcome.checked.extend(warnings_first(validator.run(context)));
         if validator.name == "operatorhub" {
@@ -273,6 +268,10 @@ fn reference_rules(context: &Context<'_>, options: &Options, outcome: &mut Outco
             outcome.checked.push(checked.hint(hint));
         }
     }
+    true
+}
+
+fn external_validators(options: &Options, outcome: &mut Outcome) {
     for program in &options.external {
         match external::run(program, &options.directory) {
             Ok(findings) => outcome.checked.extend(findings),

@@ -155,7 +155,7 @@ define_rules! {
         id: "V1-13",
         severity: Severity::Error,
         origin: Origin::Lint,
-        summary: "OLM v1 lets each CRD take the place of the earlier one (`crd diff`, `bundle diff`, `--against` with `--profile olmv1`).",
+        summary: "OLM v1 lets each CRD take the place of the earlier one (`crd diff`, `bundle diff`, `--against`, `catalog validate --crd-safety`).",
         why: "The upgrade stops on every cluster until the CRD is changed back, or its preflight is switched off.",
         bad: "default: 5   # was 3",
         good: "default: 3",
@@ -215,6 +215,11 @@ define_rules! {
             "https://github.com/operator-framework/library-olm",
         ),
     }
+}
+
+/// What to do about a definition that blocks an upgrade.
+pub(super) fn hint_to_change_back(earlier: &str) -> String {
+    format!("change it back to what {earlier} has, or make the change in a new version with a conversion webhook")
 }
 
 /// The rule that a check of OLM v1 belongs to, and what to do.
@@ -311,7 +316,10 @@ pub(super) fn check(context: &Context<'_>, release: Release) -> Vec<Checked> {
 
 /// Whether a lint holds for OLM v1. It replaces the volumes that CERT-1 warns of; the rest is said above, word by word.
 pub(super) fn concerns(checked: &Checked) -> bool {
-    !["V1-1", "V1-2", "V1-3", "CERT-1", "CRD-32", "CRD-34", "CRD-35", "CRD-36"].contains(&checked.finding.rule)
+    ![
+        "V1-1", "V1-2", "V1-3", "CERT-1", "CRD-32", "CRD-34", "CRD-35", "CRD-36", "V1-13",
+    ]
+    .contains(&checked.finding.rule)
 }
 
 /// What OLM v1 takes and a cluster does not.
@@ -389,7 +397,7 @@ pub fn upgrade_findings(
                 .object(format!("CustomResourceDefinition/{}", new.name()))
                 .file(&place.file)
                 .path(json_path(pointer))
-                .hint(format!("change it back to what {earlier} has, or make the change in a new version with a conversion webhook"));
+                .hint(hint_to_change_back(earlier));
             finding.position = place.position;
             finding
         })

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::Profile;
 use super::checked::{Checked, Subject};
 use super::context::{Context, Csv, field, items, strings};
+use super::options::Profile;
 use crate::bundle::Bundle;
 use crate::diagnostics::{Origin, Rule, Severity, define_rules};
 use crate::object::Version;

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::{Options, Outcome};
 use crate::bundle::load::{self, Limits, Reading, Tree, TreeError, paths};
-use crate::diagnostics::{Finding, Report, Severity};
+use crate::diagnostics::{Finding, Report, Severity, Suppressed, Verdict};
+use crate::policy::{Judge, Judged};
 
 /// A bundle directory with the name it has in texts.
 #[derive(Debug, Clone)]
@@ -70,6 +71,7 @@ impl Source {
             is_image: self.image.is_some(),
             directory: self.directory.clone(),
             outcome: super::validate(&reading, &options),
+            suppressed: Vec::new(),
         };
         Ok((validated, reading))
     }
@@ -86,6 +88,8 @@ pub struct Validated {
     pub directory: PathBuf,
     /// What was found.
     pub outcome: Outcome,
+    /// What a policy set aside.
+    pub suppressed: Vec<Suppressed>,
 }
 
 impl Validated {
@@ -106,30 +110,66 @@ impl Validated {
             .count()
     }
 
+    /// Lets a policy decide which findings count, and how much. What it sets aside decides no verdict any more.
+    pub fn judge(&mut self, judge: &mut Judge<'_>) {
+        let checked = std::mem::take(&mut self.outcome.checked);
+        for mut checked in checked {
+            let file = checked.finding.file.clone();
+            let mut finding = checked.finding;
+            finding.file = Some(self.lasting_name(file.as_deref()));
+            match judge.one(finding, !self.is_image) {
+                Judged::Kept(finding) => {
+                    checked.finding = Finding { file, ..finding };
+                    self.outcome.checked.push(checked);
+                }
+                Judged::Suppressed(suppressed) => self.suppressed.push(suppressed),
+                Judged::Dropped => {}
+            }
+        }
+    }
+
+    /// The name of a file that is still true afterwards: as seen from the working directory, or inside the image.
+    fn lasting_name(&self, file: Option<&Path>) -> PathBuf {
+        let file = file.unwrap_or(Path::new(""));
+        if self.is_image {
+            file.to_owned()
+        } else {
+            self.directory.join(file)
+        }
+    }
+
     /// The findings, sorted, with file names as seen from the working directory.
     #[must_use]
     pub fn findings(&self) -> Vec<Finding> {
-        let mut report: Report = self.outcome.findings().cloned().collect();
-        for finding in &mut report.findings {
-            let file = finding.file.take().unwrap_or_default();
-            finding.file = Some(self.directory.join(file));
-        }
-        report.sort();
-        report.findings
+        self.named(|file| self.directory.join(file.unwrap_or(Path::new(""))))
     }
 
     /// As [`Self::findings`]; files of an image have the names that they have in it, because the directory it was unpacked to is
     /// gone afterwards.
     #[must_use]
     pub fn findings_for_machines(&self) -> Vec<Finding> {
-        let mut findings = self.findings();
-        for finding in findings.iter_mut().filter(|_| self.is_image) {
-            let inside = finding.file.as_deref().map(|file| file.strip_prefix(&self.directory));
-            if let Some(Ok(inside)) = inside {
-                finding.file = Some(inside.to_path_buf());
-            }
+        self.named(|file| self.lasting_name(file))
+    }
+
+    fn named(&self, name: impl Fn(Option<&Path>) -> PathBuf) -> Vec<Finding> {
+        let mut report: Report = self.outcome.findings().cloned().collect();
+        for finding in &mut report.findings {
+            finding.file = Some(name(finding.file.as_deref()));
         }
-        findings
+        report.sort();
+        report.findings
+    }
+
+    /// All of it for machines.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        let mut report = Report {
+            findings: self.findings_for_machines(),
+            suppressed: self.suppressed.clone(),
+            ..Report::new()
+        };
+        report.inputs = vec![Verdict::new(&self.name, self.outcome.passed(), &report)];
+        report
     }
 }
 

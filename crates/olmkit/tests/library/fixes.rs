@@ -196,6 +196,15 @@ fn safe_fixes_change_what_they_name_and_nothing_else() {
 }
 
 #[test]
+fn a_version_of_kubernetes_becomes_three_numbers() {
+    let tree = bundle(&CSV.replace("minKubeVersion: 1.25.0", "minKubeVersion: v1.25 # oldest"));
+    let fixed = fix(&tree, "bundle", Options::default());
+    assert!(titles(&fixed).contains(&"write minKubeVersion as 1.25.0"), "{fixed:#?}");
+    assert!(after(&fixed, "clusterserviceversion.yaml").contains("  minKubeVersion: 1.25.0 # oldest\n"));
+    again(&tree, &fixed, Options::default());
+}
+
+#[test]
 fn unsafe_fixes_make_examples_resources_and_security_contexts() {
     let tree = bundle(CSV);
     let options = Options { unsafe_fixes: true };

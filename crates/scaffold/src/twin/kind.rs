@@ -52,7 +52,9 @@ pub struct XkindxStatus {
 impl Xkindx {
     /// An example object, for `config/samples` and tests.
     pub fn sample() -> Self {
-        let message = "Hello".to_owned();
-        Self::new("xsingularx-sample", XkindxSpec { message })
+        let spec = XkindxSpec {
+            message: "Hello".to_owned(),
+        };
+        Self::new("xsingularx-sample", spec)
     }
 }

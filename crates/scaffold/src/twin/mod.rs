@@ -26,11 +26,22 @@ const KIND: &str = include_str!("kind.rs");
 /// The same of a kind that runs an image.
 const DEPLOY: &str = include_str!("deploy.rs");
 
-/// The file of a kind.
-pub fn text(resource: &Resource) -> String {
+/// The end of [`KIND`], and what version 1 of the templates had there: too long a line for kinds of long names.
+const SAMPLE: [&str; 2] = [
+    "        let spec = XkindxSpec {\n            message: \"Hello\".to_owned(),\n        };\n        \
+     Self::new(\"xsingularx-sample\", spec)\n",
+    "        let message = \"Hello\".to_owned();\n        Self::new(\"xsingularx-sample\", XkindxSpec { message })\n",
+];
+
+/// The file of a kind, as a version of the templates has it.
+pub fn text(version: u32, resource: &Resource) -> String {
     let text = match resource.image {
-        Some(_) => DEPLOY,
-        None => KIND,
+        Some(_) => DEPLOY.to_owned(),
+        None if version < 2 => {
+            let [new, old] = SAMPLE;
+            KIND.replace(new, old)
+        }
+        None => KIND.to_owned(),
     };
     let mut text = text
         .replace("xgroupx.example.com", &resource.group)
@@ -40,6 +51,11 @@ pub fn text(resource: &Resource) -> String {
         .replace("Xkindx", &resource.kind);
     if let Some(image) = &resource.image {
         text = match image.container_port.as_str() {
+            // As rustfmt has it.
+            "" if version >= 2 => without_port(&text).replace(
+                "Spec {\n            size: default_size(),\n        };",
+                "Spec { size: default_size() };",
+            ),
             "" => without_port(&text),
             port => text.replace("11211", port),
         };

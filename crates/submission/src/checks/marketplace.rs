@@ -55,3 +55,46 @@ fn marketplace(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Rai
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use olmkit::diagnostics::Severity;
+
+    use super::super::fixture::{CSV, checks, found};
+    use crate::Suite;
+
+    #[test]
+    fn both_pages_are_asked_for_in_the_marketplace_only() {
+        let page = |name: &str, page: &str| {
+            format!(
+                "    marketplace.openshift.io/{name}: \
+                 https://marketplace.redhat.com/en-us/operators/hello/{page}?utm_source=openshift_console\n"
+            )
+        };
+        let (remote, support) = (page("remote-workflow", "pricing"), page("support-workflow", "support"));
+        let organization = |name: &str| format!("organization: {name}\n");
+        for (name, pages, wanted) in [
+            ("redhat-marketplace", format!("{remote}{support}"), 0),
+            ("redhat-marketplace", remote.clone(), 1),
+            (
+                "redhat-marketplace",
+                format!("{remote}{}", page("support-workflow", "pricing")),
+                1,
+            ),
+            ("redhat-marketplace", String::new(), 2),
+            ("certified-operators", String::new(), 0),
+        ] {
+            let annotations = format!("annotations:\n{pages}    alm-examples");
+            let edits = [
+                ("config.yaml", "", organization(name)),
+                (CSV, "annotations:\n    alm-examples", annotations),
+            ];
+            let edits = edits.each_ref().map(|(path, from, to)| (*path, *from, to.as_str()));
+            let mut all = found(Suite::Isv, &edits);
+            all.retain(|one| one.check == "check_marketplace_annotation");
+            assert_eq!(all.len(), wanted, "{pages}: {all:#?}");
+            let errors = checks(&all, Severity::Error);
+            assert_eq!(errors.len(), usize::from(wanted > 0));
+        }
+    }
+}

@@ -6,10 +6,16 @@ mod ci_config;
 mod community;
 mod fields;
 mod files;
+#[cfg(test)]
+mod fixture;
 mod marketplace;
 mod names;
 mod openshift;
+pub(crate) mod operator_hub;
 mod operator_sdk;
+pub(crate) mod preflight;
+mod pull_request;
+mod release;
 mod release_config;
 mod replaces;
 mod schema;
@@ -20,6 +26,7 @@ use std::sync::OnceLock;
 
 use olmkit::bundle::load::{self, Reading};
 use olmkit::diagnostics::{Finding, Origin, Rule, Severity};
+use olmkit::validate::Outcome;
 
 use crate::bundle::Bundle;
 use crate::platforms::Platforms;
@@ -35,15 +42,21 @@ pub enum Suite {
     Community,
     /// For certified operators and the marketplace.
     Isv,
+    /// For operatorhub.io.
+    OperatorHub,
+    /// preflight's operator policy.
+    Preflight,
 }
 
 impl Suite {
-    /// The name of the suite in the hosted pipeline.
+    /// The name of the suite in the hosted pipeline, or of the tool.
     pub fn name(self) -> &'static str {
         match self {
             Self::Common => "common",
             Self::Community => "community",
             Self::Isv => "isv",
+            Self::OperatorHub => operator_hub::SUITE,
+            Self::Preflight => "preflight",
         }
     }
 }
@@ -59,6 +72,8 @@ pub struct Options {
     pub skip: Vec<String>,
     /// The suites, in this order.
     pub suites: Vec<Suite>,
+    /// Whether the steps run that look at the files of one pull request: they read more than a whole repository is worth.
+    pub pull_request: bool,
 }
 
 /// What a check looks at.
@@ -76,6 +91,8 @@ pub(crate) struct BundleContext<'a> {
     pub(crate) csv: &'a Result<Document, Raise>,
     /// The bundle as `bundle validate` reads it, once it is needed.
     pub(crate) reading: OnceLock<Result<Reading, Raise>>,
+    /// What operator-sdk says with the selections of two checks, once it is needed.
+    pub(crate) operator_sdk: OnceLock<Result<Vec<(&'static str, Outcome)>, Raise>>,
 }
 
 impl<'a> BundleContext<'a> {
@@ -124,6 +141,8 @@ pub(crate) struct Check {
     pub(crate) without_catalogs: bool,
     /// Whether it is a step of the pipeline of its own, outside of the static tests.
     pub(crate) is_step: bool,
+    /// Whether it runs for one pull request only.
+    pub(crate) is_of_pull_request: bool,
     pub(crate) run: Run,
 }
 
@@ -134,6 +153,7 @@ impl Check {
             rule,
             without_catalogs: false,
             is_step: false,
+            is_of_pull_request: false,
             run,
         }
     }
@@ -150,6 +170,12 @@ impl Check {
         self
     }
 
+    /// Marks a step that runs for one pull request only.
+    const fn of_pull_request(mut self) -> Self {
+        self.is_of_pull_request = true;
+        self.step()
+    }
+
     /// The name of the original.
     pub(crate) fn name(&self) -> &'static str {
         name_of(self.rule.id)
@@ -161,7 +187,7 @@ pub(crate) fn name_of(id: &'static str) -> &'static str {
     id.rsplit('/').next().unwrap_or(id)
 }
 
-/// All checks: within a suite those of the operator, of catalogs, of bundles, each in the order of their names.
+/// All checks: within a suite of the hosted pipeline those of the operator, of catalogs, of bundles, each in the order of their names.
 pub(crate) static CHECKS: &[&[Check]] = &[
     ci_config::CHECKS,
     update_graph::OPERATOR_CHECKS,
@@ -178,6 +204,12 @@ pub(crate) static CHECKS: &[&[Check]] = &[
     annotations::CHECKS,
     marketplace::CHECKS,
     steps::CHECKS,
+    release::CHECKS,
+    pull_request::CHECKS,
+    operator_hub::CHECKS,
+    operator_hub::BUNDLE_CHECKS,
+    operator_hub::IMAGE_CHECKS,
+    preflight::CHECKS,
 ];
 
 /// A rule of the pipeline.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
-use olmkit::validate::{Options, Selector, validate};
+use olmkit::validate::{Checked, Options, Outcome, Selector, validate_selections};
 
 use super::{BundleContext, Check, Found, Run, Suite, rule};
 use crate::bundle::OPENSHIFT;
@@ -39,21 +39,26 @@ static HUB: Rule = rule(
     "0.2.0",
 );
 
+/// The selections of the two checks.
+const FRAMEWORK_SUITE: &str = "suite=operatorframework";
+const HUB_NAME: &str = "name=operatorhub";
+
 fn framework(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
-    run(context, &FRAMEWORK, "suite=operatorframework", found)
+    run(context, &FRAMEWORK, FRAMEWORK_SUITE, found)
 }
 
 fn hub(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
-    run(context, &HUB, "name=operatorhub", found)
+    run(context, &HUB, HUB_NAME, found)
 }
 
-fn run(context: &BundleContext<'_>, rule: &'static Rule, selection: &str, found: &mut Found) -> Result<(), Raise> {
+/// The verdicts for both selections, made at once: most rules run for both. None without a version of OpenShift.
+fn verdicts(context: &BundleContext<'_>) -> Result<Vec<(&'static str, Outcome)>, Raise> {
     let annotation = context.bundle.annotations()?.get(OPENSHIFT)?;
     let text = shown(annotation.node);
     let platforms = &context.options.platforms;
     let selected = platforms.selected(annotation.is_true().then_some(text.as_str()));
     let Some(newest) = selected.and_then(|versions| versions.into_iter().next()) else {
-        return Ok(());
+        return Ok(Vec::new());
     };
     let known = if context.options.strict_compat {
         newest.min(LAST_KNOWN_TO_PIPELINE)
@@ -63,39 +68,56 @@ fn run(context: &BundleContext<'_>, rule: &'static Rule, selection: &str, found:
     let table = platforms.kubernetes(false);
     let kubernetes = table.iter().rfind(|(openshift, _)| *openshift <= known);
     let kubernetes = kubernetes.map(|(_, kubernetes)| kubernetes.short()).unwrap_or_default();
-    let root = context.bundle.root();
-    let reading = context.reading()?;
     let options = Options {
-        selector: Selector::parse(selection).unwrap_or_default(),
         values: BTreeMap::from([("k8s-version".to_owned(), kubernetes)]),
         ..Options::default()
     };
-    let outcome = validate(reading, &options);
-    if let Some(reason) = outcome.fatal {
+    let selections = [FRAMEWORK_SUITE, HUB_NAME];
+    let selectors = selections.map(|selection| Selector::parse(selection).unwrap_or_default());
+    let outcomes = validate_selections(context.reading()?, &options, &selectors);
+    Ok(selections.into_iter().zip(outcomes).collect())
+}
+
+fn run(context: &BundleContext<'_>, rule: &'static Rule, selection: &str, found: &mut Found) -> Result<(), Raise> {
+    let verdicts = context.operator_sdk.get_or_init(|| verdicts(context));
+    let verdicts = verdicts.as_ref().map_err(Clone::clone)?;
+    let Some((_, outcome)) = verdicts.iter().find(|(name, _)| *name == selection) else {
+        return Ok(());
+    };
+    let root = context.bundle.root();
+    if let Some(reason) = &outcome.fatal {
         let message = "operator-sdk returned non-JSON output when validating bundle";
-        found.push(Finding::of(rule, message).file(root).hint(reason));
+        found.push(Finding::of(rule, message).file(root).hint(reason.as_str()));
         return Ok(());
     }
-    for checked in outcome.checked {
-        let Some(message) = checked.reference else { continue };
-        let inner = checked.finding;
-        let severity = if inner.severity == Severity::Error {
-            Severity::Error
-        } else {
-            Severity::Warning
-        };
-        let mut finding = Finding::new(rule, severity, message);
-        let file = inner.file.as_ref().map(|file| join(&root, &file.to_string_lossy()));
-        finding.file = Some(file.unwrap_or_else(|| root.clone()).into());
-        finding.object = inner.object;
-        finding.path = inner.path;
-        finding.position = inner.position;
-        finding.end = inner.end;
-        finding.hint = Some(match inner.hint {
-            Some(hint) => format!("{hint} ({})", inner.rule),
-            None => format!("see `olmkit explain {}`", inner.rule),
-        });
-        found.push(finding);
-    }
+    found.extend(
+        outcome
+            .checked
+            .iter()
+            .filter_map(|checked| carried(rule, checked, &root)),
+    );
     Ok(())
+}
+
+/// A finding of our validator with operator-sdk's text, under a rule of a repository; `None` for a finding of our own.
+pub(super) fn carried(rule: &'static Rule, checked: &Checked, root: &str) -> Option<Finding> {
+    let message = checked.reference.as_ref()?;
+    let inner = &checked.finding;
+    let severity = if inner.severity == Severity::Error {
+        Severity::Error
+    } else {
+        Severity::Warning
+    };
+    let mut finding = Finding::new(rule, severity, message.as_str());
+    let file = inner.file.as_ref().map(|file| join(root, &file.to_string_lossy()));
+    finding.file = Some(file.unwrap_or_else(|| root.to_owned()).into());
+    finding.object = inner.object.clone();
+    finding.path = inner.path.clone();
+    finding.position = inner.position;
+    finding.end = inner.end;
+    finding.hint = Some(match &inner.hint {
+        Some(hint) => format!("{hint} ({})", inner.rule),
+        None => format!("see `olmkit explain {}`", inner.rule),
+    });
+    Some(finding)
 }

@@ -5,7 +5,7 @@ use olmkit::diagnostics::{Finding, Rule, Severity};
 use super::schema::{RELEASE_CONFIG, errors};
 use super::{BundleContext, Check, Found, Run, Suite, at, rule};
 use crate::python::text::{list, shown};
-use crate::python::{Document, EMPTY, EMPTY_LIST, Node, Raise, View, read_document};
+use crate::python::{Document, EMPTY, EMPTY_LIST, Equality, Node, Raise, Table, View, read_document};
 
 pub(super) static CHECKS: &[Check] = &[
     Check::new(Suite::Common, &CONSISTENT, Run::Bundle(consistent)),
@@ -84,19 +84,18 @@ fn consistent(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Rais
     }
     let ci = context.operator.config()?.view();
     let mapping = ci.get_or("fbc", &EMPTY)?.get_or("catalog_mapping", &EMPTY_LIST)?;
-    let mut templates: Vec<(Node, Node)> = Vec::new();
+    let mut templates: Table<Node, Node> = Table::new(Equality::Python);
     for template in mapping.iterate()? {
         let name = mapping.inside(&template).item("template_name")?;
         let name = hashable(name)?.node.clone();
-        templates.retain(|(known, _)| !known.equals(&name));
-        templates.push((name, template.into_owned()));
+        templates.insert(name, template.into_owned());
     }
     let wanted = config.item("catalog_templates")?;
     for template in wanted.iterate()? {
         let template = wanted.inside(&template);
         let name = hashable(template.item("template_name")?)?;
-        match templates.iter().find(|(known, _)| known.equals(name.node)) {
-            Some((_, mapped)) => semver_channels(mapping.inside(mapped), template, found)?,
+        match templates.get(name.node) {
+            Some(mapped) => semver_channels(mapping.inside(mapped), template, found)?,
             None => {
                 let message = format!(
                     "Bundle's 'release-config.yaml' contains a catalog template '{}' that is not defined in the ci.yaml \

@@ -3,7 +3,7 @@
 use olmkit_yaml::Position;
 
 use crate::python::text::{list, quoted, repr};
-use crate::python::{Node, Value};
+use crate::python::{Equality, Node, Table, Value};
 
 /// A schema.
 #[derive(Debug, Clone, Copy)]
@@ -93,8 +93,7 @@ fn check(node: &Node, schema: &Schema, path: &str, found: &mut Vec<Error>) {
             if nodes.len() < *least {
                 error(format!("{} should be non-empty", repr(node)));
             }
-            let is_again = |at: usize, item: &Node| nodes.iter().take(at).any(|other| same(other, item));
-            if *unique && nodes.iter().enumerate().any(|(at, item)| is_again(at, item)) {
+            if *unique && has_twins(nodes) {
                 error(format!("{} has non-unique elements", repr(node)));
             }
             for (at, item) in nodes.iter().enumerate() {
@@ -139,19 +138,10 @@ fn check(node: &Node, schema: &Schema, path: &str, found: &mut Vec<Error>) {
     }
 }
 
-/// Equality of JSON: a boolean is not a number.
-fn same(a: &Node, b: &Node) -> bool {
-    match (&a.value, &b.value) {
-        (Value::Bool(a), Value::Bool(b)) => a == b,
-        (Value::Bool(_), _) | (_, Value::Bool(_)) => false,
-        (Value::List(a), Value::List(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
-        (Value::Dict(a), Value::Dict(b)) => {
-            a.len() == b.len()
-                && a.iter()
-                    .all(|(key, value)| b.iter().any(|(other, its)| key.equals(other) && same(value, its)))
-        }
-        _ => a.equals(b),
-    }
+/// Whether a value stands in a list twice.
+fn has_twins(nodes: &[Node]) -> bool {
+    let mut seen = Table::new(Equality::Json);
+    nodes.iter().any(|node| seen.insert(node, ()).is_some())
 }
 
 /// The schema of `release-config.yaml`.
@@ -176,3 +166,51 @@ static TEMPLATE: Schema = Schema::object(
     ],
     &["template_name", "channels"],
 );
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::python::{comparisons, parse};
+
+    fn node(text: &str) -> Node {
+        parse(text).expect("the text is YAML").pop().expect("it holds a value")
+    }
+
+    fn is_unique(text: &str) -> bool {
+        let list = Schema::list(&Schema::BOOLEAN, 0, true);
+        let found = errors(&node(text), &list);
+        !found.iter().any(|error| error.message.ends_with("non-unique elements"))
+    }
+
+    #[test]
+    fn elements_are_equal_as_in_json() {
+        for (text, unique) in [
+            ("[1, true, '1', 2]", true),
+            ("[1, 1.0]", false),
+            ("[{a: 1, b: 2}, {b: 2, a: 1}]", false),
+            ("[{a: 1}, {a: true}]", true),
+            ("[[1], [true], [1, 1]]", true),
+            ("[.nan, .nan]", true),
+        ] {
+            assert_eq!(is_unique(text), unique, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_elements_of_a_hostile_list_are_not_compared_with_each_other() {
+        let texts = (0..5_000).map(|number| format!("- t{number}\n")).collect();
+        let mappings = (0..5_000).map(|number| format!("- {{a: {number}}}\n")).collect();
+        let booleans = (0..4_096).map(|number| {
+            let bits: Vec<&str> = (0..12)
+                .map(|bit| if number >> bit & 1 == 0 { "1" } else { "true" })
+                .collect();
+            format!("- [{}]\n", bits.join(", "))
+        });
+        let lists: [String; 4] = [texts, mappings, booleans.collect(), "- .nan\n".repeat(5_000)];
+        for text in lists {
+            let list = node(&text);
+            let count = comparisons(|| assert!(!has_twins(list.items())));
+            assert!(count < 50_000, "{count}: {}", text.lines().next().unwrap_or_default());
+        }
+    }
+}

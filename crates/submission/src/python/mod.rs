@@ -8,15 +8,17 @@ mod document;
 mod iso_8601;
 mod reader;
 mod scalar;
+mod table;
 pub(crate) mod text;
 mod view;
-
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use date::DateTime;
 pub(crate) use document::{Document, read_document, read_stream};
 pub(crate) use iso_8601::is_iso_8601;
+pub(crate) use table::{Equality, Table};
 pub(crate) use view::{EMPTY, EMPTY_LIST, NONE, View};
+#[cfg(test)]
+pub(crate) use {reader::parse, table::counted::comparisons};
 
 use olmkit_yaml::Position;
 
@@ -124,49 +126,9 @@ impl Node {
         )
     }
 
-    /// What equal values have in common, as Python's `hash` is: different values rarely have it.
-    pub(crate) fn fingerprint(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        match (&self.value, number(&self.value)) {
-            (_, Some(number)) => (if number == 0.0 { 0.0 } else { number }).to_bits().hash(&mut hasher),
-            (Value::Str(text), _) => text.hash(&mut hasher),
-            (Value::List(items), _) => items.iter().for_each(|item| item.fingerprint().hash(&mut hasher)),
-            // The order of the entries does not count.
-            (Value::Dict(entries), _) => entries
-                .iter()
-                .fold(0, |all: u64, (key, _)| all.wrapping_add(key.fingerprint()))
-                .hash(&mut hasher),
-            (value, None) => format!("{value:?}").hash(&mut hasher),
-        }
-        hasher.finish()
-    }
-
     /// Python's `==`: 1, 1.0 and True are equal.
     pub(crate) fn equals(&self, other: &Node) -> bool {
-        match (&self.value, &other.value) {
-            (Value::List(a), Value::List(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.equals(b)),
-            (Value::Dict(a), Value::Dict(b)) => {
-                a.len() == b.len()
-                    && a.iter()
-                        .all(|(key, value)| b.iter().any(|(name, other)| key.equals(name) && value.equals(other)))
-            }
-            (a, b) => match (number(a), number(b)) {
-                (Some(a), Some(b)) => a == b,
-                (None, None) => a == b,
-                _ => false,
-            },
-        }
-    }
-}
-
-/// The number that a value is to `==`.
-#[expect(clippy::cast_precision_loss, reason = "only equality of small numbers matters")]
-fn number(value: &Value) -> Option<f64> {
-    match value {
-        Value::Bool(value) => Some(f64::from(u8::from(*value))),
-        Value::Int(value) => Some(*value as f64),
-        Value::Float(value) => Some(*value),
-        _ => None,
+        Equality::Python.holds(self, other)
     }
 }
 

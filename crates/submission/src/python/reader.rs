@@ -5,13 +5,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use olmkit_yaml::block::{self, Build, Place, Scalar, Span};
+use olmkit_yaml::block::{self, Build, Place, Positions, Scalar, Span};
 use olmkit_yaml::{Event, EventKind, MAX_DEPTH, MAX_NODES, Position, Style, events};
 
-use super::{Node, Raise, Value, scalar};
+use super::{Equality, Node, Raise, Table, Value, scalar};
 
 /// The documents of a text.
-pub(super) fn parse(text: &str) -> Result<Vec<Node>, Raise> {
+pub(crate) fn parse(text: &str) -> Result<Vec<Node>, Raise> {
     match quick(text) {
         Some(documents) => Ok(documents),
         None => full(text),
@@ -42,9 +42,7 @@ fn quick(text: &str) -> Option<Vec<Node>> {
             return Some(());
         }
         let build = Nodes {
-            text: part,
-            is_ascii: part.is_ascii(),
-            first_line,
+            positions: Positions::new(part, first_line),
             count: 0,
         };
         documents.push(block::read(part, build)?);
@@ -66,31 +64,16 @@ fn quick(text: &str) -> Option<Vec<Node>> {
 
 /// Makes nodes for the quick reader.
 struct Nodes<'a> {
-    text: &'a str,
-    is_ascii: bool,
-    first_line: u32,
+    positions: Positions<'a>,
     count: usize,
 }
 
 impl Nodes<'_> {
-    fn position(&self, place: Place) -> Position {
-        let column = if self.is_ascii {
-            place.offset - place.line_start
-        } else {
-            let before = self.text.get(place.line_start..place.offset);
-            before.unwrap_or_default().chars().count()
-        };
-        Position {
-            line: place.line.saturating_add(self.first_line).saturating_add(1),
-            column: u32::try_from(column).unwrap_or(u32::MAX).saturating_add(1),
-        }
-    }
-
     fn node(&mut self, value: Value, at: Place) -> Node {
         self.count += 1;
         Node {
             value,
-            start: self.position(at),
+            start: self.positions.of(at),
         }
     }
 }
@@ -149,21 +132,11 @@ fn last_of_each_key(entries: Vec<(Node, Node)>) -> Vec<(Node, Node)> {
     if distinct {
         return entries;
     }
-    let mut kept: Vec<(Node, Node)> = Vec::with_capacity(entries.len());
-    let mut places: HashMap<u64, Vec<usize>> = HashMap::with_capacity(entries.len());
+    let mut kept = Table::new(Equality::Python);
     for (key, value) in entries {
-        let alike = places.entry(key.fingerprint()).or_default();
-        let is_same = |at: &usize| kept.get(*at).is_some_and(|(other, _)| key.equals(other));
-        let known = alike.iter().copied().find(is_same);
-        match known.and_then(|at| kept.get_mut(at)) {
-            Some(entry) => entry.1 = value,
-            None => {
-                alike.push(kept.len());
-                kept.push((key, value));
-            }
-        }
+        kept.insert(key, value);
     }
-    kept
+    kept.into_entries()
 }
 
 /// Reads with the event reader, which knows all of YAML.

@@ -21,6 +21,7 @@ pub fn strict(suites: &[&str], skip: &[String]) -> Options {
         platforms: Platforms::default(),
         skip: skip.to_vec(),
         suites: suites.collect(),
+        pull_request: false,
     }
 }
 

@@ -12,6 +12,7 @@
 mod flow;
 mod line;
 pub(super) mod nodes;
+mod positions;
 mod quoted;
 mod scalar;
 
@@ -22,6 +23,7 @@ use std::borrow::Cow;
 
 use super::Style;
 use line::only_known_characters;
+pub use positions::Positions;
 
 /// Deeper documents are left to the full reader and its limits.
 const MAX_DEPTH: usize = 64;

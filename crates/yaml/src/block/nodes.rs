@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use super::super::resolve::{Scalar as Resolved, resolve_plain};
-use super::super::{MAX_NODES, Node, Position, Style, Value};
-use super::{Build, Place, Scalar, Span};
+use super::super::{MAX_NODES, Node, Style, Value};
+use super::{Build, Place, Positions, Scalar, Span};
 
 /// Up to this many entries a search through the list is quicker than a table.
 const LIST_LIMIT: usize = 16;
@@ -13,39 +13,22 @@ const LIST_LIMIT: usize = 16;
 /// key as well: the full reader records those.
 pub(crate) fn read(text: &str, lines_before: u32) -> Option<Node> {
     let build = Nodes {
-        text,
-        ascii: text.is_ascii(),
-        lines_before,
+        positions: Positions::new(text, lines_before),
         count: 0,
     };
     super::read(text, build)
 }
 
 struct Nodes<'a> {
-    text: &'a str,
-    ascii: bool,
-    lines_before: u32,
+    positions: Positions<'a>,
     count: usize,
 }
 
 impl Nodes<'_> {
-    fn position(&self, place: Place) -> Position {
-        let column = if self.ascii {
-            place.offset - place.line_start
-        } else {
-            let before = self.text.get(place.line_start..place.offset).unwrap_or_default();
-            before.chars().count()
-        };
-        let from_one = |number: u32| number.saturating_add(1);
-        Position {
-            line: from_one(place.line).saturating_add(self.lines_before),
-            column: from_one(u32::try_from(column).unwrap_or(u32::MAX)),
-        }
-    }
-
     fn node(&mut self, value: Value, span: Span, style: Style) -> Node {
         self.count += 1;
-        Node::new(value, self.position(span.start), self.position(span.end), style)
+        let (start, end) = (self.positions.of(span.start), self.positions.of(span.end));
+        Node::new(value, start, end, style)
     }
 }
 

@@ -56,6 +56,12 @@ fn each_loss_is_reported() {
             "spec.size has maximum 5",
         ),
         (
+            &[(CRD, "type: integer", "type: integer\n                default: 3")],
+            &[(CRD, "type: integer", "type: integer\n                default: 5")],
+            "V1-13",
+            "since demo.v0.0.9: OLM v1 blocks the upgrade: v1: ^.spec.size: default: default value changed",
+        ),
+        (
             &[(
                 CRD,
                 "type: integer",

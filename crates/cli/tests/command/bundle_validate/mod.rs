@@ -6,4 +6,5 @@ mod fixes;
 mod multiarch;
 mod olm_v1;
 mod outputs;
+mod policy;
 mod repair;

@@ -124,3 +124,51 @@ fn the_profile_has_releases() {
     assert_eq!(unknown.code, 2);
     assert!(unknown.err.contains("name one from 1.5 to 1.11"), "{}", unknown.err);
 }
+
+#[test]
+fn our_operator_has_its_lease_in_the_namespace_that_it_runs_in() {
+    let bundle = test_support::repository("bundle");
+    let bundle = bundle.to_str().unwrap();
+    let folder = tempfile::tempdir().expect("folder");
+    let validated = run(
+        folder.path(),
+        &["bundle", "validate", bundle, "--profile", "olmv1", "--strict"],
+    );
+    assert_eq!(
+        (validated.code, validated.out.matches("V1-").count()),
+        (0, 0),
+        "{}",
+        validated.out
+    );
+    let arguments = [
+        "bundle",
+        "render",
+        "--olmv1",
+        bundle,
+        "-n",
+        "mine",
+        "--watch-namespace",
+        "shop",
+    ];
+    let printed = run(folder.path(), &arguments);
+    assert_eq!(printed.code, 0, "{}", printed.err);
+    let with_leases: Vec<&str> = printed
+        .out
+        .split("---\n")
+        .filter(|object| object.contains("- leases\n"))
+        .collect();
+    let [role] = with_leases.as_slice() else {
+        panic!("{with_leases:#?}")
+    };
+    assert!(
+        role.contains("kind: Role\n") && role.contains("  namespace: mine\n"),
+        "{role}"
+    );
+    let bound = printed.out.split("---\n").any(|object| {
+        let of_role = object.contains("kind: RoleBinding\n")
+            && object.contains("  name: memcached-operator-leader-election-role\n");
+        // Without a namespace an account is in that of the binding.
+        of_role && object.contains("  namespace: mine\n") && object.matches("namespace:").count() == 1
+    });
+    assert!(bound, "{}", printed.out);
+}

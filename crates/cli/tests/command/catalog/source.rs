@@ -299,3 +299,47 @@ fn an_addition_leaves_a_catalog_that_olm_takes() {
     let channels = desk.run(&["catalog", "list", "channels", "catalog"]).ok();
     assert_eq!(channels.matches("memcached-operator.v0.2.0").count(), 2, "{channels}");
 }
+
+#[test]
+fn crds_are_compared_along_the_edges() {
+    let desk = Desk::with_catalog();
+    let validate =
+        |more: &[&str]| desk.run(&[&["catalog", "validate", "-q", "catalog", "--crd-safety"], more].concat());
+    let nothing = validate(&[]);
+    assert!(
+        nothing.err.contains("CRDs compared along 0 of 1 upgrades"),
+        "{}",
+        nothing.err
+    );
+    let missing =
+        format!("    not {OLD} -> {NEW}: the catalog has {OLD} without its CRDs; name its directory with --bundles");
+    assert!(nothing.err.contains(&missing), "{}", nothing.err);
+    nothing.ok();
+
+    std::fs::create_dir(desk.path("bundles")).unwrap();
+    copy(&desk.path("old"), &desk.path("bundles/old"));
+    copy(&desk.path("new"), &desk.path("bundles/new"));
+    let definition = desk.path("bundles/new/manifests/cache.example.com_memcacheds.yaml");
+    let text = std::fs::read_to_string(&definition).unwrap();
+    std::fs::write(&definition, text.replace("scope: Namespaced", "scope: Cluster")).unwrap();
+    let blocked = validate(&["--bundles", "bundles"]);
+    assert!(
+        blocked.err.contains("CRDs compared along 1 of 1 upgrades"),
+        "{}",
+        blocked.err
+    );
+    let expected = format!("error[V1-13]: scope: scope changed : \"Namespaced\" -> \"Cluster\" (upgrade from {OLD})");
+    assert!(blocked.out.contains(&expected), "{}", blocked.out);
+    assert!(
+        blocked
+            .out
+            .contains("--> bundles/new/manifests/cache.example.com_memcacheds.yaml:"),
+        "{}",
+        blocked.out
+    );
+    assert_eq!(blocked.code, 1);
+    let report = validate(&["--bundles", "bundles", "-o", "json"]).out;
+    assert!(report.contains("\"rule\": \"V1-13\""), "{report}");
+    validate(&["--bundles", "catalog"]).refused("no bundle below catalog");
+    validate(&["-o", "opm-json"]).refused("opm has no --crd-safety");
+}

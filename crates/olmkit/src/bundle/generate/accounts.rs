@@ -6,19 +6,45 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::Options;
-use super::collect::{Collection, RBAC, Typed};
+use super::collect::{Collection, RBAC};
+use super::typed::Typed;
+use crate::object::PERMISSIONS_ANNOTATION;
 
 /// The account every namespace has.
 const DEFAULT_ACCOUNT: &str = "default";
 
-/// The annotation of a ClusterRoleBinding whose rules need no cluster scope in a bundle.
-pub(super) fn is_namespaced(binding: &Typed) -> bool {
+/// The value of the annotation that says where the rules of a binding belong in a bundle.
+fn annotated(binding: &Typed) -> Option<&str> {
     binding
         .value
         .pointer("/metadata/annotations")
-        .and_then(|annotations| annotations.get(crate::object::PERMISSIONS_ANNOTATION))
+        .and_then(|annotations| annotations.get(PERMISSIONS_ANNOTATION))
         .and_then(Value::as_str)
-        == Some("namespaced")
+}
+
+/// Whether the rules of a ClusterRoleBinding need no cluster scope in a bundle.
+fn is_namespaced(binding: &Typed) -> bool {
+    annotated(binding) == Some("namespaced")
+}
+
+/// Whether the rules of a RoleBinding are for the operator's own namespace alone: then it stays an object, as does its Role. With
+/// OLM v1 `permissions` hold in the watched namespace only.
+fn is_for_own_namespace(binding: &Typed) -> bool {
+    annotated(binding) == Some("own-namespace")
+}
+
+/// The binding with accounts of the operator in whichever namespace it is installed: those without a namespace are in the binding's.
+fn in_any_namespace(mut binding: Typed, accounts: &BTreeSet<String>) -> Typed {
+    let subjects = binding.value.get_mut("subjects").and_then(Value::as_array_mut);
+    for subject in subjects.into_iter().flatten() {
+        let name = subject.get("name").and_then(Value::as_str).unwrap_or_default();
+        if accounts.contains(name)
+            && let Some(fields) = subject.as_object_mut()
+        {
+            fields.remove("namespace");
+        }
+    }
+    binding
 }
 
 /// The accounts whose permissions go into the CSV: those of the Deployments and the extra ones.
@@ -73,7 +99,11 @@ pub(super) fn split(found: &Collection, options: &Options) -> Split {
     let across = clusterwide.bound(Kind::ClusterRole, &cluster_roles, &accounts);
 
     let mut permissions = Rules::new(&accounts);
-    for binding in &found.role_bindings {
+    for binding in found
+        .role_bindings
+        .iter()
+        .filter(|binding| !is_for_own_namespace(binding))
+    {
         match kind_of(binding) {
             Some(Kind::Role) => permissions.add(binding, &roles, &in_roles),
             Some(Kind::ClusterRole) => permissions.add(binding, &cluster_roles, &in_cluster_roles),
@@ -98,7 +128,14 @@ pub(super) fn split(found: &Collection, options: &Options) -> Split {
     split
         .files
         .extend(remaining(&found.cluster_roles, &cluster_roles, &used));
-    split.files.extend(namespaced.left(&found.role_bindings));
+    let left = namespaced.left(&found.role_bindings).into_iter();
+    split.files.extend(left.map(|binding| {
+        if is_for_own_namespace(&binding) {
+            in_any_namespace(binding, &accounts)
+        } else {
+            binding
+        }
+    }));
     split.files.extend(clusterwide.left(&found.cluster_role_bindings));
     split.files.extend(
         found
@@ -193,7 +230,7 @@ impl<'a> Bindings<'a> {
         let mut names = BTreeSet::new();
         self.left.retain(|binding| {
             let name = role_name(binding);
-            if kind_of(binding) != Some(kind) || !roles.contains_key(name) {
+            if kind_of(binding) != Some(kind) || !roles.contains_key(name) || is_for_own_namespace(binding) {
                 return true;
             }
             let total = binding.list("/subjects").len();

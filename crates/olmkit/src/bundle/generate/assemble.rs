@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::collect::{Collection, Typed, collect};
+use super::collect::{Collection, collect};
 use super::files::{Names, supported};
+use super::typed::Typed;
 use super::{
     Error, Input, Notice, OPERATOR_SDK_BUILDER, Options, accounts, almexamples, base, definitions, images, strict,
     webhooks,

@@ -4,49 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::typed::{Typed, served};
 use super::{Document, Error, Input, Notice, Weight};
 use crate::types::encode;
-
-/// An object with its place, decoded by its Go type: only known fields, no nulls.
-#[derive(Debug, Clone)]
-pub(super) struct Typed {
-    pub document: Document,
-    pub value: Value,
-}
-
-impl Typed {
-    pub fn name(&self) -> &str {
-        self.value
-            .pointer("/metadata/name")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    }
-
-    pub fn namespace(&self) -> &str {
-        self.value
-            .pointer("/metadata/namespace")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    }
-
-    pub fn list(&self, pointer: &str) -> &[Value] {
-        self.value
-            .pointer(pointer)
-            .and_then(Value::as_array)
-            .map(Vec::as_slice)
-            .unwrap_or_default()
-    }
-
-    pub fn notice(&self, weight: Weight, message: impl Into<String>, hint: impl Into<String>) -> Notice {
-        Notice {
-            weight,
-            origin: self.document.origin.clone(),
-            object: self.document.object(),
-            message: message.into(),
-            hint: hint.into(),
-        }
-    }
-}
 
 /// A webhook of an admission configuration.
 #[derive(Debug, Clone)]
@@ -220,7 +180,7 @@ fn unique(list: &mut Vec<Typed>, seen: &mut BTreeSet<(String, String)>, class: &
 fn same_kind_twice<'a>(definitions: impl Iterator<Item = &'a Typed>) -> Result<(), Error> {
     let mut seen = BTreeSet::new();
     for definition in definitions {
-        for key in super::definitions::served(definition) {
+        for key in served(definition) {
             if !seen.insert((key.group.clone(), key.version.clone(), key.kind.clone())) {
                 return Err(Error::Object {
                     origin: definition.document.origin.clone(),
@@ -239,7 +199,7 @@ fn custom_resources(found: &mut Collection) {
     let served: BTreeSet<(String, String, String)> = found
         .definitions
         .iter()
-        .flat_map(super::definitions::served)
+        .flat_map(served)
         .map(|key| (key.group, key.version, key.kind))
         .collect();
     let mut seen = BTreeSet::new();

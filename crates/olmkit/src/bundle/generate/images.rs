@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::collect::{Collection, Typed};
+use super::collect::Collection;
+use super::typed::Typed;
 use super::{Error, Notice, Weight};
 
 const PREFIX: &str = "RELATED_IMAGE_";

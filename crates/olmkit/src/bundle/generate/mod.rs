@@ -24,6 +24,7 @@ mod notice;
 pub mod present;
 mod project_file;
 mod strict;
+mod typed;
 mod webhooks;
 
 use std::collections::BTreeMap;

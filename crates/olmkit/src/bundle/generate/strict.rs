@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::collect::{Collection, Typed};
+use super::collect::Collection;
 use super::files::supported;
+use super::typed::Typed;
 use super::{Notice, Options, Origin, Weight, accounts, webhooks};
 
 /// Where OLM puts the certificate of a webhook.
@@ -252,7 +253,9 @@ pub(super) fn report(
     let unserved = unmanaged_resources(found, notices);
     others(found, &unserved, options, notices);
     permissions(found, split, options, notices);
-    certificates(found, notices);
+    if !options.strict {
+        certificates(found, notices);
+    }
     for (class, list) in [
         ("Role", &found.roles),
         ("ClusterRole", &found.cluster_roles),
@@ -357,7 +360,7 @@ fn unmanaged_resources<'a>(found: &'a Collection, notices: &mut Vec<Notice>) -> 
             .definitions
             .iter()
             .fold(BTreeMap::new(), |mut defined, definition| {
-                for served in super::definitions::served(definition) {
+                for served in super::typed::served(definition) {
                     defined
                         .entry((served.group, served.kind))
                         .or_insert_with(Vec::new)

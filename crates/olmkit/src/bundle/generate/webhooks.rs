@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::collect::{Collection, Typed, Webhook};
+use super::collect::{Collection, Webhook};
+use super::typed::Typed;
 use super::{Notice, Origin, Weight};
 
 const DEFAULT_PORT: i64 = 443;

@@ -14,7 +14,8 @@ use olmkit_go::strconv::quote;
 pub(super) struct Found {
     pub validation: &'static str,
     pub text: String,
-    /// What tells two differences without check apart.
+    /// The two schemas without the keywords that have a check, if they differ: two such differences are the same problem only if
+    /// these are equal.
     rest: Option<(Schema, Schema)>,
     /// The keyword that the text is about.
     keyword: &'static str,

@@ -192,7 +192,7 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
         findings.extend(service_accounts(context, &csv));
         findings.extend(owned_apis(context, &csv));
         findings.extend(status(context, &csv));
-        findings.extend(leader_election(&csv));
+        findings.extend(leader_election(context, &csv));
         findings.extend(scope(context, &csv));
         findings.extend(too_much(&csv));
     }
@@ -402,11 +402,28 @@ fn status(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
     findings
 }
 
-fn leader_election(csv: &Csv<'_>) -> Vec<Checked> {
-    let rules = rules(csv);
+/// The rules of roles that are objects of the bundle, and that its bindings give to an account.
+fn rules_of_objects<'c>(context: &Context<'c>) -> Vec<&'c Value> {
+    let objects = || context.bundle.objects.iter();
+    let is_account = |subject: &Value| field(subject, "kind") == "ServiceAccount";
+    let bound: BTreeSet<(&str, &str)> = objects()
+        .filter(|object| matches!(object.kind(), "RoleBinding" | "ClusterRoleBinding"))
+        .filter(|binding| items(&binding.value, "subjects").iter().any(is_account))
+        .filter_map(|binding| binding.value.get("roleRef"))
+        .map(|role| (field(role, "kind"), field(role, "name")))
+        .collect();
+    objects()
+        .filter(|object| bound.contains(&(object.kind(), object.name())))
+        .flat_map(|role| items(&role.value, "rules"))
+        .collect()
+}
+
+fn leader_election(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
+    let mut rules: Vec<&Value> = rules(csv).into_iter().map(|(_, _, rule)| rule).collect();
+    rules.extend(rules_of_objects(context));
     let may = |resource: &str, group: &str| {
         // The lease's own name is enough, except to create it: then it has no name yet.
-        let rules = || rules.iter().map(|(_, _, rule)| rule);
+        let rules = || rules.iter().copied();
         rules().any(|rule| allows(rule, group, resource, "create"))
             && ["get", "update"]
                 .iter()

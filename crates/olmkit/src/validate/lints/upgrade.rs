@@ -1,15 +1,19 @@
-//! UPG-4 to UPG-6, CRD-31 to CRD-36, EX-4: what an upgrade from an earlier bundle does to existing objects.
+//! UPG-4 to UPG-6, CRD-31 to CRD-36, EX-4, V1-13: what an upgrade from an earlier bundle does to existing objects, and whether OLM v1
+//! lets it pass.
 
 use serde_json::Value;
 
 use super::super::against::{Against, Earlier, replaced};
 use super::super::checked::Checked;
 use super::super::context::{Context, Csv, field};
+use super::super::olm_v1::{V1_13, hint_to_change_back};
 use crate::bundle::Object;
-use crate::crd::compatibility::{Loss, compare};
+use crate::crd::compatibility::{Change, Loss, compare};
 use crate::crd::instance::{self, InstanceFault};
+use crate::crd::upgrade::{self, Problem, Side};
 use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 use crate::object::Version;
+use crate::types::restore::restore;
 
 define_rules! {
     UPG_4 = {
@@ -282,7 +286,76 @@ fn definition(crd: &Object, old: &Value, new: &Value, earlier: &Earlier) -> Vec<
             findings.push(Checked::new(rule, message).at(crd, "/spec/versions"));
         }
     }
+    findings.extend(blocked(crd, old, earlier, &changes));
     findings
+}
+
+/// What OLM v1 blocks beyond the changes that the other rules report. It is no reason for OLM v0 to refuse the bundle, so it warns.
+fn blocked(crd: &Object, old: &Value, earlier: &Earlier, changes: &[Change]) -> Vec<Checked> {
+    let as_applied = |definition: &Value| restore(definition, "v1.CustomResourceDefinition").ok();
+    let (Some(old), Some(new)) = (as_applied(old), as_applied(&crd.value)) else {
+        return Vec::new();
+    };
+    let problems = upgrade::check(&old, &new, &upgrade::stored_versions(&old));
+    let rest: Vec<&Problem> = problems.iter().filter(|problem| !is_known(problem, changes)).collect();
+    let mut findings: Vec<Checked> = rest
+        .iter()
+        .take(SHOWN)
+        .map(|problem| {
+            let message = format!("since {}: OLM v1 blocks the upgrade: {problem}", earlier.name);
+            let pointer = match problem.side {
+                Side::New => problem.pointer.as_str(),
+                Side::Old => "/spec/versions",
+            };
+            Checked::new(&V1_13, message)
+                .severity(Severity::Warning)
+                .at(crd, pointer)
+                .hint(hint_to_change_back(&earlier.name))
+        })
+        .collect();
+    if rest.len() > SHOWN {
+        let message = format!(
+            "since {}: {} more changes that OLM v1 blocks",
+            earlier.name,
+            rest.len() - SHOWN
+        );
+        findings.push(
+            Checked::new(&V1_13, message)
+                .severity(Severity::Warning)
+                .at(crd, "/spec/versions"),
+        );
+    }
+    findings
+}
+
+/// Whether a change that is reported already is what OLM v1 blocks.
+fn is_known(problem: &Problem, changes: &[Change]) -> bool {
+    let loss = match problem.validation {
+        "existingFieldRemoval" => return changes.iter().any(|change| change.loss == Loss::Field),
+        "storedVersionRemoval" => Loss::Version,
+        "scope" => Loss::Identity,
+        _ => {
+            let place = schema_of(&problem.pointer);
+            return changes
+                .iter()
+                .any(|change| matches!(change.loss, Loss::Value | Loss::Field) && schema_of(&change.pointer) == place);
+        }
+    };
+    changes.iter().any(|change| change.loss == loss)
+}
+
+/// The schema that a pointer leads to or into, whatever the place of its version.
+fn schema_of(pointer: &str) -> &str {
+    let rest = pointer
+        .strip_prefix("/spec/versions/")
+        .and_then(|rest| rest.split_once('/'));
+    let pointer = rest.map_or(pointer, |(_, below)| below);
+    let Some((parent, last)) = pointer.rsplit_once('/') else {
+        return pointer;
+    };
+    let is_schema =
+        parent.ends_with("/properties") || ["items", "additionalProperties", "openAPIV3Schema"].contains(&last);
+    if is_schema { pointer } else { parent }
 }
 
 /// An example of the earlier bundle stands for the objects in clusters, which OLM checks against the new schemas.

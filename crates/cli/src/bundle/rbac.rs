@@ -1,0 +1,54 @@
+//! `olmkit bundle rbac`
+
+use std::process::ExitCode;
+
+use olmkit::olmv1::{Installer, Release, Rights};
+use olmkit::rbac::Account;
+
+use super::render;
+
+/// Print the least rights of the account that installs a bundle
+///
+/// OLM v1 up to 1.10 installs a bundle as spec.serviceAccount of the ClusterExtension. Its rights are to manage each object that
+/// `bundle render --olmv1` prints, to grant what these grant, and the finalizers of the ClusterExtension.
+#[derive(clap::Args)]
+#[command(after_help = examples!["olmkit bundle rbac --for-installer bundle --install-namespace cache | kubectl apply -f -", "olmkit bundle rbac --for-installer bundle -n cache --extension cache --account installer"])]
+pub struct Args {
+    /// Of the account in spec.serviceAccount of a ClusterExtension.
+    #[arg(long, required = true)]
+    for_installer: bool,
+    /// Release of OLM v1. Later ones than 1.10 need no account.
+    #[arg(long, value_name = "RELEASE", default_value = "1.10", require_equals = true)]
+    olmv1: Release,
+    #[command(flatten)]
+    how: render::How,
+    /// Name of the ClusterExtension [default: the package].
+    #[arg(long, value_name = "NAME")]
+    extension: Option<String>,
+    /// Name of the ServiceAccount [default: EXTENSION-installer].
+    #[arg(long, value_name = "NAME")]
+    account: Option<String>,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    anyhow::ensure!(
+        args.olmv1.needs_installer(),
+        "OLM v1 {} installs with rights of its own and ignores spec.serviceAccount; only releases up to 1.10 need an account",
+        args.olmv1
+    );
+    let (bundle, objects) = args.how.render()?;
+    let extension = args.extension.as_deref().unwrap_or(&bundle.package);
+    anyhow::ensure!(
+        !extension.is_empty(),
+        "the bundle names no package; name the ClusterExtension with --extension"
+    );
+    let account = args.account.clone().unwrap_or_else(|| format!("{extension}-installer"));
+    let installer = Installer {
+        account: Account {
+            name: &account,
+            namespace: &args.how.install_namespace,
+        },
+        extension,
+    };
+    render::print(&Rights::of(&objects, extension).objects(&installer))
+}

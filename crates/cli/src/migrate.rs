@@ -1,0 +1,156 @@
+//! `olmkit migrate`
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use olmkit::object::UntrustedText;
+use olmkit::olmv1::migrate::{Assessment, Eligibility};
+use olmkit_cluster::migrate::Installed;
+use serde_json::Value;
+
+use super::cluster_args::Output;
+use super::console::stopped;
+use crate::bundle::render;
+
+#[derive(clap::Args)]
+#[command(arg_required_else_help = true)]
+pub struct Args {
+    #[command(subcommand)]
+    command: MigrateCommand,
+}
+
+#[derive(Subcommand)]
+enum MigrateCommand {
+    /// Check which Subscriptions of a cluster can move from OLM v0 to OLM v1
+    ///
+    /// The cluster is only read. The conditions are C1 to C10 of the migration that library-olm specifies, but for C7, a
+    /// ClusterCatalog that has the package: `migrate plan` prints one. The exit status is 1 if a Subscription cannot move.
+    Check(Check),
+    /// Print the ClusterCatalogs and ClusterExtensions that would take the place of Subscriptions
+    ///
+    /// The cluster is only read. Subscriptions that cannot move are left out, and named on standard error.
+    Plan(Plan),
+}
+
+#[derive(clap::Args)]
+struct Where {
+    /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config, else the pod's account]
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Namespace of the Subscriptions [default: all]
+    #[arg(short, long)]
+    namespace: Option<String>,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = examples!["olmkit migrate check", "olmkit migrate check -n operators -o json"])]
+struct Check {
+    #[command(flatten)]
+    place: Where,
+    /// Output format
+    #[arg(short, long, value_enum, default_value = "text")]
+    output: Output,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = examples!["olmkit migrate plan -n operators > extensions.yaml"])]
+struct Plan {
+    #[command(flatten)]
+    place: Where,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        MigrateCommand::Check(args) => check(args),
+        MigrateCommand::Plan(args) => plan(args),
+    }
+}
+
+fn read(place: &Where) -> anyhow::Result<Result<Installed, olmkit_cluster::Error>> {
+    super::block_on(async {
+        let namespace = place.namespace.as_deref();
+        let cluster = olmkit_cluster::Cluster::connect(place.kubeconfig.as_deref(), namespace).await?;
+        Installed::read(&cluster, namespace).await
+    })
+}
+
+fn check(args: &Check) -> anyhow::Result<ExitCode> {
+    let assessments = match read(&args.place)? {
+        Ok(installed) => installed.assess(),
+        Err(error) => return stopped(error, args.output),
+    };
+    let mut out = crate::terminal::output();
+    match args.output {
+        Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&assessments)?)?,
+        Output::Text if assessments.is_empty() => writeln!(out, "nothing is subscribed")?,
+        Output::Text => {
+            for line in assessments.iter().flat_map(lines) {
+                writeln!(out, "{}", UntrustedText::new(&line))?;
+            }
+        }
+    }
+    let stays = |one: &Assessment| matches!(one.eligibility, Eligibility::Ineligible | Eligibility::Conflict);
+    Ok(if assessments.iter().any(stays) {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+fn lines(one: &Assessment) -> Vec<String> {
+    let verdict = match one.eligibility {
+        Eligibility::Eligible => "can move",
+        Eligibility::NeedsConsent => "can move, if you accept what changes",
+        Eligibility::Conflict => "conflicts",
+        _ => "cannot move",
+    };
+    let mut lines = vec![format!(
+        "{}/{} (package {}): {verdict}",
+        one.namespace, one.subscription, one.package
+    )];
+    for obstacle in &one.obstacles {
+        lines.push(format!("    {}: {}", obstacle.id, obstacle.message));
+        lines.push(format!("        {}", obstacle.hint));
+    }
+    lines
+}
+
+fn plan(args: &Plan) -> anyhow::Result<ExitCode> {
+    let (objects, left) = match read(&args.place)? {
+        Ok(installed) => installed.plan(),
+        Err(error) => return stopped(error, Output::Text),
+    };
+    for one in &left {
+        let name = format!("{}/{}", one.namespace, one.subscription);
+        eprintln!(
+            "note: {} is left out: it cannot move (olmkit migrate check says why)",
+            UntrustedText::new(&name)
+        );
+    }
+    let text = |object: &Value, pointer| {
+        object
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    for extension in objects
+        .iter()
+        .filter(|object| text(object, "/kind") == "ClusterExtension")
+    {
+        let name = text(extension, "/metadata/name");
+        let name = UntrustedText::new(&name);
+        if extension.pointer("/spec/source/catalog/channels").is_none() {
+            eprintln!("note: the Subscription of {name} has no channel: OLM v1 takes versions of all channels");
+        }
+        if extension.pointer("/spec/config").is_some() {
+            eprintln!("note: {name} has spec.config, which only the experimental manifests of OLM v1 know");
+        }
+    }
+    if objects.is_empty() {
+        eprintln!("note: nothing to move");
+    }
+    render::print(&objects)
+}

@@ -1,0 +1,125 @@
+//! Images for preflight's container policies.
+
+use std::path::Path;
+
+use clap::ValueEnum;
+use olmkit::limits;
+use olmkit::temporary::Directory;
+use olmkit_oci::Reference;
+use olmkit_oci::registry::Platforms;
+use olmkit_oci::source::{Location, fetch};
+use olmkit_oci::spec::Platform;
+use olmkit_submission::{Container, ContainerOutcome, check_container, packages};
+
+use crate::registry_flags::RegistryFlags;
+
+/// Container policies of preflight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Policy {
+    /// For images on the Universal Base Image
+    #[default]
+    Container,
+    /// The same for an image that is allowed to run as root
+    Root,
+    /// For images without packages, such as a static program
+    ScratchNonroot,
+    /// The same for an image that is allowed to run as root
+    ScratchRoot,
+    /// For Konflux's pipelines
+    Konflux,
+}
+
+impl From<Policy> for olmkit_submission::Policy {
+    fn from(policy: Policy) -> Self {
+        match policy {
+            Policy::Container => Self::Container,
+            Policy::Root => Self::Root,
+            Policy::ScratchNonroot => Self::ScratchNonroot,
+            Policy::ScratchRoot => Self::ScratchRoot,
+            Policy::Konflux => Self::Konflux,
+        }
+    }
+}
+
+const LICENSES: &str = "/licenses";
+/// Where the database of packages may be, in preflight's order.
+const DATABASES: [&str; 3] = [
+    "/usr/lib/sysimage/rpm/rpmdb.sqlite",
+    "/var/lib/rpm/rpmdb.sqlite",
+    "/var/lib/rpm/Packages",
+];
+
+/// Pulls or opens an image and checks it.
+pub fn check(image: &str, policy: Policy, registry: &RegistryFlags) -> anyhow::Result<ContainerOutcome> {
+    let location: Location = image.parse()?;
+    let client = registry.client()?;
+    let platform = Platform::host();
+    let fetched = crate::block_on(fetch(&client, &location, &Platforms::One(platform.clone())))??;
+    let parsed = fetched.image(&platform)?;
+    let folder = Directory::new("preflight")?;
+    let mut wanted = vec![LICENSES];
+    wanted.extend(DATABASES);
+    fetched.unpack(&platform, folder.path(), &wanted)?;
+    let reference = reference(&location);
+    let reference = reference.as_ref();
+    let tag = reference.and_then(|reference| match (reference.tag(), reference.digest()) {
+        (_, Some(_)) => None,
+        (tag, None) => Some(tag.unwrap_or("latest").to_owned()),
+    });
+    let config = parsed.config.config;
+    let container = Container {
+        name: image.to_owned(),
+        repository: reference.map(Reference::name),
+        tag,
+        labels: config.labels.into_iter().collect(),
+        user: config.user,
+        layers: parsed.manifest.layers.len(),
+        licenses: licenses(&inside(folder.path(), LICENSES)),
+        packages: database(folder.path()),
+    };
+    Ok(check_container(&container, policy.into()))
+}
+
+/// What a location calls the image.
+fn reference(location: &Location) -> Option<Reference> {
+    match location {
+        Location::Registry(reference) | Location::Store(reference) => Some(reference.clone()),
+        Location::Oci(_, name) | Location::OciArchive(_, name) | Location::DockerArchive(_, name) => {
+            name.as_deref()?.parse().ok()
+        }
+        _ => None,
+    }
+}
+
+fn inside(root: &Path, path: &str) -> std::path::PathBuf {
+    root.join(path.trim_start_matches('/'))
+}
+
+/// The sizes of the files below a directory. Links are not followed: they would lead out of the unpacked image.
+fn licenses(folder: &Path) -> Option<Vec<u64>> {
+    let entries = walkdir::WalkDir::new(folder).into_iter();
+    let is_directory = std::fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_dir());
+    is_directory.then(|| {
+        let files = entries
+            .filter_map(Result::ok)
+            .filter(|entry| entry.file_type().is_file());
+        files.filter_map(|entry| Some(entry.metadata().ok()?.len())).collect()
+    })
+}
+
+/// The packages of the first database there is.
+fn database(root: &Path) -> Option<Result<Vec<String>, String>> {
+    let (name, path) = DATABASES
+        .iter()
+        .map(|name| (*name, inside(root, name)))
+        .find(|(_, path)| path.is_file())?;
+    if name.ends_with("/Packages") {
+        return Some(Err(format!("{name} is a Berkeley DB, which is not read here")));
+    }
+    let bytes = limits::read_file(&path, &limits::CATALOG_FILE);
+    Some(
+        bytes
+            .map_err(|error| format!("{name}: {error}"))
+            .and_then(|bytes| packages(&bytes)),
+    )
+}

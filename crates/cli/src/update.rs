@@ -1,0 +1,61 @@
+//! `olmkit update`
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use olmkit::object::UntrustedText;
+use olmkit_scaffold::Updated;
+
+use crate::create::{scaffolded, show};
+
+/// Bring the files of a project up to what this version of olmkit writes
+///
+/// Replaces files that you have not touched, and merges the news into those that you have. Where both have changed the same
+/// lines, the file holds both, marked as git marks conflicts, and the command lists it and exits with 1. config/ is rendered
+/// anew unless your code renders more than the scaffold. Needs no network.
+#[derive(clap::Args)]
+#[command(after_help = examples!["olmkit update --dry-run", "olmkit update"])]
+pub struct Args {
+    /// Show the changes as a diff, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Folder of the project
+    #[arg(long, value_name = "DIRECTORY", default_value = ".")]
+    directory: PathBuf,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let mut conflicts = false;
+    let code = scaffolded(|| {
+        let updated = olmkit_scaffold::update(&args.directory, args.dry_run)?;
+        conflicts = !updated.conflicts.is_empty();
+        if args.dry_run {
+            print!("{}", UntrustedText::lines(&updated.diff));
+        } else {
+            show(&updated.report);
+        }
+        comment(&updated);
+        Ok(())
+    })?;
+    Ok(if conflicts { ExitCode::FAILURE } else { code })
+}
+
+/// What a list of files does not say.
+fn comment(updated: &Updated) {
+    for path in &updated.deleted {
+        eprintln!(
+            "{}: you have deleted it, and it stays so; this version would have changed it",
+            path.display()
+        );
+    }
+    for path in &updated.conflicts {
+        eprintln!(
+            "{}: conflict: resolve it between the marks <<<<<<< and >>>>>>>",
+            path.display()
+        );
+    }
+    let report = &updated.report;
+    if report.created.is_empty() && report.changed.is_empty() && report.removed.is_empty() {
+        eprintln!("the project is up to date");
+    }
+}

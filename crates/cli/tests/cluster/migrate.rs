@@ -1,0 +1,321 @@
+//! `migrate`: what is said of operators that the real OLM has installed, and what the API server says of the planned objects.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use controlplane::Options;
+use kube::api::{ListParams, Patch, PatchParams};
+use olmkit::catalog::{load, model::Blob, render, write};
+use serde_json::{Value, json};
+
+use crate::bundle::Bundle;
+use crate::harness::{Cluster, eventually};
+
+/// Where operators watch all namespaces.
+const EVERYWHERE: &str = "moving";
+/// Where one watches its own.
+const OWN: &str = "staying";
+
+const OLM: &str = "operators.coreos.com/v1alpha1";
+
+#[tokio::test]
+async fn subscriptions_are_checked_and_planned_and_nothing_is_changed() {
+    let cluster = Cluster::start(Options::default().with_olm()).await;
+    cluster.namespace(EVERYWHERE).await;
+    cluster.namespace(OWN).await;
+    cluster.scene("nothing is subscribed");
+    assert_eq!(check(&cluster, &[]), (0, json!([])));
+
+    cluster.scene("catalogs without images, dependencies, rights on OLM's API, other install modes");
+    let first_one = Bundle::new("first", "0.0.1");
+    let mut second = Bundle::new("second", "0.0.1");
+    second.required = vec![
+        json!({"name": "things.first.example.com", "version": "v1", "kind": "Thing",
+        "displayName": "Thing", "description": "A thing."}),
+    ];
+    second.cluster_rules =
+        vec![json!({"apiGroups": ["operators.coreos.com"], "resources": ["subscriptions"], "verbs": ["get"]})];
+    let mut third = Bundle::new("third", "0.0.1");
+    third.modes = vec!["OwnNamespace"];
+    let address = serve(&cluster, &[&first_one, &second, &third]).await;
+    // OLM subscribes to the first one, which the second requires.
+    install(&cluster, (&second, "AllNamespaces"), EVERYWHERE, &address).await;
+    cluster.settled(EVERYWHERE, "first.v0.0.1").await;
+    install(&cluster, (&third, "OwnNamespace"), OWN, &address).await;
+    let before = cluster.inventory().await;
+    eventually("the state of each Subscription is steady", async || {
+        !check(&cluster, &[]).1.to_string().contains("\"C8\"")
+    })
+    .await;
+    let (code, found) = check(&cluster, &[]);
+    assert_eq!(code, 1);
+    let expected = [
+        ("first", vec!["C9", "C10"]),
+        ("second", vec!["C2", "C5", "C10"]),
+        ("third", vec!["C1", "C1a", "C10"]),
+    ];
+    let of_all: Vec<_> = found.as_array().unwrap().iter().map(verdict).collect();
+    let expected = expected.map(|(package, ids)| (package, "ineligible", ids));
+    assert_eq!(of_all, expected, "{found:#}");
+    let message = found[1]["obstacles"][0]["message"].as_str().unwrap();
+    assert!(message.contains("(required CRDs, olm.gvk.required)"), "{message}");
+    let (_, own) = check(&cluster, &["-n", OWN]);
+    assert_eq!(own, json!([found[2]]));
+    let (objects, said) = plan(&cluster, &["-n", EVERYWHERE]);
+    assert_eq!(objects, Vec::<Value>::new());
+    assert_eq!(said.matches("is left out: it cannot move").count(), 2, "{said}");
+    assert!(said.contains("nothing to move"), "{said}");
+    assert_eq!(cluster.inventory().await, before);
+
+    cluster.scene("from a catalog image, and wanted for itself, it can move");
+    let subscription = subscription(&cluster, "first").await;
+    let [name, source, home] = ["/metadata/name", "/spec/source", "/spec/sourceNamespace"]
+        .map(|pointer| subscription.pointer(pointer).unwrap().as_str().unwrap().to_owned());
+    let image = json!({"spec": {"image": "registry.test/catalog:v1", "priority": 3,
+        "updateStrategy": {"registryPoll": {"interval": "90m"}}}});
+    patch(
+        &cluster,
+        (OLM, "CatalogSource", "catalogsources"),
+        &home,
+        &source,
+        &image,
+    )
+    .await;
+    assert_eq!(first(&cluster), ("ineligible".into(), vec!["C9".into()]));
+    let kept = json!({"metadata": {"annotations": {"olm.generated-by": null}}});
+    let kind = (OLM, "Subscription", "subscriptions");
+    patch(&cluster, kind, EVERYWHERE, &name, &kept).await;
+    assert_eq!(first(&cluster), ("eligible".into(), vec![]));
+    let (objects, said) = plan(&cluster, &["-n", EVERYWHERE]);
+    let [catalog, extension] = objects.as_slice() else {
+        panic!("{objects:?}")
+    };
+    assert_eq!(
+        catalog["spec"],
+        json!({"priority": 3, "source": {"type": "Image", "image": {"ref": "registry.test/catalog:v1", "pollIntervalMinutes": 90}}})
+    );
+    let mut wanted = json!({"packageName": "first", "channels": ["alpha"], "upgradeConstraintPolicy": "CatalogProvided",
+        "selector": {"matchLabels": {"olm.operatorframework.io/metadata.name": source}}});
+    if subscription["spec"]["installPlanApproval"] == "Manual" {
+        wanted["version"] = json!("0.0.1");
+    }
+    assert_eq!(
+        extension["spec"],
+        json!({"namespace": EVERYWHERE, "source": {"sourceType": "Catalog", "catalog": wanted}})
+    );
+    assert_eq!(said.matches("note:").count(), 1, "only the second is left out: {said}");
+
+    cluster.scene("conditions that the operator reports ask for consent");
+    let conditions = json!({"spec": {"conditions": [{"type": "Upgradeable", "status": "True", "reason": "Fine",
+        "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}});
+    let kind = ("operators.coreos.com/v2", "OperatorCondition", "operatorconditions");
+    patch(&cluster, kind, EVERYWHERE, "first.v0.0.1", &conditions).await;
+    eventually("OLM takes the conditions over", async || {
+        first(&cluster) == ("needsConsent".into(), vec!["C4".into()])
+    })
+    .await;
+
+    cluster.scene("OLM v1 admits what is planned, its configuration with the experimental definitions only");
+    let config = json!({"spec": {"config": {"env": [{"name": "A", "value": "b"}]}}});
+    let Some(definitions) = definitions() else {
+        println!("skipped: the module of operator-controller is not there; `dev/tools/build.sh catalogd` fetches it");
+        return;
+    };
+    define(
+        &cluster,
+        &definitions.join("catalogd/crd/standard/olm.operatorframework.io_clustercatalogs.yaml"),
+    )
+    .await;
+    let extensions = definitions.join("operator-controller/crd");
+    define(
+        &cluster,
+        &extensions.join("standard/olm.operatorframework.io_clusterextensions.yaml"),
+    )
+    .await;
+    for object in [catalog, extension] {
+        assert_eq!(admitted(&cluster, object).await, Ok(()), "{object}");
+    }
+    let kind = (OLM, "Subscription", "subscriptions");
+    patch(&cluster, kind, EVERYWHERE, &name, &config).await;
+    let (objects, said) = plan(&cluster, &["-n", EVERYWHERE]);
+    assert!(said.contains("first has spec.config"), "{said}");
+    let refused = admitted(&cluster, &objects[1]).await.unwrap_err();
+    assert!(
+        refused.contains(".spec.config: field not declared in schema"),
+        "{refused}"
+    );
+    define(
+        &cluster,
+        &extensions.join("experimental/olm.operatorframework.io_clusterextensions.yaml"),
+    )
+    .await;
+    eventually("the API server has the new definition", async || {
+        admitted(&cluster, &objects[1]).await == Ok(())
+    })
+    .await;
+
+    cluster.scene("a ClusterExtension that stands already is a conflict");
+    cluster.apply("clusterextensions", extension.clone()).await;
+    let (verdict, ids) = first(&cluster);
+    assert_eq!(verdict, "conflict");
+    assert!(ids.contains(&"conflict".to_owned()), "{ids:?}");
+}
+
+/// `migrate check`: its exit status and what it says.
+fn check(cluster: &Cluster, more: &[&str]) -> (i32, Value) {
+    let arguments = [&["migrate", "check", "-o", "json"], more].concat();
+    let output = cluster.command(&arguments).output().unwrap();
+    let printed = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+    (output.status.code().unwrap(), printed)
+}
+
+fn verdict(assessment: &Value) -> (&str, &str, Vec<&str>) {
+    let obstacles = assessment["obstacles"].as_array().unwrap().iter();
+    (
+        assessment["package"].as_str().unwrap(),
+        assessment["eligibility"].as_str().unwrap(),
+        obstacles.map(|obstacle| obstacle["id"].as_str().unwrap()).collect(),
+    )
+}
+
+/// What is said of package `first`.
+fn first(cluster: &Cluster) -> (String, Vec<String>) {
+    let (_, found) = check(cluster, &["-n", EVERYWHERE]);
+    let (package, eligibility, ids) = verdict(&found[0]);
+    assert_eq!(package, "first");
+    (eligibility.to_owned(), ids.into_iter().map(str::to_owned).collect())
+}
+
+/// `migrate plan`: the objects, and what it says on standard error.
+fn plan(cluster: &Cluster, more: &[&str]) -> (Vec<Value>, String) {
+    let output = cluster
+        .command(&[&["migrate", "plan"], more].concat())
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let documents = text.split("---\n").filter(|document| !document.trim().is_empty());
+    let objects = documents.map(|document| serde_yaml::from_str(document).unwrap());
+    (objects.collect(), said)
+}
+
+/// Serves a catalog of bundles until the test ends, and returns its address.
+async fn serve(cluster: &Cluster, bundles: &[&Bundle]) -> String {
+    let mut catalog = String::new();
+    for bundle in bundles {
+        let rendered = render::bundle::directory(&bundle.write(cluster.folder.path()), "").unwrap();
+        let package = json!({"schema": "olm.package", "name": bundle.package, "defaultChannel": "alpha"});
+        let channel = json!({"schema": "olm.channel", "package": bundle.package, "name": "alpha",
+            "entries": [{"name": bundle.csv_name()}]});
+        catalog.push_str(&format!("{package}\n{channel}\n"));
+        write::blob(&Blob::Bundle(rendered), write::Format::Json, &mut catalog).unwrap();
+    }
+    let server = olmkit_serve::Server::bind("127.0.0.1:0".parse().unwrap())
+        .await
+        .unwrap();
+    let catalog = load::text(&catalog).unwrap().into_iter().collect();
+    server.current().set(olmkit_serve::index::in_memory(&catalog).unwrap());
+    let address = server.address().to_string();
+    tokio::spawn(server.run(std::future::pending()));
+    address
+}
+
+/// Subscribes to a package in a namespace, from a catalog there.
+async fn install(cluster: &Cluster, (bundle, mode): (&Bundle, &str), namespace: &str, address: &str) {
+    let source = json!({"apiVersion": OLM, "kind": "CatalogSource",
+        "metadata": {"name": "offered", "namespace": namespace},
+        "spec": {"sourceType": "grpc", "address": address, "displayName": "offered", "publisher": "people"}});
+    cluster.apply("catalogsources", source).await;
+    let arguments = [
+        "subscribe",
+        &bundle.package,
+        "--catalog",
+        "offered",
+        "-n",
+        namespace,
+        "--install-mode",
+        mode,
+        "-o",
+        "json",
+        "--timeout",
+        "90s",
+    ];
+    cluster.olmkit(&arguments).await.fine();
+}
+
+/// The Subscription of a package.
+async fn subscription(cluster: &Cluster, package: &str) -> Value {
+    let api = cluster.api(OLM, "Subscription", "subscriptions", None);
+    let all = api.list(&ListParams::default()).await.unwrap().items;
+    all.into_iter()
+        .map(|object| serde_json::to_value(object).unwrap())
+        .find(|object| object["spec"]["name"] == package)
+        .unwrap()
+}
+
+async fn patch(cluster: &Cluster, kind: (&str, &str, &str), namespace: &str, name: &str, changes: &Value) {
+    cluster
+        .api(kind.0, kind.1, kind.2, Some(namespace))
+        .patch(name, &PatchParams::default(), &Patch::Merge(changes))
+        .await
+        .unwrap();
+}
+
+/// Where the module of operator-controller has its definitions, if it is on this machine.
+fn definitions() -> Option<PathBuf> {
+    let module = "github.com/operator-framework/operator-controller";
+    let output = Command::new("go")
+        .args(["list", "-m", "-f", "{{.Dir}}", module])
+        .current_dir(test_support::repository("dev/tools/cluster"))
+        .env("GOPROXY", "off")
+        .env("GOWORK", "off")
+        .output()
+        .ok()?;
+    let folder = String::from_utf8(output.stdout).ok()?;
+    let folder = Some(folder.trim()).filter(|folder| !folder.is_empty())?;
+    Some(PathBuf::from(folder).join("helm/olmv1/base"))
+}
+
+/// Applies a CustomResourceDefinition and waits until it is served.
+async fn define(cluster: &Cluster, file: &std::path::Path) {
+    let text = std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let definition: Value = serde_yaml::from_str(&text).unwrap();
+    let name = definition["metadata"]["name"].as_str().unwrap().to_owned();
+    cluster.apply("customresourcedefinitions", definition).await;
+    eventually("the definition is established", async || {
+        let definition = cluster
+            .get(
+                "apiextensions.k8s.io/v1",
+                "CustomResourceDefinition",
+                "customresourcedefinitions",
+                None,
+                &name,
+            )
+            .await
+            .unwrap();
+        let conditions = definition["status"]["conditions"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        conditions
+            .iter()
+            .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
+    })
+    .await;
+}
+
+/// What the API server says of an object, unknown fields included; it is not written.
+async fn admitted(cluster: &Cluster, object: &Value) -> Result<(), String> {
+    let kind = object["kind"].as_str().unwrap();
+    let plural = format!("{}s", kind.to_lowercase());
+    let api = cluster.api(object["apiVersion"].as_str().unwrap(), kind, &plural, None);
+    let mut how = PatchParams::apply("test").dry_run();
+    how.field_validation = Some(kube::api::ValidationDirective::Strict);
+    let name = object["metadata"]["name"].as_str().unwrap();
+    match api.patch(name, &how, &Patch::Apply(object)).await {
+        Ok(_) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    }
+}

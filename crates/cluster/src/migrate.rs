@@ -1,0 +1,103 @@
+//! `migrate`: what OLM v0 has installed, read for the move to OLM v1. Nothing is changed.
+
+use olmkit::olmv1::migrate::{self, Assessment, Eligibility, Installation};
+use serde_json::Value;
+
+use super::Error;
+use super::client::Cluster;
+use super::json::text;
+use super::kinds;
+
+/// Leaves out the copies of ClusterServiceVersions that OLM v0 puts into every namespace that an operator watches.
+const ORIGINALS: &str = "!olm.copiedFrom";
+
+/// What decides whether the operators of OLM v0 can move.
+#[derive(Debug)]
+pub struct Installed {
+    namespace: Option<String>,
+    subscriptions: Vec<Value>,
+    csvs: Vec<Value>,
+    /// The OperatorGroups of each Subscription's namespace.
+    groups: Vec<Vec<Value>>,
+    conditions: Vec<Value>,
+    catalogs: Vec<Value>,
+    extensions: Vec<Value>,
+}
+
+impl Installed {
+    /// Reads the whole cluster, also for the Subscriptions of one namespace: another namespace may have the same package.
+    ///
+    /// # Errors
+    /// [`Error::Request`].
+    pub async fn read(cluster: &Cluster, namespace: Option<&str>) -> Result<Self, Error> {
+        let subscriptions = cluster.list(kinds::subscription(), None, None).await?;
+        let all_groups = cluster.list(kinds::operator_group(), None, None).await?;
+        let of_namespace = |subscription: &Value| -> Vec<Value> {
+            let namespace = text(subscription, "/metadata/namespace");
+            let same = |group: &&Value| text(group, "/metadata/namespace") == namespace;
+            all_groups.iter().filter(same).cloned().collect()
+        };
+        Ok(Self {
+            namespace: namespace.map(str::to_owned),
+            groups: subscriptions.iter().map(of_namespace).collect(),
+            subscriptions,
+            csvs: cluster
+                .list(kinds::cluster_service_version(), None, Some(ORIGINALS))
+                .await?,
+            conditions: cluster.list(kinds::operator_condition(), None, None).await?,
+            catalogs: cluster.list(kinds::catalog_source(), None, None).await?,
+            extensions: cluster.list(kinds::cluster_extension(), None, None).await?,
+        })
+    }
+
+    /// Whether each Subscription can move.
+    #[must_use]
+    pub fn assess(&self) -> Vec<Assessment> {
+        self.installations().iter().map(migrate::assess).collect()
+    }
+
+    /// The ClusterCatalogs and ClusterExtensions that would take the place of the Subscriptions that can move, with consent or
+    /// without, and what is said of the others.
+    #[must_use]
+    pub fn plan(&self) -> (Vec<Value>, Vec<Assessment>) {
+        let (mut movable, mut others) = (Vec::new(), Vec::new());
+        for installation in self.installations() {
+            let assessment = migrate::assess(&installation);
+            match assessment.eligibility {
+                Eligibility::Eligible | Eligibility::NeedsConsent => movable.push(installation),
+                _ => others.push(assessment),
+            }
+        }
+        (migrate::plan(&movable), others)
+    }
+
+    fn installations(&self) -> Vec<Installation<'_>> {
+        fn named<'o>(objects: &'o [Value], namespace: &str, name: &str) -> Option<&'o Value> {
+            objects.iter().find(|object| {
+                text(object, "/metadata/namespace") == namespace && text(object, "/metadata/name") == name
+            })
+        }
+        let is_asked_for = |subscription: &Value| match &self.namespace {
+            Some(namespace) => text(subscription, "/metadata/namespace") == namespace,
+            None => true,
+        };
+        let subscriptions = self.subscriptions.iter().zip(&self.groups);
+        subscriptions
+            .filter(|(subscription, _)| is_asked_for(subscription))
+            .map(|(subscription, groups)| {
+                let namespace = text(subscription, "/metadata/namespace");
+                let csv = text(subscription, "/status/installedCSV");
+                let home = text(subscription, "/spec/sourceNamespace");
+                Installation {
+                    subscription,
+                    csv: named(&self.csvs, namespace, csv),
+                    groups,
+                    condition: named(&self.conditions, namespace, csv),
+                    catalog: named(&self.catalogs, home, text(subscription, "/spec/source")),
+                    subscriptions: &self.subscriptions,
+                    extensions: &self.extensions,
+                }
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,281 @@
+//! Settings of a manager, and its start.
+use std::{collections::BTreeMap, time::Duration};
+
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use tokio::task::JoinSet;
+
+use super::{Error, Manager};
+use crate::{
+    access::Requirement,
+    events::Publisher,
+    lease,
+    metrics::Metrics,
+    options::Options,
+    probes::{Readiness, Routes, Server},
+    proxy,
+    shutdown::{self, CancellationToken},
+    transport,
+    worker::Limits,
+};
+#[cfg(feature = "tls")]
+use crate::{
+    certificates::Certificates,
+    reviews::{ApiServer, Reviews},
+};
+
+/// A reconcile sends about ten requests; one that takes longer than this is stuck.
+const RECONCILE_LIMIT: Duration = Duration::from_secs(30);
+
+/// Together with releasing the lease and sending the last events, a second each, this stays below a termination grace period
+/// of ten seconds.
+const DRAIN_LIMIT: Duration = Duration::from_secs(6);
+
+/// Settings of a [`Manager`].
+#[must_use = "nothing happens before `start`"]
+pub struct Builder {
+    name: String,
+    options: Options,
+    client: Option<Client>,
+    stop: Option<CancellationToken>,
+    metrics: Metrics,
+    requirements: Vec<Requirement>,
+    reconcile: Duration,
+    drain: Duration,
+    #[cfg(feature = "log")]
+    level: Option<crate::log::Level>,
+}
+
+impl Builder {
+    pub(super) fn new(name: String) -> Self {
+        Self {
+            name,
+            options: Options::default(),
+            client: None,
+            stop: None,
+            metrics: Metrics::new(),
+            requirements: Vec::new(),
+            reconcile: RECONCILE_LIMIT,
+            drain: DRAIN_LIMIT,
+            #[cfg(feature = "log")]
+            level: None,
+        }
+    }
+
+    /// What the users of the operator set.
+    pub fn options(mut self, options: Options) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Sends requests through `client` instead of one for the kubeconfig or ServiceAccount. It should have
+    /// [time limits](transport::limited).
+    pub fn client(mut self, client: Client) -> Self {
+        self.client = Some(client);
+        self
+    }
+
+    /// Stops when `stop` is cancelled. Without it the manager listens for SIGTERM and SIGINT.
+    pub fn stop(mut self, stop: CancellationToken) -> Self {
+        self.stop = Some(stop);
+        self
+    }
+
+    /// Adds to `metrics`, which may hold metrics of the operator's own.
+    pub fn metrics(mut self, metrics: Metrics) -> Self {
+        self.metrics = metrics;
+        self
+    }
+
+    /// The permissions that the operator needs. Those that are missing at the start are logged, with the reason.
+    pub fn requires(mut self, requirements: impl IntoIterator<Item = Requirement>) -> Self {
+        self.requirements.extend(requirements);
+        self
+    }
+
+    /// A reconcile that takes longer is cancelled and counts as failed; 30 seconds otherwise.
+    pub fn reconcile_limit(mut self, limit: Duration) -> Self {
+        self.reconcile = limit;
+        self
+    }
+
+    /// How long running reconciles may take to finish when the operator stops; 6 seconds otherwise. Releasing the lease and
+    /// sending the last events take up to two more, so the pod's `terminationGracePeriodSeconds` must be larger.
+    pub fn drain_limit(mut self, limit: Duration) -> Self {
+        self.drain = limit;
+        self
+    }
+
+    /// Lets accounts with the right to it read and change the log level at [`log::PATH`](crate::log::PATH) of the metrics
+    /// server, if that serves TLS.
+    #[cfg(feature = "log")]
+    pub fn log_level(mut self, level: crate::log::Level) -> Self {
+        self.level = Some(level);
+        self
+    }
+
+    /// Connects to the API server's address, and listens.
+    ///
+    /// # Errors
+    /// When there is no configuration of a cluster, a port is in use, or a certificate cannot be used.
+    pub async fn start(self) -> Result<Manager, Error> {
+        let stop = match &self.stop {
+            Some(stop) => stop.clone(),
+            None => shutdown::on_signal().map_err(Error::Signals)?,
+        };
+        let client = match &self.client {
+            Some(client) => client.clone(),
+            None => self.connect().await?,
+        };
+        let readiness = Readiness::default();
+        let servers = self.serve(&client, &readiness).await?;
+        let options = self.options;
+        let namespace = options.leader_election_namespace.clone();
+        let namespace = namespace.unwrap_or_else(|| client.default_namespace().to_owned());
+        let identity = identity(&self.name, &options);
+        let lease = options.leader_elect.then(|| {
+            let name = options.leader_election_id.clone().unwrap_or_else(|| self.name.clone());
+            lease::Config::new(&namespace, name, &identity)
+        });
+        let published = CancellationToken::new();
+        let (events, publishing) = Publisher::until(
+            published.clone(),
+            client.clone(),
+            options.operator_name.clone().unwrap_or_else(|| self.name.clone()),
+            identity.clone(),
+            self.metrics.events_dropped(),
+        );
+        Ok(Manager {
+            client,
+            metrics: self.metrics,
+            readiness,
+            namespaces: options.watch_namespace,
+            namespace,
+            identity,
+            events,
+            publishing: tokio::spawn(publishing),
+            published,
+            lease,
+            requirements: self.requirements,
+            limits: Limits {
+                concurrency: usize::from(options.max_concurrent_reconciles),
+                time: self.reconcile,
+            },
+            drain: self.drain,
+            stop,
+            watches: JoinSet::new(),
+            servers,
+            gates: BTreeMap::new(),
+            beside: Vec::new(),
+            workers: Vec::new(),
+        })
+    }
+
+    /// A client with time limits for the configured cluster.
+    async fn connect(&self) -> Result<Client, Error> {
+        let mut config = match &self.options.kubeconfig {
+            None => Config::infer()
+                .await
+                .map_err(|error| Error::NoCluster(Box::new(error)))?,
+            Some(path) => {
+                let failed = |source| Error::Kubeconfig {
+                    path: path.clone(),
+                    source: Box::new(source),
+                };
+                let kubeconfig = Kubeconfig::read_from(path).map_err(failed)?;
+                let options = KubeConfigOptions::default();
+                Config::from_custom_kubeconfig(kubeconfig, &options)
+                    .await
+                    .map_err(failed)?
+            }
+        };
+        proxy::mind_exceptions(&mut config);
+        // The queue retries with a back-off per object, so that other objects do not wait.
+        config.default_retry = false;
+        let server = config.cluster_url.to_string();
+        let host = config
+            .cluster_url
+            .authority()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        let client = Client::try_from(config).map_err(|source| Error::Client {
+            server: server.clone(),
+            source: Box::new(source),
+        })?;
+        tracing::info!(operator = self.name, %server, namespaces = %self.options.watch_namespace, "starting");
+        let limits = transport::Limits {
+            event: Duration::from_secs(self.options.watch_timeout),
+            ..transport::Limits::default()
+        };
+        Ok(transport::limited(client, limits, Some(self.metrics.requests(&host))))
+    }
+
+    async fn serve(&self, client: &Client, readiness: &Readiness) -> Result<JoinSet<()>, Error> {
+        let mut servers = JoinSet::new();
+        if let Some(address) = self.options.health_probe_bind_address {
+            let server = Server::bind(address, Routes::Probes(readiness.clone())).await?;
+            listening("probes", &server);
+            servers.spawn(server.serve());
+        }
+        if let Some(address) = self.options.metrics_bind_address {
+            let mut server = Server::bind(address, Routes::Metrics(self.metrics.clone())).await?;
+            if self.options.metrics_secure {
+                server = self.secure(server, client, &mut servers)?;
+            }
+            listening("metrics", &server);
+            servers.spawn(server.serve());
+        }
+        Ok(servers)
+    }
+
+    /// TLS, and the API server's word on who may read.
+    #[cfg(feature = "tls")]
+    fn secure(&self, server: Server, client: &Client, servers: &mut JoinSet<()>) -> Result<Server, Error> {
+        let options = &self.options;
+        let certificates = match &options.metrics_cert_path {
+            Some(folder) => Certificates::from_files(
+                folder.join(&options.metrics_cert_name),
+                folder.join(&options.metrics_cert_key),
+            )?,
+            None => Certificates::self_signed(&["localhost"])?,
+        };
+        let reviews = Reviews::new(ApiServer::new(client.clone()));
+        let server = server.with_tls(&certificates)?.with_reviews(reviews);
+        #[cfg(feature = "log")]
+        let server = match &self.level {
+            Some(level) => server.with_log_level(level.clone()),
+            None => server,
+        };
+        servers.spawn(certificates.follow());
+        Ok(server)
+    }
+
+    #[cfg(not(feature = "tls"))]
+    #[allow(clippy::unused_self)]
+    fn secure(&self, _: Server, _: &Client, _: &mut JoinSet<()>) -> Result<Server, Error> {
+        Err(Error::NoTls)
+    }
+}
+
+fn listening(name: &str, server: &Server) {
+    if let Ok(address) = server.address() {
+        tracing::info!(server = name, %address, "listening");
+    }
+}
+
+/// The identity of this process: the pod's name and a part that changes when the container restarts.
+fn identity(name: &str, options: &Options) -> String {
+    let host = || {
+        let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+        Some(name.trim().to_owned())
+    };
+    let pod = options.pod_name.clone().or_else(host).filter(|name| !name.is_empty());
+    let started = jiff::Timestamp::now().as_nanosecond();
+    format!(
+        "{}_{:x}-{started:x}",
+        pod.as_deref().unwrap_or(name),
+        std::process::id()
+    )
+}

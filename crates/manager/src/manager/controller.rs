@@ -1,0 +1,358 @@
+//! The common case: objects of one kind are reconciled when they or what they own changes.
+use std::{fmt::Debug, future::Future, sync::Arc, time::Duration};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::{Resource, core::PartialObjectMeta, runtime::watcher};
+use serde::de::DeserializeOwned;
+
+use super::{Manager, Scope};
+use crate::{
+    ObjectKey,
+    cache::{Cache, Change, readable},
+    queue::WorkQueue,
+    worker::{Done, Failure, Limits},
+};
+
+/// An object in a namespace whose caches are not filled is looked at again after this time.
+const UNSYNCED: Duration = Duration::from_secs(10);
+
+/// Reconciles the objects of kind `K`; made by [`Manager::controller`], complete with [`run`](Self::run).
+///
+/// An object is reconciled when the operator begins to lead, when it changes but for its status, when an object that it
+/// [owns](Self::owns) or [depends on](Self::watches) changes, and after a failure, with a delay that doubles. So an operator
+/// that writes a status does not wake itself up. One object is never reconciled twice at the same time.
+#[must_use = "nothing is reconciled without `run`"]
+pub struct Controller<'a, K> {
+    manager: &'a mut Manager,
+    name: String,
+    config: watcher::Config,
+    cache: Cache<K>,
+    queue: Arc<WorkQueue<ObjectKey>>,
+    limits: Limits,
+}
+
+impl Manager {
+    /// A controller for the objects of kind `K`; `name` is its name in metrics and in the log.
+    pub fn controller<K>(&mut self, name: &str) -> Controller<'_, K>
+    where
+        K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + Sync + 'static,
+        K::Scope: Scope,
+    {
+        Controller {
+            name: name.to_owned(),
+            config: watcher::Config::default(),
+            cache: Cache::default(),
+            queue: self.queue(name),
+            limits: self.limits,
+            manager: self,
+        }
+    }
+}
+
+impl<K> Controller<'_, K>
+where
+    K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + Sync + 'static,
+    K::Scope: Scope,
+{
+    /// Only the objects that `config` selects, by labels or fields.
+    pub fn selecting(mut self, config: watcher::Config) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// At most `limit` objects at the same time, instead of what `--max-concurrent-reconciles` says.
+    pub fn concurrency(mut self, limit: usize) -> Self {
+        self.limits.concurrency = limit;
+        self
+    }
+
+    /// A reconcile that takes longer is cancelled and counts as failed.
+    pub fn time_limit(mut self, limit: Duration) -> Self {
+        self.limits.time = limit;
+        self
+    }
+
+    /// The objects, as the watch delivers them. Pass what the API server answers to a write to [`Cache::written`], and the
+    /// next reconcile reads it, however late the watch is.
+    pub fn cache(&self) -> Cache<K> {
+        self.cache.clone()
+    }
+
+    /// The keys to reconcile, to add some for other reasons.
+    pub fn queue(&self) -> Arc<WorkQueue<ObjectKey>> {
+        Arc::clone(&self.queue)
+    }
+
+    /// Reconciles the owner when an object of kind `C` changes whose controller it is. Only the metadata is watched and
+    /// only the owner is kept, so this costs little memory, whatever the objects hold.
+    pub fn owns<C>(self, config: watcher::Config) -> Self
+    where
+        C: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+        C::Scope: Scope,
+    {
+        let project = |object: PartialObjectMeta<C>| {
+            let keys = owner::<K>(&object.metadata).into_iter().collect();
+            Some(Related::new(keys, object.metadata))
+        };
+        self.related(config, project)
+    }
+
+    /// Reconciles the objects whose keys `map` returns when an object of kind `C` changes, and those that it returned
+    /// before the change. `map` may look into [`cache`](Self::cache).
+    pub fn watches<C>(
+        self,
+        config: watcher::Config,
+        map: impl Fn(&C) -> Vec<ObjectKey> + Clone + Send + Sync + 'static,
+    ) -> Self
+    where
+        C: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+        C::Scope: Scope,
+    {
+        let project = move |object: C| Some(Related::new(map(&object), object.meta().clone()));
+        self.related(config, project)
+    }
+
+    fn related<C>(
+        self,
+        config: watcher::Config,
+        project: impl Fn(C) -> Option<Related> + Clone + Send + Sync + 'static,
+    ) -> Self
+    where
+        C: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+        C::Scope: Scope,
+    {
+        let queue = Arc::clone(&self.queue);
+        let changed = move |_: &ObjectKey, change: Change<Related>| {
+            for key in affected(&change) {
+                add(&queue, key, change.listed);
+            }
+        };
+        self.manager
+            .watch::<C, _, _, _>(&Cache::default(), config, project, changed);
+        self
+    }
+
+    /// Reconciles the objects while this replica leads. A reconcile brings the world in line with the object's spec, whatever
+    /// has changed; an object that is gone is not reconciled, so what must happen before belongs behind a finalizer.
+    ///
+    /// An error is logged and the object tried again. A panic counts as an error and ends nothing else.
+    pub fn run<R, F, E>(self, reconcile: R)
+    where
+        R: Fn(Arc<K>) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<Done, E>> + Send + 'static,
+        E: Failure + Send + 'static,
+    {
+        let Self {
+            manager,
+            name,
+            config,
+            cache,
+            queue,
+            limits,
+        } = self;
+        let keys = Arc::clone(&queue);
+        let changed = move |key: &ObjectKey, change: Change<K>| {
+            if is_relevant(&change) {
+                add(&keys, key.clone(), change.listed);
+            }
+        };
+        // One object that this version cannot read does not stop the others.
+        manager.watch(&cache, config, readable::<K>, changed);
+        let readiness = manager.readiness().clone();
+        let reconcile = move |key: ObjectKey| {
+            let is_synced = !K::Scope::NAMESPACED || readiness.is_synced_in(&key.namespace);
+            let work = cache.get(&key).filter(|_| is_synced).map(&reconcile);
+            async move {
+                match work {
+                    Some(work) => work.await,
+                    None if is_synced => Ok(Done::nothing("gone")),
+                    None => Ok(Done::nothing("namespace not synced").requeue_after(UNSYNCED)),
+                }
+            }
+        };
+        manager.work_within(&name, queue, limits, reconcile);
+    }
+}
+
+fn add(queue: &WorkQueue<ObjectKey>, key: ObjectKey, listed: bool) {
+    if listed {
+        queue.add_listed(key);
+    } else {
+        queue.add(key);
+    }
+}
+
+/// An object on account of which others are reconciled.
+struct Related {
+    keys: Vec<ObjectKey>,
+    version: Option<String>,
+}
+
+impl Related {
+    fn new(keys: Vec<ObjectKey>, metadata: ObjectMeta) -> Self {
+        Self {
+            keys,
+            version: metadata.resource_version,
+        }
+    }
+}
+
+/// The keys before and after a change.
+fn affected(change: &Change<Related>) -> Vec<ObjectKey> {
+    let version = |side: &Option<Arc<Related>>| side.as_ref().and_then(|side| side.version.clone());
+    if change.before.is_some() && version(&change.before) == version(&change.after) {
+        // A new list brought what was known.
+        return Vec::new();
+    }
+    let sides = [&change.before, &change.after];
+    let mut keys: Vec<ObjectKey> = sides
+        .into_iter()
+        .flatten()
+        .flat_map(|side| side.keys.iter().cloned())
+        .collect();
+    keys.sort();
+    keys.dedup();
+    keys
+}
+
+/// The object of kind `K` that is the controller of one with this metadata.
+fn owner<K>(metadata: &ObjectMeta) -> Option<ObjectKey>
+where
+    K: Resource<DynamicType = ()>,
+    K::Scope: Scope,
+{
+    let is_controller = |owner: &&OwnerReference| {
+        let group = owner.api_version.rsplit_once('/').map_or("", |(group, _)| group);
+        owner.controller == Some(true) && owner.kind == K::kind(&()) && group == K::group(&())
+    };
+    let owner = metadata.owner_references.iter().flatten().find(is_controller)?;
+    let namespace = match K::Scope::NAMESPACED {
+        true => metadata.namespace.clone()?,
+        false => String::new(),
+    };
+    Some(ObjectKey::new(namespace, owner.name.clone()))
+}
+
+/// Whether more than the status of an object has changed.
+fn is_relevant<K: Resource>(change: &Change<K>) -> bool {
+    let (Some(before), Some(after)) = (&change.before, &change.after) else {
+        return true;
+    };
+    let (before, after) = (before.meta(), after.meta());
+    // Objects without a generation have no status either, or a change of it cannot be told from others.
+    let content = |meta: &ObjectMeta| match meta.generation {
+        Some(generation) => Ok(generation),
+        None => Err(meta.resource_version.clone()),
+    };
+    let rest = |meta: &ObjectMeta| {
+        let meta = meta.clone();
+        (
+            meta.uid,
+            meta.labels,
+            meta.annotations,
+            meta.finalizers,
+            meta.owner_references,
+            meta.deletion_timestamp,
+        )
+    };
+    content(before) != content(after) || rest(before) != rest(after)
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::{
+        apps::v1::Deployment,
+        core::v1::{ConfigMap, Node},
+    };
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn object<K: DeserializeOwned>(value: Value) -> Option<Arc<K>> {
+        Some(Arc::new(serde_json::from_value(value).unwrap()))
+    }
+
+    fn deployment(metadata: Value) -> Option<Arc<Deployment>> {
+        object(json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata }))
+    }
+
+    #[test]
+    fn a_change_of_the_status_is_not_relevant_and_all_others_are() {
+        let relevant = |before, after| {
+            is_relevant(&Change {
+                before,
+                after,
+                listed: false,
+            })
+        };
+        let base = || deployment(json!({ "generation": 1, "resourceVersion": "5" }));
+        assert!(!relevant(
+            base(),
+            deployment(json!({ "generation": 1, "resourceVersion": "6" }))
+        ));
+        for changed in [
+            json!({ "generation": 2 }),
+            json!({ "generation": 1, "labels": { "a": "b" } }),
+            json!({ "generation": 1, "annotations": { "a": "b" } }),
+            json!({ "generation": 1, "finalizers": ["a/b"] }),
+            json!({ "generation": 1, "deletionTimestamp": "2024-01-01T00:00:00Z" }),
+            json!({ "generation": 1, "uid": "another" }),
+        ] {
+            assert!(relevant(base(), deployment(changed.clone())), "{changed}");
+        }
+        assert!(relevant(None, base()) && relevant(base(), None));
+        let map = |version: &str| object::<ConfigMap>(json!({ "metadata": { "resourceVersion": version } }));
+        let maps = |before, after| {
+            is_relevant(&Change {
+                before,
+                after,
+                listed: false,
+            })
+        };
+        assert!(maps(map("5"), map("6")), "it has no generation");
+        assert!(!maps(map("5"), map("5")));
+    }
+
+    #[test]
+    fn the_owner_is_the_controller_of_the_kind() {
+        let metadata = |owner: Value| -> ObjectMeta {
+            serde_json::from_value(json!({ "namespace": "ns", "name": "child", "ownerReferences": [owner] })).unwrap()
+        };
+        let deployment = json!({ "apiVersion": "apps/v1beta1", "kind": "Deployment", "name": "web", "uid": "1", "controller": true });
+        assert_eq!(
+            owner::<Deployment>(&metadata(deployment)),
+            Some(ObjectKey::new("ns", "web"))
+        );
+        let node = json!({ "apiVersion": "v1", "kind": "Node", "name": "one", "uid": "1", "controller": true });
+        assert_eq!(owner::<Node>(&metadata(node.clone())), Some(ObjectKey::new("", "one")));
+        assert_eq!(owner::<Deployment>(&metadata(node)), None);
+        let other = json!({ "apiVersion": "example.com/v1", "kind": "Deployment", "name": "web", "uid": "1", "controller": true });
+        assert_eq!(owner::<Deployment>(&metadata(other)), None, "of another group");
+        let merely = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "1" });
+        assert_eq!(owner::<Deployment>(&metadata(merely)), None, "not its controller");
+    }
+
+    #[test]
+    fn who_gains_and_who_loses_an_object_is_affected() {
+        let related = |name: &str, version: &str| {
+            let metadata = ObjectMeta {
+                resource_version: Some(version.to_owned()),
+                ..ObjectMeta::default()
+            };
+            Some(Arc::new(Related::new(vec![ObjectKey::new("ns", name)], metadata)))
+        };
+        let keys = |before, after| -> Vec<String> {
+            let change = Change {
+                before,
+                after,
+                listed: false,
+            };
+            affected(&change).into_iter().map(|key| key.name).collect()
+        };
+        assert_eq!(keys(related("b", "1"), related("a", "2")), ["a", "b"]);
+        assert_eq!(keys(related("a", "1"), related("a", "2")), ["a"]);
+        assert_eq!(keys(related("a", "1"), related("a", "1")), Vec::<String>::new());
+        assert_eq!(keys(related("a", "1"), None), ["a"]);
+        assert_eq!(keys(None, related("a", "1")), ["a"]);
+    }
+}

@@ -1,0 +1,359 @@
+//! Runs an operator: caches, leader election, workers, servers and an orderly end.
+//!
+//! ```no_run
+//! # use std::sync::Arc;
+//! # use kube::{CustomResource, ResourceExt};
+//! # use schemars::JsonSchema;
+//! # use serde::{Deserialize, Serialize};
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//! use olmkit_manager::{Manager, worker::Done};
+//!
+//! # #[derive(CustomResource, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+//! # #[kube(group = "example.com", version = "v1", kind = "Greeting", namespaced)]
+//! # struct GreetingSpec { name: String }
+//! # async fn run() -> Result<(), olmkit_manager::manager::Error> {
+//! let mut manager = Manager::builder("greeter").start().await?;
+//! let client = manager.client();
+//! manager
+//!     .controller::<Greeting>("greeting")
+//!     .owns::<ConfigMap>(Default::default())
+//!     .run(move |greeting: Arc<Greeting>| {
+//!         let client = client.clone();
+//!         async move {
+//!             // Apply a ConfigMap that greeting owns, with client.
+//!             # let _ = (client, greeting.name_any());
+//!             Ok::<_, kube::Error>(Done::nothing("greeted"))
+//!         }
+//!     });
+//! manager.run().await
+//! # }
+//! ```
+//!
+//! [`Builder::start`] connects, binds the servers (a port in use ends the process before any work begins) and lets watches
+//! begin. [`Manager::run`] then goes through these steps:
+//!
+//! 1. Every cache is filled. A replica that cannot watch never stands for election, so it keeps no other from leading.
+//! 2. The replica is ready, as a standby, and waits for the lease.
+//! 3. While it leads, [controllers](Manager::controller) and [further work](Manager::while_leading) run.
+//! 4. On SIGTERM or SIGINT no more reconciles begin; those that run get a few seconds. Then the lease is released, so that
+//!    the next leader does not wait, the last events are sent, and `run` returns.
+//!
+//! A replica that loses the lease returns [`Error::LeadershipLost`] at once: another may lead already.
+mod builder;
+mod controller;
+mod leading;
+mod scope;
+
+use std::{collections::BTreeMap, fmt::Debug, future::Future, pin::Pin, sync::Arc, time::Duration};
+
+use kube::{Client, Resource, runtime::watcher};
+use serde::de::DeserializeOwned;
+use tokio::task::{JoinHandle, JoinSet};
+
+pub use builder::Builder;
+pub use controller::Controller;
+pub use scope::Scope;
+
+#[cfg(feature = "tls")]
+use crate::certificates;
+use crate::{
+    ObjectKey,
+    access::{self, Requirement},
+    backoff::Backoff,
+    cache::{Cache, Change, Follow, Source},
+    events::Publisher,
+    lease,
+    metrics::Metrics,
+    namespaces::Namespaces,
+    probes::{BindError, Readiness},
+    queue::{QueueKey, WorkQueue},
+    shutdown::CancellationToken,
+    transport::Pulse,
+    worker::{self, Done, Failure, Limits},
+};
+
+/// Time for sending the last events.
+const LAST_EVENTS: Duration = Duration::from_secs(1);
+
+/// Why an operator stopped, or did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Neither a kubeconfig nor a ServiceAccount.
+    #[error("no cluster configuration: found neither a kubeconfig nor a ServiceAccount: {0}")]
+    NoCluster(#[source] Box<kube::config::InferConfigError>),
+    /// The kubeconfig of `--kubeconfig` cannot be used.
+    #[error("cannot use kubeconfig {path}: {source}", path = path.display())]
+    Kubeconfig {
+        /// The file.
+        path: std::path::PathBuf,
+        /// Why not.
+        source: Box<kube::config::KubeconfigError>,
+    },
+    /// The client cannot be made.
+    #[error("cannot create a client for {server}: {source}")]
+    Client {
+        /// The API server's address.
+        server: String,
+        /// Why not.
+        source: Box<kube::Error>,
+    },
+    /// Signals cannot be listened for.
+    #[error("cannot listen for signals: {0}")]
+    Signals(#[source] std::io::Error),
+    /// A port is in use.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// A certificate cannot be used.
+    #[cfg(feature = "tls")]
+    #[error(transparent)]
+    Certificate(#[from] certificates::Error),
+    /// Metrics over TLS were asked for.
+    #[error("metrics over TLS need the feature tls of olmkit-manager: build with it, or set --metrics-secure=false")]
+    NoTls,
+    /// Another replica leads, or may lead: this one must stop.
+    #[error("leadership lost: exiting, to restart as a standby")]
+    LeadershipLost,
+    /// A task that should run forever ended.
+    #[error("{0} ended unexpectedly")]
+    Ended(&'static str),
+}
+
+/// Work that runs while this replica leads.
+type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// An operator that has started; see the [module](self).
+#[must_use = "nothing is reconciled before `run`"]
+pub struct Manager {
+    client: Client,
+    metrics: Metrics,
+    readiness: Readiness,
+    namespaces: Namespaces,
+    namespace: String,
+    identity: String,
+    events: Publisher,
+    publishing: JoinHandle<()>,
+    /// Ends `publishing`.
+    published: CancellationToken,
+    /// The Lease, unless there is no election.
+    lease: Option<lease::Config>,
+    requirements: Vec<Requirement>,
+    limits: Limits,
+    drain: Duration,
+    stop: CancellationToken,
+    watches: JoinSet<()>,
+    servers: JoinSet<()>,
+    /// How often a name of a gate has been used.
+    gates: BTreeMap<String, u32>,
+    /// What begins with the leadership, in this order.
+    beside: Vec<Work>,
+    workers: Vec<Work>,
+}
+
+impl Manager {
+    /// A manager for the operator `name`, which is its name in events and, unless a flag sets another, of its Lease.
+    pub fn builder(name: impl Into<String>) -> Builder {
+        Builder::new(name.into())
+    }
+
+    /// The connection to the API server, with time limits on everything.
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// Publishes events about objects.
+    pub fn events(&self) -> Publisher {
+        self.events.clone()
+    }
+
+    /// The metrics of the process.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// Readiness and liveness; [`Readiness::check_ready`] and [`Readiness::check_live`] add checks.
+    pub fn readiness(&self) -> &Readiness {
+        &self.readiness
+    }
+
+    /// The namespaces that are watched.
+    pub fn namespaces(&self) -> &Namespaces {
+        &self.namespaces
+    }
+
+    /// The namespace that the operator runs in.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// The identity of this replica in the Lease: the pod's name and a part that changes when the container restarts.
+    pub fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    /// Cancelled when the operator is to stop.
+    pub fn stop(&self) -> CancellationToken {
+        self.stop.clone()
+    }
+
+    /// Watches the objects of kind `K` that `config` selects: a namespaced kind in the watched namespaces, another in the
+    /// cluster. `cache` holds what `project` makes of each object; `changed` is called after each change of it. The operator
+    /// is not ready before the cache is filled.
+    ///
+    /// [`controller`](Self::controller) does this for the common case.
+    pub fn watch<K, T, P, C>(&mut self, cache: &Cache<T>, config: watcher::Config, project: P, changed: C)
+    where
+        K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + 'static,
+        K::Scope: Scope,
+        T: Send + Sync + 'static,
+        P: Fn(K) -> Option<T> + Clone + Send + Sync + 'static,
+        C: Fn(&ObjectKey, Change<T>) + Clone + Send + Sync + 'static,
+    {
+        let resource = K::plural(&());
+        for scope in K::Scope::scopes(&self.namespaces) {
+            let pulse = Pulse::default();
+            let api = K::Scope::api::<K>(pulse.client(self.client.clone()), scope.as_deref());
+            let gate = match &scope {
+                None => {
+                    let name = self.gate_name(format!("watch-{resource}"));
+                    self.readiness.gate(name)
+                }
+                Some(namespace) => {
+                    let name = self.gate_name(format!("watch-{resource}-in-{namespace}"));
+                    self.readiness.gate_in(name, namespace)
+                }
+            };
+            let source = Source {
+                cache: cache.clone(),
+                scope,
+                project: project.clone(),
+                changed: changed.clone(),
+                errors: self.metrics.watch_errors(&resource),
+            };
+            let follow = Follow {
+                gate: gate.following(pulse),
+                source,
+            };
+            self.watches.spawn(follow.run(api, config.clone()));
+        }
+    }
+
+    /// Two watches of one kind have gates of their own.
+    fn gate_name(&mut self, name: String) -> String {
+        let used = self.gates.entry(name.clone()).or_insert(0);
+        *used += 1;
+        if *used == 1 { name } else { format!("{name}-{used}") }
+    }
+
+    /// An empty queue with metrics. One namespace occupies at most three quarters of the workers: one tenant whose webhook
+    /// hangs leaves the others some.
+    pub fn queue<K: QueueKey + Send + Sync + 'static>(&self, controller: &str) -> Arc<WorkQueue<K>> {
+        let queue = WorkQueue::new(Backoff::default(), Some(self.metrics.queue(controller)));
+        let queue = Arc::new(queue.with_share(self.limits.concurrency * 3 / 4));
+        let sampled = Arc::clone(&queue);
+        self.metrics.sample_queue(controller, move || sampled.unfinished());
+        queue
+    }
+
+    /// Reconciles the keys of `queue` while this replica leads. [`controller`](Self::controller) does this for the common
+    /// case.
+    pub fn work<K, R, F, E>(&mut self, controller: &str, queue: Arc<WorkQueue<K>>, reconcile: R)
+    where
+        K: QueueKey + std::fmt::Display + Send + Sync + 'static,
+        R: Fn(K) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<Done, E>> + Send + 'static,
+        E: Failure + Send + 'static,
+    {
+        self.work_within(controller, queue, self.limits, reconcile);
+    }
+
+    fn work_within<K, R, F, E>(&mut self, controller: &str, queue: Arc<WorkQueue<K>>, limits: Limits, reconcile: R)
+    where
+        K: QueueKey + std::fmt::Display + Send + Sync + 'static,
+        R: Fn(K) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<Done, E>> + Send + 'static,
+        E: Failure + Send + 'static,
+    {
+        let (metrics, stop) = (self.metrics.workers(controller), self.stop.clone());
+        let work = worker::run(queue, limits, metrics, stop, reconcile);
+        self.workers.push(Box::pin(work));
+    }
+
+    /// Runs `work` from the beginning of the leadership until the last reconcile has finished. What it does before it first
+    /// waits is done before any reconcile. It may end earlier.
+    pub fn while_leading(&mut self, work: impl Future<Output = ()> + Send + 'static) {
+        self.beside.push(Box::pin(work));
+    }
+
+    /// Serves webhooks from now on, on standby replicas too: `options` say where and with which certificate.
+    ///
+    /// # Errors
+    /// When there is no certificate, or the port is in use.
+    #[cfg(feature = "webhooks")]
+    pub async fn serve_webhooks(
+        &mut self,
+        webhooks: crate::webhooks::Webhooks,
+        options: &crate::webhooks::Options,
+    ) -> Result<(), crate::webhooks::Error> {
+        let certificates = options.certificates()?;
+        let server = webhooks.bind(options.webhook_bind_address, &certificates).await?;
+        if let Ok(address) = server.address() {
+            tracing::info!(server = "webhooks", %address, "listening");
+        }
+        self.servers.spawn(server.serve());
+        self.servers.spawn(certificates.follow());
+        Ok(())
+    }
+
+    /// Runs until SIGTERM or SIGINT (or the token of [`Builder::stop`] is cancelled), and ends in order.
+    ///
+    /// # Errors
+    /// When the lease is lost, or a watch or server ends.
+    pub async fn run(self) -> Result<(), Error> {
+        let Self {
+            client,
+            metrics,
+            readiness,
+            namespaces,
+            namespace,
+            events,
+            mut publishing,
+            published,
+            lease,
+            requirements,
+            drain,
+            stop,
+            mut watches,
+            mut servers,
+            beside,
+            workers,
+            ..
+        } = self;
+        drop(events);
+        let check = {
+            let client = client.clone();
+            tokio::spawn(async move { access::report(&client, &requirements, &namespace, &namespaces).await })
+        };
+        let work = leading::together(beside, workers, stop.clone());
+        let candidate = leading::Candidate {
+            client,
+            lease,
+            readiness,
+            metrics,
+            stop,
+            drain,
+        };
+        let result = tokio::select! {
+            result = candidate.run(work) => result,
+            Some(_) = watches.join_next() => Err(Error::Ended("a watch")),
+            Some(_) = servers.join_next() => Err(Error::Ended("a server")),
+        };
+        check.abort();
+        published.cancel();
+        if tokio::time::timeout(LAST_EVENTS, &mut publishing).await.is_err() {
+            publishing.abort();
+            tracing::warn!("some events were not sent in time");
+        }
+        result
+    }
+}

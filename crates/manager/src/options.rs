@@ -1,0 +1,258 @@
+//! Flags and environment variables of an operator, under the names that operators in Go have.
+//!
+//! With the feature `flags` they are arguments of [clap](https://docs.rs/clap): put them into an operator's own with
+//! `#[command(flatten)]`.
+//!
+//! ```
+//! # #[cfg(feature = "flags")] {
+//! use clap::Parser;
+//! use olmkit_manager::options::Options;
+//!
+//! #[derive(Parser)]
+//! struct Flags {
+//!     #[command(flatten)]
+//!     manager: Options,
+//!     /// How loud to greet.
+//!     #[arg(long, default_value_t = 1)]
+//!     volume: u8,
+//! }
+//!
+//! let flags = Flags::parse_from(["greeter", "--leader-elect", "--metrics-bind-address=:8443", "--volume=3"]);
+//! assert!(flags.manager.leader_elect);
+//! assert_eq!(flags.manager.metrics_bind_address.map(|address| address.port()), Some(8443));
+//! # }
+//! ```
+use std::{
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    path::PathBuf,
+};
+
+use crate::namespaces::Namespaces;
+
+/// Address of a server; `None` disables it.
+pub type BindAddress = Option<SocketAddr>;
+
+/// What users of an operator set.
+#[derive(Clone, Debug)]
+// Without a group: its name would be that of the type, and an operator's own type may be called so.
+#[cfg_attr(feature = "flags", derive(clap::Args), group(skip))]
+pub struct Options {
+    /// Enable leader election: only one of several replicas is active.
+    #[cfg_attr(feature = "flags", arg(long, num_args = 0..=1, require_equals = true, default_value_t = false,
+        default_missing_value = "true", action = clap::ArgAction::Set))]
+    pub leader_elect: bool,
+
+    /// Name of the leader election Lease.
+    #[cfg_attr(feature = "flags", arg(long, value_name = "NAME"))]
+    pub leader_election_id: Option<String>,
+
+    /// Namespace of the leader election Lease; defaults to the operator's namespace.
+    #[cfg_attr(feature = "flags", arg(long, env = "POD_NAMESPACE", value_name = "NAMESPACE"))]
+    pub leader_election_namespace: Option<String>,
+
+    /// Address to serve /healthz and /readyz on; 0 disables the server.
+    #[cfg_attr(feature = "flags", arg(long, default_value = ":8081", value_name = "ADDRESS", value_parser = bind_address))]
+    pub health_probe_bind_address: BindAddress,
+
+    /// Address to serve /metrics on; 0 disables the server.
+    #[cfg_attr(feature = "flags", arg(long, default_value = "0", value_name = "ADDRESS", value_parser = bind_address))]
+    pub metrics_bind_address: BindAddress,
+
+    /// Serve /metrics over TLS, to accounts that may get it; otherwise over plain HTTP, to everybody.
+    #[cfg_attr(feature = "flags", arg(long, num_args = 0..=1, require_equals = true, default_value_t = true,
+        default_missing_value = "true", action = clap::ArgAction::Set))]
+    pub metrics_secure: bool,
+
+    /// Directory of the certificate for /metrics; without one the operator signs a certificate itself.
+    #[cfg_attr(feature = "flags", arg(long, value_name = "DIRECTORY"))]
+    pub metrics_cert_path: Option<PathBuf>,
+
+    /// File of the certificate for /metrics.
+    #[cfg_attr(feature = "flags", arg(long, default_value = "tls.crt", value_name = "FILE"))]
+    pub metrics_cert_name: String,
+
+    /// File of the private key for /metrics.
+    #[cfg_attr(feature = "flags", arg(long, default_value = "tls.key", value_name = "FILE"))]
+    pub metrics_cert_key: String,
+
+    /// Comma-separated list of namespaces to watch; empty for all.
+    #[cfg_attr(
+        feature = "flags",
+        arg(
+            long,
+            env = "WATCH_NAMESPACE",
+            default_value = "",
+            value_name = "NAMESPACES",
+            hide_default_value = true
+        )
+    )]
+    pub watch_namespace: Namespaces,
+
+    /// Maximum number of objects reconciled at the same time; of one namespace at most three quarters of it.
+    #[cfg_attr(feature = "flags", arg(long, default_value_t = 8, value_name = "NUMBER",
+        value_parser = clap::value_parser!(u16).range(1..)))]
+    pub max_concurrent_reconciles: u16,
+
+    /// Path of the kubeconfig; only needed outside of a cluster, and then KUBECONFIG will do.
+    #[cfg_attr(feature = "flags", arg(long, value_name = "FILE"))]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// Log level, or directives such as "info,kube=debug".
+    #[cfg_attr(
+        feature = "flags",
+        arg(
+            long,
+            alias = "zap-log-level",
+            env = "LOG_LEVEL",
+            default_value = "info",
+            value_name = "LEVEL"
+        )
+    )]
+    pub log_level: String,
+
+    /// Log format.
+    #[cfg_attr(
+        feature = "flags",
+        arg(long, alias = "zap-encoder", default_value = "json", value_name = "FORMAT")
+    )]
+    pub log_format: LogFormat,
+
+    /// Name of the operator in events.
+    #[cfg_attr(
+        feature = "flags",
+        arg(long, env = "OPERATOR_NAME", value_name = "NAME", hide = true)
+    )]
+    pub operator_name: Option<String>,
+
+    /// Name of the operator's pod, which identifies the replica; defaults to the host name.
+    #[cfg_attr(feature = "flags", arg(long, env = "POD_NAME", value_name = "NAME", hide = true))]
+    pub pod_name: Option<String>,
+
+    /// Seconds without an event, bookmarks included, after which a watch is opened anew. API servers send a bookmark each
+    /// minute.
+    #[cfg_attr(feature = "flags", arg(long, default_value_t = 95, value_name = "SECONDS", hide = true,
+        value_parser = clap::value_parser!(u64).range(1..)))]
+    pub watch_timeout: u64,
+}
+
+/// Format of log lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "flags", derive(clap::ValueEnum))]
+pub enum LogFormat {
+    /// One JSON object per line.
+    Json,
+    /// Human-readable text.
+    #[cfg_attr(feature = "flags", value(alias = "console"))]
+    Text,
+}
+
+impl Default for Options {
+    /// What the flags are without any of them, whatever the environment is.
+    fn default() -> Self {
+        Self {
+            leader_elect: false,
+            leader_election_id: None,
+            leader_election_namespace: None,
+            health_probe_bind_address: Some(everywhere(8081)),
+            metrics_bind_address: None,
+            metrics_secure: true,
+            metrics_cert_path: None,
+            metrics_cert_name: "tls.crt".to_owned(),
+            metrics_cert_key: "tls.key".to_owned(),
+            watch_namespace: Namespaces::All,
+            max_concurrent_reconciles: 8,
+            kubeconfig: None,
+            log_level: "info".to_owned(),
+            log_format: LogFormat::Json,
+            operator_name: None,
+            pod_name: None,
+            watch_timeout: 95,
+        }
+    }
+}
+
+/// All interfaces: the IPv6 wildcard includes IPv4 where the kernel supports IPv6.
+pub(crate) fn everywhere(port: u16) -> SocketAddr {
+    let wildcard = if std::path::Path::new("/proc/net/if_inet6").exists() {
+        Ipv6Addr::UNSPECIFIED.into()
+    } else {
+        Ipv4Addr::UNSPECIFIED.into()
+    };
+    SocketAddr::new(wildcard, port)
+}
+
+/// Parses an address as Go programs do: `:8081` for all interfaces, `host:port`, `0` for none.
+///
+/// # Errors
+/// When the text is none of these.
+pub fn bind_address(text: &str) -> Result<BindAddress, String> {
+    if text == "0" {
+        return Ok(None);
+    }
+    let wrong = || format!("invalid address {text:?}: expected \":8081\", \"127.0.0.1:8081\", or 0 to disable");
+    if let Some(port) = text.strip_prefix(':') {
+        let port: u16 = port.parse().map_err(|_| wrong())?;
+        return Ok(Some(everywhere(port)));
+    }
+    text.parse().map(Some).map_err(|_| wrong())
+}
+
+#[cfg(all(test, feature = "flags"))]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Flags {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn parse(arguments: &[&str]) -> Result<Options, clap::Error> {
+        Flags::try_parse_from([&["operator"], arguments].concat()).map(|flags| flags.options)
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Flags::command().debug_assert();
+    }
+
+    #[test]
+    fn the_default_is_that_of_the_flags() {
+        // Set in the environment of whoever runs the tests, perhaps.
+        let variables = [
+            "POD_NAMESPACE",
+            "WATCH_NAMESPACE",
+            "LOG_LEVEL",
+            "OPERATOR_NAME",
+            "POD_NAME",
+        ];
+        if let Some(set) = variables.iter().find(|name| std::env::var_os(name).is_some()) {
+            println!("not compared: {set} is set in the environment");
+            return;
+        }
+        let (parsed, default) = (parse(&[]).unwrap(), Options::default());
+        assert_eq!(format!("{parsed:?}"), format!("{default:?}"));
+    }
+
+    #[test]
+    fn flags_as_go_operators_take_them() {
+        assert!(parse(&["--leader-elect"]).unwrap().leader_elect);
+        assert!(parse(&["--leader-elect=true"]).unwrap().leader_elect);
+        assert!(!parse(&["--leader-elect=false"]).unwrap().leader_elect);
+        assert_eq!(parse(&["--metrics-bind-address=0"]).unwrap().metrics_bind_address, None);
+        let address = parse(&["--health-probe-bind-address=:9000"])
+            .unwrap()
+            .health_probe_bind_address;
+        assert_eq!(address.unwrap().port(), 9000);
+        let address = parse(&["--metrics-bind-address=127.0.0.1:0"])
+            .unwrap()
+            .metrics_bind_address;
+        assert_eq!(address, Some("127.0.0.1:0".parse().unwrap()));
+        let zap = parse(&["--zap-log-level=debug", "--zap-encoder=console"]).unwrap();
+        assert_eq!((zap.log_level.as_str(), zap.log_format), ("debug", LogFormat::Text));
+        assert!(parse(&["--metrics-bind-address=host"]).is_err());
+        assert!(parse(&["--max-concurrent-reconciles=0"]).is_err());
+    }
+}

@@ -1,0 +1,341 @@
+//! Managers against a real API server.
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
+
+#[path = "../examples/greeter.rs"]
+#[allow(dead_code)]
+mod greeter;
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+
+use controlplane::{
+    ControlPlane,
+    faults::{Fault, Rule, Verb},
+};
+use greeter::Greeting;
+use k8s_openapi::{
+    api::{
+        coordination::v1::Lease,
+        core::v1::{ConfigMap, Namespace, Node, ServiceAccount},
+        rbac::v1::ClusterRoleBinding,
+    },
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{
+    Api, Client, Config, CustomResourceExt as _, ResourceExt as _,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use olmkit_manager::{
+    Manager,
+    manager::{Builder, Error},
+    options::Options,
+    shutdown::CancellationToken,
+    transport,
+    worker::Done,
+};
+use serde_json::json;
+use tokio::{sync::OnceCell, task::JoinHandle};
+
+static CONTROL_PLANE: OnceCell<ControlPlane> = OnceCell::const_new();
+
+async fn control_plane() -> &'static ControlPlane {
+    let start = async || {
+        let plane = ControlPlane::start(controlplane::Options::default()).await.unwrap();
+        let client = plane.client().await.unwrap();
+        let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+        definitions
+            .create(&PostParams::default(), &Greeting::crd())
+            .await
+            .unwrap();
+        let greetings: Api<Greeting> = Api::all(client);
+        eventually("the kind is served", async || {
+            greetings.list(&Default::default()).await.ok()
+        })
+        .await;
+        plane
+    };
+    CONTROL_PLANE.get_or_init(start).await
+}
+
+/// A client, and a namespace of the test's own.
+async fn namespace(name: &str) -> Client {
+    let client = control_plane().await.client().await.unwrap();
+    let object = serde_json::from_value(json!({ "metadata": { "name": name } })).unwrap();
+    Api::<Namespace>::all(client.clone())
+        .create(&PostParams::default(), &object)
+        .await
+        .unwrap();
+    client
+}
+
+async fn eventually<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
+    for _ in 0..600 {
+        if let Some(found) = probe().await {
+            return found;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("not within 30 seconds: {what}");
+}
+
+fn options(namespace: &str) -> Options {
+    Options {
+        health_probe_bind_address: None,
+        watch_namespace: namespace.parse().unwrap(),
+        leader_election_namespace: Some(namespace.to_owned()),
+        ..Options::default()
+    }
+}
+
+fn builder(client: &Client, options: Options) -> (Builder, CancellationToken) {
+    let stop = CancellationToken::new();
+    let builder = Manager::builder("greeter").client(client.clone()).options(options);
+    (builder.stop(stop.clone()), stop)
+}
+
+/// The operator of the example, and what stops it.
+async fn greeter(client: &Client, options: Options) -> (JoinHandle<Result<(), Error>>, CancellationToken) {
+    let (builder, stop) = builder(client, options);
+    let mut manager = builder.start().await.unwrap();
+    greeter::set_up(&mut manager);
+    (tokio::spawn(manager.run()), stop)
+}
+
+async fn greet(client: &Client, namespace: &str, name: &str) {
+    let greeting = Greeting::new(name, greeter::GreetingSpec { name: name.to_owned() });
+    Api::namespaced(client.clone(), namespace)
+        .create(&PostParams::default(), &greeting)
+        .await
+        .unwrap();
+}
+
+/// The text of the ConfigMap `name`.
+async fn text(client: &Client, namespace: &str, name: &str) -> Option<String> {
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
+    maps.get_opt(name).await.unwrap()?.data?.remove("text")
+}
+
+#[tokio::test]
+async fn what_an_object_owns_is_brought_back() {
+    let client = namespace("owned").await;
+    let (running, stop) = greeter(&client, options("owned")).await;
+    greet(&client, "owned", "moon").await;
+    let found = eventually("the greeting", async || text(&client, "owned", "moon").await).await;
+    assert_eq!(found, "Hello, moon!");
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "owned");
+    maps.delete("moon", &DeleteParams::default()).await.unwrap();
+    eventually("the greeting again", async || text(&client, "owned", "moon").await).await;
+    let other = json!({ "data": { "text": "Go away!" } });
+    maps.patch("moon", &PatchParams::default(), &Patch::Merge(other))
+        .await
+        .unwrap();
+    eventually("the right words", async || {
+        (text(&client, "owned", "moon").await? == "Hello, moon!").then_some(())
+    })
+    .await;
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+async fn holder(client: &Client, namespace: &str) -> Option<String> {
+    let lease = Api::<Lease>::namespaced(client.clone(), namespace)
+        .get_opt("greeter")
+        .await
+        .unwrap()?;
+    lease.spec?.holder_identity.filter(|holder| !holder.is_empty())
+}
+
+#[tokio::test]
+async fn a_standby_takes_over_when_the_leader_stops() {
+    let client = namespace("standby").await;
+    let replica = |name: &str| Options {
+        leader_elect: true,
+        pod_name: Some(name.to_owned()),
+        ..options("standby")
+    };
+    let (first, stop) = greeter(&client, replica("first")).await;
+    eventually("a leader", async || holder(&client, "standby").await).await;
+    let (second, stop_second) = greeter(&client, replica("second")).await;
+    greet(&client, "standby", "moon").await;
+    eventually("the greeting", async || text(&client, "standby", "moon").await).await;
+    assert!(holder(&client, "standby").await.unwrap().starts_with("first_"));
+    stop.cancel();
+    first.await.unwrap().unwrap();
+    assert_eq!(
+        holder(&client, "standby")
+            .await
+            .filter(|holder| holder.starts_with("first_")),
+        None,
+        "released"
+    );
+    greet(&client, "standby", "sun").await;
+    eventually("the second greets", async || text(&client, "standby", "sun").await).await;
+    // Somebody takes the lease by force: the leader must end.
+    let thief = Patch::Merge(json!({ "spec": { "holderIdentity": "thief" } }));
+    let leases: Api<Lease> = Api::namespaced(client.clone(), "standby");
+    leases.patch("greeter", &PatchParams::default(), &thief).await.unwrap();
+    let ended = tokio::time::timeout(Duration::from_secs(30), second)
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(matches!(ended, Err(Error::LeadershipLost)), "{ended:?}");
+    drop(stop_second);
+}
+
+/// One object whose reconcile panics is tried again, and delays no other. Each pass is in a span that names it.
+#[tokio::test]
+async fn a_panic_ends_one_pass_only() {
+    let client = namespace("panics").await;
+    let (builder, stop) = builder(&client, options("panics"));
+    let mut manager = builder.start().await.unwrap();
+    let metrics = manager.metrics().clone();
+    let tries = Arc::new(AtomicU32::new(0));
+    let (counted, spans) = (Arc::clone(&tries), Arc::new(Mutex::new(Vec::new())));
+    let seen = Arc::clone(&spans);
+    manager.controller::<Greeting>("greeting").run(move |greeting| {
+        let name = greeting.name_any();
+        let tries = Arc::clone(&counted);
+        seen.lock().unwrap().push(name.clone());
+        async move {
+            assert!(name != "bad" || tries.fetch_add(1, SeqCst) > 1, "the first two times");
+            Ok::<_, kube::Error>(Done::nothing("fine"))
+        }
+    });
+    let running = tokio::spawn(manager.run());
+    greet(&client, "panics", "bad").await;
+    greet(&client, "panics", "good").await;
+    eventually("the third try", async || (tries.load(SeqCst) == 3).then_some(())).await;
+    assert!(spans.lock().unwrap().contains(&"good".to_owned()));
+    eventually("it is counted", async || {
+        let text = metrics.render();
+        let line = "controller_runtime_reconcile_panics_total{controller=\"greeting\"} 2";
+        text.contains(line).then_some(())
+    })
+    .await;
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+/// A kind without namespace is watched in the cluster, whatever namespaces are watched.
+#[tokio::test]
+async fn a_kind_without_namespace_and_one_that_depends_on_it() {
+    let client = namespace("cluster").await;
+    let (builder, stop) = builder(&client, options("cluster"));
+    let mut manager = builder.start().await.unwrap();
+    let (nodes, greetings) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicU32::new(0)));
+    let seen = Arc::clone(&nodes);
+    let own = olmkit_manager::manager::Controller::selecting;
+    let selected = kube::runtime::watcher::Config::default().labels("test=manager");
+    own(manager.controller::<Node>("node"), selected.clone()).run(move |node| {
+        seen.lock().unwrap().push(node.name_any());
+        std::future::ready(Ok::<_, kube::Error>(Done::nothing("seen")))
+    });
+    let controller = manager.controller::<Greeting>("greeting");
+    let known = controller.cache();
+    let passes = Arc::clone(&greetings);
+    controller
+        .watches::<Node>(selected, move |_| {
+            let mut keys = Vec::new();
+            known.for_each(|key, _| keys.push(key.clone()));
+            keys
+        })
+        .run(move |_| {
+            passes.fetch_add(1, SeqCst);
+            std::future::ready(Ok::<_, kube::Error>(Done::nothing("seen")))
+        });
+    let running = tokio::spawn(manager.run());
+    greet(&client, "cluster", "moon").await;
+    eventually("a pass", async || (greetings.load(SeqCst) > 0).then_some(())).await;
+    let before = greetings.load(SeqCst);
+    let node = json!({ "metadata": { "name": "one", "labels": { "test": "manager" } } });
+    let node = serde_json::from_value(node).unwrap();
+    Api::<Node>::all(client)
+        .create(&PostParams::default(), &node)
+        .await
+        .unwrap();
+    eventually("the node", async || {
+        nodes.lock().unwrap().contains(&"one".to_owned()).then_some(())
+    })
+    .await;
+    eventually("its dependant", async || {
+        (greetings.load(SeqCst) > before).then_some(())
+    })
+    .await;
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+/// A connection on which nothing arrives any more, not even its end, is given up, and what was missed is seen.
+#[tokio::test]
+async fn half_open_watches_are_opened_again() {
+    let client = namespace("half-open").await;
+    let plane = control_plane().await;
+    // Only tokens pass through the proxy, certificates do not.
+    let account = serde_json::from_value(json!({ "metadata": { "name": "greeter" } })).unwrap();
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "half-open");
+    accounts.create(&PostParams::default(), &account).await.unwrap();
+    let binding = json!({ "metadata": { "name": "half-open" },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin" },
+        "subjects": [{ "kind": "ServiceAccount", "name": "greeter", "namespace": "half-open" }] });
+    let binding = serde_json::from_value(binding).unwrap();
+    let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
+    bindings.create(&PostParams::default(), &binding).await.unwrap();
+    let own = plane.service_account_kubeconfig("half-open", "greeter").await.unwrap();
+    let proxy = plane.faults(1).await.unwrap();
+    proxy.add(Rule::new(Fault::Stalled(Duration::from_millis(500))).verb(Verb::Watch));
+    let kubeconfig = Kubeconfig::read_from(proxy.kubeconfig(&own).unwrap()).unwrap();
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .unwrap();
+    config.proxy_url = None;
+    let limits = transport::Limits {
+        event: Duration::from_secs(3),
+        ..transport::Limits::default()
+    };
+    let through = transport::limited(Client::try_from(config).unwrap(), limits, None);
+    let (running, stop) = greeter(&through, options("half-open")).await;
+    eventually("the watches begin", async || {
+        let watches = proxy
+            .requests()
+            .iter()
+            .filter(|request| request.verb == Verb::Watch)
+            .count();
+        (watches >= 2).then_some(())
+    })
+    .await;
+    // The watches stall, and will not when they are opened again.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    proxy.clear();
+    let before = proxy.requests().len();
+    greet(&client, "half-open", "moon").await;
+    eventually("the greeting", async || text(&client, "half-open", "moon").await).await;
+    let again = proxy.requests()[before..]
+        .iter()
+        .filter(|request| request.verb == Verb::Watch)
+        .count();
+    assert!(again >= 1, "a watch was opened again");
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+/// What the README shows is the example.
+#[test]
+fn the_readme_shows_the_example() {
+    let readme = include_str!("../README.md");
+    let example = include_str!("../examples/greeter.rs");
+    let dense = |text: &str| -> String { text.split_whitespace().collect() };
+    let shown = readme
+        .split("```rust,no_run\n")
+        .nth(1)
+        .unwrap()
+        .split("```")
+        .next()
+        .unwrap();
+    assert_eq!(dense(shown), dense(example));
+}

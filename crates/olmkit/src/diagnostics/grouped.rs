@@ -1,0 +1,112 @@
+//! Findings of many inputs: each rule once, with how often it was broken and a few places.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+
+use super::{Finding, Report, Rule, Severity};
+use crate::object::UntrustedText;
+
+/// Places that are shown of a rule.
+const SHOWN: usize = 3;
+/// Longest message that is shown whole.
+const LONGEST: usize = 200;
+
+/// A finding with the input it is about.
+type Found<'r> = (&'r str, &'r Finding);
+
+/// Writes the rules that were broken, the worst and most frequent first. Below each stand messages with a place each; equal messages
+/// count as one. The findings come by input, such as a bundle; `rules` says what the rules ask for.
+///
+/// # Errors
+///
+/// What the writer gives.
+pub fn write_grouped(inputs: &[(&str, Report)], rules: &[&Rule], out: &mut dyn Write) -> io::Result<()> {
+    let mut broken: BTreeMap<(Severity, &str), Vec<Found<'_>>> = BTreeMap::new();
+    for (input, report) in inputs {
+        for finding in &report.findings {
+            let found = broken.entry((finding.severity, finding.rule)).or_default();
+            found.push((input, finding));
+        }
+    }
+    let mut groups: Vec<_> = broken.into_iter().collect();
+    groups.sort_by_key(|((severity, _), findings)| (*severity, std::cmp::Reverse(findings.len())));
+    for ((severity, rule), findings) in groups {
+        let summary = rules.iter().find(|known| known.id == rule).map(|rule| rule.summary);
+        group((severity, rule, summary.unwrap_or_default()), &findings, out)?;
+    }
+    Ok(())
+}
+
+fn group(
+    (severity, rule, summary): (Severity, &str, &str),
+    findings: &[Found<'_>],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let inputs: BTreeSet<&str> = findings.iter().map(|(input, _)| *input).collect();
+    let color = match severity {
+        Severity::Error => AnsiColor::BrightRed,
+        Severity::Warning => AnsiColor::Yellow,
+        Severity::Info => AnsiColor::BrightGreen,
+    };
+    let style = Style::new().bold().fg_color(Some(color.into()));
+    writeln!(
+        out,
+        "{style}{severity}[{rule}]{style:#}: {}",
+        UntrustedText::new(summary)
+    )?;
+    writeln!(
+        out,
+        "  {} in {}",
+        number(findings.len(), "finding"),
+        number(inputs.len(), "bundle")
+    )?;
+    let mut messages: BTreeMap<&str, Vec<&Finding>> = BTreeMap::new();
+    for (_, finding) in findings {
+        messages.entry(&finding.message).or_default().push(finding);
+    }
+    let mut messages: Vec<_> = messages.into_iter().collect();
+    messages.sort_by_key(|(_, findings)| std::cmp::Reverse(findings.len()));
+    for (message, findings) in messages.iter().take(SHOWN) {
+        writeln!(out, "  - {}{}", shortened(message), place(findings))?;
+    }
+    if let Some(rest) = messages.len().checked_sub(SHOWN).filter(|rest| *rest > 0) {
+        writeln!(out, "  - {rest} more")?;
+    }
+    Ok(())
+}
+
+/// Where the first of some equal findings is, and how many there are.
+fn place(findings: &[&Finding]) -> String {
+    let Some(first) = findings.first() else {
+        return String::new();
+    };
+    let file = first
+        .file
+        .as_deref()
+        .map(|file| file.to_string_lossy())
+        .unwrap_or_default();
+    let position = first
+        .position
+        .map(|position| format!(":{position}"))
+        .unwrap_or_default();
+    let others = match findings.len() {
+        1 => String::new(),
+        count => format!(" and {} more", count - 1),
+    };
+    format!("\n    {}{position}{others}", UntrustedText::new(&file))
+}
+
+fn shortened(message: &str) -> String {
+    let line = message.lines().next().unwrap_or_default();
+    let mut shown: String = line.chars().take(LONGEST).collect();
+    if shown.len() < message.len() {
+        shown.push('…');
+    }
+    UntrustedText::new(&shown).to_string()
+}
+
+fn number(count: usize, word: &str) -> String {
+    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+}

@@ -1,0 +1,356 @@
+//! The rights of the account that installs a bundle. OLM v1 up to 1.10 applies objects as `spec.serviceAccount` of the
+//! ClusterExtension; later releases do so themselves.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::list;
+use crate::bundle::kinds;
+use crate::object::split_api_version;
+use crate::rbac::{self, Account, PolicyRule};
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+/// What operator-controller does with each of its objects.
+const OF_OBJECT: [&str; 4] = ["delete", "get", "patch", "update"];
+
+/// Who installs what.
+#[derive(Debug, Clone, Copy)]
+pub struct Installer<'i> {
+    /// The account.
+    pub account: Account<'i>,
+    /// The name of the ClusterExtension.
+    pub extension: &'i str,
+}
+
+/// The least rights to install objects, and to repair, upgrade and remove them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Rights {
+    /// In the cluster.
+    pub cluster: Vec<PolicyRule>,
+    /// In a namespace.
+    pub namespaces: BTreeMap<String, Vec<PolicyRule>>,
+}
+
+/// The names of objects of one resource in one scope.
+type Names<'o> = BTreeMap<(&'o str, String), BTreeSet<&'o str>>;
+
+impl Rights {
+    /// Those for objects as OLM v1 applies them, and for a ClusterExtension of this name.
+    #[must_use]
+    pub fn of(objects: &[Value], extension: &str) -> Self {
+        let mut scopes: BTreeMap<&str, Names<'_>> = BTreeMap::new();
+        let mut cluster = vec![rule(
+            "olm.operatorframework.io",
+            "clusterextensions/finalizers",
+            &["update"],
+            [extension],
+        )];
+        let mut namespaces: BTreeMap<&str, Vec<PolicyRule>> = BTreeMap::new();
+        for object in objects {
+            let group = split_api_version(text(object, "/apiVersion")).map_or("", |(group, _)| group);
+            let kind = text(object, "/kind");
+            let (namespace, name) = (text(object, "/metadata/namespace"), text(object, "/metadata/name"));
+            let namespace = if is_of_cluster(kind) { "" } else { namespace };
+            let resource = resource(kind);
+            // Watching for changes by others knows no names and no namespaces.
+            cluster.push(rule(group, &resource, &["list", "watch"], []));
+            let names = scopes.entry(namespace).or_default();
+            names.entry((group, resource)).or_default().insert(name);
+            if group == RBAC {
+                let into = match namespace {
+                    "" => &mut cluster,
+                    namespace => namespaces.entry(namespace).or_default(),
+                };
+                into.extend(granted(object, objects));
+            }
+        }
+        for (namespace, names) in scopes {
+            let into = match namespace {
+                "" => &mut cluster,
+                namespace => namespaces.entry(namespace).or_default(),
+            };
+            for ((group, resource), names) in names {
+                into.push(rule(group, &resource, &["create"], []));
+                into.push(rule(group, &resource, &OF_OBJECT, names));
+            }
+        }
+        let cluster = without_covered(cluster, &[]);
+        let namespaces = namespaces.into_iter();
+        Self {
+            namespaces: namespaces
+                .map(|(namespace, rules)| (namespace, without_covered(rules, &cluster)))
+                .filter(|(_, rules)| !rules.is_empty())
+                .map(|(namespace, rules)| (namespace.to_owned(), rbac::merge(rules)))
+                .collect(),
+            cluster: rbac::merge(cluster),
+        }
+    }
+
+    /// The account with these rights: a ServiceAccount, roles and bindings.
+    #[must_use]
+    pub fn objects(&self, installer: &Installer<'_>) -> Vec<Value> {
+        let account = installer.account;
+        let labels = rbac::Labels::new();
+        let mut objects = vec![json!({
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": account.name, "namespace": account.namespace},
+        })];
+        let name = account.name;
+        if !self.cluster.is_empty() {
+            objects.push(rbac::cluster_role(name, &labels, &self.cluster));
+            objects.push(rbac::cluster_binding(name, &labels, name, account));
+        }
+        for (namespace, rules) in &self.namespaces {
+            objects.push(rbac::role(name, namespace, &labels, rules));
+            objects.push(rbac::binding(name, namespace, &labels, name, account));
+        }
+        for object in &mut objects {
+            if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+                metadata.remove("labels");
+            }
+        }
+        objects
+    }
+}
+
+/// What the API server wants of whoever writes a role or a binding: all that it grants, or the right to grant it.
+fn granted(object: &Value, objects: &[Value]) -> Vec<PolicyRule> {
+    let name = text(object, "/metadata/name");
+    let (kind, role) = (text(object, "/kind"), text(object, "/roleRef/name"));
+    if kind == "ClusterRole" && object.get("aggregationRule").is_some_and(|rule| !rule.is_null()) {
+        // Its rules are those of others, any.
+        return vec![rule(RBAC, "clusterroles", &["escalate"], [name])];
+    }
+    if ["Role", "ClusterRole"].contains(&kind) {
+        return rules(object);
+    }
+    let of_kind = text(object, "/roleRef/kind");
+    let same = |other: &&Value| {
+        let near =
+            of_kind == "ClusterRole" || other.pointer("/metadata/namespace") == object.pointer("/metadata/namespace");
+        text(other, "/kind") == of_kind && text(other, "/metadata/name") == role && near
+    };
+    match objects.iter().find(same) {
+        Some(role) if role.get("aggregationRule").is_none_or(Value::is_null) => rules(role),
+        // It comes from elsewhere, with rules that are not known.
+        _ => vec![rule(RBAC, &resource(of_kind), &["bind"], [role])],
+    }
+}
+
+fn rules(role: &Value) -> Vec<PolicyRule> {
+    let rules = list(role, "/rules").iter().cloned();
+    rules.filter_map(|rule| serde_json::from_value(rule).ok()).collect()
+}
+
+fn rule<'n>(group: &str, resource: &str, verbs: &[&str], names: impl IntoIterator<Item = &'n str>) -> PolicyRule {
+    PolicyRule {
+        api_groups: vec![group.to_owned()],
+        resources: vec![resource.to_owned()],
+        resource_names: names.into_iter().map(str::to_owned).collect(),
+        verbs: verbs.iter().map(|verb| (*verb).to_owned()).collect(),
+        ..PolicyRule::default()
+    }
+}
+
+/// The rights one by one, without those that another right, of the same scope or wider, includes.
+fn without_covered(rules: Vec<PolicyRule>, wider: &[PolicyRule]) -> Vec<PolicyRule> {
+    let single: BTreeSet<PolicyRule> = rules.iter().flat_map(each).collect();
+    let covered = |one: &&PolicyRule| {
+        let includes = |other: &PolicyRule| covers(other, one);
+        wider.iter().any(includes) || single.iter().any(|other| other != *one && includes(other))
+    };
+    single.iter().filter(|one| !covered(one)).cloned().collect()
+}
+
+/// A rule as rules for one verb on one thing each.
+fn each(rule: &PolicyRule) -> Vec<PolicyRule> {
+    let mut all = Vec::new();
+    for verb in &rule.verbs {
+        let verbs = vec![verb.clone()];
+        all.extend(rule.non_resource_urls.iter().map(|url| PolicyRule {
+            non_resource_urls: vec![url.clone()],
+            verbs: verbs.clone(),
+            ..PolicyRule::default()
+        }));
+        for group in &rule.api_groups {
+            for resource in &rule.resources {
+                let of = |names: Vec<String>| PolicyRule {
+                    api_groups: vec![group.clone()],
+                    resources: vec![resource.clone()],
+                    resource_names: names,
+                    verbs: verbs.clone(),
+                    ..PolicyRule::default()
+                };
+                if rule.resource_names.is_empty() {
+                    all.push(of(Vec::new()));
+                }
+                all.extend(rule.resource_names.iter().map(|name| of(vec![name.clone()])));
+            }
+        }
+    }
+    all
+}
+
+/// Whether a rule for one thing includes another one.
+fn covers(wide: &PolicyRule, narrow: &PolicyRule) -> bool {
+    let includes = |wide: &[String], narrow: &[String]| wide == narrow || wide == ["*"];
+    let names = wide.resource_names.is_empty() || wide.resource_names == narrow.resource_names;
+    includes(&wide.verbs, &narrow.verbs)
+        && includes(&wide.api_groups, &narrow.api_groups)
+        && includes(&wide.resources, &narrow.resources)
+        && includes(&wide.non_resource_urls, &narrow.non_resource_urls)
+        && names
+}
+
+/// Kinds that OLM v1 makes and bundles do not hold are webhook configurations, of the cluster, and those of cert-manager.
+fn is_of_cluster(kind: &str) -> bool {
+    match kinds::find(kind) {
+        Some(known) => known.scope == kinds::Scope::Cluster,
+        None => kind.ends_with("WebhookConfiguration"),
+    }
+}
+
+/// The resource of a kind: all kinds that OLM v1 applies follow the rule of English.
+fn resource(kind: &str) -> String {
+    let name = kind.to_lowercase();
+    match name.strip_suffix('y') {
+        Some(stem) => format!("{stem}ies"),
+        None if name.ends_with('s') => format!("{name}es"),
+        None => format!("{name}s"),
+    }
+}
+
+fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(rules: &[PolicyRule]) -> Vec<String> {
+        let line = |rule: &PolicyRule| {
+            format!(
+                "{} {} {} {}",
+                rule.verbs.join(","),
+                rule.api_groups.join(","),
+                rule.resources.join(","),
+                rule.resource_names.join(",")
+            )
+        };
+        rules.iter().map(|rule| line(rule).trim_end().to_owned()).collect()
+    }
+
+    #[test]
+    fn rights_are_to_manage_the_objects_and_all_that_these_grant() {
+        let objects = [
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "op", "namespace": "mine"}}),
+            json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "op"},
+                "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}, {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}],
+            }),
+            json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "auth", "namespace": "mine"},
+                "roleRef": {"kind": "ClusterRole", "name": "system:auth-delegator"},
+            }),
+        ];
+        let rights = Rights::of(&objects, "cache");
+        assert_eq!(
+            lines(&rights.cluster),
+            [
+                "get",
+                "list  pods",
+                "list,watch  serviceaccounts",
+                "update olm.operatorframework.io clusterextensions/finalizers cache",
+                "create,list,watch rbac.authorization.k8s.io clusterroles",
+                "list,watch rbac.authorization.k8s.io rolebindings",
+                "delete,get,patch,update rbac.authorization.k8s.io clusterroles op",
+            ]
+        );
+        let [(namespace, rules)] = rights.namespaces.iter().collect::<Vec<_>>()[..] else {
+            panic!("{rights:?}")
+        };
+        assert_eq!(namespace, "mine");
+        assert_eq!(
+            lines(rules),
+            [
+                "create  serviceaccounts",
+                "delete,get,patch,update  serviceaccounts op",
+                "create rbac.authorization.k8s.io rolebindings",
+                "delete,get,patch,update rbac.authorization.k8s.io rolebindings auth",
+                "bind rbac.authorization.k8s.io clusterroles system:auth-delegator",
+            ]
+        );
+        let account = Account {
+            name: "installer",
+            namespace: "mine",
+        };
+        let installer = Installer {
+            account,
+            extension: "cache",
+        };
+        let made = rights.objects(&installer);
+        let kinds: Vec<&str> = made.iter().map(|object| text(object, "/kind")).collect();
+        assert_eq!(
+            kinds,
+            [
+                "ServiceAccount",
+                "ClusterRole",
+                "ClusterRoleBinding",
+                "Role",
+                "RoleBinding"
+            ]
+        );
+    }
+
+    #[test]
+    fn aggregated_roles_need_the_right_to_escalate() {
+        let role = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "all"},
+            "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]},
+        });
+        let rights = Rights::of(&[role], "cache");
+        let lines = lines(&rights.cluster);
+        let expected = "delete,escalate,get,patch,update rbac.authorization.k8s.io clusterroles all";
+        assert!(lines.iter().any(|line| line == expected), "{lines:?}");
+    }
+
+    #[test]
+    fn what_another_right_includes_is_left_out() {
+        let objects = [
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "op", "namespace": "mine"}}),
+            json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "op"},
+                "rules": [
+                    {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["create", "get", "patch"]},
+                    {"apiGroups": ["batch"], "resources": ["*"], "verbs": ["*"]},
+                    {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get"]},
+                ],
+            }),
+        ];
+        let rights = Rights::of(&objects, "cache");
+        let of_cluster = lines(&rights.cluster);
+        assert!(
+            of_cluster.contains(&"create,get,list,patch,watch apps deployments".to_owned()),
+            "{of_cluster:?}"
+        );
+        assert!(of_cluster.contains(&"* batch *".to_owned()), "{of_cluster:?}");
+        assert!(!of_cluster.iter().any(|line| line.contains("jobs")), "{of_cluster:?}");
+        assert_eq!(lines(&rights.namespaces["mine"]), ["delete,update apps deployments op"]);
+    }
+
+    #[test]
+    fn resources_are_the_plurals_of_kinds() {
+        for (kind, plural) in [
+            ("NetworkPolicy", "networkpolicies"),
+            ("PriorityClass", "priorityclasses"),
+            ("ConsoleYAMLSample", "consoleyamlsamples"),
+            ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
+        ] {
+            assert_eq!(resource(kind), plural);
+        }
+    }
+}

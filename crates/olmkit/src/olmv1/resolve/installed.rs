@@ -1,0 +1,164 @@
+//! What is installed, and versions with the release that OLM v1 reads in their build metadata.
+
+use std::cmp::Ordering;
+
+use crate::catalog::model::PROPERTY_PACKAGE;
+use crate::catalog::{Bundle, property};
+use crate::object::{PreRelease, Version};
+
+use super::Source;
+
+/// Bytes of a release at most.
+const LONGEST_RELEASE: usize = 20;
+
+/// A version, and the release of it: `1.2.0+3` is release 3 of version 1.2.0.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct VersionRelease {
+    pub version: Version,
+    release: Vec<PreRelease>,
+}
+
+impl VersionRelease {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let mut version = Version::parse(text).map_err(|error| error.to_string())?;
+        let build = version.build.join(".");
+        let parts = version.build.iter().map(|part| PreRelease::parse(part));
+        let release: Vec<PreRelease> = match parts.collect() {
+            Ok(release) if build.len() <= LONGEST_RELEASE => release,
+            _ => Vec::new(),
+        };
+        if !release.is_empty() {
+            version.build.clear();
+        }
+        Ok(Self { version, release })
+    }
+
+    /// That of a bundle: the first property `olm.package`.
+    pub(super) fn of(bundle: &Bundle) -> Result<Self, String> {
+        let mut properties = bundle.properties.iter().enumerate();
+        let (at, property) = properties
+            .find(|(_, property)| property.kind == PROPERTY_PACKAGE)
+            .ok_or_else(|| format!("it has no property {PROPERTY_PACKAGE}"))?;
+        let wanted = ["packageName", "version", "release"];
+        let [_, version, _] = property::read_strings(property, at, "property.Package", wanted)?;
+        Self::parse(&version)
+    }
+
+    pub(super) fn compare(&self, other: &Self) -> Ordering {
+        self.version
+            .cmp(&other.version)
+            .then_with(|| self.release.cmp(&other.release))
+    }
+}
+
+/// The bundle that is installed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installed {
+    name: String,
+    text: String,
+    pub(super) version: VersionRelease,
+}
+
+/// Why it is not known what is installed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InstalledError {
+    /// A version that is none.
+    #[error("invalid version {given:?} of the installed bundle: {reason}")]
+    Version {
+        /// The text.
+        given: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A name that no catalog has.
+    #[error(
+        "no bundle {given:?} of package {package:?} in the catalogs, and it is not a version; write NAME@VERSION, as in the status of the ClusterExtension"
+    )]
+    Unknown {
+        /// The text.
+        given: String,
+        /// The package.
+        package: String,
+    },
+}
+
+impl Installed {
+    /// A bundle by name and version, as in `status.install.bundle` of a ClusterExtension.
+    ///
+    /// # Errors
+    /// The version is none.
+    pub fn new(name: &str, version: &str) -> Result<Self, InstalledError> {
+        let parsed = VersionRelease::parse(version).map_err(|reason| InstalledError::Version {
+            given: version.to_owned(),
+            reason,
+        })?;
+        Ok(Self {
+            name: name.to_owned(),
+            text: version.to_owned(),
+            version: parsed,
+        })
+    }
+
+    /// Looks a bundle up: `NAME`, `VERSION` or `NAME@VERSION`. A version that no catalog has gives a bundle without a name, to which no
+    /// entry but one with a `skipRange` leads.
+    ///
+    /// # Errors
+    /// See [`InstalledError`].
+    pub fn find(text: &str, package: &str, sources: &[Source]) -> Result<Self, InstalledError> {
+        if let Some((name, version)) = text.split_once('@') {
+            return Self::new(name, version);
+        }
+        let bundles = || {
+            let all = sources.iter().flat_map(|source| &source.catalog.bundles);
+            all.filter(|bundle| bundle.package == package)
+                .filter_map(|bundle| Some((bundle, VersionRelease::of(bundle).ok()?)))
+        };
+        let version = VersionRelease::parse(text);
+        let mut bundles = bundles();
+        let found = match &version {
+            Ok(wanted) => bundles.find(|(_, version)| version.compare(wanted) == Ordering::Equal),
+            Err(_) => bundles.find(|(bundle, _)| bundle.name == text),
+        };
+        match (found, version) {
+            (Some((bundle, version)), _) => Ok(Self {
+                name: bundle.name.clone(),
+                text: version.text(),
+                version,
+            }),
+            (None, Ok(_)) => Self::new("", text),
+            (None, Err(_)) => Err(InstalledError::Unknown {
+                given: text.to_owned(),
+                package: package.to_owned(),
+            }),
+        }
+    }
+
+    /// Its name; empty if it is not known.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its version.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.text
+    }
+
+    /// The version as ranges of catalogs compare it.
+    pub(super) fn plain(&self) -> &Version {
+        &self.version.version
+    }
+}
+
+impl VersionRelease {
+    fn text(&self) -> String {
+        let release: Vec<String> = self.release.iter().map(PreRelease::to_string).collect();
+        if release.is_empty() {
+            self.version.to_string()
+        } else {
+            format!("{}+{}", self.version, release.join("."))
+        }
+    }
+}

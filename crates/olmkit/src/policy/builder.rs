@@ -1,0 +1,116 @@
+//! Makes a policy from flags and settings.
+
+use std::path::Path;
+
+use globset::Glob;
+
+use super::baseline::Baseline;
+use super::root::Root;
+use super::{PathIgnore, Pattern, Policy, UnknownRule};
+use crate::diagnostics::{Rule, Severity};
+
+/// Collects what a policy says. Later settings add to earlier ones.
+#[derive(Debug)]
+pub struct Builder<'r> {
+    rules: &'r [&'static Rule],
+    policy: Policy,
+}
+
+/// A setting that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidSetting {
+    /// It names no rule.
+    #[error(transparent)]
+    Rule(#[from] UnknownRule),
+    /// It is no severity.
+    #[error("{0:?} is not a severity; use error, warning or info")]
+    Severity(String),
+    /// It is no pattern of paths.
+    #[error("{0}")]
+    Glob(#[from] globset::Error),
+}
+
+impl<'r> Builder<'r> {
+    pub(super) fn new(rules: &'r [&'static Rule]) -> Self {
+        Self {
+            rules,
+            policy: Policy {
+                comments: true,
+                ..Policy::default()
+            },
+        }
+    }
+
+    /// Hears of these rules, and of others that are selected, only.
+    ///
+    /// # Errors
+    /// When the pattern means no rule.
+    pub fn select(mut self, pattern: &str) -> Result<Self, InvalidSetting> {
+        self.policy.select.push(Pattern::parse(pattern, self.rules)?);
+        Ok(self)
+    }
+
+    /// Ignores these rules.
+    ///
+    /// # Errors
+    /// When the pattern means no rule.
+    pub fn ignore(mut self, pattern: &str) -> Result<Self, InvalidSetting> {
+        self.policy.ignore.push(Pattern::parse(pattern, self.rules)?);
+        Ok(self)
+    }
+
+    /// Ignores these rules in files whose path, as seen from the root, fits a glob.
+    ///
+    /// # Errors
+    /// When a pattern means no rule, or the glob cannot be read.
+    pub fn ignore_in(mut self, glob: &str, patterns: &[String]) -> Result<Self, InvalidSetting> {
+        let parse = |pattern: &String| Pattern::parse(pattern, self.rules);
+        let rules = patterns.iter().map(parse).collect::<Result<_, _>>()?;
+        let glob = Glob::new(glob)?.compile_matcher();
+        self.policy.per_path.push(PathIgnore { glob, rules });
+        Ok(self)
+    }
+
+    /// Gives these rules another severity. An id counts more than a family, a later setting more than an earlier one.
+    ///
+    /// # Errors
+    /// When the pattern means no rule, or the severity is none.
+    pub fn severity(mut self, pattern: &str, severity: &str) -> Result<Self, InvalidSetting> {
+        let severity = match severity.trim() {
+            "error" => Severity::Error,
+            "warning" => Severity::Warning,
+            "info" => Severity::Info,
+            other => return Err(InvalidSetting::Severity(other.to_owned())),
+        };
+        let pattern = Pattern::parse(pattern, self.rules)?;
+        self.policy.severities.push((pattern, severity));
+        Ok(self)
+    }
+
+    /// The folder that globs and baselines see files from, such as that of the settings.
+    #[must_use]
+    pub fn root(mut self, folder: &Path) -> Self {
+        self.policy.root = Root::new(folder);
+        self
+    }
+
+    /// Ignores the findings that a baseline knows.
+    #[must_use]
+    pub fn baseline(mut self, baseline: Baseline) -> Self {
+        self.policy.baseline = Some(baseline);
+        self
+    }
+
+    /// Whether `# olmkit: ignore` comments count. They do unless this says otherwise.
+    #[must_use]
+    pub fn comments(mut self, count: bool) -> Self {
+        self.policy.comments = count;
+        self
+    }
+
+    /// The policy.
+    pub fn build(self) -> Policy {
+        self.policy
+    }
+}

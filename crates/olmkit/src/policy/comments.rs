@@ -1,0 +1,164 @@
+//! Comments that ignore a finding at its place.
+//!
+//! `# olmkit: ignore RULE[,RULE…] reason` holds for its own line, and for the next line that is not such a comment when it stands
+//! alone. `# olmkit: ignore-file RULE[,RULE…] reason` holds for the whole file. Without a reason a comment counts for nothing.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use crate::diagnostics::Finding;
+use crate::limits;
+
+/// The comments of the files that findings name. A file is read once.
+pub(super) struct Comments {
+    enabled: bool,
+    files: HashMap<PathBuf, Vec<Comment>>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Comment {
+    scope: Scope,
+    rules: Vec<String>,
+    reason: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    File,
+    /// A line, counted from 1.
+    Line(u32),
+}
+
+impl Comments {
+    pub(super) fn new(enabled: bool) -> Self {
+        Self {
+            enabled,
+            files: HashMap::new(),
+        }
+    }
+
+    /// Why a finding is ignored, if a comment says so.
+    pub(super) fn reason(&mut self, finding: &Finding) -> Option<String> {
+        let file = finding.file.as_deref().filter(|_| self.enabled)?;
+        let comments = match self.files.get(file) {
+            Some(comments) => comments,
+            None => self.files.entry(file.to_owned()).or_insert_with(|| of_file(file)),
+        };
+        let line = finding.position.map(|position| position.line);
+        let fits = |comment: &&Comment| {
+            let is_here = match comment.scope {
+                Scope::File => true,
+                Scope::Line(number) => line == Some(number),
+            };
+            is_here && comment.rules.iter().any(|rule| rule.eq_ignore_ascii_case(finding.rule))
+        };
+        comments.iter().find(fits).map(|comment| comment.reason.clone())
+    }
+}
+
+/// The comments of a file; none where it cannot be read, since findings come from what could be.
+fn of_file(path: &Path) -> Vec<Comment> {
+    let is_yaml = path
+        .extension()
+        .is_some_and(|extension| extension == "yaml" || extension == "yml");
+    if !is_yaml {
+        return Vec::new();
+    }
+    let bytes = limits::read_file(path, &limits::CATALOG_FILE).unwrap_or_default();
+    // Nearly all files have none.
+    if memchr::memmem::find(&bytes, b"olmkit:").is_none() {
+        return Vec::new();
+    }
+    parse(&String::from_utf8_lossy(&bytes))
+}
+
+fn parse(text: &str) -> Vec<Comment> {
+    let mut found = Vec::new();
+    // Comments that stand alone, until the line that they are about.
+    let mut waiting: Vec<Comment> = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let comment = comment(line);
+        let is_alone = line.trim_start().starts_with('#');
+        if !is_alone {
+            found.extend(waiting.drain(..).map(|comment| Comment {
+                scope: Scope::Line(number),
+                ..comment
+            }));
+        }
+        let Some((of_file, rules, reason)) = comment else {
+            continue;
+        };
+        let comment = Comment {
+            scope: if of_file { Scope::File } else { Scope::Line(number) },
+            rules,
+            reason,
+        };
+        if is_alone && !of_file {
+            waiting.push(comment);
+        } else {
+            found.push(comment);
+        }
+    }
+    found
+}
+
+/// The comment of one line: whether it is about the file, its rules, its reason.
+fn comment(line: &str) -> Option<(bool, Vec<String>, String)> {
+    let at = line.match_indices('#').map(|(at, _)| at).find(|at| {
+        let before = line.get(..*at).and_then(|before| before.chars().next_back());
+        before.is_none_or(char::is_whitespace) && is_ours(line.get(*at..).unwrap_or_default())
+    })?;
+    let text = line
+        .get(at..)?
+        .trim_start_matches('#')
+        .trim_start()
+        .strip_prefix("olmkit:")?;
+    let (verb, rest) = text.trim_start().split_once(char::is_whitespace)?;
+    let of_file = match verb {
+        "ignore" => false,
+        "ignore-file" => true,
+        _ => return None,
+    };
+    let (rules, reason) = rest.trim_start().split_once(char::is_whitespace)?;
+    let reason = reason.trim();
+    let rules: Vec<String> = rules.split(',').map(str::to_owned).collect();
+    (!reason.is_empty()).then(|| (of_file, rules, reason.to_owned()))
+}
+
+fn is_ours(text: &str) -> bool {
+    text.trim_start_matches('#').trim_start().starts_with("olmkit:")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(number: u32, rules: &[&str], reason: &str) -> Comment {
+        Comment {
+            scope: Scope::Line(number),
+            rules: rules.iter().map(|rule| (*rule).to_owned()).collect(),
+            reason: reason.to_owned(),
+        }
+    }
+
+    #[test]
+    fn comments_hold_for_their_line_or_the_next() {
+        let text = "a: 1 # olmkit: ignore CSV-1 because\n\
+                    # olmkit: ignore CSV-2,CSV-3 it is so\n\
+                    # a remark\n\
+                    b: 2\n\
+                    # olmkit: ignore CSV-4\n\
+                    c: x#olmkit: ignore CSV-5 no comment\n";
+        assert_eq!(
+            parse(text),
+            [line(1, &["CSV-1"], "because"), line(4, &["CSV-2", "CSV-3"], "it is so")]
+        );
+    }
+
+    #[test]
+    fn comments_hold_for_a_file() {
+        let found = parse("x: 1\n# olmkit: ignore-file BND-4 kept for old clusters\n");
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].scope, Scope::File);
+    }
+}

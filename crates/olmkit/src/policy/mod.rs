@@ -1,0 +1,184 @@
+//! What a project wants to hear of: which rules, how bad, which findings it knows already.
+//!
+//! A [`Policy`] comes from flags and from `olmkit.toml` ([`config`]). It drops findings of rules that are not selected, changes
+//! severities, and sets findings aside that are ignored: by rule, by path, by a comment beside the place, or by a baseline.
+//! What is set aside stays in the [`Report`] with the reason, so that nothing is lost without a trace.
+//!
+//! ```
+//! use olmkit::diagnostics::{Finding, Report, Severity};
+//! use olmkit::policy::Policy;
+//! use olmkit::rules;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let policy = Policy::builder(rules::all()).ignore("RBAC")?.severity("IMG-1", "error")?.build();
+//! let finding = |id: &str| rules::find(id).map(|rule| Finding::of(rule, "something"));
+//! let report: Report = ["RBAC-1", "IMG-1"].into_iter().filter_map(finding).collect();
+//!
+//! let judged = policy.apply(report);
+//! assert_eq!(judged.findings[0].severity, Severity::Error);
+//! assert_eq!(judged.suppressed[0].finding.rule, "RBAC-1");
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod baseline;
+mod builder;
+mod comments;
+pub mod config;
+mod pattern;
+mod root;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use globset::GlobMatcher;
+
+pub use builder::Builder;
+pub use pattern::{Pattern, UnknownRule};
+
+use self::baseline::Baseline;
+use self::comments::Comments;
+use self::root::Root;
+use crate::diagnostics::{Finding, Report, Severity, Suppressed, Suppression};
+
+/// What a project wants to hear of.
+#[derive(Debug, Clone, Default)]
+pub struct Policy {
+    select: Vec<Pattern>,
+    ignore: Vec<Pattern>,
+    per_path: Vec<PathIgnore>,
+    severities: Vec<(Pattern, Severity)>,
+    baseline: Option<Baseline>,
+    comments: bool,
+    root: Root,
+}
+
+/// Rules that are ignored in some files.
+#[derive(Debug, Clone)]
+struct PathIgnore {
+    glob: GlobMatcher,
+    rules: Vec<Pattern>,
+}
+
+impl Policy {
+    /// Begins a policy for these rules.
+    pub fn builder<'r>(rules: &'r [&'static crate::diagnostics::Rule]) -> Builder<'r> {
+        Builder::new(rules)
+    }
+
+    /// Whether a rule is selected by its own name: then it runs even if nothing proves it.
+    pub fn selects_by_name(&self, rule: &str) -> bool {
+        self.select.iter().any(|pattern| pattern.is_exactly(rule))
+    }
+
+    /// Applies the policy to findings, whose files are named as seen from the working directory.
+    #[must_use]
+    pub fn apply(&self, report: Report) -> Report {
+        self.judge().apply(report)
+    }
+
+    /// Begins a run over many inputs, which share the baseline.
+    pub fn judge(&self) -> Judge<'_> {
+        Judge {
+            policy: self,
+            comments: Comments::new(self.comments),
+            known: self.baseline.as_ref().map(Baseline::counts).unwrap_or_default(),
+        }
+    }
+
+    /// The baseline that knows all of these findings, and those that an earlier baseline set aside.
+    pub fn new_baseline<'r>(&self, reports: impl IntoIterator<Item = &'r Report>) -> Baseline {
+        Baseline::of(reports, &self.root)
+    }
+
+    fn is_selected(&self, rule: &str) -> bool {
+        self.select.is_empty() || self.select.iter().any(|pattern| pattern.matches(rule))
+    }
+
+    /// The severity that the most exact pattern gives, the last of equally exact ones.
+    fn severity(&self, rule: &str) -> Option<Severity> {
+        let fitting = self.severities.iter().filter(|(pattern, _)| pattern.matches(rule));
+        fitting
+            .max_by_key(|(pattern, _)| pattern.precision())
+            .map(|(_, severity)| *severity)
+    }
+}
+
+/// Applies a policy to the inputs of one run.
+pub struct Judge<'p> {
+    policy: &'p Policy,
+    comments: Comments,
+    /// How often what the baseline knows may still occur.
+    known: BTreeMap<baseline::Entry, usize>,
+}
+
+/// What became of a finding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Judged {
+    /// It counts, maybe with another severity.
+    Kept(Finding),
+    /// Somebody set it aside.
+    Suppressed(Suppressed),
+    /// Its rule is not selected.
+    Dropped,
+}
+
+impl Judge<'_> {
+    /// Applies the policy to findings, whose files are named as seen from the working directory.
+    #[must_use]
+    pub fn apply(&mut self, report: Report) -> Report {
+        let mut judged = Report {
+            suppressed: report.suppressed,
+            inputs: report.inputs,
+            ..Report::new()
+        };
+        for finding in report.findings {
+            match self.one(finding, true) {
+                Judged::Kept(finding) => judged.findings.push(finding),
+                Judged::Suppressed(suppressed) => judged.suppressed.push(suppressed),
+                Judged::Dropped => {}
+            }
+        }
+        judged
+    }
+
+    /// Applies the policy to one finding. In files of strangers, such as those of an image, comments do not count.
+    pub fn one(&mut self, mut finding: Finding, with_comments: bool) -> Judged {
+        if !self.policy.is_selected(finding.rule) {
+            return Judged::Dropped;
+        }
+        if let Some(severity) = self.policy.severity(finding.rule) {
+            finding.severity = severity;
+        }
+        match self.suppression(&finding, with_comments) {
+            Some(by) => Judged::Suppressed(Suppressed { finding, by }),
+            None => Judged::Kept(finding),
+        }
+    }
+
+    fn suppression(&mut self, finding: &Finding, with_comments: bool) -> Option<Suppression> {
+        let policy = self.policy;
+        if let Some(pattern) = policy.ignore.iter().find(|pattern| pattern.matches(finding.rule)) {
+            return Some(Suppression::Rule(pattern.to_string()));
+        }
+        let file = policy.root.name(finding.file.as_deref().unwrap_or(Path::new("")));
+        let of_path = policy.per_path.iter().find(|ignored| {
+            ignored.glob.is_match(&file) && ignored.rules.iter().any(|pattern| pattern.matches(finding.rule))
+        });
+        if let Some(ignored) = of_path {
+            return Some(Suppression::Path(ignored.glob.glob().glob().to_owned()));
+        }
+        if with_comments && let Some(reason) = self.comments.reason(finding) {
+            return Some(Suppression::Comment(reason));
+        }
+        let count = self
+            .known
+            .get_mut(&baseline::Entry::of(finding, file))
+            .filter(|count| **count > 0)?;
+        *count -= 1;
+        Some(Suppression::Baseline)
+    }
+}
+
+#[cfg(test)]
+mod tests;

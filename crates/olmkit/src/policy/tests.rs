@@ -1,0 +1,154 @@
+use std::path::PathBuf;
+
+use super::baseline::Baseline;
+use super::*;
+use crate::diagnostics::{Origin, Rule};
+use crate::yaml::Position;
+
+static CSV_17: Rule = Rule::of_tool("CSV-17", Severity::Error, Origin::Opm, "a version");
+static RBAC_1: Rule = Rule::of_tool("RBAC-1", Severity::Warning, Origin::Lint, "a permission");
+static RBAC_5: Rule = Rule::of_tool("RBAC-5", Severity::Warning, Origin::Lint, "another permission");
+static RULES: &[&Rule] = &[&CSV_17, &RBAC_1, &RBAC_5];
+
+fn rule(id: &str) -> &'static Rule {
+    RULES.iter().find(|rule| rule.id == id).unwrap()
+}
+
+fn finding(id: &str, file: &str, message: &str) -> Finding {
+    Finding::of(rule(id), message).file(file)
+}
+
+fn report() -> Report {
+    [
+        finding("CSV-17", "bundle/manifests/a.yaml", "one"),
+        finding("RBAC-1", "bundle/manifests/a.yaml", "two"),
+        finding("RBAC-5", "old/manifests/b.yaml", "three"),
+    ]
+    .into_iter()
+    .collect()
+}
+
+fn kept(report: &Report) -> Vec<&str> {
+    report.findings.iter().map(|finding| finding.rule).collect()
+}
+
+#[test]
+fn rules_are_selected_by_id_and_family() {
+    let builder = || Policy::builder(RULES);
+    let judged = builder().select("rbac").unwrap().build().apply(report());
+    assert_eq!(kept(&judged), ["RBAC-1", "RBAC-5"]);
+    assert!(judged.suppressed.is_empty());
+    let policy = builder().select("all").unwrap().ignore("RBAC-1").unwrap().build();
+    let judged = policy.apply(report());
+    assert_eq!(kept(&judged), ["CSV-17", "RBAC-5"]);
+    assert_eq!(judged.suppressed[0].by, Suppression::Rule("RBAC-1".to_owned()));
+}
+
+#[test]
+fn an_unknown_rule_is_an_error_with_the_nearest() {
+    let error = Pattern::parse("RBCA", RULES).unwrap_err();
+    assert_eq!(error.nearest.as_deref(), Some("RBAC"));
+    assert!(Pattern::parse("zzzzz", RULES).unwrap_err().nearest.is_none());
+}
+
+#[test]
+fn rules_are_ignored_by_path() {
+    let policy = Policy::builder(RULES)
+        .ignore_in("old/**", &["RBAC".to_owned()])
+        .unwrap()
+        .build();
+    assert_eq!(kept(&policy.apply(report())), ["CSV-17", "RBAC-1"]);
+}
+
+#[test]
+fn the_most_exact_severity_counts() {
+    let policy = Policy::builder(RULES)
+        .severity("RBAC-1", "error")
+        .unwrap()
+        .severity("RBAC", "info")
+        .unwrap()
+        .build();
+    let severities: Vec<Severity> = policy.apply(report()).findings.iter().map(|f| f.severity).collect();
+    assert_eq!(severities[1..], [Severity::Error, Severity::Info]);
+    assert!(Policy::builder(RULES).severity("RBAC", "bad").is_err());
+}
+
+#[test]
+fn a_baseline_knows_as_many_as_it_has_seen() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("baseline.json");
+    std::fs::write(&file, Policy::default().new_baseline([&report()]).text().unwrap()).unwrap();
+    let policy = Policy::builder(RULES).baseline(Baseline::read(&file).unwrap()).build();
+    let mut later = report();
+    // The same once more, and elsewhere in the file.
+    later.push(finding("CSV-17", "./bundle/manifests/a.yaml", "one").at(Position { line: 9, column: 1 }));
+    let judged = policy.apply(later);
+    assert_eq!(kept(&judged), ["CSV-17"]);
+    assert_eq!(judged.suppressed.len(), 3);
+    // Renewed, it knows all four.
+    assert_eq!(policy.new_baseline([&judged]).len(), 4);
+}
+
+#[test]
+fn a_comment_ignores_the_finding_at_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.yaml");
+    std::fs::write(&file, "a: 1\nb: 2 # olmkit: ignore CSV-17 the console copes\n").unwrap();
+    let at = |line| {
+        Finding::of(rule("CSV-17"), "x")
+            .file(&file)
+            .at(Position { line, column: 1 })
+    };
+    let report: Report = [at(1), at(2)].into_iter().collect();
+    let judged = Policy::builder(RULES).build().apply(report.clone());
+    assert_eq!(judged.findings.len(), 1);
+    let reason = Suppression::Comment("the console copes".to_owned());
+    assert_eq!(judged.suppressed[0].by, reason);
+    let without = Policy::builder(RULES).comments(false).build().apply(report);
+    assert_eq!(without.findings.len(), 2);
+}
+
+#[test]
+fn settings_are_found_above_but_not_in_a_bundle() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let bundle = root.join("project/bundle");
+    for directory in ["manifests", "metadata"] {
+        std::fs::create_dir_all(bundle.join(directory)).unwrap();
+    }
+    for place in [root.join("project"), bundle.clone(), bundle.join("manifests")] {
+        std::fs::write(place.join(config::FILE), "ignore = []\n").unwrap();
+    }
+    let expected: PathBuf = root.join("project").join(config::FILE);
+    assert_eq!(config::find(&bundle.join("manifests")), Some(expected.clone()));
+    assert_eq!(config::find(&root.join("project")), Some(expected));
+}
+
+#[test]
+fn wrong_settings_name_their_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join(config::FILE);
+    let read = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        let config = config::Config::read(&file)?;
+        config.apply(&file, Policy::builder(RULES), true).map(|_| ())
+    };
+    let text = |result: Result<(), config::Error>| result.unwrap_err().to_string();
+    assert!(text(read("selct = []\n")).contains("unknown field `selct`"));
+    assert!(text(read("ignore = [\"RBCA\"]\n")).contains("did you mean \"RBAC\""));
+    assert!(text(read("[severity]\nRBAC = \"bad\"\n")).contains("severity: \"bad\""));
+    read("select = [\"CSV\"]\n[per-path-ignores]\n\"old/**\" = [\"all\"]\n").unwrap();
+}
+
+#[test]
+fn the_schema_of_the_settings_is_current() {
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/olmkit.schema.json");
+    let schema = config::schema().unwrap();
+    if std::env::var_os("UPDATE_GENERATED").is_some() {
+        std::fs::write(&file, &schema).unwrap();
+    }
+    assert!(
+        std::fs::read_to_string(&file).is_ok_and(|text| text == schema),
+        "docs/olmkit.schema.json is out of date: run UPDATE_GENERATED=1 cargo test -p olmkit --lib policy"
+    );
+}

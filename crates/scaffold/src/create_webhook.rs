@@ -1,0 +1,486 @@
+//! Webhooks of a kind: defaulting, validation, and conversion between its versions.
+
+use std::path::{Path, PathBuf};
+
+use minijinja::context;
+
+use crate::create_api::{self, WIDTH, declare, edit, group_module, in_group, module_path};
+use crate::project_file::{ProjectFile, Resource};
+use crate::{Error, Report, Tree, names, record, settings, templates};
+
+/// Webhooks to create.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Webhook {
+    /// The group without the project's domain.
+    pub group: String,
+    /// The version of the objects; for a conversion, the hub.
+    pub version: String,
+    /// The kind.
+    pub kind: String,
+    /// Whether objects are completed before they are stored.
+    pub defaulting: bool,
+    /// Whether objects are checked before they are stored.
+    pub validation: bool,
+    /// Whether objects are converted between versions.
+    pub conversion: bool,
+    /// The versions that are converted to and from the hub; all others if none is given.
+    pub spokes: Vec<String>,
+    /// Whether to overwrite files.
+    pub force: bool,
+}
+
+/// The list of all webhooks in a project.
+const LIST: &str = "src/webhook/mod.rs";
+const DEFAULTING: &str = "defaulting";
+const VALIDATION: &str = "validation";
+const CONVERSION: &str = "conversion";
+
+/// Adds webhooks of a kind to the project in a folder.
+///
+/// # Errors
+/// When the project has no such kind or has the webhook already, a file is in the way, or a source file lacks its place.
+/// Nothing is written then.
+pub fn create_webhook(folder: &Path, webhook: &Webhook) -> Result<Report, Error> {
+    let mut tree = Tree::at(folder);
+    let render = add(&mut tree, webhook)?;
+    Ok(Report {
+        render,
+        ..tree.commit()?
+    })
+}
+
+/// Puts the webhooks into a tree. Returns whether `make manifests` has to render `config/`.
+fn add(tree: &mut Tree, webhook: &Webhook) -> Result<bool, Error> {
+    let before = create_api::project_file(tree)?;
+    let now = sources(tree, &before, webhook)?;
+    record::finish(tree, Some(&before), now)
+}
+
+/// Puts the sources of the webhooks into a tree. Returns what PROJECT says then.
+pub(crate) fn sources(tree: &mut Tree, before: &ProjectFile, webhook: &Webhook) -> Result<ProjectFile, Error> {
+    let known = find(before, &webhook.group, &webhook.version, &webhook.kind)?;
+    check(tree, before, &known, webhook)?;
+    let mut now = before.clone();
+    let mut resource = known.clone();
+    resource.webhooks.defaulting |= webhook.defaulting;
+    resource.webhooks.validation |= webhook.validation;
+    for part in parts(webhook.defaulting, webhook.validation) {
+        admission(tree, before, &resource, part, webhook.force)?;
+    }
+    if webhook.conversion {
+        let fresh = spokes(before, &known, webhook)?;
+        let all = known.webhooks.spokes.iter().chain(fresh.iter().filter(|spoke| {
+            // With --force the known ones are given again.
+            !known.webhooks.spokes.contains(spoke)
+        }));
+        resource.webhooks.spokes = all.cloned().collect();
+        resource.webhooks.conversion = true;
+        if known.webhooks.conversion && !webhook.force {
+            let path = place(before, &resource, CONVERSION).file;
+            add_spokes(tree, before, &resource, &path, &fresh)?;
+        } else {
+            conversion(tree, before, &resource, webhook.force)?;
+        }
+    }
+    now.set_resource(&resource);
+    Ok(now)
+}
+
+/// The version of a kind that webhooks are for.
+pub(crate) fn find(file: &ProjectFile, group: &str, version: &str, kind: &str) -> Result<Resource, Error> {
+    let wanted = Resource {
+        group: names::group(group, file.domain())?,
+        version: version.to_owned(),
+        kind: kind.to_owned(),
+        ..Resource::default()
+    };
+    let known = file.resources();
+    let found = known
+        .into_iter()
+        .find(|known| known.is_version_of(&wanted) && known.api);
+    found.ok_or_else(|| {
+        Error::Usage(format!(
+            "the project has no {}/{} {}; olmkit create api creates it",
+            wanted.group, wanted.version, wanted.kind
+        ))
+    })
+}
+
+fn check(tree: &Tree, file: &ProjectFile, known: &Resource, webhook: &Webhook) -> Result<(), Error> {
+    let usage = |message: String| Err(Error::Usage(message));
+    if !webhook.defaulting && !webhook.validation && !webhook.conversion {
+        return usage("give --defaulting, --programmatic-validation or --conversion".to_owned());
+    }
+    if !webhook.spokes.is_empty() && !webhook.conversion {
+        return usage("--spoke goes with --conversion".to_owned());
+    }
+    if !tree.has(LIST)? {
+        return usage(format!(
+            "the project has no {LIST}: an earlier olmkit started it; olmkit update brings it up to date"
+        ));
+    }
+    if ["Arc", "Denied", "Hub", "Review", "Webhooks"].contains(&known.kind.as_str()) {
+        return usage(format!(
+            "the kind {} would hide a type of the same name that webhooks are written with",
+            known.kind
+        ));
+    }
+    let webhooks = &known.webhooks;
+    for (wanted, present, name) in [
+        (webhook.defaulting, webhooks.defaulting, "defaulting"),
+        (webhook.validation, webhooks.validation, "validating"),
+    ] {
+        if wanted && present && !webhook.force {
+            return usage(format!(
+                "{}/{} {} has a {name} webhook; --force writes its file anew",
+                known.group, known.version, known.kind
+            ));
+        }
+    }
+    if webhook.conversion && file.namespaced() {
+        return usage(
+            "a definition is converted for the whole cluster, so OLM refuses conversion webhooks of operators that watch \
+             only some namespaces; olmkit edit --namespaced=false lets this one watch all"
+                .to_owned(),
+        );
+    }
+    Ok(())
+}
+
+/// The versions to add to the conversion.
+fn spokes(file: &ProjectFile, hub: &Resource, webhook: &Webhook) -> Result<Vec<String>, Error> {
+    let usage = |message: String| Err(Error::Usage(message));
+    let all = file.resources();
+    let kind = format!("{} {}", hub.group, hub.kind);
+    let versions: Vec<&Resource> = all.iter().filter(|other| other.api && other.is_kind_of(hub)).collect();
+    if let Some(other) = versions
+        .iter()
+        .find(|other| other.webhooks.conversion && other.version != hub.version)
+    {
+        return usage(format!(
+            "{kind} has the hub {}; give --version {}",
+            other.version, other.version
+        ));
+    }
+    let others: Vec<&String> = versions
+        .iter()
+        .map(|other| &other.version)
+        .filter(|version| **version != hub.version)
+        .collect();
+    let known = &hub.webhooks.spokes;
+    let again = |version: &String| known.contains(version) && !webhook.force;
+    let mut spokes: Vec<String> = Vec::new();
+    for spoke in &webhook.spokes {
+        if *spoke == hub.version {
+            return usage(format!(
+                "{spoke} is the hub, which needs no conversion; give the other versions"
+            ));
+        }
+        if !others.contains(&spoke) {
+            return usage(format!("{kind} has no version {spoke}; olmkit create api creates it"));
+        }
+        if again(spoke) {
+            return usage(format!("{kind} converts {spoke} already; --force writes the file anew"));
+        }
+        if !spokes.contains(spoke) {
+            spokes.push(spoke.clone());
+        }
+    }
+    if webhook.spokes.is_empty() {
+        spokes.extend(
+            others
+                .iter()
+                .filter(|version| !again(version))
+                .map(|version| (*version).clone()),
+        );
+        if others.is_empty() {
+            return usage(format!(
+                "{kind} has one version; a conversion needs another, from olmkit create api"
+            ));
+        }
+        if spokes.is_empty() {
+            return usage(format!(
+                "{kind} converts all its versions already; --force writes the file anew"
+            ));
+        }
+    }
+    let left = others
+        .into_iter()
+        .find(|version| !spokes.contains(version) && !known.contains(version));
+    match left {
+        Some(left) => usage(format!(
+            "{kind} is served in {left} too, and the API server asks for every version; add --spoke {left}"
+        )),
+        None => Ok(spokes),
+    }
+}
+
+/// The admission webhooks among the flags.
+pub(crate) fn parts(defaulting: bool, validation: bool) -> impl Iterator<Item = &'static str> {
+    [(defaulting, DEFAULTING), (validation, VALIDATION)]
+        .into_iter()
+        .filter_map(|(on, part)| on.then_some(part))
+}
+
+/// Where a webhook is in the sources.
+pub(crate) struct Place {
+    /// Its file.
+    pub(crate) file: String,
+    /// Its module, seen from the list of webhooks.
+    pub(crate) call: String,
+    /// Where the API server sends objects to.
+    pub(crate) path: String,
+}
+
+pub(crate) fn place(file: &ProjectFile, resource: &Resource, part: &str) -> Place {
+    let module = names::module(&resource.kind);
+    let module = format!("{}_{part}", module.trim_end_matches('_'));
+    let mut folders = Vec::new();
+    if in_group(resource) {
+        folders.push(group_module(file, resource));
+    }
+    if part != CONVERSION {
+        folders.push(resource.version.clone());
+    }
+    folders.push(module);
+    let (group, version) = (resource.group.replace('.', "-"), &resource.version);
+    let singular = resource.kind.to_lowercase();
+    Place {
+        file: format!("src/webhook/{}.rs", folders.join("/")),
+        call: folders.join("::"),
+        path: path(part, &group, version, &singular),
+    }
+}
+
+/// As kubebuilder names them; but each kind has a path of its own for conversions.
+fn path(part: &str, group: &str, version: &str, singular: &str) -> String {
+    match part {
+        DEFAULTING => format!("/mutate-{group}-{version}-{singular}"),
+        VALIDATION => format!("/validate-{group}-{version}-{singular}"),
+        _ => format!("/convert-{group}-{singular}"),
+    }
+}
+
+/// The paths of a version's webhooks: defaulting, validation, conversion.
+pub(crate) fn paths(file: &ProjectFile, resource: &Resource) -> [Option<String>; 3] {
+    let webhooks = &resource.webhooks;
+    let path = |on: bool, part| on.then(|| place(file, resource, part).path);
+    [
+        path(webhooks.defaulting, DEFAULTING),
+        path(webhooks.validation, VALIDATION),
+        path(webhooks.conversion, CONVERSION),
+    ]
+}
+
+fn text(file: &ProjectFile, resource: &Resource, part: &str) -> Result<String, Error> {
+    let variables = context! {
+        kind => &resource.kind,
+        version => &resource.version,
+        module => names::module(&resource.kind),
+        api_path => module_path(&resource.path),
+        path => place(file, resource, part).path,
+    };
+    templates::render(file.templates(), &format!("api/{part}.rs"), variables)
+}
+
+/// The file of a webhook as `create webhook` writes it.
+pub(crate) fn written(file: &ProjectFile, resource: &Resource, part: &str) -> Result<String, Error> {
+    let text = text(file, resource, part)?;
+    if part != CONVERSION {
+        return Ok(text);
+    }
+    let place = place(file, resource, part).file;
+    let mut tree = Tree::at("");
+    tree.write(&place, text);
+    add_spokes(&mut tree, file, resource, &place, &resource.webhooks.spokes)?;
+    tree.text(&place)
+}
+
+/// What lists an admission webhook in the sources.
+pub(crate) fn listing(
+    file: &ProjectFile,
+    resource: &Resource,
+    part: &str,
+) -> [(&'static str, &'static str, String); 2] {
+    let call = place(file, resource, part).call;
+    let kind = create_api::type_path(resource);
+    let function = if part == DEFAULTING { "mutating" } else { "validating" };
+    let path = format!("crate::webhook::{call}::PATH");
+    // As rustfmt breaks it; it is never short enough for one line. Where no break helps, rustfmt leaves it as it is.
+    let first = format!("all.push(Webhook::{function}::<{kind}>(");
+    let statement = match first.len() + 4 > WIDTH && kind.len() + 9 <= WIDTH {
+        false => format!("{first}\n        {path},\n    ));"),
+        true => {
+            format!("all.push(Webhook::{function}::<\n        {kind},\n    >(\n        {path},\n    ));")
+        }
+    };
+    [
+        (LIST, "all", format!("all.push({call}::add);")),
+        ("src/packaging.rs", "webhooks", statement),
+    ]
+}
+
+fn admission(tree: &mut Tree, file: &ProjectFile, resource: &Resource, part: &str, force: bool) -> Result<(), Error> {
+    let place = place(file, resource, part);
+    tree.create(place.file.clone(), written(file, resource, part)?, force)?;
+    declare(tree, Path::new(&place.file))?;
+    for (path, function, statement) in listing(file, resource, part) {
+        edit(tree, path, |source| source.add_statements(function, &[statement]))?;
+    }
+    Ok(())
+}
+
+/// What lists a conversion: a statement in the list, and one in the function that describes the kind.
+pub(crate) fn conversion_listing(file: &ProjectFile, resource: &Resource) -> [(&'static str, String, String); 2] {
+    let call = place(file, resource, CONVERSION).call;
+    let function = create_api::Places::of(file, resource).function;
+    let statement = create_api::broken(
+        4,
+        "let api =",
+        &format!("api.converted_at(crate::webhook::{call}::PATH);"),
+    );
+    [
+        (LIST, "all".to_owned(), format!("all.push({call}::add);")),
+        ("src/packaging.rs", function, statement),
+    ]
+}
+
+fn conversion(tree: &mut Tree, file: &ProjectFile, resource: &Resource, force: bool) -> Result<(), Error> {
+    let place = place(file, resource, CONVERSION);
+    tree.create(place.file.clone(), written(file, resource, CONVERSION)?, force)?;
+    declare(tree, Path::new(&place.file))?;
+    for (path, function, statement) in conversion_listing(file, resource) {
+        edit(tree, path, |source| source.add_statements(&function, &[statement]))?;
+    }
+    settings::add_install_modes(tree, settings::ALL_NAMESPACES)?;
+    let manifest = tree.text("Cargo.toml")?;
+    tree.write("Cargo.toml", with_proptest(&manifest)?);
+    Ok(())
+}
+
+/// Adds versions to the file of a conversion.
+fn add_spokes(tree: &mut Tree, file: &ProjectFile, hub: &Resource, path: &str, spokes: &[String]) -> Result<(), Error> {
+    let kind = &hub.kind;
+    let all = file.resources();
+    for spoke in spokes {
+        let Some(version) = all
+            .iter()
+            .find(|other| other.is_kind_of(hub) && other.version == *spoke)
+        else {
+            continue;
+        };
+        let alias = names::display(spoke);
+        let text = format!(
+            "/// The kind in the version `{spoke}`.\n{}\n\n\
+             /// An object of the hub in `{spoke}`. Fields of the same name are taken over; write here how the others convert.\n\
+             {}\n    same_fields(&object)\n}}\n\n\
+             /// The way back. Whatever `{spoke}` alone knows must have a place in the hub.\n\
+             {}\n    same_fields(&object)\n}}\n",
+            create_api::broken(
+                0,
+                &format!("type {alias} ="),
+                &format!("{};", create_api::type_path(version))
+            ),
+            signature(&format!("{spoke}_from_hub"), kind, &alias),
+            signature(&format!("{spoke}_to_hub"), &alias, kind),
+        );
+        edit(tree, path, |source| {
+            source.add_statements("hub", &[format!("hub.spoke({spoke}_from_hub, {spoke}_to_hub);")])?;
+            source.add_statements(
+                "round_trips",
+                &[
+                    format!("tests::loses_nothing::<{alias}, {kind}>(bytes)?;"),
+                    format!("tests::loses_nothing::<{kind}, {alias}>(bytes)?;"),
+                ],
+            )?;
+            source.add_function_before(&format!("{spoke}_from_hub"), &text, "round_trips")
+        })?;
+    }
+    Ok(())
+}
+
+fn signature(name: &str, from: &str, to: &str) -> String {
+    let line = format!("fn {name}(object: {from}) -> Result<{to}, String> {{");
+    match line.len() > WIDTH {
+        true => format!("fn {name}(\n    object: {from},\n) -> Result<{to}, String> {{"),
+        false => line,
+    }
+}
+
+const PROPTEST: &str = "[dev-dependencies]\nproptest = \"1\"\n\n";
+
+/// The tests of conversions need it.
+fn with_proptest(manifest: &str) -> Result<String, Error> {
+    let value: toml::Table = manifest
+        .parse()
+        .map_err(|error| Error::Usage(format!("Cargo.toml: {error}")))?;
+    let known = value.get("dev-dependencies").and_then(toml::Value::as_table);
+    if known.is_some_and(|known| known.contains_key("proptest")) {
+        return Ok(manifest.to_owned());
+    }
+    let heading = "[dev-dependencies]\n";
+    if let Some(at) = manifest.find(&format!("\n{heading}")) {
+        let mut text = manifest.to_owned();
+        text.insert_str(at + 1 + heading.len(), "proptest = \"1\"\n");
+        return Ok(text);
+    }
+    if known.is_some() {
+        let message = "Cargo.toml: add proptest = \"1\" to dev-dependencies, the tests of conversions need it";
+        return Err(Error::Usage(message.to_owned()));
+    }
+    Ok(match manifest.find("\n[profile.") {
+        Some(at) => {
+            let mut text = manifest.to_owned();
+            text.insert_str(at + 1, PROPTEST);
+            text
+        }
+        None => format!("{}\n\n{}\n", manifest.trim_end(), PROPTEST.trim_end()),
+    })
+}
+
+/// Takes back what [`with_proptest`] wrote.
+pub(crate) fn without_proptest(manifest: &str) -> String {
+    let end = format!("\n{}\n", PROPTEST.trim_end());
+    match manifest.strip_suffix(&end) {
+        Some(rest) => rest.to_owned(),
+        None => manifest.replace(PROPTEST, ""),
+    }
+}
+
+/// The file of a conversion in the sources.
+pub(crate) fn conversion_file(file: &ProjectFile, resource: &Resource) -> PathBuf {
+    place(file, resource, CONVERSION).file.into()
+}
+
+/// The text of a conversion as `create webhook` writes it.
+pub(crate) fn conversion_text(file: &ProjectFile, resource: &Resource) -> Result<String, Error> {
+    written(file, resource, CONVERSION)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proptest_is_added_once_and_taken_back() {
+        for text in [
+            "[package]\nname = \"a\"\n",
+            "[package]\nname = \"a\"\n\n[profile.dev]\ndebug = false\n",
+        ] {
+            let added = with_proptest(text).unwrap();
+            assert!(
+                added.parse::<toml::Table>().unwrap().contains_key("dev-dependencies"),
+                "{added}"
+            );
+            assert_eq!(with_proptest(&added).unwrap(), added);
+            assert_eq!(without_proptest(&added), text);
+        }
+        let mine = "[dev-dependencies]\na = \"1\"\n";
+        assert_eq!(
+            with_proptest(&format!("[package]\n\n{mine}")).unwrap(),
+            "[package]\n\n[dev-dependencies]\nproptest = \"1\"\na = \"1\"\n"
+        );
+        assert!(with_proptest("dev-dependencies = { a = \"1\" }\n").is_err());
+        assert!(with_proptest("a = [").is_err());
+    }
+}

@@ -1,0 +1,210 @@
+//! Reconcilers of kinds that others define: Kubernetes itself, or another operator.
+
+use crate::create_api::{self, Api};
+use crate::project_file::{Foreign, ProjectFile, Resource};
+use crate::{Error, Tree, names};
+
+/// Where a kind of others comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct External {
+    /// The Rust module of the type, `cert_manager::v1`.
+    pub path: Option<String>,
+    /// The domain of the group; the group alone if it is not given.
+    pub domain: Option<String>,
+    /// The dependency that has the type, `NAME@VERSION`.
+    pub module: Option<String>,
+}
+
+/// Groups of Kubernetes, as they are called without their domain, and in full.
+const GROUPS: &[(&str, &str)] = &[
+    ("core", ""),
+    ("admissionregistration", "admissionregistration.k8s.io"),
+    ("apps", "apps"),
+    ("autoscaling", "autoscaling"),
+    ("batch", "batch"),
+    ("certificates", "certificates.k8s.io"),
+    ("coordination", "coordination.k8s.io"),
+    ("discovery", "discovery.k8s.io"),
+    ("events", "events.k8s.io"),
+    ("networking", "networking.k8s.io"),
+    ("node", "node.k8s.io"),
+    ("policy", "policy"),
+    ("rbac", "rbac.authorization.k8s.io"),
+    ("scheduling", "scheduling.k8s.io"),
+    ("storage", "storage.k8s.io"),
+];
+
+/// What PROJECT says of a kind of others; nothing for one of the project.
+pub(crate) fn resource(file: &ProjectFile, api: &Api) -> Result<Option<Resource>, Error> {
+    let given = &api.external;
+    let known = GROUPS
+        .iter()
+        .find(|(short, full)| !api.group.is_empty() && (*short == api.group || *full == api.group));
+    let own = names::group(&api.group, file.domain()).ok();
+    let resources = file.resources();
+    let is_own = resources
+        .iter()
+        .any(|known| known.foreign.is_none() && own.as_ref() == Some(&known.group) && known.kind == api.kind);
+    let core = match (&given.path, known) {
+        (Some(_), _) => None,
+        (None, Some(known)) if !api.resource && !is_own => Some(known),
+        (None, _) if given.domain.is_some() || given.module.is_some() => {
+            let message = "--external-api-domain and --external-api-module go with --external-api-path";
+            return Err(Error::Usage(message.to_owned()));
+        }
+        (None, _) => return Ok(None),
+    };
+    if api.resource && given.path.is_some() {
+        let message = "--external-api-path is for a kind that others define: give --resource=false";
+        return Err(Error::Usage(message.to_owned()));
+    }
+    if api.controller == Some(false) || api.image.is_some() {
+        let message = "a kind of others gets a reconciler and nothing else";
+        return Err(Error::Usage(message.to_owned()));
+    }
+    names::version(&api.version)?;
+    names::kind_of_others(&api.kind)?;
+    let plural = api.plural.clone().unwrap_or_else(|| names::plural_of(&api.kind));
+    names::plural(&plural)?;
+    let (group, path) = match core {
+        Some((module, full)) => (
+            (*full).to_owned(),
+            format!("k8s_openapi::api::{module}::{}", api.version),
+        ),
+        None => {
+            let path = given.path.clone().unwrap_or_default();
+            (group(&api.group, given.domain.as_deref())?, rust_path(&path)?)
+        }
+    };
+    let module = given.module.clone().unwrap_or_default();
+    if !module.is_empty() {
+        dependency(&module)?;
+    }
+    let resource = Resource {
+        group,
+        version: api.version.clone(),
+        kind: api.kind.clone(),
+        plural,
+        namespaced: api.namespaced,
+        controller: true,
+        path,
+        foreign: Some(Foreign {
+            core: core.is_some(),
+            module,
+        }),
+        ..Resource::default()
+    };
+    if !api.force && resources.iter().any(|known| known.is_version_of(&resource)) {
+        return Err(Error::Usage(format!(
+            "the project has a reconciler of {} {} already; --force writes its file anew",
+            resource.group, resource.kind
+        )));
+    }
+    create_api::taken(file, &resources, &resource)?;
+    Ok(Some(resource))
+}
+
+fn group(short: &str, domain: Option<&str>) -> Result<String, Error> {
+    let full = match (short, domain.unwrap_or_default()) {
+        ("", domain) => domain.to_owned(),
+        (short, "") => short.to_owned(),
+        (short, domain) => format!("{short}.{domain}"),
+    };
+    match full.split('.').all(names::is_label) {
+        true => Ok(full),
+        false => Err(Error::Name {
+            what: "--group",
+            value: full,
+            reason: "a group has small letters, digits, inner hyphens and dots, such as cert-manager.io".to_owned(),
+        }),
+    }
+}
+
+/// A path of modules. It goes into a source.
+fn rust_path(path: &str) -> Result<String, Error> {
+    match syn::parse_str::<syn::Path>(path) {
+        Ok(parsed) if parsed.segments.iter().all(|segment| segment.arguments.is_none()) && !path.contains(' ') => {
+            Ok(path.to_owned())
+        }
+        _ => Err(Error::Name {
+            what: "--external-api-path",
+            value: path.to_owned(),
+            reason: "expected the Rust module of the type, such as crate::external::cert_manager".to_owned(),
+        }),
+    }
+}
+
+/// Name and version of a dependency. They go into Cargo.toml.
+fn dependency(module: &str) -> Result<(&str, &str), Error> {
+    let is_name = |name: &str| {
+        !name.is_empty()
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    };
+    let is_version = |version: &str| {
+        !version.is_empty()
+            && version
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'+'))
+    };
+    match module.split_once('@') {
+        Some((name, version)) if is_name(name) && is_version(version) => Ok((name, version)),
+        _ => Err(Error::Name {
+            what: "--external-api-module",
+            value: module.to_owned(),
+            reason: "expected NAME@VERSION of a crate".to_owned(),
+        }),
+    }
+}
+
+/// The line in Cargo.toml.
+fn line(resource: &Resource) -> Result<Option<(String, String)>, Error> {
+    match &resource.foreign {
+        Some(foreign) if !foreign.module.is_empty() => {
+            let (name, version) = dependency(&foreign.module)?;
+            Ok(Some((name.to_owned(), format!("{name} = \"{version}\"\n"))))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Adds the dependency of a kind to Cargo.toml, unless it is there.
+pub(crate) fn depend(tree: &mut Tree, resource: &Resource) -> Result<(), Error> {
+    let Some((name, line)) = line(resource)? else {
+        return Ok(());
+    };
+    let text = tree.text("Cargo.toml")?;
+    let manifest: toml::Table = text
+        .parse()
+        .map_err(|error| Error::Usage(format!("Cargo.toml: {error}")))?;
+    if manifest
+        .get("dependencies")
+        .is_some_and(|known| known.get(&name).is_some())
+    {
+        return Ok(());
+    }
+    let heading = "\n[dependencies]\n";
+    let Some(at) = text.find(heading) else {
+        return Err(Error::Usage(format!(
+            "Cargo.toml: found no [dependencies]; add there: {}",
+            line.trim_end()
+        )));
+    };
+    let mut text = text;
+    text.insert_str(at + heading.len(), &line);
+    tree.write("Cargo.toml", text);
+    Ok(())
+}
+
+/// Takes the dependency of a kind out again, if no other kind of the project needs it.
+pub(crate) fn forget(tree: &mut Tree, left: &ProjectFile, resource: &Resource) -> Result<(), Error> {
+    let Some((_, line)) = line(resource)? else {
+        return Ok(());
+    };
+    if !left.resources().iter().any(|other| other.foreign == resource.foreign) {
+        let text = tree.text("Cargo.toml")?;
+        tree.write("Cargo.toml", text.replacen(&format!("\n{line}"), "\n", 1));
+    }
+    Ok(())
+}

@@ -1,0 +1,255 @@
+//! The files of a project as a newer version of this crate writes them.
+//!
+//! PROJECT says from which version of the templates a project is, and what was created in it. From that, the files are made
+//! twice in memory: as they were written then, and as they are written now. A file that nobody has touched is replaced. In one
+//! that somebody has touched, the changes from then to now are merged. Neither needs the network or an older program.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use crate::create_api;
+use crate::create_webhook::{self, Webhook};
+use crate::init::{self, Init, License};
+use crate::project_file::{self, ProjectFile};
+use crate::record::{self, hash};
+use crate::{Error, Report, Source, Tree, config, templates};
+
+/// What an update did, or would do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Updated {
+    /// The files that changed.
+    pub report: Report,
+    /// Files with conflicts: both the author and the templates have changed the same lines. They hold both, marked.
+    pub conflicts: Vec<PathBuf>,
+    /// Files that the author has deleted and the templates have changed. They stay deleted.
+    pub deleted: Vec<PathBuf>,
+    /// The changes, in the unified format.
+    pub diff: String,
+}
+
+type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+/// Updates the project in a folder. With `dry_run`, nothing is written.
+///
+/// # Errors
+/// When the project is from a newer version, a file holds the marks of a conflict already, or a file cannot be read or
+/// written. Nothing is written then.
+pub fn update(folder: &Path, dry_run: bool) -> Result<Updated, Error> {
+    let mut tree = Tree::at(folder);
+    let before = create_api::project_file(&tree)?;
+    let from = before.templates();
+    if !(1..=templates::NEWEST).contains(&from) {
+        return Err(Error::Usage(format!(
+            "PROJECT: the project is from version {from} of the templates, and this program knows 1 to {}; install a newer \
+             olmkit",
+            templates::NEWEST
+        )));
+    }
+    let mut now = before.clone();
+    now.set_templates(templates::NEWEST);
+    let facts = Facts::of(&tree, &before)?;
+    let old = replay(&before, &facts.init(&before, facts.old.clone()))?;
+    let new = replay(&now, &facts.init(&now, facts.new.clone()))?;
+    let mut updated = Updated::default();
+    for path in old.keys().chain(new.keys()).collect::<BTreeSet<_>>() {
+        one(&mut tree, &before, path, (old.get(path), new.get(path)), &mut updated)?;
+        let name = path.to_str().unwrap_or_default();
+        now.set_hash(name, new.get(path).map(|content| hash(content)));
+    }
+    let render = config::update(&mut tree, Some(&before), &now)?;
+    tree.write(project_file::NAME, now.text()?);
+    updated.diff = diff(&tree)?;
+    let report = match dry_run {
+        true => tree.report()?,
+        false => tree.commit()?,
+    };
+    updated.report = Report { render, ..report };
+    Ok(updated)
+}
+
+/// Updates one file, from what it was as generated to what it is now.
+fn one(
+    tree: &mut Tree,
+    project: &ProjectFile,
+    path: &Path,
+    (old, new): (Option<&Vec<u8>>, Option<&Vec<u8>>),
+    updated: &mut Updated,
+) -> Result<(), Error> {
+    let Some(known) = tree.read(path)? else {
+        match (old, new) {
+            (None, Some(new)) => tree.write(path, new.clone()),
+            (Some(old), Some(new)) if old != new => updated.deleted.push(path.to_owned()),
+            _ => {}
+        }
+        return Ok(());
+    };
+    let stored = project.hash(path.to_str().unwrap_or_default());
+    let untouched = old == Some(&known) || stored.is_some_and(|stored| stored == hash(&known));
+    match new {
+        None if untouched => tree.remove(path),
+        // What the author has made of it stays.
+        None => {}
+        Some(new) if untouched => tree.write(path, new.clone()),
+        Some(new) if Some(new) == old || *new == known => {}
+        Some(new) => {
+            let text = |content: &[u8]| String::from_utf8_lossy(content).into_owned();
+            let mine = tree.text(path)?;
+            if let Some(line) = mine.lines().position(|line| line.starts_with("<<<<<<< ")) {
+                return Err(Error::Usage(format!(
+                    "{}:{}: here begins a conflict of an earlier merge; resolve it first",
+                    path.display(),
+                    line + 1
+                )));
+            }
+            let old = old.map(|old| text(old)).unwrap_or_default();
+            match diffy::MergeOptions::new().merge(&old, &mine, &text(new)) {
+                Ok(merged) => tree.write(path, merged),
+                Err(marked) => {
+                    tree.write(path, marked);
+                    updated.conflicts.push(path.to_owned());
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What the files of a project depend on beside PROJECT.
+struct Facts {
+    license: License,
+    /// Where olmkit's libraries came from, and come from now.
+    old: Source,
+    new: Source,
+}
+
+impl Facts {
+    fn of(tree: &Tree, project: &ProjectFile) -> Result<Self, Error> {
+        let text = tree.text("Cargo.toml")?;
+        let manifest: toml::Table = text
+            .parse()
+            .map_err(|error| Error::Usage(format!("Cargo.toml: {error}")))?;
+        let at = |keys: &[&str]| {
+            let mut place = manifest.get(*keys.first()?)?;
+            for key in keys.get(1..)? {
+                place = place.get(key)?;
+            }
+            place.as_str()
+        };
+        let license = match at(&["package", "license"]) {
+            Some("Apache-2.0") => License::Apache2,
+            _ => License::None,
+        };
+        let dependency = |key: &str| at(&["dependencies", "olmkit-manager", key]);
+        let program = project.program();
+        let (old, new) = match (dependency("path"), dependency("git"), dependency("tag")) {
+            (Some(path), ..) => {
+                let folder = path.strip_suffix("/crates/manager").unwrap_or(path);
+                let source = Source::Path(folder.into());
+                (source.clone(), source)
+            }
+            (_, Some(url), tag) => {
+                let git = |tag: String| Source::Git {
+                    url: url.to_owned(),
+                    tag,
+                };
+                let then = format!("v{program}");
+                match tag {
+                    // A tag of the author's choice stays.
+                    Some(tag) if tag != then => (git(tag.to_owned()), git(tag.to_owned())),
+                    _ => (git(then), git(format!("v{}", env!("CARGO_PKG_VERSION")))),
+                }
+            }
+            _ => (Source::Version(program.to_owned()), Source::Registry),
+        };
+        Ok(Self { license, old, new })
+    }
+
+    fn init(&self, project: &ProjectFile, source: Source) -> Init {
+        Init {
+            domain: project.domain().to_owned(),
+            name: Some(project.name().to_owned()),
+            license: self.license,
+            namespaced: project.namespaced(),
+            multigroup: project.multigroup(),
+            source,
+        }
+    }
+}
+
+/// The sources of a project as the templates of its version make them.
+fn replay(project: &ProjectFile, options: &Init) -> Result<Files, Error> {
+    let nowhere = tempfile::tempdir().map_err(|source| Error::Io {
+        action: "create a folder in",
+        path: std::env::temp_dir(),
+        source,
+    })?;
+    let mut tree = Tree::at(nowhere.path());
+    let mut file = project.clone();
+    file.clear_resources();
+    init::sources(&mut tree, &file, options)?;
+    for resource in project.resources() {
+        create_api::put(&mut tree, &mut file, &resource, resource.api, resource.controller, true)?;
+    }
+    for resource in project
+        .resources()
+        .iter()
+        .filter(|resource| !resource.webhooks.is_empty())
+    {
+        let webhooks = &resource.webhooks;
+        let webhook = Webhook {
+            group: short(&file, &resource.group),
+            version: resource.version.clone(),
+            kind: resource.kind.clone(),
+            defaulting: webhooks.defaulting,
+            validation: webhooks.validation,
+            conversion: webhooks.conversion,
+            spokes: webhooks.spokes.clone(),
+            force: true,
+        };
+        file = create_webhook::sources(&mut tree, &file, &webhook)?;
+    }
+    let tracked = tree.all().filter(|(path, _)| record::is_tracked(path));
+    Ok(tracked
+        .filter_map(|(path, content)| Some((path.to_owned(), content?.to_vec())))
+        .collect())
+}
+
+/// A group without the project's domain.
+fn short(file: &ProjectFile, group: &str) -> String {
+    let domain = file.domain();
+    match group.strip_suffix(&format!(".{domain}")) {
+        Some(short) => short.to_owned(),
+        None if group == domain => String::new(),
+        None => group.to_owned(),
+    }
+}
+
+/// All changes of texts, in the unified format.
+fn diff(tree: &Tree) -> Result<String, Error> {
+    let disk = Tree::at(tree.root());
+    let mut diff = String::new();
+    for (path, content) in tree.all() {
+        let before = disk.read(path)?;
+        if before.as_deref() == content {
+            continue;
+        }
+        let text = |content: Option<&[u8]>| String::from_utf8_lossy(content.unwrap_or_default()).into_owned();
+        let name = |side: &str, there: bool| match there {
+            true => format!("{side}/{}", path.display()),
+            false => "/dev/null".to_owned(),
+        };
+        let mut options = diffy::DiffOptions::new();
+        options.set_original_filename(name("a", before.is_some()));
+        options.set_modified_filename(name("b", content.is_some()));
+        diff.push_str(
+            &options
+                .create_patch(&text(before.as_deref()), &text(content))
+                .to_string(),
+        );
+    }
+    Ok(diff)
+}
+
+#[cfg(test)]
+#[path = "update_tests.rs"]
+mod tests;

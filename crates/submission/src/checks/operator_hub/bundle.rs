@@ -1,0 +1,254 @@
+//! What operatorhub.io asks of a bundle's manifests.
+
+use olmkit::diagnostics::{Finding, Rule, Severity};
+use olmkit::object::Version;
+use olmkit::validate::{Options, Selector, validate};
+
+use super::super::operator_sdk::carried;
+use super::super::{BundleContext, Check, Found, Run, Suite, at};
+use super::{MAX_KUBERNETES, rule};
+use crate::python::text::shown;
+use crate::python::{EMPTY, EMPTY_LIST, NONE, Node, Raise, View, read_document};
+
+pub(crate) static CHECKS: &[Check] = &[
+    Check::new(Suite::OperatorHub, &CATEGORIES, Run::Bundle(categories)),
+    Check::new(Suite::OperatorHub, &DEPLOYMENTS, Run::Bundle(deployments)),
+    Check::new(Suite::OperatorHub, &MAX_VERSION, Run::Bundle(max_version)),
+    Check::new(Suite::OperatorHub, &SDK, Run::Bundle(sdk)),
+    Check::new(Suite::OperatorHub, &UPDATE_GRAPH, Run::Bundle(update_graph)),
+    Check::new(Suite::OperatorHub, &VERSION, Run::Bundle(version)),
+];
+
+static CATEGORIES: Rule = rule(
+    "operatorhub/categories",
+    Severity::Error,
+    "The annotation categories is there and not empty",
+)
+.because("operatorhub.io lists operators by category.", "0.2.0")
+.example(
+    "metadata:\n  annotations: {}",
+    "metadata:\n  annotations:\n    categories: Database",
+);
+
+static DEPLOYMENTS: Rule = rule(
+    "operatorhub/deployments",
+    Severity::Error,
+    "The install strategy has a deployment",
+)
+.because("The pipeline deploys the operator and watches its pod.", "0.2.0")
+.example(
+    "spec:\n  install:\n    strategy: deployment\n    spec:\n      deployments: []",
+    "spec:\n  install:\n    strategy: deployment\n    spec:\n      deployments:\n      - name: hello-operator",
+);
+
+static MAX_VERSION: Rule = rule(
+    "operatorhub/max-k8s-version",
+    Severity::Error,
+    "The annotation operatorhub.io/ui-metadata-max-k8s-version is a version, and below 1.22 for a bundle with APIs that 1.22 removed",
+)
+.because(
+    "It chooses the cluster of the tests, and operatorhub.io shows it: the bundle cannot be installed on later versions.",
+    "0.2.0",
+)
+.example(
+    "# the bundle has a CustomResourceDefinition of apiextensions.k8s.io/v1beta1\nmetadata:\n  annotations: {}",
+    "metadata:\n  annotations:\n    operatorhub.io/ui-metadata-max-k8s-version: \"1.21\"",
+);
+
+static SDK: Rule = rule(
+    "operatorhub/sdk",
+    Severity::Error,
+    "operator-sdk bundle validate --select-optional suite=operatorframework finds no error",
+)
+.because(
+    "The pipeline runs it, with the categories of categories.json; `olmkit bundle validate` explains each finding.",
+    "0.2.0",
+);
+
+static UPDATE_GRAPH: Rule = rule(
+    "operatorhub/update-graph",
+    Severity::Error,
+    "A bundle in semver-mode has neither spec.replaces nor spec.skips",
+)
+.because(
+    "Here semver-mode is what holds without updateGraph in ci.yaml; the versions alone make the update graph.",
+    "0.2.0",
+)
+.example(
+    "# no ci.yaml\nspec:\n  replaces: hello.v0.0.1",
+    "# ci.yaml: updateGraph: replaces-mode\nspec:\n  replaces: hello.v0.0.1",
+);
+
+static VERSION: Rule = rule(
+    "operatorhub/version",
+    Severity::Error,
+    "The folder of a bundle has the name of its spec.version",
+)
+.because("The pipeline finds a bundle by the name of its folder.", "0.2.0")
+.example(
+    "# operators/hello/v0.0.3/manifests/hello.clusterserviceversion.yaml\nspec:\n  version: 0.0.3",
+    "# operators/hello/0.0.3/manifests/hello.clusterserviceversion.yaml\nspec:\n  version: 0.0.3",
+);
+
+/// The APIs of this version and later ones have no v1beta1 of CustomResourceDefinitions and webhooks.
+const REMOVED_IN: (u64, u64) = (1, 22);
+/// The oldest cluster that the pipeline tests on.
+const OLDEST_CLUSTER: (u64, u64) = (1, 25);
+
+/// An annotation of the ClusterServiceVersion.
+pub(super) fn annotation<'a>(context: &BundleContext<'a>, name: &str) -> Result<View<'a>, Raise> {
+    let metadata = context.csv()?.get_or("metadata", &EMPTY)?;
+    let annotations = metadata.get_or("annotations", &EMPTY)?;
+    if annotations.is_true() {
+        return annotations.get(name);
+    }
+    Ok(View {
+        node: &NONE,
+        ..metadata
+    })
+}
+
+fn categories(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+    let categories = annotation(context, "categories")?;
+    if shown(categories.node).trim().is_empty() || categories.is_none() {
+        let message = "metadata.annotations.categories is missing or empty";
+        let hint = "name a category of https://operatorhub.io, such as Database";
+        found.push(at(Finding::of(&CATEGORIES, message), categories).hint(hint));
+    }
+    Ok(())
+}
+
+fn deployments(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+    let install = context.csv()?.get_or("spec", &EMPTY)?.get_or("install", &EMPTY)?;
+    let deployments = install.get_or("spec", &EMPTY)?.get_or("deployments", &EMPTY_LIST)?;
+    if !deployments.is_true() {
+        let message = "spec.install.spec.deployments is empty";
+        found.push(at(Finding::of(&DEPLOYMENTS, message), deployments).hint("add the operator's deployment"));
+    }
+    Ok(())
+}
+
+/// Major and minor of a version, as lenient as the pipeline: `v1.21`, `1.21.3`.
+fn kubernetes(text: &str) -> Option<(u64, u64)> {
+    let version = Version::parse_tolerant(text).ok()?;
+    Some((version.major, version.minor))
+}
+
+fn max_version(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+    let most = annotation(context, MAX_KUBERNETES)?;
+    let text = if most.is_none() {
+        String::new()
+    } else {
+        shown(most.node)
+    };
+    let version = kubernetes(&text);
+    if !text.is_empty() && version.is_none() {
+        let message = format!("{MAX_KUBERNETES} is not a version: {text:?}");
+        found.push(at(Finding::of(&MAX_VERSION, message), most).hint("write it as \"1.30\""));
+        return Ok(());
+    }
+    let options = Options {
+        selector: Selector::parse("name=alpha-deprecated-apis").unwrap_or_default(),
+        ..Options::default()
+    };
+    let outcome = validate(context.reading()?, &options);
+    let removed = outcome.findings().find(|finding| finding.rule == "API-22");
+    if let Some(removed) = removed
+        && version.is_none_or(|version| version >= REMOVED_IN)
+    {
+        let message = if text.is_empty() {
+            format!("{MAX_KUBERNETES} is missing, but Kubernetes 1.22 removed APIs that the bundle has")
+        } else {
+            format!("{MAX_KUBERNETES} is {text}, but Kubernetes 1.22 removed APIs that the bundle has")
+        };
+        let hint = format!("move the bundle to their successors ({})", removed.message);
+        found.push(at(Finding::of(&MAX_VERSION, message), most).hint(hint));
+    } else if let Some(version) = version.filter(|version| *version < OLDEST_CLUSTER) {
+        let message = format!(
+            "{MAX_KUBERNETES} is {}.{}, the oldest cluster of the tests is {}.{}",
+            version.0, version.1, OLDEST_CLUSTER.0, OLDEST_CLUSTER.1
+        );
+        found.push(at(Finding::of(&MAX_VERSION, message), most).hint("support a later version of Kubernetes"));
+    }
+    Ok(())
+}
+
+fn sdk(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+    let own = own_categories(context)?;
+    let root = context.bundle.root();
+    let options = Options {
+        selector: Selector::parse("suite=operatorframework").unwrap_or_default(),
+        ..Options::default()
+    };
+    let outcome = validate(context.reading()?, &options);
+    if let Some(reason) = &outcome.fatal {
+        let message = "operator-sdk stops without a result";
+        found.push(Finding::of(&SDK, message).file(&root).hint(reason.as_str()));
+    }
+    for checked in &outcome.checked {
+        // The pipeline's own list replaces the usual one.
+        let is_replaced = own.is_some() && checked.finding.rule == "CAT-1";
+        if let Some(finding) = carried(&SDK, checked, &root).filter(|_| !is_replaced) {
+            found.push(finding);
+        }
+    }
+    let Some(own) = own else { return Ok(()) };
+    let value = annotation(context, "categories")?;
+    let Some(text) = value.node.as_str() else { return Ok(()) };
+    for category in text.split(',').map(str::trim) {
+        if !own.iter().any(|known| known == category) {
+            let message = format!("the category {category:?} is not in categories.json");
+            let hint = format!("use one of: {}", own.join(", "));
+            found.push(at(Finding::of(&SDK, message), value).hint(hint));
+        }
+    }
+    Ok(())
+}
+
+/// The categories of `categories.json` at the root of the repository.
+fn own_categories(context: &BundleContext<'_>) -> Result<Option<Vec<String>>, Raise> {
+    const FILE: &str = "categories.json";
+    if !context.bundle.files().is_file(FILE) {
+        return Ok(None);
+    }
+    let document = read_document(context.bundle.files(), FILE)?;
+    let list = document.root.get("categories").map(Node::items).unwrap_or_default();
+    Ok(Some(list.iter().filter_map(Node::as_str).map(str::to_owned).collect()))
+}
+
+fn update_graph(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+    let mode = context.operator.config()?.view().get("updateGraph")?;
+    if mode.is_true() && mode.node.as_str() != Some("semver-mode") {
+        return Ok(());
+    }
+    let spec = context.csv()?.get_or("spec", &EMPTY)?;
+    for key in ["replaces", "skips"] {
+        if spec.node.get(key).is_none() {
+            continue;
+        }
+        let whence = if mode.is_true() {
+            "ci.yaml says"
+        } else {
+            "without updateGraph in ci.yaml it is"
+        };
+        let message = format!("spec.{key} is set in semver-mode ({whence} semver-mode)");
+        let hint = format!("remove spec.{key}, or set `updateGraph: replaces-mode` in ci.yaml");
+        found.push(at(Finding::of(&UPDATE_GRAPH, message), spec.get(key)?).hint(hint));
+    }
+    Ok(())
+}
+
+fn version(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+    let bundle = context.bundle;
+    let version = context.csv()?.get_or("spec", &EMPTY)?.get("version")?;
+    if version.node.as_str() != Some(bundle.version.as_str()) {
+        let message = format!(
+            "spec.version is {}, the folder is called {}",
+            shown(version.node),
+            bundle.version
+        );
+        let hint = "rename the folder, or set spec.version as text";
+        found.push(at(Finding::of(&VERSION, message), version).hint(hint));
+    }
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! What operatorhub.io asks of images: that of the operator and that of the bundle.
+
+use std::collections::BTreeMap;
+
+use olmkit::diagnostics::{Finding, Rule, Severity};
+
+use super::super::{BundleContext, Check, Found, Run, Suite, at};
+use super::bundle::annotation;
+use super::{pattern, rule};
+use crate::bundle::{CHANNELS, OPENSHIFT, PACKAGE};
+use crate::python::text::shown;
+use crate::python::{Raise, read_document};
+
+pub(crate) static CHECKS: &[Check] = &[
+    Check::new(Suite::OperatorHub, &CONTAINER_IMAGE, Run::Bundle(container_image)),
+    Check::new(Suite::OperatorHub, &LABELS, Run::Bundle(labels)),
+];
+
+static CONTAINER_IMAGE: Rule = rule(
+    "operatorhub/containerImage",
+    Severity::Error,
+    "The annotation containerImage names an image that the ClusterServiceVersion also uses",
+)
+.because("operatorhub.io shows it as the operator's image.", "0.2.0")
+.example(
+    "metadata:\n  annotations:\n    containerImage: quay.io/example/hello:v0.0.1\n# spec has quay.io/example/hello:v0.0.2",
+    "metadata:\n  annotations:\n    containerImage: quay.io/example/hello:v0.0.2\n# spec has quay.io/example/hello:v0.0.2",
+);
+
+static LABELS: Rule = rule(
+    "operatorhub/labels",
+    Severity::Error,
+    "The labels of the bundle image are its annotations",
+)
+.because(
+    "OLM reads the labels of the image, people the annotations; the pipeline refuses an image in which they differ.",
+    "0.2.0",
+)
+.example(
+    "# metadata/annotations.yaml has package.v1: hello\n# metadata/labels.yaml\nlabels:\n  operators.operatorframework.io.bundle.package.v1: other",
+    "# metadata/labels.yaml\nlabels:\n  com.example.team: hello",
+);
+
+/// The labels that are compared.
+const COMPARED: [&str; 6] = [
+    CHANNELS,
+    "operators.operatorframework.io.bundle.manifests.v1",
+    "operators.operatorframework.io.bundle.mediatype.v1",
+    "operators.operatorframework.io.bundle.metadata.v1",
+    PACKAGE,
+    OPENSHIFT,
+];
+
+fn container_image(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+    let image = annotation(context, "containerImage")?;
+    let Some(name) = image.node.as_str().filter(|name| !name.is_empty()) else {
+        let message = "metadata.annotations.containerImage is missing or empty";
+        found.push(at(Finding::of(&CONTAINER_IMAGE, message), image).hint("name the operator's image"));
+        return Ok(());
+    };
+    let file = context.bundle.csv_file()?;
+    let text = context.bundle.files().read(&file);
+    let text = text.map_err(|error| Raise::other(format!("{file} cannot be read: {error}")).in_file(&file))?;
+    let lines = String::from_utf8_lossy(&text);
+    let uses = lines.lines().filter(|line| line.contains(name)).count();
+    if uses < 2 {
+        let message = format!("metadata.annotations.containerImage names {name}, which no container uses");
+        let hint = "name the image of the operator's deployment, with the same tag or digest";
+        found.push(at(Finding::of(&CONTAINER_IMAGE, message), image).hint(hint));
+    }
+    Ok(())
+}
+
+fn labels(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+    let annotations = context.bundle.annotations()?;
+    let files = context.bundle.files();
+    let more = context.bundle.path("metadata/labels.yaml");
+    if files.is_file(&more) {
+        let document = read_document(files, &more)?;
+        let labels = document.view().get("labels")?;
+        for key in COMPARED {
+            let Some(label) = labels.node.get(key) else { continue };
+            let annotation = annotations.get(key)?;
+            if shown(label) != shown(annotation.node) {
+                let message = format!(
+                    "the label {key} is {:?}, the annotation {:?}",
+                    shown(label),
+                    shown(annotation.node)
+                );
+                let finding = at(Finding::of(&LABELS, message), labels.inside(label));
+                found.push(finding.hint("remove the label: the annotations become labels by themselves"));
+            }
+        }
+    }
+    let dockerfile = context.bundle.path("Dockerfile");
+    if !files.is_file(&dockerfile) {
+        return Ok(());
+    }
+    let text = files.read(&dockerfile);
+    let text =
+        text.map_err(|error| Raise::other(format!("{dockerfile} cannot be read: {error}")).in_file(&dockerfile))?;
+    let in_dockerfile = docker_labels(&String::from_utf8_lossy(&text));
+    for key in COMPARED {
+        let annotation = annotations.get(key)?;
+        let wanted = (!annotation.is_none()).then(|| shown(annotation.node));
+        let label = in_dockerfile.get(key);
+        if wanted.as_deref() == label.map(|(_, value)| value.as_str()) {
+            continue;
+        }
+        let message = match (label, &wanted) {
+            (Some((_, label)), Some(wanted)) => format!("the label {key} is {label:?}, the annotation {wanted:?}"),
+            (Some((_, label)), None) => format!("the label {key} is {label:?}, there is no such annotation"),
+            (None, _) => format!("the label {key} is missing, which is an annotation"),
+        };
+        let mut finding = Finding::new(&LABELS, Severity::Warning, message).file(&dockerfile);
+        if let Some((line, _)) = label {
+            finding = finding.at(olmkit_yaml::Position { line: *line, column: 1 });
+        }
+        let hint =
+            "the pipeline makes a Dockerfile of its own from the annotations; who builds this one gets another image";
+        found.push(finding.hint(hint));
+    }
+    Ok(())
+}
+
+/// The labels of a Dockerfile with their lines; the last of a name wins.
+fn docker_labels(text: &str) -> BTreeMap<String, (u32, String)> {
+    let mut labels = BTreeMap::new();
+    let Some(pair) = pattern(r#"([^\s="]+|"[^"]*")=("(?:[^"\\]|\\.)*"|[^\s]*)"#) else {
+        return labels;
+    };
+    let mut is_label = false;
+    for (number, line) in (1..).zip(text.lines()) {
+        let trimmed = line.trim();
+        let rest = if is_label {
+            Some(trimmed)
+        } else {
+            let word = trimmed.get(..5).filter(|word| word.eq_ignore_ascii_case("LABEL"));
+            word.and_then(|_| trimmed.get(5..))
+                .filter(|rest| rest.starts_with([' ', '\t']))
+        };
+        let Some(rest) = rest else { continue };
+        is_label = rest.ends_with('\\');
+        for capture in pair.captures_iter(rest.trim_end_matches('\\')) {
+            let part = |number| {
+                capture
+                    .get(number)
+                    .map_or("", |part| part.as_str())
+                    .trim_matches('"')
+                    .to_owned()
+            };
+            labels.insert(part(1), (number, part(2).replace("\\\"", "\"")));
+        }
+    }
+    labels
+}

@@ -1,0 +1,83 @@
+//! preflight's operator policy, but for the deployment on a cluster and the question whether images are certified.
+//!
+//! The rules are those of preflight 1.21.0; the words are ours. What preflight does not enforce is a warning.
+
+mod features;
+mod images;
+mod validate;
+
+use olmkit::diagnostics::{Finding, Origin, Rule, Severity};
+
+use super::{BundleContext, Check, Found, Run, Suite, at};
+use crate::images::list;
+use crate::python::{Node, Raise};
+
+pub(super) static CHECKS: &[Check] = &[
+    Check::new(Suite::Preflight, &validate::BUNDLE, Run::Bundle(validate::bundle)),
+    Check::new(Suite::Preflight, &images::CERTIFIED, Run::Bundle(images::certified)),
+    Check::new(Suite::Preflight, &CONSTRAINTS, Run::Bundle(constraints)),
+    Check::new(Suite::Preflight, &images::RELATED, Run::Bundle(images::related)),
+    Check::new(
+        Suite::Preflight,
+        &features::RESTRICTED,
+        Run::Bundle(features::restricted),
+    ),
+    Check::new(Suite::Preflight, &features::REQUIRED, Run::Bundle(features::required)),
+];
+
+/// A rule; an error counts, a warning is not enforced.
+pub(crate) const fn rule(id: &'static str, severity: Severity, summary: &'static str) -> Rule {
+    Rule::of_tool(id, severity, Origin::Pipeline("preflight"), summary)
+}
+
+static CONSTRAINTS: Rule = rule(
+    "preflight/SecurityContextConstraintsInCSV",
+    Severity::Warning,
+    "The cluster permissions name one security context constraint at most",
+)
+.because(
+    "preflight gives up on several; with one the operator may need an administrator to apply it. Not enforced.",
+    "0.2.0",
+)
+.example(
+    "- apiGroups: [security.openshift.io]\n  resources: [securitycontextconstraints]\n  resourceNames: [a, b]\n  verbs: [use]",
+    "- apiGroups: [security.openshift.io]\n  resources: [securitycontextconstraints]\n  resourceNames: [a]\n  verbs: [use]",
+);
+
+fn constraints(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+    let names = |node: &Node, key: &str, wanted: &str| {
+        let items = node.get(key).map(Node::items).unwrap_or_default();
+        items.iter().any(|item| item.as_str() == Some(wanted))
+    };
+    for permission in list(context.csv()?, &["spec", "install", "spec"], "clusterPermissions")? {
+        for rule in list(permission, &[], "rules")? {
+            let is_about_them = names(rule.node, "apiGroups", "security.openshift.io")
+                && names(rule.node, "resources", "securitycontextconstraints");
+            if !is_about_them {
+                continue;
+            }
+            let requested = list(rule, &[], "resourceNames")?;
+            match requested.as_slice() {
+                [] => {}
+                [one] => {
+                    let message = format!("the operator asks for the constraint {}", one.text()?);
+                    let finding = at(Finding::new(&CONSTRAINTS, Severity::Info, message), *one);
+                    found.push(finding.hint("say in its documentation whether an administrator must apply it"));
+                }
+                [_, second, ..] => {
+                    let message = format!(
+                        "the operator asks for {} constraints at a time, one is allowed",
+                        requested.len()
+                    );
+                    found.push(at(Finding::of(&CONSTRAINTS, message), *second).hint("keep the one it needs"));
+                }
+            }
+            // preflight looks at the first such rule only.
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

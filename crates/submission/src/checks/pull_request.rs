@@ -1,0 +1,205 @@
+//! Steps of the pipeline on the bundle and the catalogs of a pull request. They read much, and so run for one bundle or change only.
+
+use std::collections::BTreeSet;
+
+use olmkit::bundle::load::Entry;
+use olmkit::catalog::Catalog;
+use olmkit::catalog::load::text;
+use olmkit::catalog::validate::catalog_verdict;
+use olmkit::diagnostics::{Finding, Rule, Severity};
+use olmkit_yaml::Position;
+
+use super::{BundleContext, Check, Context, Found, Place, Run, Suite, at, rule};
+use crate::images::{list, of_csv};
+use crate::python::{EMPTY, Raise};
+use crate::yamllint::lint;
+
+pub(super) static CHECKS: &[Check] = &[
+    Check::new(Suite::Common, &CATALOG_FORMAT, Run::Catalogs(catalog_format)).of_pull_request(),
+    Check::new(Suite::Isv, &PINNING, Run::Bundle(pinning)).of_pull_request(),
+    Check::new(Suite::Common, &YAML_LINT, Run::Bundle(yaml_lint)).of_pull_request(),
+];
+
+static YAML_LINT: Rule = rule(
+    "pipeline/yaml-lint",
+    Severity::Error,
+    "step",
+    "yamllint finds no error in the files of a new bundle",
+)
+.because(
+    "The pipeline runs it with its default rules; long lines and lists at the column of their key are allowed. Its warnings are left out.",
+    "0.2.0",
+)
+.example("metadata:\n   name: hello   ", "metadata:\n  name: hello");
+
+static PINNING: Rule = rule(
+    "pipeline/digest-pinning",
+    Severity::Error,
+    "step",
+    "A certified bundle names all images by digest and lists them in spec.relatedImages",
+)
+.because(
+    "The pipeline pins them itself and stops if that changes anything, or if fewer images are listed than named.",
+    "0.2.0",
+)
+.example(
+    "image: quay.io/example/hello:v0.0.1",
+    "image: quay.io/example/hello@sha256:…",
+);
+
+static CATALOG_FORMAT: Rule = rule(
+    "pipeline/validate-catalog-format",
+    Severity::Error,
+    "step",
+    "opm validate accepts the operator's part of a catalog",
+)
+.because("A catalog that opm refuses is not served.", "0.2.0")
+.example(
+    "schema: olm.channel\npackage: hello\nname: stable\nentries: []",
+    "schema: olm.channel\npackage: hello\nname: stable\nentries:\n- name: hello.v0.0.1",
+);
+
+fn yaml_lint(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+    let root = context.bundle.root();
+    for (path, entry) in context.reading()?.bundle.tree.walk("") {
+        let Entry::File(bytes) = entry else { continue };
+        if !path.ends_with(".yaml") && !path.ends_with(".yml") {
+            continue;
+        }
+        for problem in lint(&String::from_utf8_lossy(bytes)) {
+            let message = format!("{} ({})", problem.message, problem.rule);
+            found.push(
+                Finding::of(&YAML_LINT, message)
+                    .file(format!("{root}/{path}"))
+                    .at(problem.at),
+            );
+        }
+    }
+    Ok(())
+}
+
+fn pinning(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+    let csv = context.csv()?;
+    let mut seen = BTreeSet::new();
+    for named in of_csv(csv)? {
+        if seen.insert(named.image.clone()) && !named.is_pinned() {
+            let message = format!("{} ({}) has no digest", named.image, named.place);
+            let finding = Finding::of(&PINNING, message).file(csv.file).at(named.at);
+            found.push(
+                finding.hint("name it by digest: IMAGE@sha256:…; `olmkit image digest` asks the registry for it"),
+            );
+        }
+    }
+    let spec = csv.get_or("spec", &EMPTY)?;
+    let related = list(csv, &["spec"], "relatedImages")?.len();
+    if related < seen.len() {
+        let message = if related == 0 {
+            format!(
+                "spec.relatedImages is missing; the ClusterServiceVersion names {} images",
+                seen.len()
+            )
+        } else {
+            format!(
+                "spec.relatedImages lists {related} of the {} images that the ClusterServiceVersion names",
+                seen.len()
+            )
+        };
+        found.push(at(Finding::of(&PINNING, message), spec).hint("list every image with its digest"));
+    }
+    Ok(())
+}
+
+fn catalog_format(context: &Context<'_>, catalogs: &[Place], found: &mut Found) -> Result<(), Raise> {
+    let files = context.repository.files();
+    for (catalog, operator) in catalogs {
+        let Some(file) = context.repository.operator_catalog_file(catalog, operator) else {
+            continue;
+        };
+        let problem = |message: String| Finding::of(&CATALOG_FORMAT, message).file(&file);
+        let bytes = files.read(&file);
+        let bytes = bytes.map_err(|error| Raise::other(format!("{file} cannot be read: {error}")).in_file(&file))?;
+        let blobs = match text(&String::from_utf8_lossy(&bytes)) {
+            Ok(blobs) => blobs,
+            Err(error) => {
+                found.push(problem(format!("opm cannot read the catalog: {error}")));
+                continue;
+            }
+        };
+        let catalog: Catalog = blobs.into_iter().collect();
+        for wrong in catalog_verdict(&catalog).problems {
+            if wrong.severity != Severity::Error {
+                continue;
+            }
+            let mut finding = problem(wrong.message);
+            let line = u32::try_from(wrong.origin.line).unwrap_or(u32::MAX);
+            finding.position = (line > 0).then_some(Position { line, column: 1 });
+            if !wrong.object.is_empty() {
+                finding = finding.object(wrong.object);
+            }
+            finding.hint = wrong.hint.map(str::to_owned);
+            found.push(finding);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::fixture::{CSV, Edit, checks, found_with};
+    use super::*;
+    use crate::{Memory, Options, Repository, check_catalogs};
+
+    fn errors(suite: Suite, edits: &[Edit<'_>]) -> Vec<&'static str> {
+        let options = Options {
+            suites: vec![suite],
+            pull_request: true,
+            ..Options::default()
+        };
+        let mut names = checks(&found_with(&options, edits), Severity::Error);
+        names.retain(|name| CHECKS.iter().any(|check| check.name() == *name));
+        names
+    }
+
+    #[test]
+    fn a_bundle_is_linted_and_its_images_are_pinned() {
+        assert_eq!(errors(Suite::Common, &[]), [""; 0]);
+        assert_eq!(errors(Suite::Isv, &[]), [""; 0]);
+        assert_eq!(
+            errors(Suite::Common, &[(CSV, "maturity: alpha", "maturity:  alpha ")]),
+            ["yaml-lint"]
+        );
+        let digest = "@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n                env";
+        assert_eq!(
+            errors(Suite::Isv, &[(CSV, digest, ":v1\n                env")]),
+            ["digest-pinning"]
+        );
+        assert_eq!(
+            errors(Suite::Isv, &[(CSV, "  relatedImages:", "  other:")]),
+            ["digest-pinning"]
+        );
+    }
+
+    #[test]
+    fn a_catalog_that_opm_refuses_is_found() {
+        let good = "---\nschema: olm.package\nname: hello\ndefaultChannel: stable\n---\nschema: olm.channel\npackage: hello\nname: \
+                    stable\nentries:\n- name: hello.v0.0.1\n---\nschema: olm.bundle\nname: hello.v0.0.1\npackage: hello\nimage: \
+                    quay.io/example/hello:v1\nproperties:\n- type: olm.package\n  value: {packageName: hello, version: 0.0.1}\n";
+        let bad = good.replace("defaultChannel: stable", "defaultChannel: beta");
+        let broken = format!("{good}---\nschema: [\n");
+        for (text, wanted) in [(good, 0), (bad.as_str(), 1), (broken.as_str(), 1)] {
+            let files: Memory = [("catalogs/v4.20/hello/catalog.yaml", text)].into_iter().collect();
+            let options = Options {
+                suites: vec![Suite::Common],
+                pull_request: true,
+                skip: vec!["check_olm_bundle_object_in_fbc".to_owned()],
+                ..Options::default()
+            };
+            let catalogs = ["v4.20/hello".to_owned()];
+            let found = check_catalogs(&Repository::new(Arc::new(files)), &catalogs, &options);
+            assert_eq!(found.len(), wanted, "{text}: {found:#?}");
+            assert!(found.iter().all(|one| one.check == "validate-catalog-format"));
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! The rules of operatorhub.io on a change as a whole.
+
+use std::collections::BTreeSet;
+
+use olmkit::diagnostics::{Finding, Rule, Severity};
+
+use crate::change::Change;
+use crate::checks::operator_hub::{SUITE, is_sound, rule, unsound};
+use crate::python::text::list;
+use crate::python::{Node, Value};
+use crate::repository::Repository;
+use crate::run::Checked;
+
+pub(crate) static RULES: &[&Rule] = &[&EXISTING, &FILES, &ONE, &REBASE];
+
+static FILES: Rule = rule(
+    "operatorhub/files",
+    Severity::Error,
+    "A change touches files below operators/ only",
+)
+.because("Everything else in the repository belongs to its maintainers.", "0.2.0")
+.example("README.md", "operators/hello/README.md");
+
+static ONE: Rule = rule(
+    "operatorhub/one-operator",
+    Severity::Error,
+    "A change touches one operator",
+)
+.because("Reviewers and tests belong to one operator.", "0.2.0");
+
+static REBASE: Rule = rule(
+    "operatorhub/rebase",
+    Severity::Error,
+    "All published versions of the operator are there",
+)
+.because(
+    "A version that is missing would vanish from the index; mostly the fork is older than the last release.",
+    "0.2.0",
+);
+
+static EXISTING: Rule = rule(
+    "operatorhub/existing-versions",
+    Severity::Error,
+    "Of a published version only texts, the icon and the examples change",
+)
+.because(
+    "Clusters have installed it; publish a new version instead, or ask for the label allow/serious-changes-to-existing.",
+    "0.2.0",
+)
+.example("spec.install of a published version changes", "spec.description of a published version changes");
+
+/// What may change in the ClusterServiceVersion of a published version.
+const ALLOWED: [&str; 5] = [
+    "metadata.annotations.alm-examples",
+    "metadata.annotations.description",
+    "spec.description",
+    "spec.displayName",
+    "spec.icon",
+];
+
+/// Checks the rules on a change.
+pub(crate) fn check(change: &Change, head: &Repository, base: &Repository, files: &[String]) -> Vec<Checked> {
+    let mut found = Vec::new();
+    let outside: Vec<&String> = files.iter().filter(|file| !file.starts_with("operators/")).collect();
+    if let Some(first) = outside.first() {
+        let message = format!("the change touches files outside of operators/: {}", list(&outside));
+        let hint = "take these files out of the change; a maintainer can set the label allow/ci-changes";
+        found.push(Finding::of(&FILES, message).file(first.as_str()).hint(hint));
+    }
+    let operators: BTreeSet<&str> = files
+        .iter()
+        .filter_map(|file| file.strip_prefix("operators/")?.split_once('/'))
+        .map(|(operator, _)| operator)
+        .collect();
+    if operators.len() > 1 {
+        let message = format!("the change touches {} operators: {}", operators.len(), list(&operators));
+        found.push(Finding::of(&ONE, message).hint("open one pull request for each operator"));
+    }
+    for operator in operators.iter().filter(|operator| !is_sound(operator)) {
+        found.push(unsound("operator", operator).file(format!("operators/{operator}")));
+    }
+    for (operator, version) in change.deleted_bundles() {
+        let message = format!("the published version {version} of {operator} is missing");
+        let hint =
+            "rebase the fork; to take a version out, ask a maintainer for the label allow/operator-version-overwrite";
+        found.push(
+            Finding::of(&REBASE, message)
+                .file(format!("operators/{operator}"))
+                .hint(hint),
+        );
+    }
+    for (operator, version) in change.modified_bundles() {
+        existing(head, base, operator, version, &mut found);
+    }
+    let of = |finding: Finding| Checked {
+        suite: SUITE,
+        check: crate::checks::name_of(finding.rule),
+        finding,
+        is_traceback: false,
+    };
+    found.into_iter().map(of).collect()
+}
+
+/// What changed in the ClusterServiceVersion of a published bundle.
+fn existing(head: &Repository, base: &Repository, operator: &str, version: &str, found: &mut Vec<Finding>) {
+    let of = |repository: &Repository| repository.operator(operator)?.bundle(version)?.csv().ok();
+    let (Some(new), Some(old)) = (of(head), of(base)) else {
+        return;
+    };
+    let mut changed = Vec::new();
+    differences(&old.root, &new.root, "", &mut changed);
+    changed.retain(|path| !ALLOWED.contains(&path.as_str()));
+    if changed.is_empty() {
+        return;
+    }
+    let message = format!("a published version changes in {}", changed.join(", "));
+    let hint = "leave it as it is, and add a new version";
+    found.push(
+        Finding::of(&EXISTING, message)
+            .file(new.file)
+            .at(new.root.start)
+            .hint(hint),
+    );
+}
+
+/// The paths of values that differ, as deep as what is allowed to change.
+fn differences(old: &Node, new: &Node, path: &str, changed: &mut Vec<String>) {
+    let is_deep = path.is_empty() || matches!(path, "metadata" | "metadata.annotations" | "spec");
+    let (Value::Dict(before), Value::Dict(after)) = (&old.value, &new.value) else {
+        if !old.equals(new) {
+            changed.push(path.to_owned());
+        }
+        return;
+    };
+    if !is_deep {
+        if !old.equals(new) {
+            changed.push(path.to_owned());
+        }
+        return;
+    }
+    let names: BTreeSet<&str> = before.iter().chain(after).filter_map(|(key, _)| key.as_str()).collect();
+    for name in names {
+        let inner = if path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{path}.{name}")
+        };
+        match (old.get(name), new.get(name)) {
+            (Some(old), Some(new)) => differences(old, new, &inner, changed),
+            _ => changed.push(inner),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::Memory;
+
+    fn repository(versions: &[(&str, &str)]) -> Repository {
+        let files = versions.iter().flat_map(|(path, spec)| {
+            let folder = format!("operators/{path}");
+            [
+                (
+                    format!("{folder}/manifests/a.clusterserviceversion.yaml"),
+                    format!("metadata:\n  name: a.v1\n{spec}"),
+                ),
+                (
+                    format!("{folder}/metadata/annotations.yaml"),
+                    "annotations: {}\n".to_owned(),
+                ),
+            ]
+        });
+        Repository::new(Arc::new(files.collect::<Memory>()))
+    }
+
+    fn found(base: &[(&str, &str)], head: &[(&str, &str)], files: &[&str]) -> Vec<&'static str> {
+        let (base, head) = (repository(base), repository(head));
+        let files: Vec<String> = files.iter().map(|file| (*file).to_owned()).collect();
+        let change = Change::detect(&head, &base, &files);
+        let found = check(&change, &head, &base, &files);
+        found.iter().map(|checked| checked.check).collect()
+    }
+
+    #[test]
+    fn each_rule_finds_its_defect_and_nothing_else() {
+        let old = [("a/1.0.0", "spec: {version: 1.0.0, description: x}\n")];
+        let both = [old[0], ("a/1.1.0", "spec: {version: 1.1.0}\n")];
+        let csv = "operators/a/1.0.0/manifests/a.clusterserviceversion.yaml";
+        let new = "operators/a/1.1.0/manifests/a.clusterserviceversion.yaml";
+        assert_eq!(found(&old, &both, &[new]), [""; 0]);
+        assert_eq!(found(&old, &both, &[new, "README.md"]), ["files"]);
+        assert_eq!(found(&old, &both, &[new, "operators/b/ci.yaml"]), ["one-operator"]);
+        assert_eq!(
+            found(&old, &both, &[new, "operators/a b/ci.yaml"]),
+            ["one-operator", "names"]
+        );
+        assert_eq!(found(&both, &old, &[new]), ["rebase"]);
+        let other_text = [("a/1.0.0", "spec: {version: 1.0.0, description: y}\n")];
+        assert_eq!(found(&old, &other_text, &[csv]), [""; 0]);
+        let other_field = [("a/1.0.0", "spec: {version: 1.0.0, description: x, maturity: alpha}\n")];
+        assert_eq!(found(&old, &other_field, &[csv]), ["existing-versions"]);
+    }
+}

@@ -1,0 +1,207 @@
+//! The images that a ClusterServiceVersion names, found as `operator-manifest` finds them, which preflight and the pinning of
+//! digests use.
+
+use std::sync::LazyLock;
+
+use olmkit_yaml::Position;
+use regex::Regex;
+
+use crate::python::{EMPTY, EMPTY_LIST, Node, Raise, Value, View};
+
+/// A reference to an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Named {
+    /// The reference as it is written.
+    pub(crate) image: String,
+    /// What names it: `relatedImages`, `container manager`, ….
+    pub(crate) place: String,
+    pub(crate) at: Position,
+}
+
+impl Named {
+    /// Whether it has a digest.
+    pub(crate) fn is_pinned(&self) -> bool {
+        is_pinned(&self.image)
+    }
+}
+
+/// Whether a reference has a digest.
+pub(crate) fn is_pinned(image: &str) -> bool {
+    image
+        .rsplit_once('@')
+        .is_some_and(|(_, digest)| digest.starts_with("sha256:"))
+}
+
+/// Environment variables that name an image.
+pub(crate) const ENVIRONMENT: &str = "RELATED_IMAGE_";
+
+/// The images, each as often as it is named.
+pub(crate) fn of_csv(csv: View<'_>) -> Result<Vec<Named>, Raise> {
+    let mut found = Vec::new();
+    for image in list(csv, &["spec"], "relatedImages")? {
+        let text = image.get("image")?.text()?;
+        found.push(named(text, "spec.relatedImages".to_owned(), image.get("image")?));
+    }
+    let containers = containers(csv)?;
+    for (container, name) in &containers {
+        let image = container.item("image")?;
+        found.push(named(image.text()?, format!("container {name}"), image));
+    }
+    for (container, name) in &containers {
+        for variable in items(container.get_or("env", &EMPTY_LIST)?)? {
+            let Some(key) = variable.get("name")?.node.as_str() else {
+                continue;
+            };
+            if !key.starts_with(ENVIRONMENT) {
+                continue;
+            }
+            if variable.node.get("valueFrom").is_some() {
+                return Err(variable.raise(format!("{key} has valueFrom; an image must be its value")));
+            }
+            let value = variable.item("value")?;
+            found.push(named(value.text()?, format!("{key} of container {name}"), value));
+        }
+    }
+    in_annotations(csv.node, false, &mut found);
+    Ok(found)
+}
+
+/// Containers and init containers of the deployments with their names.
+pub(crate) fn containers(csv: View<'_>) -> Result<Vec<(View<'_>, String)>, Raise> {
+    let mut found = Vec::new();
+    for kind in ["containers", "initContainers"] {
+        for deployment in list(csv, &["spec", "install", "spec"], "deployments")? {
+            for container in list(deployment, &["spec", "template", "spec"], kind)? {
+                let name = container.get("name")?.node.as_str().unwrap_or_default().to_owned();
+                found.push((container, name));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The items of a list below nested mappings; none where something is missing.
+pub(crate) fn list<'a>(view: View<'a>, path: &[&str], key: &str) -> Result<Vec<View<'a>>, Raise> {
+    let mut inner = view;
+    for key in path {
+        inner = inner.get_or(key, &EMPTY)?;
+    }
+    items(inner.get_or(key, &EMPTY_LIST)?)
+}
+
+fn items(list: View<'_>) -> Result<Vec<View<'_>>, Raise> {
+    match &list.node.value {
+        Value::None => Ok(Vec::new()),
+        Value::List(nodes) => Ok(nodes
+            .iter()
+            .map(|node| View {
+                node,
+                at: node.start,
+                ..list
+            })
+            .collect()),
+        _ => Err(list.raise(format!("a list is needed, found {}", list.node.kind()))),
+    }
+}
+
+fn named(image: &str, place: String, view: View<'_>) -> Named {
+    Named {
+        image: image.to_owned(),
+        place,
+        at: view.at,
+    }
+}
+
+/// What looks like a reference in the annotations of any object within.
+fn in_annotations(node: &Node, is_in_metadata: bool, found: &mut Vec<Named>) {
+    let Value::Dict(entries) = &node.value else { return };
+    let annotations = node.get("metadata").and_then(|metadata| metadata.get("annotations"));
+    if let Some(Value::Dict(annotations)) = annotations.map(|annotations| &annotations.value) {
+        for (key, value) in annotations {
+            let (Some(key), Some(text)) = (key.as_str(), value.as_str()) else {
+                continue;
+            };
+            for image in references(text) {
+                found.push(Named {
+                    image: image.to_owned(),
+                    place: format!("annotation {key}"),
+                    at: value.start,
+                });
+            }
+        }
+    }
+    for (key, value) in entries {
+        let is_metadata = key.as_str() == Some("metadata");
+        if is_metadata && is_in_metadata {
+            continue;
+        }
+        match &value.value {
+            Value::List(items) => items.iter().for_each(|item| in_annotations(item, is_metadata, found)),
+            _ => in_annotations(value, is_metadata, found),
+        }
+    }
+}
+
+static CANDIDATE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"[a-zA-Z0-9/\-._@:]+").ok());
+
+/// Registry with a dot, any namespaces, repository, tag or digest.
+static REFERENCE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let name = "(?:[a-zA-Z0-9][a-zA-Z0-9._-]*[a-zA-Z0-9]|[a-zA-Z0-9])";
+    let registry = r"[a-zA-Z0-9][a-zA-Z0-9._-]*\.[a-zA-Z0-9._-]*[a-zA-Z0-9](?::\d+)?";
+    Regex::new(&format!(
+        "^{registry}/(?:{name}/)*{name}(?::{name}|@sha256:[a-fA-F0-9]{{64}})$"
+    ))
+    .ok()
+});
+
+/// What in a text looks like the reference of an image.
+fn references(text: &str) -> impl Iterator<Item = &str> {
+    let candidates = CANDIDATE.iter().flat_map(|pattern| pattern.find_iter(text));
+    candidates
+        .map(|candidate| {
+            candidate
+                .as_str()
+                .trim_matches(|character: char| !character.is_ascii_alphanumeric())
+        })
+        .filter(|candidate| REFERENCE.as_ref().is_some_and(|pattern| pattern.is_match(candidate)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::python::parse;
+
+    #[test]
+    fn images_are_found_where_the_original_finds_them() {
+        let text = "metadata:\n  annotations:\n    containerImage: quay.io/a/b:v1\n    note: 'see https://quay.io/a/b and (quay.io/c/d:v2).'\n\
+                    spec:\n  relatedImages:\n  - {name: x, image: quay.io/a/x@sha256:0}\n  install:\n    spec:\n      deployments:\n      \
+                    - spec:\n          template:\n            metadata: {annotations: {other: 'registry.example.com:5000/e/f:1'}}\n            \
+                    spec:\n              initContainers:\n              - {name: init, image: i}\n              containers:\n              \
+                    - name: manager\n                image: quay.io/a/b:v1\n                env:\n                - {name: RELATED_IMAGE_X, value: quay.io/a/x:v3}\n                \
+                    - {name: OTHER, value: quay.io/not/this:v1}\n";
+        let node = parse(text).expect("YAML").pop().expect("a document");
+        let view = View {
+            file: "csv.yaml",
+            node: &node,
+            at: node.start,
+        };
+        let found = of_csv(view).expect("all is sound");
+        let shown: Vec<String> = found
+            .iter()
+            .map(|named| format!("{}: {}", named.place, named.image))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                "spec.relatedImages: quay.io/a/x@sha256:0",
+                "container manager: quay.io/a/b:v1",
+                "container init: i",
+                "RELATED_IMAGE_X of container manager: quay.io/a/x:v3",
+                "annotation containerImage: quay.io/a/b:v1",
+                "annotation note: quay.io/c/d:v2",
+                "annotation other: registry.example.com:5000/e/f:1",
+            ]
+        );
+        assert!(found.first().is_some_and(Named::is_pinned) && !found.last().is_some_and(Named::is_pinned));
+    }
+}
