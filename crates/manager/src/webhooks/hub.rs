@@ -50,7 +50,7 @@ struct Spoke<K> {
 /// let old = json!({"apiVersion": "shop.example.com/v1", "kind": "Cache", "metadata": {}, "spec": {"size": 3}});
 /// let new = hub.convert(old, "shop.example.com/v2")?;
 /// assert_eq!(new["spec"], json!({"replicas": 3}));
-/// # let hub: Hub<v1::Cache> = hub;
+/// # let hub: Hub<v2::Cache> = hub;
 /// # Ok::<(), String>(())
 /// ```
 pub struct Hub<K> {
