@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use olmkit::diagnostics::{Report, Rule, Severity};
+use olmkit::diagnostics::{Report, Rule, Severity, counted};
 use olmkit::object::UntrustedText;
 use olmkit::policy::baseline::Baseline;
 use olmkit::policy::config::{self, Config};
@@ -143,16 +143,16 @@ impl Chosen {
         self.write_baseline.is_some()
     }
 
-    /// Writes the baseline, if that was asked for. Returns whether it was.
-    pub fn write_baseline(&self, reports: &[&Report]) -> anyhow::Result<bool> {
+    /// Writes the baseline, if that was asked for.
+    pub fn write_baseline(&self, reports: &[&Report]) -> anyhow::Result<()> {
         let Some(path) = &self.write_baseline else {
-            return Ok(false);
+            return Ok(());
         };
         let baseline = self.policy.new_baseline(reports.iter().copied());
         let text = baseline.text()?;
         olmkit::files::write(path, text.as_bytes())?;
-        eprintln!("{}: {} known", path.display(), number(baseline.len(), "finding"));
-        Ok(true)
+        eprintln!("{}: {} known", path.display(), counted(baseline.len(), "finding"));
+        Ok(())
     }
 
     /// The lowest severity that fails the command.
@@ -175,11 +175,7 @@ pub fn summary_of_suppressed(report: &Report) -> Option<String> {
     let parts: Vec<String> = [(ignored, "ignored"), (in_baseline, "in the baseline")]
         .into_iter()
         .filter(|(count, _)| *count > 0)
-        .map(|(count, word)| format!("{} {word}", number(count, "finding")))
+        .map(|(count, word)| format!("{} {word}", counted(count, "finding")))
         .collect();
     (!parts.is_empty()).then(|| parts.join(", "))
-}
-
-fn number(count: usize, word: &str) -> String {
-    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }

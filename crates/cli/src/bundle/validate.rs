@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use comfy_table::{Cell, Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
 use olmkit::catalog::render::reference::{Options as RenderOptions, is_bundle, render_one};
-use olmkit::diagnostics::{Report, Rule, Severity, TextOptions, write_grouped, write_text};
+use olmkit::diagnostics::{Report, Rule, Severity, TextOptions, counted, write_grouped, write_text};
 use olmkit::object::UntrustedText;
 use olmkit::olmv1::{Release, UnknownRelease};
 use olmkit::rules;
@@ -212,8 +212,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.output != Format::JsonAlpha1 {
         let mut judge = chosen.policy.judge();
         validated.iter_mut().for_each(|validated| validated.judge(&mut judge));
-        let reports: Vec<Report> = validated.iter().map(Validated::report).collect();
-        if chosen.write_baseline(&reports.iter().collect::<Vec<_>>())? {
+        if chosen.writes_baseline() {
+            let reports: Vec<Report> = validated.iter().map(Validated::report).collect();
+            chosen.write_baseline(&reports.iter().collect::<Vec<_>>())?;
             return Ok(ExitCode::SUCCESS);
         }
     }
@@ -352,8 +353,8 @@ fn print_grouped(all: &[Validated], worst: Severity) -> anyhow::Result<()> {
             out,
             "  {} ({}, {})",
             UntrustedText::new(&validated.name),
-            number(errors, "error"),
-            number(warnings, "warning")
+            counted(errors, "error"),
+            counted(warnings, "warning")
         )?;
     }
     if let Some(text) = summary_of_suppressed(&report) {
@@ -365,8 +366,8 @@ fn print_grouped(all: &[Validated], worst: Severity) -> anyhow::Result<()> {
         all.len(),
         all.len() - failed.len(),
         failed.len(),
-        number(report.count(Severity::Error), "error"),
-        number(report.count(Severity::Warning), "warning")
+        counted(report.count(Severity::Error), "error"),
+        counted(report.count(Severity::Warning), "warning")
     )?;
     Ok(())
 }
@@ -411,8 +412,8 @@ fn text(validated: &Validated, short: bool, out: &mut dyn Write) -> anyhow::Resu
             out,
             "{}: {} and {}{suppressed}",
             UntrustedText::new(&validated.name),
-            number(errors, "error"),
-            number(warnings, "warning")
+            counted(errors, "error"),
+            counted(warnings, "warning")
         )?;
     } else if validated.outcome.passed() {
         eprintln!(
@@ -421,10 +422,6 @@ fn text(validated: &Validated, short: bool, out: &mut dyn Write) -> anyhow::Resu
         );
     }
     Ok(())
-}
-
-fn number(count: usize, word: &str) -> String {
-    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }
 
 fn summary(all: &[Validated], out: &mut dyn Write) -> anyhow::Result<()> {

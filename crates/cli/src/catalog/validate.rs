@@ -11,7 +11,7 @@ use olmkit::bundle::load::{Limits, Tree};
 use olmkit::catalog::render::reference::{Located, locate};
 use olmkit::catalog::{load, validate};
 use olmkit::diagnostics::{
-    Report, Severity, TextOptions, write_concise, write_github, write_json, write_junit, write_sarif, write_text,
+    Finding, Report, Severity, TextOptions, write_concise, write_github, write_json, write_junit, write_sarif, write_text,
 };
 use olmkit::object::UntrustedText;
 use olmkit::olmv1;
@@ -119,8 +119,7 @@ fn validate_as(args: &Args, output: Output) -> anyhow::Result<ExitCode> {
     };
     if let Some(root) = unpacked.filter(|_| output != Output::Text) {
         for finding in &mut report.findings {
-            let inside = finding.file.as_deref().and_then(|file| file.strip_prefix(root).ok());
-            finding.file = inside.map(ToOwned::to_owned).or(finding.file.take());
+            finding.file = inside(finding, root);
         }
     }
     let as_opm = matches!(output, Output::OpmJson | Output::OpmYaml);
@@ -129,7 +128,8 @@ fn validate_as(args: &Args, output: Output) -> anyhow::Result<ExitCode> {
     if !as_opm {
         let explained = report.has_errors();
         report = judged(&chosen.policy, report, unpacked.map(|root| &**root));
-        if chosen.write_baseline(&[&report])? {
+        if chosen.writes_baseline() {
+            chosen.write_baseline(&[&report])?;
             return Ok(ExitCode::SUCCESS);
         }
         failed = report.has_errors() || failed && !explained;
@@ -168,20 +168,20 @@ fn judged(policy: &Policy, report: Report, unpacked: Option<&Path>) -> Report {
         return judge.apply(report);
     };
     let mut kept = Report::new();
-    for mut finding in report.findings {
-        let file = finding.file.clone();
-        let inside = file.as_deref().and_then(|file| file.strip_prefix(root).ok());
-        finding.file = inside.map(ToOwned::to_owned).or_else(|| file.clone());
-        match judge.one(finding, false) {
-            Judged::Kept(mut finding) => {
-                finding.file = file;
-                kept.push(finding);
-            }
+    for finding in report.findings {
+        match judge.one_in(inside(&finding, root), finding, false) {
+            Judged::Kept(finding) => kept.push(finding),
             Judged::Suppressed(suppressed) => kept.suppressed.push(suppressed),
             Judged::Dropped => {}
         }
     }
     kept
+}
+
+/// The name of a finding's file inside the directory that an image was unpacked to.
+fn inside(finding: &Finding, root: &Path) -> Option<PathBuf> {
+    let file = finding.file.as_deref()?;
+    Some(file.strip_prefix(root).unwrap_or(file).to_owned())
 }
 
 /// The bundles below the directories. One that OLM v1 cannot read is named and left out.

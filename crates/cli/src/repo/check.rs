@@ -237,10 +237,9 @@ fn finish(args: &Args, mut outcome: Outcome) -> anyhow::Result<ExitCode> {
 fn judge(chosen: &Chosen, outcome: &mut Outcome, repository: &Path) {
     let mut judge = chosen.policy.judge();
     for mut checked in std::mem::take(&mut outcome.found) {
-        let file = checked.finding.file.clone();
-        match judge.one(output::in_repository(checked.finding, repository), true) {
-            Judged::Kept(mut finding) => {
-                finding.file = file;
+        let lasting = output::file_in(repository, &checked.finding);
+        match judge.one_in(lasting, checked.finding, true) {
+            Judged::Kept(finding) => {
                 checked.finding = finding;
                 outcome.found.push(checked);
             }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use olmkit::diagnostics::{
-    Finding, Report, Rule, Severity, TextOptions, write_concise, write_github, write_json, write_junit, write_sarif,
+    Finding, Report, Rule, Severity, TextOptions, counted, write_concise, write_github, write_json, write_junit, write_sarif,
     write_text,
 };
 use olmkit::object::UntrustedText;
@@ -96,16 +96,20 @@ pub fn report(outcome: &Outcome, repository: &Path) -> Report {
     report
 }
 
-/// A finding with its file as seen from the working directory.
-pub fn in_repository(mut finding: Finding, repository: &Path) -> Finding {
-    if let Some(file) = finding.file.take() {
-        finding.file = Some(if repository == Path::new(".") {
-            file
-        } else {
-            repository.join(file)
-        });
-    }
+fn in_repository(mut finding: Finding, repository: &Path) -> Finding {
+    finding.file = file_in(repository, &finding);
     finding
+}
+
+/// A finding's file as seen from the working directory.
+pub fn file_in(repository: &Path, finding: &Finding) -> Option<PathBuf> {
+    let file = finding.file.as_deref()?;
+    let is_here = repository == Path::new(".");
+    Some(if is_here {
+        file.to_owned()
+    } else {
+        repository.join(file)
+    })
 }
 
 fn pipeline_json(found: &[Checked]) -> anyhow::Result<()> {
@@ -145,35 +149,31 @@ fn text(report: &Report, outcome: &Outcome, short: bool) -> anyhow::Result<()> {
             out,
             "waived by config.yaml: {check} of {} ({})",
             UntrustedText::new(operator),
-            number(count, "finding")
+            counted(count, "finding")
         )?;
     }
     if let Some(text) = summary_of_suppressed(report) {
         writeln!(out, "{text}")?;
     }
     let what = if outcome.images > 0 {
-        number(outcome.images, "image")
+        counted(outcome.images, "image")
     } else {
         format!(
             "{}, {} and {}",
-            number(outcome.operators, "operator"),
-            number(outcome.bundles, "bundle"),
-            number(outcome.catalogs, "catalog")
+            counted(outcome.operators, "operator"),
+            counted(outcome.bundles, "bundle"),
+            counted(outcome.catalogs, "catalog")
         )
     };
     writeln!(
         out,
         "{what} checked: {} and {}",
-        number(report.count(Severity::Error), "error"),
-        number(report.count(Severity::Warning), "warning")
+        counted(report.count(Severity::Error), "error"),
+        counted(report.count(Severity::Warning), "warning")
     )?;
     writeln!(out, "not checked here:")?;
     for name in &outcome.not_checked {
         writeln!(out, "  {name}")?;
     }
     Ok(())
-}
-
-fn number(count: usize, word: &str) -> String {
-    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }

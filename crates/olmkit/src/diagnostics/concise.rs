@@ -12,12 +12,7 @@ use crate::object::UntrustedText;
 /// What the writer gives.
 pub fn write_concise(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     for finding in &report.findings {
-        let file = finding.file.as_deref().map(|file| file.to_string_lossy());
-        let place = match (file, finding.position) {
-            (Some(file), Some(position)) => format!("{}:{position}: ", UntrustedText::new(&file)),
-            (Some(file), None) => format!("{}: ", UntrustedText::new(&file)),
-            (None, _) => String::new(),
-        };
+        let place = finding.place().map(|place| place + ": ").unwrap_or_default();
         let message = UntrustedText::new(&finding.message);
         writeln!(out, "{place}{} {message}", finding.rule)?;
     }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::Rule;
+use crate::object::UntrustedText;
 use crate::yaml::{Node, Position};
 
 /// How bad a finding is.
@@ -139,12 +140,26 @@ impl Finding {
         self
     }
 
+    /// Where it is, for people: `FILE:LINE:COLUMN`, as far as that is known, without control characters.
+    #[must_use]
+    pub fn place(&self) -> Option<String> {
+        let file = self.file.as_deref()?.to_string_lossy();
+        let position = self.position.map(|position| format!(":{position}")).unwrap_or_default();
+        Some(format!("{}{position}", UntrustedText::new(&file)))
+    }
+
     /// Says what to do.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
+}
+
+/// A count with its noun: `1 error`, `2 errors`.
+#[must_use]
+pub fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// A JSON pointer in the form people write: `spec.versions[0].name`.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 
-use super::{Finding, Report, Rule, Severity};
+use super::{Finding, Report, Rule, Severity, counted};
 use crate::object::UntrustedText;
 
 /// Places that are shown of a rule.
@@ -59,8 +59,8 @@ fn group(
     writeln!(
         out,
         "  {} in {}",
-        number(findings.len(), "finding"),
-        number(inputs.len(), "bundle")
+        counted(findings.len(), "finding"),
+        counted(inputs.len(), "bundle")
     )?;
     let mut messages: BTreeMap<&str, Vec<&Finding>> = BTreeMap::new();
     for (_, finding) in findings {
@@ -82,20 +82,11 @@ fn place(findings: &[&Finding]) -> String {
     let Some(first) = findings.first() else {
         return String::new();
     };
-    let file = first
-        .file
-        .as_deref()
-        .map(|file| file.to_string_lossy())
-        .unwrap_or_default();
-    let position = first
-        .position
-        .map(|position| format!(":{position}"))
-        .unwrap_or_default();
     let others = match findings.len() {
         1 => String::new(),
         count => format!(" and {} more", count - 1),
     };
-    format!("\n    {}{position}{others}", UntrustedText::new(&file))
+    format!("\n    {}{others}", first.place().unwrap_or_default())
 }
 
 fn shortened(message: &str) -> String {
@@ -105,8 +96,4 @@ fn shortened(message: &str) -> String {
         shown.push('…');
     }
     UntrustedText::new(&shown).to_string()
-}
-
-fn number(count: usize, word: &str) -> String {
-    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }

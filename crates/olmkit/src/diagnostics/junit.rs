@@ -62,12 +62,7 @@ fn case(finding: &Finding, content: &str, out: &mut dyn Write) -> io::Result<()>
 
 /// The finding for people: place, message, hint.
 fn text(finding: &Finding) -> String {
-    let file = finding.file.as_deref().map(|file| file.to_string_lossy().into_owned());
-    let place = match (file, finding.position) {
-        (Some(file), Some(position)) => format!("{file}:{position}: "),
-        (Some(file), None) => format!("{file}: "),
-        (None, _) => String::new(),
-    };
+    let place = finding.place().map(|place| place + ": ").unwrap_or_default();
     let hint = finding
         .hint
         .as_ref()

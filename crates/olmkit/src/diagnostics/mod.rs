@@ -16,7 +16,7 @@ mod text;
 pub use annotations::write_github;
 pub use concise::write_concise;
 pub(crate) use finding::json_path;
-pub use finding::{Finding, Severity};
+pub use finding::{Finding, Severity, counted};
 pub use grouped::write_grouped;
 pub use json::write_json;
 pub use junit::write_junit;

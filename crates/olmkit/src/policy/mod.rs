@@ -28,8 +28,9 @@ pub mod config;
 mod pattern;
 mod root;
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use globset::GlobMatcher;
 
@@ -142,6 +143,16 @@ impl Judge<'_> {
         judged
     }
 
+    /// As [`Self::one`], for a finding whose file has another name afterwards: `lasting`, which ignored paths and baselines go by.
+    /// A finding that counts keeps its own.
+    pub fn one_in(&mut self, lasting: Option<PathBuf>, mut finding: Finding, with_comments: bool) -> Judged {
+        let file = std::mem::replace(&mut finding.file, lasting);
+        match self.one(finding, with_comments) {
+            Judged::Kept(finding) => Judged::Kept(Finding { file, ..finding }),
+            other => other,
+        }
+    }
+
     /// Applies the policy to one finding. In files of strangers, such as those of an image, comments do not count.
     pub fn one(&mut self, mut finding: Finding, with_comments: bool) -> Judged {
         if !self.policy.is_selected(finding.rule) {
@@ -161,9 +172,10 @@ impl Judge<'_> {
         if let Some(pattern) = policy.ignore.iter().find(|pattern| pattern.matches(finding.rule)) {
             return Some(Suppression::Rule(pattern.to_string()));
         }
-        let file = policy.root.name(finding.file.as_deref().unwrap_or(Path::new("")));
+        let name = OnceCell::new();
+        let file = || name.get_or_init(|| policy.root.name(finding.file.as_deref().unwrap_or(Path::new(""))));
         let of_path = policy.per_path.iter().find(|ignored| {
-            ignored.glob.is_match(&file) && ignored.rules.iter().any(|pattern| pattern.matches(finding.rule))
+            ignored.rules.iter().any(|pattern| pattern.matches(finding.rule)) && ignored.glob.is_match(file())
         });
         if let Some(ignored) = of_path {
             return Some(Suppression::Path(ignored.glob.glob().glob().to_owned()));
@@ -171,10 +183,11 @@ impl Judge<'_> {
         if with_comments && let Some(reason) = self.comments.reason(finding) {
             return Some(Suppression::Comment(reason));
         }
-        let count = self
-            .known
-            .get_mut(&baseline::Entry::of(finding, file))
-            .filter(|count| **count > 0)?;
+        if self.known.is_empty() {
+            return None;
+        }
+        let entry = baseline::Entry::of(finding, file().clone());
+        let count = self.known.get_mut(&entry).filter(|count| **count > 0)?;
         *count -= 1;
         Some(Suppression::Baseline)
     }

@@ -63,9 +63,10 @@ pub fn check(catalog: &Catalog, given: &[Given]) -> Safety {
         wanted.insert((&upgrade.package, &upgrade.from));
         wanted.insert((&upgrade.package, &upgrade.to));
     }
+    let bundles = Bundles::of(catalog, given);
     let found: Vec<(&str, &str, Result<Definitions, String>)> = wanted
         .into_par_iter()
-        .map(|(package, name)| (package, name, definitions(catalog, given, package, name)))
+        .map(|(package, name)| (package, name, bundles.definitions(package, name)))
         .collect();
     let mut definitions: BTreeMap<&str, BTreeMap<&str, &Result<Definitions, String>>> = BTreeMap::new();
     for (package, name, found) in &found {
@@ -137,25 +138,54 @@ fn version_of(bundle: &Bundle) -> Option<Version> {
     Version::parse(&packages.first()?.version).ok()
 }
 
-/// The definitions of a bundle, or why they are not known.
-fn definitions(catalog: &Catalog, given: &[Given], package: &str, name: &str) -> Result<Definitions, String> {
-    let same = |given: &&Given| given.bundle.package == package && given.bundle.csv.name() == name;
-    if let Some(given) = given.iter().find(same) {
+/// The bundles by package and name, the first of each.
+struct Bundles<'c> {
+    given: BTreeMap<(&'c str, &'c str), &'c Given>,
+    listed: BTreeMap<(&'c str, &'c str), &'c Bundle>,
+}
+
+impl<'c> Bundles<'c> {
+    fn of(catalog: &'c Catalog, given: &'c [Given]) -> Self {
+        // The last of equal keys stays.
+        let given = given.iter().rev();
+        let listed = catalog.bundles.iter().rev();
+        Self {
+            given: given
+                .map(|given| ((given.bundle.package.as_str(), given.bundle.csv.name()), given))
+                .collect(),
+            listed: listed
+                .map(|bundle| ((bundle.package.as_str(), bundle.name.as_str()), bundle))
+                .collect(),
+        }
+    }
+
+    /// The definitions of a bundle, or why they are not known.
+    fn definitions(&self, package: &str, name: &str) -> Result<Definitions, String> {
+        if let Some(given) = self.given.get(&(package, name)) {
+            return Ok(given.definitions());
+        }
+        let bundle = self.listed.get(&(package, name));
+        inline_definitions(bundle.ok_or_else(|| format!("{name} is not in the catalog"))?)
+    }
+}
+
+impl Given {
+    fn definitions(&self) -> Definitions {
         let below = |object: &Object| {
             let mut object = object.clone();
-            object.path = format!("{}/{}", given.folder.trim_end_matches('/'), object.path);
+            object.path = format!("{}/{}", self.folder.trim_end_matches('/'), object.path);
             object
         };
-        return Ok(Definitions {
-            objects: given.bundle.definitions.iter().map(below).collect(),
+        Definitions {
+            objects: self.bundle.definitions.iter().map(below).collect(),
             blob: None,
-        });
+        }
     }
-    let bundle = catalog
-        .bundles
-        .iter()
-        .find(|bundle| bundle.package == package && bundle.name == name)
-        .ok_or_else(|| format!("{name} is not in the catalog"))?;
+}
+
+/// The definitions among the manifests that the catalog has of a bundle.
+fn inline_definitions(bundle: &Bundle) -> Result<Definitions, String> {
+    let name = &bundle.name;
     let texts = objects::of(bundle);
     let provides_api = bundle.properties.iter().any(|property| property.kind == PROPERTY_GVK);
     if texts.is_empty() && provides_api {

@@ -114,12 +114,10 @@ impl Validated {
     pub fn judge(&mut self, judge: &mut Judge<'_>) {
         let checked = std::mem::take(&mut self.outcome.checked);
         for mut checked in checked {
-            let file = checked.finding.file.clone();
-            let mut finding = checked.finding;
-            finding.file = Some(self.lasting_name(file.as_deref()));
-            match judge.one(finding, !self.is_image) {
+            let lasting = self.lasting_name(checked.finding.file.as_deref());
+            match judge.one_in(Some(lasting), checked.finding, !self.is_image) {
                 Judged::Kept(finding) => {
-                    checked.finding = Finding { file, ..finding };
+                    checked.finding = finding;
                     self.outcome.checked.push(checked);
                 }
                 Judged::Suppressed(suppressed) => self.suppressed.push(suppressed),

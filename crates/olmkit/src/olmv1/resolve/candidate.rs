@@ -1,14 +1,18 @@
 //! The bundles of a package in one catalog: which are eligible, and in which order.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
-use super::installed::{Installed, VersionRelease};
+use super::installed::{self, Installed, VersionRelease};
 use super::{Candidate, Outcome, Policy, Request};
 use crate::catalog::model::{self, Catalog, Channel, ChannelEntry};
 use crate::catalog::{Bundle, model::DeprecationEntry};
 use crate::object::VersionRange;
 use crate::olmv1::dependencies::REFUSED;
 use olmkit_go::strconv::quote;
+
+/// An entry with the name of its channel.
+type Entry<'c> = (&'c str, &'c ChannelEntry);
 
 /// The blobs of a package.
 pub(super) struct Blobs<'c> {
@@ -58,14 +62,21 @@ impl<'c> Blobs<'c> {
             .copied()
             .filter(|channel| request.channels.is_empty() || request.channels.contains(&channel.name))
             .collect();
+        let mut entries: BTreeMap<&str, Vec<Entry<'_>>> = BTreeMap::new();
+        for channel in &channels {
+            for entry in channel.entries() {
+                entries.entry(&entry.name).or_default().push((&channel.name, entry));
+            }
+        }
         let mut all: Vec<(Candidate, Result<VersionRelease, String>)> = Vec::new();
         for bundle in &self.bundles {
             let version = VersionRelease::of(bundle);
-            let (eligible, reasons) = eligible(bundle, version.as_ref(), &channels, request);
+            let entries = entries.get(bundle.name.as_str()).map_or(&[][..], Vec::as_slice);
+            let (eligible, reasons) = eligible(version.as_ref(), entries, request);
             let candidate = Candidate {
                 catalog: catalog.to_owned(),
                 bundle: bundle.name.clone(),
-                version: written_version(bundle),
+                version: installed::written(bundle).ok(),
                 image: bundle.image.clone(),
                 deprecated: self.is_deprecated(&bundle.name),
                 outcome: if eligible { Outcome::Behind } else { Outcome::Excluded },
@@ -132,17 +143,6 @@ impl<'c> Blobs<'c> {
     }
 }
 
-fn written_version(bundle: &Bundle) -> Option<String> {
-    let at = bundle
-        .properties
-        .iter()
-        .position(|one| one.kind == model::PROPERTY_PACKAGE)?;
-    let property = bundle.properties.get(at)?;
-    let wanted = ["packageName", "version", "release"];
-    let [_, version, _] = crate::catalog::property::read_strings(property, at, "property.Package", wanted).ok()?;
-    Some(version)
-}
-
 /// Says of each eligible bundle but the first why another goes before it.
 fn behind(all: &mut [(Candidate, Result<VersionRelease, String>)]) {
     let Some(((best, best_version), rest)) = all.split_first_mut() else {
@@ -172,17 +172,11 @@ fn behind(all: &mut [(Candidate, Result<VersionRelease, String>)]) {
 
 /// Whether a request and the edges allow a bundle; why not, or how it is reached.
 fn eligible(
-    bundle: &Bundle,
     version: Result<&VersionRelease, &String>,
-    channels: &[&Channel],
+    entries: &[Entry<'_>],
     request: &Request,
 ) -> (bool, Vec<String>) {
     let mut reasons = Vec::new();
-    let entries: Vec<(&str, &ChannelEntry)> = channels
-        .iter()
-        .flat_map(|channel| channel.entries().iter().map(|entry| (channel.name.as_str(), entry)))
-        .filter(|(_, entry)| entry.name == bundle.name)
-        .collect();
     if !request.channels.is_empty() && entries.is_empty() {
         reasons.push(format!("it is not in {}", or(&request.channels)));
     }
@@ -210,9 +204,9 @@ fn eligible(
         .as_ref()
         .filter(|_| request.policy == Policy::CatalogProvided)
     {
-        match successor(version, &entries, installed) {
+        match successor(version, entries, installed) {
             Some(edge) => how.push(edge),
-            None => reasons.push(no_edge(&entries, installed, !request.channels.is_empty())),
+            None => reasons.push(no_edge(entries, installed, !request.channels.is_empty())),
         }
     }
     if reasons.is_empty() {
@@ -232,7 +226,7 @@ fn or(names: &[String]) -> String {
 /// How a bundle follows what is installed.
 fn successor(
     version: Result<&VersionRelease, &String>,
-    entries: &[(&str, &ChannelEntry)],
+    entries: &[Entry<'_>],
     installed: &Installed,
 ) -> Option<String> {
     if version.is_ok_and(|version| version.compare(&installed.version) == Ordering::Equal) {
@@ -258,7 +252,7 @@ fn successor(
     })
 }
 
-fn no_edge(entries: &[(&str, &ChannelEntry)], installed: &Installed, selected: bool) -> String {
+fn no_edge(entries: &[Entry<'_>], installed: &Installed, selected: bool) -> String {
     let mut edges: Vec<String> = Vec::new();
     for (_, entry) in entries {
         if !entry.replaces.is_empty() {

@@ -35,13 +35,7 @@ impl VersionRelease {
 
     /// That of a bundle: the first property `olm.package`.
     pub(super) fn of(bundle: &Bundle) -> Result<Self, String> {
-        let mut properties = bundle.properties.iter().enumerate();
-        let (at, property) = properties
-            .find(|(_, property)| property.kind == PROPERTY_PACKAGE)
-            .ok_or_else(|| format!("it has no property {PROPERTY_PACKAGE}"))?;
-        let wanted = ["packageName", "version", "release"];
-        let [_, version, _] = property::read_strings(property, at, "property.Package", wanted)?;
-        Self::parse(&version)
+        Self::parse(&written(bundle)?)
     }
 
     pub(super) fn compare(&self, other: &Self) -> Ordering {
@@ -49,6 +43,17 @@ impl VersionRelease {
             .cmp(&other.version)
             .then_with(|| self.release.cmp(&other.release))
     }
+}
+
+/// The version as a bundle's first property `olm.package` has it.
+pub(super) fn written(bundle: &Bundle) -> Result<String, String> {
+    let mut properties = bundle.properties.iter().enumerate();
+    let (at, property) = properties
+        .find(|(_, property)| property.kind == PROPERTY_PACKAGE)
+        .ok_or_else(|| format!("it has no property {PROPERTY_PACKAGE}"))?;
+    let wanted = ["packageName", "version", "release"];
+    let [_, version, _] = property::read_strings(property, at, "property.Package", wanted)?;
+    Ok(version)
 }
 
 /// The bundle that is installed.

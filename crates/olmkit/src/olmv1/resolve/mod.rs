@@ -160,12 +160,9 @@ pub fn resolve(request: &Request, sources: &[Source]) -> Resolution {
             _ => found.push(best),
         }
     }
-    let better = |resolution: &mut Resolution, passed: &Best<'_>, reason: String| {
-        resolution.behind(passed.at, reason);
-    };
     for passed in &passed {
         let reason = "it is deprecated, and another catalog has one that is not";
-        better(&mut resolution, passed, reason.to_owned());
+        resolution.behind(passed.at, reason.to_owned());
     }
     found.sort_by_key(|best| std::cmp::Reverse(best.source.priority));
     if let [first, second, ..] = found.as_slice()
@@ -173,7 +170,7 @@ pub fn resolve(request: &Request, sources: &[Source]) -> Resolution {
     {
         for lower in found.split_off(1) {
             let reason = format!("its catalog has the lower priority {}", lower.source.priority);
-            better(&mut resolution, &lower, reason);
+            resolution.behind(lower.at, reason);
         }
     }
     match found.as_slice() {
@@ -181,7 +178,7 @@ pub fn resolve(request: &Request, sources: &[Source]) -> Resolution {
         several => {
             for best in several {
                 let reason = "several catalogs of the same priority have one; set priorities, or a selector";
-                better(&mut resolution, best, reason.to_owned());
+                resolution.behind(best.at, reason.to_owned());
             }
             resolution.refusal = Some(Unresolved(no_choice(request, several)));
         }
