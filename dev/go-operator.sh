@@ -16,8 +16,8 @@ bin=${OLMKIT_DEV_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/olmkit}/bin
 for program in go buildah docker-registry "$bin/operator-sdk" "$bin/olm"; do
   command -v "$program" > /dev/null || { echo "error: no ${program##*/}; see the head of $0" >&2; exit 1; }
 done
-cargo build --locked --quiet -p controlplane
-controlplane=${CARGO_TARGET_DIR:-$PWD/target}/$(rustc -vV | sed -n 's/^host: //p')/debug/controlplane
+cargo build --locked --quiet -p kube-testbed --features cli
+testbed=${CARGO_TARGET_DIR:-$PWD/target}/$(rustc -vV | sed -n 's/^host: //p')/debug/kube-testbed
 work=$(mktemp -d); registry=
 trap '[ "$mode" != --node ] || "$cluster" down; [ -z "$registry" ] || kill "$registry"; chmod -R u+w "$work"; rm -rf "$work"' EXIT
 unset MAKEFLAGS MAKELEVEL
@@ -60,7 +60,7 @@ make catalog-push "${names[@]}" > "$work/log" 2>&1 || { tail -n 30 "$work/log" >
 echo "== install"
 export olmkit
 if [ "$mode" != --node ]; then
-  "$controlplane" --olm bash -c '"$olmkit" run bundle bundle --namespace default --timeout 4m
+  "$testbed" run --olm bash -c '"$olmkit" run bundle bundle --namespace default --timeout 4m
     phase=$(kubectl -n default get csv gadget-operator.v0.0.1 -o "jsonpath={.status.phase}")
     hooks=$(kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o name | grep -c gadget)
     echo "$phase, $hooks webhook configurations"

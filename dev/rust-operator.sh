@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 repository=$PWD
 olmkit=$(realpath "${OLMKIT:-$(make -s --no-print-directory print-olmkit)}")
 [ -x "$olmkit" ] || { echo "error: no $olmkit; run make build, or name one in OLMKIT" >&2; exit 1; }
-cargo build --locked --quiet -p controlplane
+cargo build --locked --quiet -p kube-testbed --features cli
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$repository/target}
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
 mkdir "$work/backup-operator" "$work/bin"
@@ -31,7 +31,7 @@ sed -i 's/^cargo run /cargo run --quiet /' commands
 cat commands
 [ "$(wc -l < commands)" = 4 ]
 bin=${OLMKIT_DEV_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/olmkit}/bin
-PATH=$work/bin:$bin:$PATH "$CARGO_TARGET_DIR/$(rustc -vV | sed -n 's/^host: //p')/debug/controlplane" bash -euo pipefail -c '. ./commands
+PATH=$work/bin:$bin:$PATH "$CARGO_TARGET_DIR/$(rustc -vV | sed -n 's/^host: //p')/debug/kube-testbed" run bash -euo pipefail -c '. ./commands
   kubectl get crd backups.backup.example.com -o name
   kubectl apply -f config/samples/backup_v1_backup.yaml'
 grep -q 'name: restic' bundle/manifests/backup-operator.clusterserviceversion.yaml

@@ -52,8 +52,8 @@ if [ "${1:-}" = list ]; then combinations | awk '{print $1}'; exit; fi
 olmkit=$(realpath "${OLMKIT:-$(make -s --no-print-directory print-olmkit)}")
 [ -x "$olmkit" ] || { echo "error: no $olmkit; run make build, or name one in OLMKIT" >&2; exit 1; }
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$repository/target} OLMKIT_SOURCE=path:$repository
-controlplane=$CARGO_TARGET_DIR/$(rustc -vV | sed -n 's/^host: //p')/debug/controlplane
-[ -z "${CLUSTER:-}" ] || cargo build --locked --quiet -p controlplane
+testbed=$CARGO_TARGET_DIR/$(rustc -vV | sed -n 's/^host: //p')/debug/kube-testbed
+[ -z "${CLUSTER:-}" ] || cargo build --locked --quiet -p kube-testbed --features cli
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
 sed -n '/^\[profile\.dev/,/^$/p' Cargo.toml > "$work/profile"
 count=0
@@ -96,7 +96,7 @@ while read -r name rest <&3; do
     # In the project, operator-sdk would stop at the layout in PROJECT, which it does not know.
     if [ -n "${OPERATOR_SDK:-}" ]; then (cd "$work" && "$OPERATOR_SDK" bundle validate "$name/bundle" --select-optional suite=operatorframework); fi
     if [ -n "${CLUSTER:-}" ] && [ -d config/samples ]; then
-      PATH=${OLMKIT_DEV_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/olmkit}/bin:$PATH "$controlplane" make -s test-cluster
+      PATH=${OLMKIT_DEV_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/olmkit}/bin:$PATH "$testbed" run make -s test-cluster
     fi
   fi
   cd "$repository"; rm -rf "${work:?}/$name"

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 repository=$PWD
 olmkit=$(realpath "${OLMKIT:-$(make -s --no-print-directory print-olmkit)}")
 [ -x "$olmkit" ] || { echo "error: no $olmkit; run make build, or name one in OLMKIT" >&2; exit 1; }
-cargo build --locked --quiet -p controlplane
+cargo build --locked --quiet -p kube-testbed --features cli
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$repository/target} OLMKIT_SOURCE=path:$repository
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
 mkdir "$work/bin"; ln -s "$olmkit" "$work/bin/olmkit"
@@ -33,6 +33,6 @@ COMMANDS
 done < "$work/page"
 cd "$work"
 bin=${OLMKIT_DEV_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/olmkit}/bin
-PATH=$work/bin:$bin:$PATH "$CARGO_TARGET_DIR/$(rustc -vV | sed -n 's/^host: //p')/debug/controlplane" bash "$work/commands" || {
+PATH=$work/bin:$bin:$PATH "$CARGO_TARGET_DIR/$(rustc -vV | sed -n 's/^host: //p')/debug/kube-testbed" run bash "$work/commands" || {
   cat "$work/memcached-operator/operator.log" 2> /dev/null; exit 1; }
 echo "the page is right"

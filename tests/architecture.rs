@@ -79,7 +79,7 @@ fn the_shipped_operator_holds_no_packaging_code_and_no_grpc() {
     );
     let unwanted = [
         "olmkit",
-        "controlplane",
+        "kube-testbed",
         "tonic",
         "prost",
         "h2",
@@ -212,7 +212,7 @@ fn uses(text: &str) -> Vec<(usize, String)> {
     for (position, _) in text.match_indices("crate::") {
         let line_start = text[..position].rfind('\n').map_or(0, |at| at + 1);
         let before = text[line_start..position].trim_start();
-        // Prose about modules is no use of them; nor is a name that ends in "crate".
+        // Comments do not use modules; nor do names that end in "crate".
         if before.starts_with("//") || before.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '$') {
             continue;
         }

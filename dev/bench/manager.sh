@@ -10,9 +10,9 @@ counts=${COUNTS:-1000 10000}
 profile=${PROFILE:-dev}
 target=${CARGO_TARGET_DIR:-target}/$([ "$profile" = dev ] && echo debug || echo "$profile")/examples
 if [ "${1:-}" != measure ]; then
-  cargo build -q -p controlplane
+  cargo build -q -p kube-testbed --features cli
   cargo build -q --profile "$profile" -p olmkit-manager --examples
-  exec "${CARGO_TARGET_DIR:-target}/debug/controlplane" --no-pods "$PWD/dev/bench/manager.sh" measure
+  exec "${CARGO_TARGET_DIR:-target}/debug/kube-testbed" run --no-pods "$PWD/dev/bench/manager.sh" measure
 fi
 
 echo '| cache | objects | after the list | after a second list | peak |'

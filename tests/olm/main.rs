@@ -230,12 +230,11 @@ async fn rights_match(lab: &Lab, operator: &Operator) {
     // The election renews its lease every few seconds; the audit log is to hold that too.
     tokio::time::sleep(Duration::from_secs(15)).await;
     let requests = lab.requests_of(ACCOUNT).await;
-    let code = |event: &controlplane::AuditEvent| event.response_status.as_ref().map_or(0, |status| status.code);
-    let forbidden: BTreeSet<String> = requests.iter().filter(|event| code(event) == 403).map(asked).collect();
+    let forbidden: BTreeSet<String> = requests.iter().filter(|event| event.code() == 403).map(asked).collect();
     assert_eq!(forbidden, BTreeSet::new(), "permissions missing in the bundle");
     let mut used: BTreeSet<String> = requests
         .iter()
-        .filter(|event| (200..300).contains(&code(event)) || code(event) == 404)
+        .filter(|event| (200..300).contains(&event.code()) || event.code() == 404)
         .map(asked)
         .collect();
     used.remove("create authorization.k8s.io/selfsubjectaccessreviews");

@@ -1,7 +1,6 @@
 //! Faults of the API server, of watches and of webhooks.
 use std::time::{Duration, Instant};
 
-use controlplane::faults::{DeadWebhook, Death, Fault, Rule, Seen, Verb};
 use k8s_openapi::api::{
     admissionregistration::v1::ValidatingWebhookConfiguration, apps::v1::Deployment, coordination::v1::Lease,
     events::v1::Event,
@@ -10,6 +9,7 @@ use kube::{
     Api, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams},
 };
+use kube_testbed::faults::{DeadWebhook, Death, Fault, Rule, Seen, Verb};
 use memcached_operator::api::v1alpha1::{Memcached, Phase};
 use serde_json::json;
 

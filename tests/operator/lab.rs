@@ -7,7 +7,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use controlplane::{AuditEvent, ControlPlane, Options, faults::FaultProxy};
 use k8s_openapi::{
     NamespaceResourceScope,
     api::{
@@ -24,6 +23,7 @@ use kube::{
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     config::{KubeConfigOptions, Kubeconfig},
 };
+use kube_testbed::{AuditEvent, ControlPlane, Options, faults::FaultProxy};
 use memcached_operator::{
     api::v1alpha1::{Memcached, Phase},
     operand,
@@ -397,8 +397,7 @@ impl Lab {
     /// What the ServiceAccount `account` of the lab's namespace has asked of the API server so far.
     pub async fn requests_of(&self, account: &str) -> Vec<AuditEvent> {
         let user = format!("system:serviceaccount:{}:{account}", self.namespace);
-        let events = control_plane().await.audit_events().unwrap();
-        events.into_iter().filter(|event| event.user.username == user).collect()
+        control_plane().await.requests_of(&user).unwrap()
     }
 
     /// An operator with these arguments and variables and no others, as the ServiceAccount `account`.

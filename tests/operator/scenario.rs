@@ -1,7 +1,7 @@
 //! A scenario with every action of the operator, and the permissions it uses.
-use controlplane::AuditEvent;
 use k8s_openapi::api::{apps::v1::Deployment, policy::v1::PodDisruptionBudget};
 use kube::api::{Patch, PatchParams};
+use kube_testbed::AuditEvent;
 use serde_json::json;
 
 use crate::lab::{Lab, eventually};
@@ -14,8 +14,7 @@ pub fn describe(verb: &str, group: &str, resource: &str, subresource: &str) -> S
 
 /// What a request did, in the same form.
 pub fn asked(event: &AuditEvent) -> String {
-    let object = event.object_ref.clone().unwrap();
-    describe(&event.verb, &object.api_group, &object.resource, &object.subresource)
+    event.right().unwrap().to_string()
 }
 
 /// Every action of the operator in one run: create, resize both ways, correct, repeat an event, delete.

@@ -5,13 +5,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use controlplane::faults::{Fault, FaultProxy, Rule, Seen, Verb};
 use futures::{FutureExt as _, StreamExt as _};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Namespace};
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams},
 };
+use kube_testbed::faults::{Fault, FaultProxy, Rule, Seen, Verb};
 use memcached_operator::{api::v1alpha1::Memcached, operand};
 use olmkit_manager::drift::differs;
 use serde_json::json;

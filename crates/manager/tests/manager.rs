@@ -13,10 +13,6 @@ use std::{
     time::Duration,
 };
 
-use controlplane::{
-    ControlPlane,
-    faults::{Fault, Rule, Verb},
-};
 use greeter::Greeting;
 use k8s_openapi::{
     api::{
@@ -30,6 +26,10 @@ use kube::{
     Api, Client, Config, CustomResourceExt as _, ResourceExt as _,
     api::{DeleteParams, Patch, PatchParams, PostParams},
     config::{KubeConfigOptions, Kubeconfig},
+};
+use kube_testbed::{
+    ControlPlane,
+    faults::{Fault, Rule, Verb},
 };
 use olmkit_manager::{
     Manager,
@@ -46,7 +46,7 @@ static CONTROL_PLANE: OnceCell<ControlPlane> = OnceCell::const_new();
 
 async fn control_plane() -> &'static ControlPlane {
     let start = async || {
-        let plane = ControlPlane::start(controlplane::Options::default()).await.unwrap();
+        let plane = ControlPlane::start(kube_testbed::Options::default()).await.unwrap();
         let client = plane.client().await.unwrap();
         let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
         definitions

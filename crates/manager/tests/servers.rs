@@ -4,7 +4,6 @@
 use std::{net::SocketAddr, path::Path, time::Duration};
 
 use base64::Engine as _;
-use controlplane::{ControlPlane, Options};
 use k8s_openapi::{
     api::{
         admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration},
@@ -18,6 +17,7 @@ use kube::{
     api::{DeleteParams, DynamicObject, GroupVersionKind, PostParams},
     discovery::ApiResource,
 };
+use kube_testbed::{ControlPlane, Options};
 use olmkit_manager::{
     certificates::Certificates,
     metrics::Metrics,

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Parser;
-use controlplane::{ControlPlane, Options};
+use kube_testbed::{ControlPlane, Options};
 
 use bundles::{Definition, Subject};
 use server::Server;

@@ -11,7 +11,8 @@ use olmkit::bundle::load::{Limits, Tree};
 use olmkit::catalog::render::reference::{Located, locate};
 use olmkit::catalog::{load, validate};
 use olmkit::diagnostics::{
-    Finding, Report, Severity, TextOptions, write_concise, write_github, write_json, write_junit, write_sarif, write_text,
+    Finding, Report, Severity, TextOptions, write_concise, write_github, write_json, write_junit, write_sarif,
+    write_text,
 };
 use olmkit::object::UntrustedText;
 use olmkit::olmv1;

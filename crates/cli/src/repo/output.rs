@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use olmkit::diagnostics::{
-    Finding, Report, Rule, Severity, TextOptions, counted, write_concise, write_github, write_json, write_junit, write_sarif,
-    write_text,
+    Finding, Report, Rule, Severity, TextOptions, counted, write_concise, write_github, write_json, write_junit,
+    write_sarif, write_text,
 };
 use olmkit::object::UntrustedText;
 use olmkit_submission::Checked;

@@ -9,10 +9,10 @@ use std::process::Command;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use controlplane::{ControlPlane, Options, tools};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::PostParams;
+use kube_testbed::{ControlPlane, Options, tools};
 
 /// What a ConfigMap means to OLM: compression may differ, content may not.
 #[derive(Debug, PartialEq, Eq)]

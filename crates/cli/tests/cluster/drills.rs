@@ -6,7 +6,7 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use controlplane::Options;
+use kube_testbed::Options;
 use serde_json::json;
 
 use crate::bundle::Bundle;

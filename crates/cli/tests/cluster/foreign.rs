@@ -1,7 +1,7 @@
 //! What others have made stays: definitions that stood before a package came, objects of other people, and objects that
 //! happen to have the name of one that a flow makes.
 
-use controlplane::Options;
+use kube_testbed::Options;
 use serde_json::{Value, json};
 
 use crate::bundle::Bundle;

@@ -8,9 +8,9 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, Once};
 use std::time::{Duration, Instant};
 
-use controlplane::{ControlPlane, Options};
 use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
 use kube::{Api, Client};
+use kube_testbed::{ControlPlane, Options};
 use serde_json::{Value, json};
 
 /// One control plane for one test binary's test.
@@ -233,7 +233,7 @@ impl Cluster {
 
     /// OLM's chart, as `olm install --from` takes it.
     pub fn chart(&self) -> std::path::PathBuf {
-        let crds = controlplane::tools::cache().unwrap().join("olm/crds");
+        let crds = kube_testbed::tools::cache().unwrap().join("olm/crds");
         let chart = self.folder.path().join("chart");
         std::fs::create_dir_all(chart.join("crds")).unwrap();
         std::fs::write(chart.join("Chart.yaml"), "name: olm\n").unwrap();
@@ -257,7 +257,7 @@ impl Cluster {
             .unwrap_or_else(|| panic!("no command in {remedy:?}"));
         let line = remedy[start..].split(';').next().unwrap().trim();
         let line = line.split("; or").next().unwrap().trim_end_matches(')').to_owned();
-        let kubectl = controlplane::tools::program("kubectl").unwrap();
+        let kubectl = kube_testbed::tools::program("kubectl").unwrap();
         let path = format!(
             "{}:{}",
             kubectl.parent().unwrap().display(),

@@ -1,6 +1,6 @@
 //! Install, rerun, upgrade, clean up: the ordinary path.
 
-use controlplane::Options;
+use kube_testbed::Options;
 use serde_json::json;
 
 use crate::bundle::Bundle;

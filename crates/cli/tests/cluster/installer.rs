@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use controlplane::Options;
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, WatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::discovery::{Scope, pinned_kind};
+use kube_testbed::Options;
 use serde_json::{Value, json};
 
 use crate::harness::{Cluster, eventually};

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use controlplane::Options;
 use futures::StreamExt as _;
+use kube_testbed::Options;
 use serde_json::json;
 
 use crate::bundle::Bundle;

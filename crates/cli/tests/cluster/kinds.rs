@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use controlplane::Options;
+use kube_testbed::Options;
 use olmkit::bundle::kinds::{self, Program};
 use olmkit::catalog::model::Blob;
 use olmkit::catalog::{Catalog, load, render};

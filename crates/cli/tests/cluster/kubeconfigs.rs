@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use controlplane::Options;
+use kube_testbed::Options;
 use serde_json::{Value, json};
 
 use crate::harness::{Answer, Cluster, answer};

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use controlplane::Options;
 use kube::api::{ListParams, Patch, PatchParams};
+use kube_testbed::Options;
 use olmkit::catalog::{load, model::Blob, render, write};
 use serde_json::{Value, json};
 

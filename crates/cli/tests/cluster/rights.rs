@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use controlplane::{AuditEvent, Options};
+use kube_testbed::{AuditEvent, Options};
 use olmkit::catalog::{load, model::Blob, render, write};
 use olmkit_cluster::rights::{Command, Place, RIGHTS, Right, When};
 use serde_json::{Value, json};
@@ -538,7 +538,7 @@ fn uses(event: &AuditEvent) -> Vec<Use> {
             object.namespace.clone(),
         )
     };
-    let code = event.response_status.as_ref().map_or(0, |status| status.code);
+    let code = event.code();
     let mut found = vec![used(&event.verb)];
     // An apply that creates is a patch in the log.
     if event.verb == "patch" && code == 201 {

@@ -239,7 +239,7 @@ fn is_relevant<K: Resource>(change: &Change<K>) -> bool {
         return true;
     };
     let (before, after) = (before.meta(), after.meta());
-    // Objects without a generation have no status either, or a change of it cannot be told from others.
+    // Objects without a generation have no status either, or a change of it looks like any other.
     let content = |meta: &ObjectMeta| match meta.generation {
         Some(generation) => Ok(generation),
         None => Err(meta.resource_version.clone()),

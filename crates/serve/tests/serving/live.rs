@@ -234,7 +234,7 @@ fn arbitrary(rpc: &str, ours: &Value, theirs: &Value) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_equal_those_of_opm_serve_beside_us() {
-    let Ok(opm) = controlplane::tools::program("opm") else {
+    let Ok(opm) = kube_testbed::tools::program("opm") else {
         println!("skipped: opm is not built; `dev/tools/build.sh` builds it");
         return;
     };

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use controlplane::{ControlPlane, Options};
 use http_body_util::BodyExt as _;
 use hyper::{Method, Request, StatusCode};
 use kube::Client;
 use kube::client::Body;
+use kube_testbed::{ControlPlane, Options};
 use serde_json::{Value, json};
 
 use super::rows::Row;
@@ -89,7 +89,7 @@ impl Server {
 
     /// `kubectl apply -f -`
     pub async fn kubectl_apply(&self, objects: &[Value]) -> Result<String, String> {
-        let kubectl = controlplane::tools::program("kubectl").unwrap();
+        let kubectl = kube_testbed::tools::program("kubectl").unwrap();
         let input: Vec<String> = objects.iter().map(Value::to_string).collect();
         let kubeconfig = self.plane.kubeconfig().to_owned();
         let apply = move || {

@@ -9,10 +9,10 @@ mod tools;
 use std::path::Path;
 use std::sync::Arc;
 
-use controlplane::Options;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
 use kube::Api;
 use kube::api::PostParams;
+use kube_testbed::Options;
 use olmkit::bundle::load::{self, Limits, Reading, Tree};
 use olmkit::validate::against::{Against, Earlier};
 use olmkit::validate::{self, Options as Checks};

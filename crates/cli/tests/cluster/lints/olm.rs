@@ -1,7 +1,7 @@
 //! Claims about OLM. Where it matters only what OLM makes of a ClusterServiceVersion, that is put into the cluster as it is,
 //! without a catalog: all at once, in the namespace `operators`, which OLM watches everything from.
 
-use controlplane::Options;
+use kube_testbed::Options;
 use serde_json::{Value, json};
 
 use super::{broken, broken_since, earlier, may};

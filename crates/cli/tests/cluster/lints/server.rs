@@ -1,8 +1,8 @@
 //! Claims about the API server.
 
-use controlplane::Options;
 use http_body_util::BodyExt as _;
 use kube::client::Body;
+use kube_testbed::Options;
 use serde_json::{Value, json};
 
 use super::broken;

@@ -23,7 +23,7 @@ fn render(opm: &Path, folder: &Path) -> Option<String> {
 
 #[test]
 fn opm_does_what_rules_say() {
-    let opm = match controlplane::tools::program("opm") {
+    let opm = match kube_testbed::tools::program("opm") {
         Ok(opm) => opm,
         Err(error) => return println!("skipped: {error}"),
     };

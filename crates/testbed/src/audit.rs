@@ -1,5 +1,6 @@
 //! The API server's audit log: who sent which request.
 
+use std::fmt;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -68,6 +69,44 @@ pub struct AuditStatus {
     /// HTTP status code.
     #[serde(default)]
     pub code: u16,
+}
+
+/// A right as roles grant it: `create apps/deployments`, `update /pods/status`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Right {
+    /// `get`, `list`, `watch`, `create`, …
+    pub verb: String,
+    /// Empty for the core group.
+    pub group: String,
+    /// Plural name of the resource, with its subresource: `deployments/scale`.
+    pub resource: String,
+}
+
+impl fmt::Display for Right {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}/{}", self.verb, self.group, self.resource)
+    }
+}
+
+impl AuditEvent {
+    /// The right that the request needs; `None` for paths without an object. Some requests need more than one: a patch that makes an
+    /// object is also authorized as `create`.
+    #[must_use]
+    pub fn right(&self) -> Option<Right> {
+        let object = self.object_ref.as_ref()?;
+        let slash = if object.subresource.is_empty() { "" } else { "/" };
+        Some(Right {
+            verb: self.verb.clone(),
+            group: object.api_group.clone(),
+            resource: format!("{}{slash}{}", object.resource, object.subresource),
+        })
+    }
+
+    /// The status code of the answer; 0 before there is one.
+    #[must_use]
+    pub fn code(&self) -> u16 {
+        self.response_status.as_ref().map_or(0, |status| status.code)
+    }
 }
 
 /// Reads all complete lines; the server may still be writing the last one.

@@ -17,7 +17,7 @@ use crate::tools::{Olm, Programs};
 use crate::{Error, arguments};
 
 const LIMIT: Duration = Duration::from_secs(90);
-const FIELD_MANAGER: &str = "controlplane";
+const FIELD_MANAGER: &str = "kube-testbed";
 
 /// Installs OLM into the running control plane.
 pub(crate) async fn start(

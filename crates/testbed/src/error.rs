@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 /// Why the control plane cannot be started or used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// A program was not found.
-    #[error("{program} not found in {}; build it with `make tools` (dev/tools/build.sh {program})", .looked_in.join(", "))]
+    #[error("{program} not found in {} nor in PATH; {}", .looked_in.join(", "), way_to_get(.program))]
     MissingProgram {
         /// Its file name.
         program: &'static str,
@@ -14,7 +15,7 @@ pub enum Error {
         looked_in: Vec<String>,
     },
     /// OLM's custom resource definitions are not in the cache folder.
-    #[error("OLM custom resource definitions not found in {}; get them with `make tools` (dev/tools/build.sh control-plane)", .0.display())]
+    #[error("OLM custom resource definitions not found in {}; get them with `make tools` in olmkit's repository", .0.display())]
     MissingCrds(PathBuf),
     /// A file operation failed.
     #[error("cannot {what} ({}): {source}", .path.display())]
@@ -57,6 +58,7 @@ pub enum Error {
     #[error("kubeconfig of the control plane: {0}")]
     Kubeconfig(#[from] kube::config::KubeconfigError),
     /// A manifest of OLM cannot be parsed.
+    #[cfg(feature = "olm")]
     #[error("{}: {source}", .path.display())]
     Manifest {
         /// The file.
@@ -82,6 +84,10 @@ pub enum Error {
         /// What its status, or else the API server, says.
         reason: String,
     },
+    /// Programs cannot be downloaded.
+    #[cfg(feature = "download")]
+    #[error(transparent)]
+    Download(#[from] crate::download::DownloadError),
     /// The audit log is disabled.
     #[error("audit log is disabled; enable it with Options::with_audit()")]
     NoAudit,
@@ -95,6 +101,16 @@ pub enum Error {
         /// Why.
         source: serde_json::Error,
     },
+}
+
+/// How to get a program that is not there.
+fn way_to_get(program: &str) -> &'static str {
+    match program {
+        "etcd" | "kube-apiserver" | "kubectl" => {
+            "run `kube-testbed download`, or set KUBEBUILDER_ASSETS to the folder that has it"
+        }
+        _ => "build it with `make tools` in olmkit's repository, or start without controllers",
+    }
 }
 
 impl Error {

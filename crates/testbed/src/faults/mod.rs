@@ -8,8 +8,8 @@
 //! which nothing arrives.
 //!
 //! ```no_run
-//! # async fn example(control_plane: &controlplane::ControlPlane, kubeconfig: &std::path::Path) -> Result<(), controlplane::Error> {
-//! use controlplane::faults::{Fault, Rule, Verb};
+//! # async fn example(control_plane: &kube_testbed::ControlPlane, kubeconfig: &std::path::Path) -> Result<(), kube_testbed::Error> {
+//! use kube_testbed::faults::{Fault, Rule, Verb};
 //!
 //! let proxy = control_plane.faults(1).await?;
 //! proxy.add(Rule::new(Fault::status(409)).verb(Verb::Patch).resource("deployments").times(3));

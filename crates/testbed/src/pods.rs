@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::Error;
 
-const NODE: &str = "controlplane-node";
+const NODE: &str = "testbed-node";
 
 /// A thread of its own, because a test's runtime may end while another test still uses the control plane.
 #[derive(Debug)]

@@ -95,9 +95,9 @@ impl Access {
         let kubeconfig = json!({
             "apiVersion": "v1",
             "kind": "Config",
-            "clusters": [{"name": "controlplane", "cluster": {"server": self.url, "certificate-authority": self.authority}}],
+            "clusters": [{"name": "kube-testbed", "cluster": {"server": self.url, "certificate-authority": self.authority}}],
             "users": [{"name": name, "user": user}],
-            "contexts": [{"name": name, "context": {"cluster": "controlplane", "user": name, "namespace": namespace}}],
+            "contexts": [{"name": name, "context": {"cluster": "kube-testbed", "user": name, "namespace": namespace}}],
             "current-context": name,
         });
         let path = self.folder.join(format!("{name}.kubeconfig"));

@@ -5,7 +5,6 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use controlplane::{ControlPlane, Options};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -13,6 +12,7 @@ use kube::api::{
     ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams, TypeMeta,
 };
 use kube::{Api, Client};
+use kube_testbed::{ControlPlane, Options};
 use serde_json::json;
 
 /// The Deployment `name` in namespace `default`, with `replicas` pods of `image`.
@@ -153,7 +153,8 @@ async fn olm_answers() {
 #[tokio::test]
 async fn nothing_outlives_its_owner() {
     // The command waits for the end of its input, which comes with the end of this test.
-    let mut owner = Command::new(env!("CARGO_BIN_EXE_controlplane"))
+    let mut owner = Command::new(env!("CARGO_BIN_EXE_kube-testbed"))
+        .arg("run")
         .args(["sh", "-c", "echo $KUBECONFIG; read _"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

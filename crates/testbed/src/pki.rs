@@ -30,7 +30,7 @@ impl Pki {
 
         let key = KeyPair::generate()?;
         let mut authority = CertificateParams::default();
-        authority.distinguished_name = distinguished_name("controlplane-ca", None);
+        authority.distinguished_name = distinguished_name("kube-testbed-ca", None);
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         authority.key_usages = vec![
             KeyUsagePurpose::KeyCertSign,

@@ -1,15 +1,16 @@
 //! A real Kubernetes control plane for tests: etcd, kube-apiserver and kube-controller-manager as processes on
-//! loopback and free ports, as an ordinary user, and on request the two operators of the Operator Lifecycle Manager.
+//! loopback and free ports, as an ordinary user, and on request the two operators of the Operator Lifecycle Manager (feature
+//! `olm`).
 //!
 //! It has no node. Pods that controllers create are marked scheduled, running and ready by a small helper
 //! ([`Options::pods_become_ready`]); nothing else is simulated. The end-to-end test covers what needs containers (images,
 //! probes, networks, pod security at run time) on a real node.
 //!
 //! ```no_run
-//! # async fn example() -> Result<(), controlplane::Error> {
-//! use controlplane::{ControlPlane, Options};
+//! # async fn example() -> Result<(), kube_testbed::Error> {
+//! use kube_testbed::{ControlPlane, Options};
 //!
-//! let control_plane = ControlPlane::start(Options::default().with_olm()).await?;
+//! let control_plane = ControlPlane::start(Options::default().without_controllers()).await?;
 //! let client = control_plane.client().await?;
 //! println!("KUBECONFIG={}", control_plane.kubeconfig().display());
 //! # drop(client);
@@ -21,14 +22,17 @@
 //! each process is held by a pipe to this one. Several control planes may run at once; start one for each test binary
 //! or each test as isolation asks (one costs about 600 MiB and 5 to 10 seconds of two cores).
 //!
-//! The programs come from the folder that `dev/tools/build.sh control-plane` fills (see [`tools`]).
+//! `kube-testbed download` gets etcd and kube-apiserver; [`tools`] says where programs are looked for.
 
 mod access;
 mod api_server;
 mod audit;
 mod definitions;
+#[cfg(feature = "download")]
+pub mod download;
 mod error;
 pub mod faults;
+#[cfg(feature = "olm")]
 mod olm;
 mod pki;
 mod pods;
@@ -37,16 +41,22 @@ pub mod tools;
 
 use std::path::{Path, PathBuf};
 
-pub use audit::AuditEvent;
+pub use audit::{AuditEvent, AuditObject, AuditStatus, AuditUser, Right};
 pub use error::Error;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
 use process::{Janitor, Process};
 
+/// The examples of the README are compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadMe;
+
 /// What to start, beside etcd, kube-apiserver and kube-controller-manager.
 #[derive(Debug, Clone)]
 pub struct Options {
     controllers: bool,
+    #[cfg(feature = "olm")]
     olm: bool,
     audit: bool,
     pods_become_ready: bool,
@@ -58,6 +68,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             controllers: true,
+            #[cfg(feature = "olm")]
             olm: false,
             audit: false,
             pods_become_ready: true,
@@ -73,7 +84,11 @@ impl Options {
     /// and service accounts exist only where a test creates them. OLM needs the controllers.
     #[must_use]
     pub fn without_controllers(mut self) -> Self {
-        (self.controllers, self.olm) = (false, false);
+        self.controllers = false;
+        #[cfg(feature = "olm")]
+        {
+            self.olm = false;
+        }
         self
     }
 
@@ -83,6 +98,7 @@ impl Options {
     ///
     /// Both operators listen for health checks on a port that cannot be changed (8080 and 8443, all addresses). When
     /// another control plane on this machine uses the port, they run without it; nothing here depends on it.
+    #[cfg(feature = "olm")]
     #[must_use]
     pub fn with_olm(mut self) -> Self {
         (self.controllers, self.olm) = (true, true);
@@ -135,16 +151,16 @@ impl ControlPlane {
     /// Starts the processes and waits until they serve: the API server ready, the default service account made by the
     /// controller manager if there is one, and with OLM its custom resources established and its OperatorGroup resolved.
     ///
-    /// Environment: `KUBEBUILDER_ASSETS` (folder with etcd and kube-apiserver), `OLMKIT_DEV_CACHE` (see [`tools`]),
-    /// `OLMKIT_DEV_KEEP` (any value keeps the state folder with all logs; its path is logged at info level).
+    /// Environment: [`tools`] has the variables for programs; `KUBE_TESTBED_KEEP` with any value keeps the state folder with
+    /// all logs, whose path is logged at info level.
     ///
     /// # Errors
     /// A missing program (with the command that builds it), a process that exited or did not become ready in time (with
     /// the last lines of its log), or a request that the server rejected.
     pub async fn start(options: Options) -> Result<Self, Error> {
-        let programs = tools::Programs::locate(options.controllers, options.olm)?;
+        let programs = tools::Programs::locate(&options)?;
         let directory = tempfile::Builder::new()
-            .prefix("controlplane-")
+            .prefix("kube-testbed-")
             .tempdir()
             .map_err(|source| Error::Io {
                 what: "create a directory for the control plane's state",
@@ -168,6 +184,7 @@ impl ControlPlane {
             true => Some(pods::Helper::start(server.access.config().await?, options.unavailable_images.clone()).await?),
             false => None,
         };
+        #[cfg(feature = "olm")]
         if options.olm {
             olm::start(&programs, &root, &pki, &server.access, &mut processes).await?;
         }
@@ -258,6 +275,17 @@ impl ControlPlane {
         audit::read(self.audit_log().ok_or(Error::NoAudit)?)
     }
 
+    /// What a user has asked for so far, such as `system:serviceaccount:NAMESPACE:NAME`: compare the [rights](AuditEvent::right) of
+    /// these requests with those that are granted.
+    ///
+    /// # Errors
+    /// As [`Self::audit_events`].
+    pub fn requests_of(&self, user: &str) -> Result<Vec<AuditEvent>, Error> {
+        let mut events = self.audit_events()?;
+        events.retain(|event| event.user.username == user);
+        Ok(events)
+    }
+
     /// Checks that every process that was started still runs.
     ///
     /// # Errors
@@ -282,5 +310,5 @@ impl Drop for ControlPlane {
 }
 
 fn keep_state() -> bool {
-    std::env::var_os("OLMKIT_DEV_KEEP").is_some()
+    std::env::var_os("KUBE_TESTBED_KEEP").is_some()
 }

@@ -22,7 +22,7 @@ pub(crate) async fn install(
         let name = definition.name_any();
         definition.metadata.managed_fields = None;
         definition.status = None;
-        let apply = PatchParams::apply("controlplane").force();
+        let apply = PatchParams::apply("kube-testbed").force();
         let applied = api.patch(&name, &apply, &Patch::Apply(&definition)).await;
         installed.push(applied.map_err(Error::request(format!("apply CustomResourceDefinition {name}")))?);
     }

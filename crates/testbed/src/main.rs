@@ -1,0 +1,136 @@
+//! `kube-testbed`: starts a control plane for as long as a command runs, or until it is interrupted.
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use anyhow::Context as _;
+use clap::{Args, Parser, Subcommand};
+use kube_testbed::download::{Download, NEWEST};
+use kube_testbed::{ControlPlane, Options};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+/// A real Kubernetes control plane on this machine, without a node, for tests
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Run a command against a new control plane, or start one until an interrupt
+    Run(Run),
+    /// Download etcd, kube-apiserver and kubectl
+    Download(Fetch),
+}
+
+#[derive(Debug, Args)]
+struct Run {
+    /// Run etcd and kube-apiserver only
+    #[arg(long, conflicts_with = "olm")]
+    no_controllers: bool,
+    /// Also run the two operators of the Operator Lifecycle Manager
+    #[arg(long)]
+    olm: bool,
+    /// Write an audit log and print its path
+    #[arg(long)]
+    audit: bool,
+    /// Leave pods Pending instead of marking them running and ready
+    #[arg(long)]
+    no_pods: bool,
+    /// Command to run with KUBECONFIG set; its status is the exit status. Without one, wait for an interrupt
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+struct Fetch {
+    /// Version of Kubernetes
+    #[arg(long = "kubernetes-version", value_name = "VERSION", default_value = NEWEST)]
+    version: String,
+    /// Mirror of the releases of controller-tools
+    #[arg(long, value_name = "URL")]
+    from: Option<String>,
+    /// SHA-512 of the archive, for a version without a known digest
+    #[arg(long, value_name = "DIGEST")]
+    sha512: Option<String>,
+    /// Folder to make the folder of the version in [default: KUBE_TESTBED_ASSETS, or kube-testbed in the cache folder]
+    #[arg(long, value_name = "FOLDER")]
+    into: Option<PathBuf>,
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    // kube's client logs each refused connection while the server starts.
+    let filter = Targets::new()
+        .with_default(LevelFilter::INFO)
+        .with_target("kube_client", LevelFilter::OFF);
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    tracing_subscriber::registry().with(lines).with(filter).init();
+    let arguments = Arguments::parse();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        match arguments.action {
+            Action::Run(arguments) => run(arguments).await,
+            Action::Download(arguments) => download(arguments).await,
+        }
+    })
+}
+
+async fn download(arguments: Fetch) -> anyhow::Result<ExitCode> {
+    let mut download = Download::default().version(&arguments.version);
+    if let Some(url) = &arguments.from {
+        download = download.from(url);
+    }
+    if let Some(digest) = &arguments.sha512 {
+        download = download.sha512(digest);
+    }
+    if let Some(folder) = &arguments.into {
+        download = download.into(folder);
+    }
+    let folder = download.run().await?;
+    println!("export KUBEBUILDER_ASSETS={}", folder.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn run(arguments: Run) -> anyhow::Result<ExitCode> {
+    let mut options = Options::default().pods_become_ready(!arguments.no_pods);
+    if arguments.no_controllers {
+        options = options.without_controllers();
+    }
+    if arguments.olm {
+        options = options.with_olm();
+    }
+    if arguments.audit {
+        options = options.with_audit();
+    }
+    eprintln!(
+        "starting the control plane{}",
+        if arguments.olm { " with OLM" } else { "" }
+    );
+    let mut control_plane = ControlPlane::start(options).await?;
+    if let Some(log) = control_plane.audit_log() {
+        eprintln!("audit log: {}", log.display());
+    }
+    let Some((program, rest)) = arguments.command.split_first() else {
+        println!("export KUBECONFIG={}", control_plane.kubeconfig().display());
+        eprintln!("running; press Ctrl-C to stop");
+        loop {
+            tokio::select! {
+                signal = tokio::signal::ctrl_c() => { signal?; return Ok(ExitCode::SUCCESS); }
+                () = tokio::time::sleep(std::time::Duration::from_secs(2)) => control_plane.check()?,
+            }
+        }
+    };
+    let mut command = Command::new(program);
+    command.args(rest).env("KUBECONFIG", control_plane.kubeconfig());
+    let status = tokio::task::spawn_blocking(move || command.status())
+        .await?
+        .with_context(|| format!("cannot run {program}"))?;
+    Ok(u8::try_from(status.code().unwrap_or(1)).map_or(ExitCode::FAILURE, ExitCode::from))
+}

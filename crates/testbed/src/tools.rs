@@ -1,0 +1,171 @@
+//! Where the programs are.
+//!
+//! 1. `KUBEBUILDER_ASSETS`, as with other operator test kits;
+//! 2. what `kube-testbed download` has put into [`assets`], the newest version;
+//! 3. what `setup-envtest` has downloaded, the newest version;
+//! 4. what `dev/tools/build.sh` of olmkit's repository has built: [`cache`]. Only this has kube-controller-manager and OLM;
+//! 5. `PATH`.
+//!
+//! The first three have etcd, kube-apiserver and kubectl: start with
+//! [`Options::without_controllers`](crate::Options::without_controllers).
+
+use std::path::{Path, PathBuf};
+
+use crate::Error;
+
+/// The paths of all programs that a control plane runs.
+#[derive(Debug, Clone)]
+pub(crate) struct Programs {
+    pub etcd: PathBuf,
+    pub kube_apiserver: PathBuf,
+    pub kube_controller_manager: Option<PathBuf>,
+    #[cfg(feature = "olm")]
+    pub olm: Option<Olm>,
+}
+
+/// OLM's programs and definitions.
+#[cfg(feature = "olm")]
+#[derive(Debug, Clone)]
+pub(crate) struct Olm {
+    pub olm: PathBuf,
+    pub catalog: PathBuf,
+    pub crds: PathBuf,
+}
+
+/// The folder that a variable names.
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name)
+        .filter(|value| !value.is_empty())
+        .map(PathBuf::from)
+}
+
+/// A folder in the user's cache. `None` when neither `XDG_CACHE_HOME` nor `HOME` is set.
+fn cached(name: &str) -> Option<PathBuf> {
+    variable("XDG_CACHE_HOME")
+        .or_else(|| variable("HOME").map(|home| home.join(".cache")))
+        .map(|cache| cache.join(name))
+}
+
+/// The folder of downloaded programs, with a folder for each version, system and processor: `KUBE_TESTBED_ASSETS`, else
+/// `kube-testbed` in `XDG_CACHE_HOME` or `~/.cache`. `None` when none of the variables nor `HOME` is set.
+pub fn assets() -> Option<PathBuf> {
+    variable("KUBE_TESTBED_ASSETS").or_else(|| cached("kube-testbed"))
+}
+
+/// The folder of the programs that olmkit's repository builds: `OLMKIT_DEV_CACHE`, else `olmkit` in `XDG_CACHE_HOME` or
+/// `~/.cache`. `None` when none of the variables nor `HOME` is set.
+pub fn cache() -> Option<PathBuf> {
+    variable("OLMKIT_DEV_CACHE").or_else(|| cached("olmkit"))
+}
+
+/// The folder that `setup-envtest` keeps its downloads in.
+fn setup_envtest() -> Option<PathBuf> {
+    let home = || variable("HOME");
+    let data = if cfg!(target_os = "macos") {
+        home().map(|home| home.join("Library/Application Support/io.kubebuilder.envtest"))
+    } else {
+        variable("XDG_DATA_HOME")
+            .or_else(|| home().map(|home| home.join(".local/share")))
+            .map(|data| data.join("kubebuilder-envtest"))
+    };
+    data.map(|data| data.join("k8s"))
+}
+
+/// The system and processor in names of archives and folders, as Go spells them.
+pub(crate) fn platform() -> (&'static str, &'static str) {
+    let system = match std::env::consts::OS {
+        "macos" => "darwin",
+        other => other,
+    };
+    let processor = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    (system, processor)
+}
+
+/// The folder `VERSION-SYSTEM-PROCESSOR` of the newest version for this machine.
+fn newest(folder: &Path) -> Option<PathBuf> {
+    let (system, processor) = platform();
+    let ending = format!("-{system}-{processor}");
+    let version = |name: &str| -> Option<Vec<u32>> {
+        let version = name.strip_suffix(&ending)?;
+        version.split('.').map(|part| part.parse().ok()).collect()
+    };
+    let entries = std::fs::read_dir(folder).ok()?.flatten();
+    let known = entries.filter_map(|entry| Some((version(entry.file_name().to_str()?)?, entry.path())));
+    known.max().map(|(_, path)| path)
+}
+
+/// A program by its name: `kube-apiserver`, `kubectl`, …
+///
+/// # Errors
+/// When it is not there, with the way to get it.
+pub fn program(name: &'static str) -> Result<PathBuf, Error> {
+    let downloads = [assets(), setup_envtest()];
+    let mut folders: Vec<PathBuf> = variable("KUBEBUILDER_ASSETS").into_iter().collect();
+    folders.extend(downloads.into_iter().flatten().filter_map(|folder| newest(&folder)));
+    folders.extend(cache().map(|cache| cache.join("bin")));
+    let in_path = variable("PATH");
+    let in_path: Vec<PathBuf> = in_path.iter().flat_map(std::env::split_paths).collect();
+    folders
+        .iter()
+        .chain(&in_path)
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
+        .ok_or_else(|| Error::MissingProgram {
+            program: name,
+            looked_in: folders.iter().map(|folder| folder.display().to_string()).collect(),
+        })
+}
+
+impl Programs {
+    pub(crate) fn locate(options: &crate::Options) -> Result<Self, Error> {
+        let manager = options.controllers.then(|| program("kube-controller-manager"));
+        Ok(Self {
+            etcd: program("etcd")?,
+            kube_apiserver: program("kube-apiserver")?,
+            kube_controller_manager: manager.transpose()?,
+            #[cfg(feature = "olm")]
+            olm: if options.olm { Some(Olm::locate()?) } else { None },
+        })
+    }
+}
+
+#[cfg(feature = "olm")]
+impl Olm {
+    fn locate() -> Result<Self, Error> {
+        let crds = cache()
+            .unwrap_or_else(|| Path::new(".cache").to_owned())
+            .join("olm/crds");
+        if !crds.is_dir() {
+            return Err(Error::MissingCrds(crds));
+        }
+        Ok(Self {
+            olm: program("olm")?,
+            catalog: program("catalog")?,
+            crds,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_download_for_this_machine_is_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let (system, processor) = platform();
+        for name in ["1.9.3", "1.36.0", "1.36.2"] {
+            std::fs::create_dir(folder.path().join(format!("{name}-{system}-{processor}"))).unwrap();
+        }
+        for name in ["1.40.0-plan9-mips", "notes"] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        let wanted = folder.path().join(format!("1.36.2-{system}-{processor}"));
+        assert_eq!(newest(folder.path()), Some(wanted));
+        assert_eq!(newest(&folder.path().join("nowhere")), None);
+    }
+}
