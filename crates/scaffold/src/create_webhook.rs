@@ -1,12 +1,12 @@
 //! Webhooks of a kind: defaulting, validation, and conversion between its versions.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use minijinja::context;
 
 use crate::create_api::{self, WIDTH, declare, edit, group_module, in_group, module_path};
 use crate::project_file::{ProjectFile, Resource};
-use crate::{Error, Report, Tree, names, record, settings, templates};
+use crate::{Error, Report, Tree, manifest, names, record, settings, templates};
 
 /// Webhooks to create.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -64,8 +64,8 @@ pub(crate) fn sources(tree: &mut Tree, before: &ProjectFile, webhook: &Webhook) 
     let mut resource = known.clone();
     resource.webhooks.defaulting |= webhook.defaulting;
     resource.webhooks.validation |= webhook.validation;
-    for part in parts(webhook.defaulting, webhook.validation) {
-        admission(tree, before, &resource, part, webhook.force)?;
+    for part in parts(webhook.defaulting, webhook.validation, false) {
+        put(tree, before, &resource, part, webhook.force)?;
     }
     if webhook.conversion {
         let fresh = spokes(before, &known, webhook)?;
@@ -79,7 +79,7 @@ pub(crate) fn sources(tree: &mut Tree, before: &ProjectFile, webhook: &Webhook) 
             let path = place(before, &resource, CONVERSION).file;
             add_spokes(tree, before, &resource, &path, &fresh)?;
         } else {
-            conversion(tree, before, &resource, webhook.force)?;
+            put(tree, before, &resource, CONVERSION, webhook.force)?;
         }
     }
     now.set_resource(&resource);
@@ -215,11 +215,15 @@ fn spokes(file: &ProjectFile, hub: &Resource, webhook: &Webhook) -> Result<Vec<S
     }
 }
 
-/// The admission webhooks among the flags.
-pub(crate) fn parts(defaulting: bool, validation: bool) -> impl Iterator<Item = &'static str> {
-    [(defaulting, DEFAULTING), (validation, VALIDATION)]
-        .into_iter()
-        .filter_map(|(on, part)| on.then_some(part))
+/// The webhooks of these flags.
+pub(crate) fn parts(defaulting: bool, validation: bool, conversion: bool) -> impl Iterator<Item = &'static str> {
+    [
+        (defaulting, DEFAULTING),
+        (validation, VALIDATION),
+        (conversion, CONVERSION),
+    ]
+    .into_iter()
+    .filter_map(|(on, part)| on.then_some(part))
 }
 
 /// Where a webhook is in the sources.
@@ -296,65 +300,57 @@ pub(crate) fn written(file: &ProjectFile, resource: &Resource, part: &str) -> Re
     tree.text(&place)
 }
 
-/// What lists an admission webhook in the sources.
-pub(crate) fn listing(
-    file: &ProjectFile,
-    resource: &Resource,
-    part: &str,
-) -> [(&'static str, &'static str, String); 2] {
+/// A statement in a function of a source file, by which a webhook is known.
+pub(crate) type Listing = (&'static str, String, String);
+
+/// What lists a webhook in the sources.
+pub(crate) fn listing(file: &ProjectFile, resource: &Resource, part: &str) -> [Listing; 2] {
     let call = place(file, resource, part).call;
-    let kind = create_api::type_path(resource);
-    let function = if part == DEFAULTING { "mutating" } else { "validating" };
-    let path = format!("crate::webhook::{call}::PATH");
-    // As rustfmt breaks it; it is never short enough for one line. Where no break helps, rustfmt leaves it as it is.
-    let first = format!("all.push(Webhook::{function}::<{kind}>(");
-    let statement = match first.len() + 4 > WIDTH && kind.len() + 9 <= WIDTH {
-        false => format!("{first}\n        {path},\n    ));"),
-        true => {
-            format!("all.push(Webhook::{function}::<\n        {kind},\n    >(\n        {path},\n    ));")
-        }
+    let (function, statement) = match part {
+        CONVERSION => converted(file, resource, &call),
+        _ => ("webhooks".to_owned(), admitted(resource, part, &call)),
     };
-    [
-        (LIST, "all", format!("all.push({call}::add);")),
-        ("src/packaging.rs", "webhooks", statement),
-    ]
-}
-
-fn admission(tree: &mut Tree, file: &ProjectFile, resource: &Resource, part: &str, force: bool) -> Result<(), Error> {
-    let place = place(file, resource, part);
-    tree.create(place.file.clone(), written(file, resource, part)?, force)?;
-    declare(tree, Path::new(&place.file))?;
-    for (path, function, statement) in listing(file, resource, part) {
-        edit(tree, path, |source| source.add_statements(function, &[statement]))?;
-    }
-    Ok(())
-}
-
-/// What lists a conversion: a statement in the list, and one in the function that describes the kind.
-pub(crate) fn conversion_listing(file: &ProjectFile, resource: &Resource) -> [(&'static str, String, String); 2] {
-    let call = place(file, resource, CONVERSION).call;
-    let function = create_api::Places::of(file, resource).function;
-    let statement = create_api::broken(
-        4,
-        "let api =",
-        &format!("api.converted_at(crate::webhook::{call}::PATH);"),
-    );
     [
         (LIST, "all".to_owned(), format!("all.push({call}::add);")),
         ("src/packaging.rs", function, statement),
     ]
 }
 
-fn conversion(tree: &mut Tree, file: &ProjectFile, resource: &Resource, force: bool) -> Result<(), Error> {
-    let place = place(file, resource, CONVERSION);
-    tree.create(place.file.clone(), written(file, resource, CONVERSION)?, force)?;
+/// Describes an admission webhook for the package.
+fn admitted(resource: &Resource, part: &str, call: &str) -> String {
+    let kind = create_api::type_path(resource);
+    let function = if part == DEFAULTING { "mutating" } else { "validating" };
+    let path = format!("crate::webhook::{call}::PATH");
+    // As rustfmt breaks it; it is never short enough for one line. Where no break helps, rustfmt leaves it as it is.
+    let first = format!("all.push(Webhook::{function}::<{kind}>(");
+    match first.len() + 4 > WIDTH && kind.len() + 9 <= WIDTH {
+        false => format!("{first}\n        {path},\n    ));"),
+        true => {
+            format!("all.push(Webhook::{function}::<\n        {kind},\n    >(\n        {path},\n    ));")
+        }
+    }
+}
+
+/// Describes a conversion, in the function that describes the kind.
+fn converted(file: &ProjectFile, resource: &Resource, call: &str) -> (String, String) {
+    let function = create_api::Places::of(file, resource).function;
+    let value = format!("api.converted_at(crate::webhook::{call}::PATH);");
+    (function, create_api::broken(4, "let api =", &value))
+}
+
+/// Writes the file of a webhook, and lists it.
+fn put(tree: &mut Tree, file: &ProjectFile, resource: &Resource, part: &str, force: bool) -> Result<(), Error> {
+    let place = place(file, resource, part);
+    tree.create(place.file.clone(), written(file, resource, part)?, force)?;
     declare(tree, Path::new(&place.file))?;
-    for (path, function, statement) in conversion_listing(file, resource) {
+    for (path, function, statement) in listing(file, resource, part) {
         edit(tree, path, |source| source.add_statements(&function, &[statement]))?;
     }
-    settings::add_install_modes(tree, settings::ALL_NAMESPACES)?;
-    let manifest = tree.text("Cargo.toml")?;
-    tree.write("Cargo.toml", with_proptest(&manifest)?);
+    if part == CONVERSION {
+        settings::add_install_modes(tree, settings::ALL_NAMESPACES)?;
+        // The tests of conversions need it.
+        manifest::depend(tree, "dev-dependencies", ("proptest", PROPTEST), with_dev_dependencies)?;
+    }
     Ok(())
 }
 
@@ -407,59 +403,45 @@ fn signature(name: &str, from: &str, to: &str) -> String {
     }
 }
 
-const PROPTEST: &str = "[dev-dependencies]\nproptest = \"1\"\n\n";
+const PROPTEST: &str = "proptest = \"1\"\n";
 
-/// The tests of conversions need it.
-fn with_proptest(manifest: &str) -> Result<String, Error> {
-    let value: toml::Table = manifest
-        .parse()
-        .map_err(|error| Error::Usage(format!("Cargo.toml: {error}")))?;
-    let known = value.get("dev-dependencies").and_then(toml::Value::as_table);
-    if known.is_some_and(|known| known.contains_key("proptest")) {
-        return Ok(manifest.to_owned());
-    }
-    let heading = "[dev-dependencies]\n";
-    if let Some(at) = manifest.find(&format!("\n{heading}")) {
-        let mut text = manifest.to_owned();
-        text.insert_str(at + 1 + heading.len(), "proptest = \"1\"\n");
-        return Ok(text);
-    }
-    if known.is_some() {
-        let message = "Cargo.toml: add proptest = \"1\" to dev-dependencies, the tests of conversions need it";
-        return Err(Error::Usage(message.to_owned()));
-    }
-    Ok(match manifest.find("\n[profile.") {
+/// Adds a table for it, before the profiles if there are some.
+fn with_dev_dependencies(manifest: &str) -> Option<String> {
+    let table = format!("[dev-dependencies]\n{PROPTEST}\n");
+    Some(match manifest.find("\n[profile.") {
         Some(at) => {
             let mut text = manifest.to_owned();
-            text.insert_str(at + 1, PROPTEST);
+            text.insert_str(at + 1, &table);
             text
         }
-        None => format!("{}\n\n{}\n", manifest.trim_end(), PROPTEST.trim_end()),
+        None => format!("{}\n\n{}\n", manifest.trim_end(), table.trim_end()),
     })
 }
 
-/// Takes back what [`with_proptest`] wrote.
+/// Takes back what [`with_dev_dependencies`] wrote.
 pub(crate) fn without_proptest(manifest: &str) -> String {
-    let end = format!("\n{}\n", PROPTEST.trim_end());
-    match manifest.strip_suffix(&end) {
+    let table = format!("[dev-dependencies]\n{PROPTEST}\n");
+    match manifest.strip_suffix(&format!("\n{}\n", table.trim_end())) {
         Some(rest) => rest.to_owned(),
-        None => manifest.replace(PROPTEST, ""),
+        None => manifest.replace(&table, ""),
     }
-}
-
-/// The file of a conversion in the sources.
-pub(crate) fn conversion_file(file: &ProjectFile, resource: &Resource) -> PathBuf {
-    place(file, resource, CONVERSION).file.into()
-}
-
-/// The text of a conversion as `create webhook` writes it.
-pub(crate) fn conversion_text(file: &ProjectFile, resource: &Resource) -> Result<String, Error> {
-    written(file, resource, CONVERSION)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn with_proptest(manifest: &str) -> Result<String, Error> {
+        let mut tree = Tree::at("");
+        tree.write(manifest::FILE, manifest.to_owned());
+        manifest::depend(
+            &mut tree,
+            "dev-dependencies",
+            ("proptest", PROPTEST),
+            with_dev_dependencies,
+        )?;
+        tree.text(manifest::FILE)
+    }
 
     #[test]
     fn proptest_is_added_once_and_taken_back() {

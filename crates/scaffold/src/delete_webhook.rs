@@ -3,12 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use crate::create_api::{self, edit};
-use crate::create_webhook::{
-    self, conversion_file, conversion_listing, conversion_text, listing, parts, place, written,
-};
+use crate::create_webhook::{self, listing, parts, place, written};
 use crate::delete_api::undeclare;
 use crate::project_file::{ProjectFile, Resource};
-use crate::{Error, Report, Tree, project_file, record, settings};
+use crate::{Error, Report, Tree, manifest, project_file, record, settings};
 
 /// Webhooks to delete; without any of the three, all of the version.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,10 +38,10 @@ pub fn delete_webhook(folder: &Path, webhook: &DeleteWebhook) -> Result<Report, 
     let wanted = wanted(&known, webhook)?;
     let mut left = known.clone();
     let mut files: Vec<(PathBuf, String)> = Vec::new();
-    for part in parts(wanted.defaulting, wanted.validation) {
+    for part in parts(wanted.defaulting, wanted.validation, wanted.conversion) {
         for (path, function, statement) in listing(&before, &known, part) {
             edit(&mut tree, path, |source| {
-                source.remove_statements(function, &[statement])
+                source.remove_statements(&function, &[statement])
             })?;
         }
         files.push((
@@ -54,12 +52,6 @@ pub fn delete_webhook(folder: &Path, webhook: &DeleteWebhook) -> Result<Report, 
     left.webhooks.defaulting &= !wanted.defaulting;
     left.webhooks.validation &= !wanted.validation;
     if wanted.conversion {
-        for (path, function, statement) in conversion_listing(&before, &known) {
-            edit(&mut tree, path, |source| {
-                source.remove_statements(&function, &[statement])
-            })?;
-        }
-        files.push((conversion_file(&before, &known), conversion_text(&before, &known)?));
         left.webhooks.conversion = false;
         left.webhooks.spokes.clear();
     }
@@ -72,8 +64,8 @@ pub fn delete_webhook(folder: &Path, webhook: &DeleteWebhook) -> Result<Report, 
     now.set_resource(&left);
     if wanted.conversion && !converts(&now) {
         settings::remove_install_modes(&mut tree, settings::ALL_NAMESPACES)?;
-        let manifest = tree.text("Cargo.toml")?;
-        tree.write("Cargo.toml", create_webhook::without_proptest(&manifest));
+        let manifest = tree.text(manifest::FILE)?;
+        tree.write(manifest::FILE, create_webhook::without_proptest(&manifest));
     }
     let render = record::finish(&mut tree, Some(&before), now)?;
     Ok(Report {

@@ -2,7 +2,7 @@
 
 use crate::create_api::{self, Api};
 use crate::project_file::{Foreign, ProjectFile, Resource};
-use crate::{Error, Tree, names};
+use crate::{Error, Tree, manifest, names};
 
 /// Where a kind of others comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -174,27 +174,7 @@ pub(crate) fn depend(tree: &mut Tree, resource: &Resource) -> Result<(), Error> 
     let Some((name, line)) = line(resource)? else {
         return Ok(());
     };
-    let text = tree.text("Cargo.toml")?;
-    let manifest: toml::Table = text
-        .parse()
-        .map_err(|error| Error::Usage(format!("Cargo.toml: {error}")))?;
-    if manifest
-        .get("dependencies")
-        .is_some_and(|known| known.get(&name).is_some())
-    {
-        return Ok(());
-    }
-    let heading = "\n[dependencies]\n";
-    let Some(at) = text.find(heading) else {
-        return Err(Error::Usage(format!(
-            "Cargo.toml: found no [dependencies]; add there: {}",
-            line.trim_end()
-        )));
-    };
-    let mut text = text;
-    text.insert_str(at + heading.len(), &line);
-    tree.write("Cargo.toml", text);
-    Ok(())
+    manifest::depend(tree, "dependencies", (&name, &line), |_| None)
 }
 
 /// Takes the dependency of a kind out again, if no other kind of the project needs it.
@@ -203,8 +183,8 @@ pub(crate) fn forget(tree: &mut Tree, left: &ProjectFile, resource: &Resource) -
         return Ok(());
     };
     if !left.resources().iter().any(|other| other.foreign == resource.foreign) {
-        let text = tree.text("Cargo.toml")?;
-        tree.write("Cargo.toml", text.replacen(&format!("\n{line}"), "\n", 1));
+        let text = tree.text(manifest::FILE)?;
+        tree.write(manifest::FILE, text.replacen(&format!("\n{line}"), "\n", 1));
     }
     Ok(())
 }

@@ -28,6 +28,7 @@ pub mod edit;
 mod error;
 pub mod external;
 pub mod init;
+mod manifest;
 pub mod names;
 pub mod project_file;
 mod record;

@@ -12,7 +12,7 @@ use crate::create_webhook::{self, Webhook};
 use crate::init::{self, Init, License};
 use crate::project_file::{self, ProjectFile};
 use crate::record::{self, hash};
-use crate::{Error, Report, Source, Tree, config, templates};
+use crate::{Error, Report, Source, Tree, config, manifest, templates};
 
 /// What an update did, or would do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -124,10 +124,7 @@ struct Facts {
 
 impl Facts {
     fn of(tree: &Tree, project: &ProjectFile) -> Result<Self, Error> {
-        let text = tree.text("Cargo.toml")?;
-        let manifest: toml::Table = text
-            .parse()
-            .map_err(|error| Error::Usage(format!("Cargo.toml: {error}")))?;
+        let manifest = manifest::parse(&tree.text(manifest::FILE)?)?;
         let at = |keys: &[&str]| {
             let mut place = manifest.get(*keys.first()?)?;
             for key in keys.get(1..)? {
