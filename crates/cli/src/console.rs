@@ -1,4 +1,4 @@
-//! Tells a flow's progress on stderr: with a spinner on a terminal, as plain lines elsewhere.
+//! Shows a flow's progress on stderr: with a spinner on a terminal, as plain lines elsewhere.
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -65,7 +65,7 @@ pub fn print_causes(causes: &[Cause]) {
 /// program reads the result; otherwise with the error itself.
 ///
 /// # Errors
-/// The error that is no cause.
+/// The error itself, without its causes.
 pub fn stopped(error: Error, output: Output) -> anyhow::Result<ExitCode> {
     let Some(cause) = error.cause() else {
         return Err(error.into());

@@ -7,7 +7,7 @@ use super::api;
 use super::index::format::{EntrySection, Extent, PackageSection};
 use super::index::{Index, ReadError};
 
-/// Failures that are no part of the API's contract: opm has them all as UNKNOWN, and so have we what clients may see.
+/// Failures outside the API's contract. opm reports them all as UNKNOWN; so do we.
 pub(super) fn unknown(message: impl Into<String>) -> Status {
     Status::unknown(message)
 }

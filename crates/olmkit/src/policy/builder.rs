@@ -23,10 +23,10 @@ pub enum InvalidSetting {
     /// It names no rule.
     #[error(transparent)]
     Rule(#[from] UnknownRule),
-    /// It is no severity.
+    /// Not a severity.
     #[error("{0:?} is not a severity; use error, warning or info")]
     Severity(String),
-    /// It is no pattern of paths.
+    /// Not a glob.
     #[error("{0}")]
     Glob(#[from] globset::Error),
 }

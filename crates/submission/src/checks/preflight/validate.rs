@@ -51,7 +51,7 @@ pub(super) fn bundle(context: &BundleContext<'_>, found: &mut Found) -> Result<(
     };
     let root = context.bundle.root();
     for checked in &validate(reading, &options).checked {
-        // The layout of the bundle and the kinds of its objects are no business of these validators.
+        // These validators do not look at the layout of the bundle or the kinds of its objects.
         let is_foreign = ["FMT-", "OBJ-"]
             .iter()
             .any(|family| checked.finding.rule.starts_with(family));
