@@ -105,6 +105,10 @@ impl Search {
 }
 
 fn meant(entry: &Struct, key: &str) -> Option<&'static str> {
+    // Longer than any field, and compared with each of them.
+    if key.len() > 100 {
+        return None;
+    }
     let alike = |name: &&'static str| strsim::jaro_winkler(&name.to_lowercase(), &key.to_lowercase());
     let mut names: Vec<&'static str> = entry.by_name.keys().copied().collect();
     names.sort_unstable();
