@@ -31,6 +31,7 @@ pub mod init;
 pub mod names;
 pub mod project_file;
 mod record;
+mod rust_source;
 pub mod settings;
 mod source;
 mod templates;
