@@ -1,6 +1,7 @@
 //! The bundles of a package in one catalog: which are eligible, and in which order.
 
 use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
 
 use super::installed::{Installed, VersionRelease};
 use super::{Candidate, Outcome, Policy, Request};
@@ -18,6 +19,9 @@ pub(super) struct Blobs<'c> {
     /// Of the first `olm.deprecations`; OLM v1 reads no other.
     deprecated: &'c [DeprecationEntry],
 }
+
+/// The entries of a bundle, with their channels.
+type Entries<'c> = Vec<(&'c str, &'c ChannelEntry)>;
 
 /// Why OLM v1 does not install its choice.
 pub(super) struct Refusal {
@@ -44,12 +48,6 @@ impl<'c> Blobs<'c> {
         !self.named && self.channels.is_empty() && self.bundles.is_empty()
     }
 
-    fn is_deprecated(&self, bundle: &str) -> bool {
-        self.deprecated
-            .iter()
-            .any(|entry| entry.schema == model::BUNDLE && entry.name == bundle)
-    }
-
     /// The bundles in OLM v1's order, those that are excluded behind.
     pub(super) fn candidates(&self, catalog: &str, request: &Request) -> Vec<Candidate> {
         let channels: Vec<&Channel> = self
@@ -58,16 +56,26 @@ impl<'c> Blobs<'c> {
             .copied()
             .filter(|channel| request.channels.is_empty() || request.channels.contains(&channel.name))
             .collect();
+        // A package may have as many entries as bundles.
+        let mut entries: HashMap<&str, Entries<'_>> = HashMap::new();
+        for channel in channels {
+            for entry in channel.entries() {
+                entries.entry(&entry.name).or_default().push((&channel.name, entry));
+            }
+        }
+        let deprecated = self.deprecated.iter().filter(|entry| entry.schema == model::BUNDLE);
+        let deprecated: HashSet<&str> = deprecated.map(|entry| entry.name.as_str()).collect();
         let mut all: Vec<(Candidate, Result<VersionRelease, String>)> = Vec::new();
         for bundle in &self.bundles {
             let version = VersionRelease::of(bundle);
-            let (eligible, reasons) = eligible(bundle, version.as_ref(), &channels, request);
+            let entries = entries.get(bundle.name.as_str()).map_or(&[][..], Vec::as_slice);
+            let (eligible, reasons) = eligible(version.as_ref(), entries, request);
             let candidate = Candidate {
                 catalog: catalog.to_owned(),
                 bundle: bundle.name.clone(),
                 version: written_version(bundle),
                 image: bundle.image.clone(),
-                deprecated: self.is_deprecated(&bundle.name),
+                deprecated: deprecated.contains(bundle.name.as_str()),
                 outcome: if eligible { Outcome::Behind } else { Outcome::Excluded },
                 reasons,
             };
@@ -172,17 +180,11 @@ fn behind(all: &mut [(Candidate, Result<VersionRelease, String>)]) {
 
 /// Whether a request and the edges allow a bundle; why not, or how it is reached.
 fn eligible(
-    bundle: &Bundle,
     version: Result<&VersionRelease, &String>,
-    channels: &[&Channel],
+    entries: &[(&str, &ChannelEntry)],
     request: &Request,
 ) -> (bool, Vec<String>) {
     let mut reasons = Vec::new();
-    let entries: Vec<(&str, &ChannelEntry)> = channels
-        .iter()
-        .flat_map(|channel| channel.entries().iter().map(|entry| (channel.name.as_str(), entry)))
-        .filter(|(_, entry)| entry.name == bundle.name)
-        .collect();
     if !request.channels.is_empty() && entries.is_empty() {
         reasons.push(format!("it is not in {}", or(&request.channels)));
     }
@@ -210,9 +212,9 @@ fn eligible(
         .as_ref()
         .filter(|_| request.policy == Policy::CatalogProvided)
     {
-        match successor(version, &entries, installed) {
+        match successor(version, entries, installed) {
             Some(edge) => how.push(edge),
-            None => reasons.push(no_edge(&entries, installed, !request.channels.is_empty())),
+            None => reasons.push(no_edge(entries, installed, !request.channels.is_empty())),
         }
     }
     if reasons.is_empty() {
