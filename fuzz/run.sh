@@ -3,7 +3,7 @@
 # Usage: fuzz/run.sh arguments|bundle|catalog|catalog_index|cel|commands|decode|definition|images|picture|policy|reader|registry|repository [SECONDS] [FOLDER]
 # Seeds are those below seeds/TARGET, which every run takes, and files of the folder, of bundles or of catalogs (see OLMKIT_CORPUS);
 # without one, of those in this repository.
-# What breaks a target is left in artifacts/TARGET.
+# What breaks a target is left in artifacts/TARGET. TIMEOUT (5) is how many seconds one input may take; more on a machine that is busy.
 set -euo pipefail
 cd "$(dirname "$0")"
 target=${1:?name a target; README.md lists them}
@@ -90,5 +90,5 @@ if [ -z "$(ls -A "corpus/$target")" ]; then
 fi
 quiet=
 case $target in commands) quiet=-close_fd_mask=3 ;; esac
-exec "$CARGO_TARGET_DIR/$(rustc -vV | sed -n 's/^host: //p')/release/$target" -max_total_time="$seconds" -rss_limit_mb="$([ "$target" = images ] && echo 256 || echo 512)" -timeout=5 \
-  -max_len=65536 -artifact_prefix="artifacts/$target/" $quiet "corpus/$target" "seeds/$target"
+exec "$CARGO_TARGET_DIR/$(rustc -vV | sed -n 's/^host: //p')/release/$target" -max_total_time="$seconds" -rss_limit_mb="$([ "$target" = images ] && echo 256 || echo 512)" \
+  -timeout="${TIMEOUT:-5}" -print_final_stats=1 -max_len=65536 -artifact_prefix="artifacts/$target/" $quiet "corpus/$target" "seeds/$target"
