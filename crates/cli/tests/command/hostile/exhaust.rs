@@ -174,3 +174,14 @@ fn sources_that_are_nested() {
     std::os::unix::fs::symlink(".", folder.path().join("src/a/a")).unwrap();
     bounded(folder.path(), "adopt --domain example.com");
 }
+
+#[test]
+fn countless_fixes() {
+    let folder = tempfile::tempdir().unwrap();
+    demo_bundle::copy(folder.path(), "bundle", &[]);
+    for number in 0..3_000 {
+        write(folder.path(), &format!("bundle/metadata/more/{number}.yaml"), "a: 1 \n");
+    }
+    let said = bounded(folder.path(), "bundle validate bundle --fix");
+    assert!(said.contains("or another run makes it"), "{said:.300}");
+}
