@@ -36,7 +36,7 @@ if [ -z "$(ls -A "corpus/$target")" ]; then
       for bundle in "$bundles"/*/; do
         together "$bundle" manifests metadata > "corpus/repository/$(basename "$bundle")"
       done
-      find corpus/repository -size +64k -delete ;;
+      find corpus/repository -type f -size +64k -delete ;;
     commands)
       # Each bundle for each command: the first byte says which.
       for bundle in "$bundles"/*/; do
@@ -44,7 +44,7 @@ if [ -z "$(ls -A "corpus/$target")" ]; then
           { printf "\\x$(printf %02x "$command")"; together "$bundle" manifests metadata; } > "corpus/commands/$(basename "$bundle")-$command"
         done
       done
-      find corpus/commands -size +64k -delete ;;
+      find corpus/commands -type f -size +64k -delete ;;
     cel | policy | registry) ;;
     arguments)
       # Commands as the documentation writes them, one word on each line.
@@ -72,7 +72,7 @@ if [ -z "$(ls -A "corpus/$target")" ]; then
         fi
         rm -r "$cache"
       done
-      find corpus/catalog_index -size +64k -delete ;;
+      find corpus/catalog_index -type f -size +64k -delete ;;
     images)
       # As layers, plain and compressed, and as archives; the first byte says which.
       for bundle in "$bundles"/*/; do
@@ -81,7 +81,7 @@ if [ -z "$(ls -A "corpus/$target")" ]; then
         { printf '\1'; tar -C "$bundle" -czf - .; } > "$seed-gzip"
         { printf '\3'; tar -C "$bundle" -cf - .; } > "$seed-archive"
       done
-      find corpus/images -size +64k -delete ;;
+      find corpus/images -type f -size +64k -delete ;;
     *)
       find "$bundles" -path '*/manifests/*' -type f -size -64k | awk 'NR <= 300' | while read -r file; do
         cp "$file" "corpus/$target/$(sha256sum "$file" | cut -c1-16)"
