@@ -1,29 +1,51 @@
 #!/bin/bash
 # Builds and runs one fuzz target for some time with the stable compiler; `cargo fuzz` is not needed.
-# Usage: fuzz/run.sh arguments|bundle|catalog|catalog_index|decode|definition|images|picture|reader [SECONDS] [FOLDER]
-# Files of the folder, of bundles or of catalogs (see OLMKIT_CORPUS), are the seeds. What breaks a target is left in fuzz/artifacts/TARGET.
+# Usage: fuzz/run.sh arguments|bundle|catalog|catalog_index|cel|commands|decode|definition|images|picture|policy|reader|registry|repository [SECONDS] [FOLDER]
+# Seeds are those below seeds/TARGET, which every run takes, and files of the folder, of bundles or of catalogs (see OLMKIT_CORPUS);
+# without one, of those in this repository.
+# What breaks a target is left in artifacts/TARGET. TIMEOUT (5) is how many seconds one input may take; more on a machine that is busy.
 set -euo pipefail
 cd "$(dirname "$0")"
-target=${1:?arguments, bundle, catalog, catalog_index, decode, definition, images, picture or reader}
+target=${1:?name a target; README.md lists them}
 seconds=${2:-60}
 case $target in
-  catalog* | picture) folder=catalogs ;;
-  *) folder=bundles ;;
+  catalog* | picture) folder=catalogs own=../catalog ;;
+  *) folder=bundles own=../dev/test-support/data ;;
 esac
 bundles=${3:-${OLMKIT_CORPUS:+$OLMKIT_CORPUS/$folder}}
+bundles=${bundles:-$own}
+# Catalogs that something is wrong with lie beside the others.
+broken=$bundles-broken
+[ -d "$broken" ] || broken=
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}
 # libFuzzer reads these counters to see which input reaches new code.
 RUSTC_BOOTSTRAP=1 RUSTFLAGS="--cfg fuzzing -Cdebug-assertions -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=3 \
   -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table" \
   cargo build --release --target "$(rustc -vV | sed -n 's/^host: //p')" --bin "$target"
-mkdir -p "corpus/$target" "artifacts/$target"
-if { [ -n "$bundles" ] || [ "$target" = arguments ]; } && [ -z "$(ls -A "corpus/$target")" ]; then
+mkdir -p "corpus/$target" "artifacts/$target" "seeds/$target"
+# The files of a folder in one text: `@ path` begins a file.
+together() { (cd "$1" && shift && find "$@" -type f -size -64k | sort | while read -r file; do printf '@ %s\n' "$file"; cat "$file"; echo; done); }
+if [ -z "$(ls -A "corpus/$target")" ]; then
   case $target in
     bundle)
       for bundle in "$bundles"/*/; do
         seed=corpus/bundle/$(basename "$bundle")
-        (cd "$bundle" && find manifests metadata -type f -size -64k | sort | while read -r file; do printf '@ %s\n' "$file"; cat "$file"; echo; done) > "$seed"
+        together "$bundle" manifests metadata > "$seed"
       done ;;
+    repository)
+      for bundle in "$bundles"/*/; do
+        together "$bundle" manifests metadata > "corpus/repository/$(basename "$bundle")"
+      done
+      find corpus/repository -type f -size +64k -delete ;;
+    commands)
+      # Each bundle for each command: the first byte says which.
+      for bundle in "$bundles"/*/; do
+        for command in $(seq 0 3 44); do
+          { printf "\\x$(printf %02x "$command")"; together "$bundle" manifests metadata; } > "corpus/commands/$(basename "$bundle")-$command"
+        done
+      done
+      find corpus/commands -type f -size +64k -delete ;;
+    cel | policy | registry) ;;
     arguments)
       # Commands as the documentation writes them, one word on each line.
       grep -hoE '^\$? ?olmkit [^#|>]+' ../docs/*.md ../README.md | sed 's/^\$ *//; s/^olmkit //' | sort -u | while read -r line; do
@@ -31,7 +53,7 @@ if { [ -n "$bundles" ] || [ "$target" = arguments ]; } && [ -z "$(ls -A "corpus/
       done ;;
     catalog | picture)
       # Whole files where they are small, else their first blobs; then each small catalog as one text.
-      find -L "$bundles" "$bundles"-broken -type f \( -name '*.yaml' -o -name '*.json' \) -size -64k | awk 'NR <= 300' | while read -r file; do
+      find -L "$bundles" ${broken:+"$broken"} -type f \( -name '*.yaml' -o -name '*.json' \) -size -64k | awk 'NR <= 300' | while read -r file; do
         cp "$file" "corpus/$target/$(sha256sum "$file" | cut -c1-16)"
       done
       find -L "$bundles" -type f -name '*.yaml' -size +64k | awk 'NR <= 50' | while read -r file; do
@@ -41,16 +63,16 @@ if { [ -n "$bundles" ] || [ "$target" = arguments ]; } && [ -z "$(ls -A "corpus/
     catalog_index)
       # Whole indexes, of which the fuzzer then changes bytes; their checksums are what it has to get past.
       olmkit=${OLMKIT:-../target/$(rustc -vV | sed -n 's/^host: //p')/debug/olmkit}
-      [ -x "$olmkit" ] || { echo "no seeds: build $olmkit first (cargo build -p olmkit-cli), or name one in OLMKIT"; exit 1; }
-      for catalog in "$bundles"/*/ "$bundles"-broken/*/; do
+      [ -x "$olmkit" ] || echo "no seeds: build $olmkit first (cargo build -p olmkit-cli), or name one in OLMKIT"
+      for catalog in "$bundles"/*/ ${broken:+"$broken"/*/}; do
         [ "$(du -sk "$catalog" | cut -f1)" -lt 400 ] || continue
         cache=$(mktemp -d)
-        if "$olmkit" catalog serve "$catalog" --cache-only --http --cache-dir "$cache" 2> "$cache/log"; then
+        if [ -x "$olmkit" ] && "$olmkit" catalog serve "$catalog" --cache-only --http --cache-dir "$cache" 2> "$cache/log"; then
           mv "$cache"/*.index "corpus/catalog_index/$(basename "$catalog")"
         fi
         rm -r "$cache"
       done
-      find corpus/catalog_index -size +64k -delete ;;
+      find corpus/catalog_index -type f -size +64k -delete ;;
     images)
       # As layers, plain and compressed, and as archives; the first byte says which.
       for bundle in "$bundles"/*/; do
@@ -59,12 +81,14 @@ if { [ -n "$bundles" ] || [ "$target" = arguments ]; } && [ -z "$(ls -A "corpus/
         { printf '\1'; tar -C "$bundle" -czf - .; } > "$seed-gzip"
         { printf '\3'; tar -C "$bundle" -cf - .; } > "$seed-archive"
       done
-      find corpus/images -size +64k -delete ;;
+      find corpus/images -type f -size +64k -delete ;;
     *)
       find "$bundles" -path '*/manifests/*' -type f -size -64k | awk 'NR <= 300' | while read -r file; do
         cp "$file" "corpus/$target/$(sha256sum "$file" | cut -c1-16)"
       done ;;
   esac
 fi
-exec "$CARGO_TARGET_DIR/$(rustc -vV | sed -n 's/^host: //p')/release/$target" -max_total_time="$seconds" -rss_limit_mb="$([ "$target" = images ] && echo 256 || echo 512)" -timeout=5 \
-  -max_len=65536 -artifact_prefix="artifacts/$target/" "corpus/$target"
+quiet=
+case $target in commands) quiet=-close_fd_mask=3 ;; esac
+exec "$CARGO_TARGET_DIR/$(rustc -vV | sed -n 's/^host: //p')/release/$target" -max_total_time="$seconds" -rss_limit_mb="$([ "$target" = images ] && echo 256 || echo 512)" \
+  -timeout="${TIMEOUT:-5}" -print_final_stats=1 -max_len=65536 -artifact_prefix="artifacts/$target/" $quiet "corpus/$target" "seeds/$target"

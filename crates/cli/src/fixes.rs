@@ -100,7 +100,7 @@ fn report(source: &Source, fixed: &Fixed, only_diff: bool) {
     }
     for fix in &fixed.given_up {
         eprintln!(
-            "not fixed: {}: {}: the file cannot be changed in place, or the bundle would get a new finding",
+            "not fixed: {}: {}: the file cannot be changed in place, the bundle would get a new finding, or another run makes it",
             of(&fix.file),
             fix.title
         );

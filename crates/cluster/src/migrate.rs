@@ -1,5 +1,7 @@
 //! `migrate`: what OLM v0 has installed, read for the move to OLM v1. Nothing is changed.
 
+use std::collections::BTreeMap;
+
 use olmkit::olmv1::migrate::{self, Assessment, Eligibility, Installation};
 use serde_json::Value;
 
@@ -17,8 +19,8 @@ pub struct Installed {
     namespace: Option<String>,
     subscriptions: Vec<Value>,
     csvs: Vec<Value>,
-    /// The OperatorGroups of each Subscription's namespace.
-    groups: Vec<Vec<Value>>,
+    /// The OperatorGroups by namespace.
+    groups: BTreeMap<String, Vec<Value>>,
     conditions: Vec<Value>,
     catalogs: Vec<Value>,
     extensions: Vec<Value>,
@@ -31,15 +33,14 @@ impl Installed {
     /// [`Error::Request`].
     pub async fn read(cluster: &Cluster, namespace: Option<&str>) -> Result<Self, Error> {
         let subscriptions = cluster.list(kinds::subscription(), None, None).await?;
-        let all_groups = cluster.list(kinds::operator_group(), None, None).await?;
-        let of_namespace = |subscription: &Value| -> Vec<Value> {
-            let namespace = text(subscription, "/metadata/namespace");
-            let same = |group: &&Value| text(group, "/metadata/namespace") == namespace;
-            all_groups.iter().filter(same).cloned().collect()
-        };
+        let mut groups: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+        for group in cluster.list(kinds::operator_group(), None, None).await? {
+            let namespace = text(&group, "/metadata/namespace").to_owned();
+            groups.entry(namespace).or_default().push(group);
+        }
         Ok(Self {
             namespace: namespace.map(str::to_owned),
-            groups: subscriptions.iter().map(of_namespace).collect(),
+            groups,
             subscriptions,
             csvs: cluster
                 .list(kinds::cluster_service_version(), None, Some(ORIGINALS))
@@ -81,17 +82,17 @@ impl Installed {
             Some(namespace) => text(subscription, "/metadata/namespace") == namespace,
             None => true,
         };
-        let subscriptions = self.subscriptions.iter().zip(&self.groups);
+        let subscriptions = self.subscriptions.iter();
         subscriptions
-            .filter(|(subscription, _)| is_asked_for(subscription))
-            .map(|(subscription, groups)| {
+            .filter(|subscription| is_asked_for(subscription))
+            .map(|subscription| {
                 let namespace = text(subscription, "/metadata/namespace");
                 let csv = text(subscription, "/status/installedCSV");
                 let home = text(subscription, "/spec/sourceNamespace");
                 Installation {
                     subscription,
                     csv: named(&self.csvs, namespace, csv),
-                    groups,
+                    groups: self.groups.get(namespace).map_or(&[], Vec::as_slice),
                     condition: named(&self.conditions, namespace, csv),
                     catalog: named(&self.catalogs, home, text(subscription, "/spec/source")),
                     subscriptions: &self.subscriptions,

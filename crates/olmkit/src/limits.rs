@@ -224,6 +224,14 @@ pub static YAML_DEPTH: Limit = Limit::fixed(
     "values within values of a YAML document",
 );
 
+/// The rights that the roles of a bundle grant, written one by one: each verb on each resource or name.
+pub static INSTALLER_RIGHTS: Limit = Limit::fixed(
+    "installer-rights",
+    Unit::Bytes,
+    16 << 20,
+    "the rights that a bundle's roles grant to its installer, written one by one",
+);
+
 /// Schemas within schemas of a CRD.
 pub static SCHEMA_DEPTH: Limit = Limit::fixed("schema-depth", Unit::Levels, 128, "schemas within schemas of a CRD");
 
@@ -253,6 +261,7 @@ pub static ALL: &[&Limit] = &[
     &YAML_DOCUMENT,
     &YAML_NODES,
     &YAML_DEPTH,
+    &INSTALLER_RIGHTS,
     &SCHEMA_DEPTH,
     &COMPARED_DEPTH,
 ];

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use syn::punctuated::Punctuated;
 use syn::{Item, Lit, Meta, Token, Visibility};
 
-use crate::{Error, Report, Source, Tree, names, project_file, templates};
+use crate::{Error, Report, Source, Tree, names, project_file, rust_source, templates};
 
 /// What was found, and what was added.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -213,7 +213,12 @@ struct Found {
     /// Group and plural of each.
     resources: BTreeSet<(String, String)>,
     hidden: Vec<String>,
+    /// The files that were read.
+    files: BTreeSet<PathBuf>,
 }
+
+/// No library has more files.
+const MOST_FILES: usize = 5_000;
 
 /// Modules are not nested deeper.
 const DEEPEST: usize = 32;
@@ -224,16 +229,17 @@ impl Found {
         if depth > DEEPEST {
             return Ok(());
         }
+        // Links can lead to the same modules again and again.
+        if self.files.len() >= MOST_FILES {
+            return Err(Error::Unsuitable(format!(
+                "src/lib.rs has more than {MOST_FILES} modules"
+            )));
+        }
+        if !self.files.insert(path.to_owned()) {
+            return Ok(());
+        }
         let text = tree.text(path)?;
-        let file = syn::parse_file(&text).map_err(|error| {
-            let start = error.span().start();
-            Error::Parse {
-                path: path.to_owned(),
-                line: start.line,
-                column: start.column + 1,
-                reason: error.to_string(),
-            }
-        })?;
+        let file = rust_source::parse(path, &text)?;
         let stem = path
             .file_stem()
             .map(|stem| stem.to_string_lossy().into_owned())

@@ -7,7 +7,7 @@ use std::path::Path;
 use syn::spanned::Spanned as _;
 use syn::{FnArg, Item, ItemFn, Pat, Stmt};
 
-use crate::Error;
+use crate::{Error, rust_source};
 
 /// A Rust file that is being changed.
 #[derive(Debug, Clone)]
@@ -33,15 +33,7 @@ impl<'a> RustFile<'a> {
     }
 
     fn parse(&self) -> Result<syn::File, Error> {
-        syn::parse_file(&self.text).map_err(|error| {
-            let start = error.span().start();
-            Error::Parse {
-                path: self.path.to_owned(),
-                line: start.line,
-                column: start.column + 1,
-                reason: error.to_string(),
-            }
-        })
+        rust_source::parse(self.path, &self.text)
     }
 
     /// Adds `pub mod NAME;` among the modules, sorted as rustfmt sorts them. A module that is there stays.

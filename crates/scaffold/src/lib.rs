@@ -32,6 +32,7 @@ mod manifest;
 pub mod names;
 pub mod project_file;
 mod record;
+mod rust_source;
 pub mod settings;
 mod source;
 mod templates;

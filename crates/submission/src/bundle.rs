@@ -1,5 +1,6 @@
 //! A bundle of a repository, as far as the checks look into it.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -14,6 +15,8 @@ pub(crate) const PACKAGE: &str = "operators.operatorframework.io.bundle.package.
 pub(crate) const CHANNELS: &str = "operators.operatorframework.io.bundle.channels.v1";
 /// The annotation that names the default channel.
 pub(crate) const DEFAULT_CHANNEL: &str = "operators.operatorframework.io.bundle.channel.default.v1";
+/// Channels that a bundle may be in: for each of them the update graph is made.
+const MOST_CHANNELS: usize = 500;
 /// The annotation that names the versions of OpenShift.
 pub(crate) const OPENSHIFT: &str = "com.redhat.openshift.versions";
 
@@ -23,6 +26,7 @@ pub(crate) struct Bundle {
     pub(crate) operator: String,
     pub(crate) version: String,
     annotations: OnceLock<Result<Document, Raise>>,
+    channels: OnceLock<Result<BTreeSet<String>, Raise>>,
     facts: OnceLock<Facts>,
 }
 
@@ -61,6 +65,7 @@ impl Bundle {
             operator: operator.to_owned(),
             version,
             annotations: OnceLock::new(),
+            channels: OnceLock::new(),
             facts: OnceLock::new(),
         }
     }
@@ -161,17 +166,23 @@ impl Bundle {
         Ok(shown(package.node))
     }
 
-    /// The channels, sorted.
-    pub(crate) fn channels(&self) -> Result<Vec<String>, Raise> {
-        let annotations = self.annotations()?;
-        if matches!(annotations.node.value, crate::python::Value::Dict(_)) && annotations.node.get(CHANNELS).is_none() {
-            return Ok(Vec::new());
-        }
-        let text = annotations.item(CHANNELS)?.text()?;
-        let mut channels: Vec<String> = text.split(',').map(|channel| channel.trim().to_owned()).collect();
-        channels.sort();
-        channels.dedup();
-        Ok(channels)
+    /// The channels.
+    pub(crate) fn channels(&self) -> Result<&BTreeSet<String>, Raise> {
+        let read = || {
+            let annotations = self.annotations()?;
+            if matches!(annotations.node.value, crate::python::Value::Dict(_))
+                && annotations.node.get(CHANNELS).is_none()
+            {
+                return Ok(BTreeSet::new());
+            }
+            let names = annotations.item(CHANNELS)?;
+            let channels: BTreeSet<String> = names.text()?.split(',').map(|name| name.trim().to_owned()).collect();
+            if channels.len() > MOST_CHANNELS {
+                return Err(names.raise(format!("{self} is in more than {MOST_CHANNELS} channels")));
+            }
+            Ok(channels)
+        };
+        self.channels.get_or_init(read).as_ref().map_err(Clone::clone)
     }
 
     /// The default channel.

@@ -38,7 +38,7 @@ pub(crate) fn channel_bundles<'a>(operator: &'a Operator, channel: &str) -> Resu
     let mut sorted: Vec<&Bundle> = Vec::new();
     let mut in_channel = Vec::new();
     for bundle in &operator.bundles {
-        if bundle.channels()?.iter().any(|own| own == channel) {
+        if bundle.channels()?.contains(channel) {
             in_channel.push(bundle);
         }
     }

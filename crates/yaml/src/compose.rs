@@ -9,7 +9,7 @@ use libyaml_safer::{Event, EventData, MappingStyle, Mark, Parser, ScalarStyle, S
 use super::input::{Input, Pieces, prepare, without_added_line_end};
 use super::mapping::{Duplicate, MappingBuilder};
 use super::resolve::{Scalar, resolve_plain, resolve_tagged};
-use super::{Error, MAX_DEPTH, MAX_NODES, Node, Position, Style, Value, block, json, tags};
+use super::{Error, MAX_DEPTH, MAX_DOCUMENT_BYTES, MAX_NODES, Node, Position, Style, Value, block, json, tags};
 
 /// One document and what a strict reader would say about it.
 #[derive(Debug, Clone)]
@@ -102,8 +102,8 @@ enum Content {
 enum Anchor {
     /// Its node is still being read, so an alias to it would contain itself.
     Open,
-    /// Its node, and how many decoding steps go-yaml takes for it.
-    Done(Node, u64),
+    /// Its node, how many decoding steps go-yaml takes for it, and the bytes of its texts.
+    Done(Node, u64, usize),
 }
 
 struct Composer<'a> {
@@ -118,6 +118,8 @@ struct Composer<'a> {
     /// rest has proved sound.
     waiting: Option<Error>,
     nodes: usize,
+    /// Bytes of texts that anchors and aliases copy: go-yaml shares them, our tree does not.
+    copied: usize,
     /// Steps that go-yaml's decoder takes up to here, and those of them that aliases cause.
     decoded: u64,
     decoded_in_aliases: u64,
@@ -138,6 +140,7 @@ impl<'a> Composer<'a> {
             duplicates: Vec::new(),
             waiting: None,
             nodes: 0,
+            copied: 0,
             decoded: 1,
             decoded_in_aliases: 0,
         }
@@ -347,7 +350,7 @@ impl<'a> Composer<'a> {
                 ));
                 Node::new(Value::Null, start, end, Style::Plain)
             }
-            Some(Anchor::Done(node, steps)) => {
+            Some(Anchor::Done(node, steps, bytes)) => {
                 self.decoded = self.decoded.saturating_add(*steps);
                 self.decoded_in_aliases = self.decoded_in_aliases.saturating_add(*steps);
                 if too_many_aliases(self.decoded, self.decoded_in_aliases) {
@@ -358,6 +361,7 @@ impl<'a> Composer<'a> {
                 if self.nodes > MAX_NODES {
                     return Err(too_many_nodes(start));
                 }
+                self.copied = copied(self.copied, *bytes, start)?;
                 node.clone()
             }
         };
@@ -372,7 +376,9 @@ impl<'a> Composer<'a> {
         if self.nodes > MAX_NODES {
             return Err(too_many_nodes(node.start));
         }
-        self.anchors.insert(name, Anchor::Done(node.clone(), steps));
+        let bytes = node.text_bytes();
+        self.copied = copied(self.copied, bytes, node.start)?;
+        self.anchors.insert(name, Anchor::Done(node.clone(), steps, bytes));
         Ok(())
     }
 
@@ -446,6 +452,19 @@ fn limit(problem: String, place: Position) -> Error {
         problem,
         position: Some(place),
     }
+}
+
+/// The bytes that are copied once these are too.
+fn copied(before: usize, bytes: usize, place: Position) -> Result<usize, Error> {
+    let sum = before.saturating_add(bytes);
+    if sum > MAX_DOCUMENT_BYTES {
+        let most = MAX_DOCUMENT_BYTES >> 20;
+        return Err(limit(
+            format!("anchors and aliases repeat more than {most} MiB of text"),
+            place,
+        ));
+    }
+    Ok(sum)
 }
 
 fn too_many_nodes(place: Position) -> Error {

@@ -57,7 +57,7 @@ pub enum EventKind {
 /// # Errors
 ///
 /// [`Error::Yaml`] where libyaml has an error, [`Error::Limit`] for a text above [`super::MAX_DOCUMENT_BYTES`] or with more than
-/// [`MAX_NODES`] events for each document.
+/// twice [`MAX_NODES`] events in all its documents: they are held together.
 pub fn events(bytes: &[u8]) -> Result<Vec<Event>, Error> {
     let input = prepare(bytes)?;
     tags::check(&input.text)?;
@@ -70,7 +70,6 @@ fn all(text: &str, line_end_added: bool) -> Result<Vec<Event>, Error> {
     parser.set_encoding(libyaml_safer::Encoding::Utf8);
     parser.set_input(Pieces::new(text));
     let mut events = Vec::new();
-    let mut in_document = 0_usize;
     loop {
         let event = parser.parse().map_err(|error| syntax_error(&error, 0))?;
         let start = position(event.start_mark, 0);
@@ -78,10 +77,7 @@ fn all(text: &str, line_end_added: bool) -> Result<Vec<Event>, Error> {
         let data = match event.data {
             EventData::StreamStart { .. } => continue,
             EventData::StreamEnd => return Ok(events),
-            EventData::DocumentStart { .. } => {
-                in_document = 0;
-                EventKind::DocumentStart
-            }
+            EventData::DocumentStart { .. } => EventKind::DocumentStart,
             EventData::DocumentEnd { .. } => EventKind::DocumentEnd,
             EventData::Alias { anchor } => EventKind::Alias(anchor),
             EventData::Scalar {
@@ -118,9 +114,8 @@ fn all(text: &str, line_end_added: bool) -> Result<Vec<Event>, Error> {
             },
             EventData::SequenceEnd | EventData::MappingEnd => EventKind::End,
         };
-        in_document += 1;
-        if in_document > 2 * MAX_NODES {
-            let problem = format!("document has more than {MAX_NODES} values");
+        if events.len() >= 2 * MAX_NODES {
+            let problem = format!("the documents have more than {MAX_NODES} values");
             return Err(Error::Limit {
                 problem,
                 position: Some(start),
@@ -133,6 +128,12 @@ fn all(text: &str, line_end_added: bool) -> Result<Vec<Event>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn events_are_bounded_over_all_documents() {
+        let many = "---\n".repeat(MAX_NODES);
+        assert!(matches!(events(many.as_bytes()), Err(Error::Limit { .. })));
+    }
 
     #[test]
     fn tags_anchors_and_aliases_are_kept() {

@@ -92,6 +92,20 @@ impl Node {
         self
     }
 
+    /// The bytes of all texts in it, as a copy of it takes them.
+    pub(super) fn text_bytes(&self) -> usize {
+        let own = self.spelling.as_deref().map_or(0, str::len);
+        own + match &self.value {
+            Value::String(text) => text.len(),
+            Value::Sequence(items) => items.iter().map(Self::text_bytes).sum(),
+            Value::Mapping(entries) => entries
+                .iter()
+                .map(|(key, value)| key.text_bytes() + value.text_bytes())
+                .sum(),
+            _ => 0,
+        }
+    }
+
     /// The text of a scalar as the source has it (without quotes and folding); `None` for collections.
     pub fn spelling(&self) -> Option<&str> {
         match &self.value {

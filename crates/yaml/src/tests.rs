@@ -87,7 +87,13 @@ fn hostile_input_ends_in_an_error() {
     let deep_blocks: String = (0..2000).map(|level| format!("{}a:\n", " ".repeat(level))).collect();
     let many = format!("[{}]", "a,".repeat(MAX_NODES + 1));
     let nested_anchors = format!("{}{}", "&a [".repeat(400), "x,".repeat(100_000));
+    // Few nodes, but each of them is copied with its text.
+    let long = "x".repeat(4 << 20);
+    let repeated = format!("a: &a {long}\nb: [{}]\n", "*a, ".repeat(900));
+    let nested_text = format!("{}{long}{}\n", "&a [".repeat(400), "]".repeat(400));
     for (what, bytes) in [
+        ("a long text that is repeated", repeated.as_bytes()),
+        ("a long text in nested anchors", nested_text.as_bytes()),
         ("an alias bomb", bomb.as_bytes()),
         ("deep brackets", deep.as_bytes()),
         ("deep blocks", deep_blocks.as_bytes()),

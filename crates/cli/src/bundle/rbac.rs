@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use olmkit::olmv1::{Installer, Release, Rights};
 use olmkit::rbac::Account;
 
@@ -50,5 +51,6 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         },
         extension,
     };
-    render::print(&Rights::of(&objects, extension).objects(&installer))
+    let rights = Rights::of(&objects, extension).with_context(|| args.how.bundle.clone())?;
+    render::print(&rights.objects(&installer))
 }

@@ -163,6 +163,7 @@ impl Run<'_, '_> {
         // OLM would make again what a plan holds that it has not finished.
         self.remove(&scope.install_plans).await?;
         let residue = residue::find(self.cluster, scope, options).await?;
+        self.report.kept.extend(residue.kept);
         let instances = self.instances(scope, options).await?;
         if !self.remove(&instances).await? {
             return Ok(());

@@ -22,6 +22,8 @@ pub struct Residue {
     pub of_catalogs: Vec<ObjectRef>,
     /// The Operator object.
     pub operators: Vec<ObjectRef>,
+    /// What bundles of the package hold for the whole cluster, and what stays.
+    pub kept: Vec<Kept>,
 }
 
 /// Finds the residue. OLM labels what it makes for a CSV in the cluster or in other namespaces, since owner references
@@ -52,7 +54,7 @@ pub async fn find(cluster: &Cluster, scope: &Scope, options: &Options) -> Result
             residue.of_csvs.push(ObjectRef::of(&kinds::role_binding(), &object));
         }
     }
-    of_bundles(cluster, scope, options, &mut residue.of_csvs).await?;
+    of_bundles(cluster, scope, options, &mut residue).await?;
     let catalogs = served(scope, options);
     if !catalogs.is_empty() {
         let selector = format!(
@@ -89,29 +91,42 @@ pub async fn find(cluster: &Cluster, scope: &Scope, options: &Options) -> Result
 }
 
 /// What the package's bundles brought for the whole cluster, beside what names its owner.
-async fn of_bundles(
-    cluster: &Cluster,
-    scope: &Scope,
-    options: &Options,
-    residue: &mut Vec<ObjectRef>,
-) -> Result<(), Error> {
+async fn of_bundles(cluster: &Cluster, scope: &Scope, options: &Options, residue: &mut Residue) -> Result<(), Error> {
     let label = names::component_label(&options.package, &scope.namespace);
     for kind in cluster_objects::kinds() {
         for object in cluster.list(kind.clone(), None, Some("olm.managed")).await? {
             let reference = ObjectRef::of(&kind, &object);
-            if !residue.contains(&reference) && is_brought(&object, &reference, &label, scope) {
-                residue.push(reference);
+            if residue.of_csvs.contains(&reference) {
+                continue;
+            }
+            match fate(&object, &reference, &label, scope) {
+                Fate::Goes => residue.of_csvs.push(reference),
+                Fate::Stays(why) => residue.kept.push(Kept {
+                    object: reference,
+                    why: why.to_owned(),
+                }),
+                Fate::OfOthers => {}
             }
         }
     }
     Ok(())
 }
 
-/// Whether an object came with a bundle of the package. What OLM made itself for a CSV says so by the kind of its owner; on
-/// PriorityClasses it writes that too.
-fn is_brought(object: &Value, reference: &ObjectRef, label: &str, scope: &Scope) -> bool {
+/// What becomes of an object.
+#[derive(Debug, PartialEq, Eq)]
+enum Fate {
+    Goes,
+    /// A bundle of the package holds it, but it is not the package's alone.
+    Stays(&'static str),
+    /// No bundle of the package holds it, or OLM removes it itself.
+    OfOthers,
+}
+
+/// What becomes of an object that may have come with a bundle of the package. What OLM made itself for a CSV says so by the kind of
+/// its owner; on PriorityClasses it writes that too.
+fn fate(object: &Value, reference: &ObjectRef, label: &str, scope: &Scope) -> Fate {
     let Some(labels) = object.pointer("/metadata/labels").and_then(Value::as_object) else {
-        return false;
+        return Fate::OfOthers;
     };
     let by_olm = labels.contains_key("olm.managed");
     let of_csv = labels.contains_key("olm.owner.kind") && reference.kind != kinds::priority_class();
@@ -119,10 +134,20 @@ fn is_brought(object: &Value, reference: &ObjectRef, label: &str, scope: &Scope)
         .keys()
         .any(|key| key != label && scope.labels_elsewhere.contains(key) && key.starts_with(names::COMPONENT));
     let owner = labels.get("olm.owner").and_then(Value::as_str).unwrap_or_default();
+    let ours = scope.csv_names.contains(owner) || scope.replaced.contains(owner);
     // OLM names the version on what it finds there already; the same version elsewhere shares it.
-    let owned = (scope.csv_names.contains(owner) || scope.replaced.contains(owner)) && !scope.elsewhere.contains(owner);
+    let owned = ours && !scope.elsewhere.contains(owner);
     let labelled = labels.contains_key(label) || owned;
-    by_olm && !of_csv && !shared && is_created(object, reference, labelled, scope)
+    if !by_olm || of_csv {
+        return Fate::OfOthers;
+    }
+    match (shared, is_created(object, reference, labelled, scope)) {
+        (false, true) => Fate::Goes,
+        (true, _) if labelled || ours => Fate::Stays("an installation in another namespace has it too"),
+        _ if ours && !owned => Fate::Stays("an installation in another namespace has it too"),
+        _ if labelled => Fate::Stays("it was not created for this package"),
+        _ => Fate::OfOthers,
+    }
 }
 
 /// Whether it was created for the package: by the record, because a plan created it, or by its labels where nothing is recorded.
@@ -222,9 +247,13 @@ mod tests {
 
     /// Whether a ClusterRole with these labels, of this author, came with a bundle.
     fn brought_by(author: &str, labels: Value, scope: &Scope) -> bool {
+        fate_of(author, labels, scope) == Fate::Goes
+    }
+
+    fn fate_of(author: &str, labels: Value, scope: &Scope) -> Fate {
         let role = json!({"metadata": {"name": "cache-viewer", "uid": "u1", "labels": labels,
             "managedFields": [{"manager": author, "fieldsV1": {"f:rules": {}}}]}});
-        is_brought(
+        fate(
             &role,
             &ObjectRef::cluster(kinds::cluster_role(), "cache-viewer"),
             LABEL,
@@ -278,6 +307,32 @@ mod tests {
         assert!(brought_by("kubectl", by("cache.v1"), &scope));
         scope.recorded.insert("ClusterRole/cache-viewer".into(), "u2".into());
         assert!(!brought(by("cache.v1"), &scope), "made anew by somebody");
+    }
+
+    #[test]
+    fn what_stays_of_a_bundle_has_a_reason() {
+        let mut scope = Scope {
+            csv_names: BTreeSet::from(["cache.v2".to_owned()]),
+            ..Scope::default()
+        };
+        let owned = json!({"olm.managed": "true", "olm.owner": "cache.v2"});
+        let labelled = json!({"olm.managed": "true", LABEL: ""});
+        for labels in [&owned, &labelled] {
+            let fate = fate_of("kubectl", labels.clone(), &scope);
+            assert_eq!(fate, Fate::Stays("it was not created for this package"), "{labels}");
+        }
+        let of_others = json!({"olm.managed": "true", "olm.owner": "other.v1"});
+        assert_eq!(fate_of("kubectl", of_others, &scope), Fate::OfOthers);
+        // OLM's own, which it removes.
+        let of_csv = json!({"olm.managed": "true", "olm.owner": "cache.v2", "olm.owner.kind": "ClusterServiceVersion"});
+        assert_eq!(fate_of("kubectl", of_csv, &scope), Fate::OfOthers);
+        let elsewhere = Fate::Stays("an installation in another namespace has it too");
+        scope.elsewhere.insert("cache.v2".to_owned());
+        assert_eq!(fate_of("catalog", owned, &scope), elsewhere);
+        let other = "operators.coreos.com/cache.market";
+        scope.labels_elsewhere.insert(other.to_owned());
+        let shared = json!({"olm.managed": "true", LABEL: "", other: ""});
+        assert_eq!(fate_of("catalog", shared, &scope), elsewhere);
     }
 
     #[test]

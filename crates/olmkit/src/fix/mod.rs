@@ -15,7 +15,7 @@ mod security;
 mod spelling;
 mod versions;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
@@ -62,7 +62,7 @@ pub struct Fixed {
     pub made: Vec<Fix>,
     /// Fixes for which [`Options::unsafe_fixes`] must be set.
     pub only_unsafe: Vec<Fix>,
-    /// Fixes that were given up: the file cannot be changed in place, or the bundle would have a new finding.
+    /// Fixes that were given up: the file cannot be changed in place, the bundle would have a new finding, or there are too many.
     pub given_up: Vec<Fix>,
 }
 
@@ -107,6 +107,9 @@ impl Proposal {
     }
 }
 
+/// Groups of fixes that are made at once: each is tried on copies of the files. A second run makes the next ones.
+const MOST_GROUPS: usize = 500;
+
 /// Finds the fixes of a bundle. `root` is its name in texts. Nothing is written.
 #[must_use]
 pub fn fix(tree: &Tree, root: &str, options: Options) -> Fixed {
@@ -141,13 +144,18 @@ pub fn fix(tree: &Tree, root: &str, options: Options) -> Fixed {
 /// The groups of fixes that can be made in place; the others are given up.
 fn in_place(wanted: Vec<Proposal>, documents: &mut Documents<'_>, fixed: &mut Fixed) -> Vec<Vec<Proposal>> {
     let mut groups: Vec<Vec<Proposal>> = Vec::new();
+    let mut numbers: HashMap<String, usize> = HashMap::new();
     for proposal in wanted {
-        let is_same = |group: &&mut Vec<Proposal>| group.iter().any(|other| other.group == proposal.group);
-        match groups.iter_mut().find(is_same) {
+        let number = *numbers.entry(proposal.group.clone()).or_insert(groups.len());
+        match groups.get_mut(number) {
             Some(group) => group.push(proposal),
             None => groups.push(vec![proposal]),
         }
     }
+    let beyond = groups.split_off(groups.len().min(MOST_GROUPS));
+    fixed
+        .given_up
+        .extend(beyond.into_iter().flatten().map(|proposal| proposal.fix));
     groups.retain(|group| {
         let mut trial = documents.clone();
         let done = group.iter().try_for_each(|proposal| trial.apply(proposal));

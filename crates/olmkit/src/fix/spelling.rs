@@ -47,6 +47,10 @@ pub(super) fn propose(facts: &Facts) -> Vec<Proposal> {
 
 /// The known word that is meant, and whether that is certain.
 fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<(&'k str, bool)> {
+    // Longer than any known word, and compared with each of them.
+    if word.len() > 100 {
+        return None;
+    }
     let letters = |text: &str| -> String {
         let words = text.to_lowercase().replace(" and ", "&");
         words.chars().filter(|c| c.is_alphanumeric()).collect()

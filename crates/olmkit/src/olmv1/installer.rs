@@ -5,10 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::list;
 use crate::bundle::kinds;
 use crate::object::split_api_version;
 use crate::rbac::{self, Account, PolicyRule};
+
+mod granted;
+mod single;
+
+use granted::Granted;
+pub use granted::TooManyRights;
+use single::{singles, without_covered};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 /// What operator-controller does with each of its objects.
@@ -38,8 +44,10 @@ type Names<'o> = BTreeMap<(&'o str, String), BTreeSet<&'o str>>;
 
 impl Rights {
     /// Those for objects as OLM v1 applies them, and for a ClusterExtension of this name.
-    #[must_use]
-    pub fn of(objects: &[Value], extension: &str) -> Self {
+    ///
+    /// # Errors
+    /// The roles among the objects grant more than [`crate::limits::INSTALLER_RIGHTS`].
+    pub fn of(objects: &[Value], extension: &str) -> Result<Self, TooManyRights> {
         let mut scopes: BTreeMap<&str, Names<'_>> = BTreeMap::new();
         let mut cluster = vec![rule(
             "olm.operatorframework.io",
@@ -48,14 +56,13 @@ impl Rights {
             [extension],
         )];
         let mut namespaces: BTreeMap<&str, Vec<PolicyRule>> = BTreeMap::new();
+        let mut granted = Granted::new(objects);
         for object in objects {
             let group = split_api_version(text(object, "/apiVersion")).map_or("", |(group, _)| group);
             let kind = text(object, "/kind");
             let (namespace, name) = (text(object, "/metadata/namespace"), text(object, "/metadata/name"));
             let namespace = if is_of_cluster(kind) { "" } else { namespace };
             let resource = resource(kind);
-            // Watching for changes by others knows no names and no namespaces.
-            cluster.push(rule(group, &resource, &["list", "watch"], []));
             let names = scopes.entry(namespace).or_default();
             names.entry((group, resource)).or_default().insert(name);
             if group == RBAC {
@@ -63,29 +70,31 @@ impl Rights {
                     "" => &mut cluster,
                     namespace => namespaces.entry(namespace).or_default(),
                 };
-                into.extend(granted(object, objects));
+                into.extend(granted.by(object, namespace)?);
             }
         }
         for (namespace, names) in scopes {
-            let into = match namespace {
-                "" => &mut cluster,
-                namespace => namespaces.entry(namespace).or_default(),
-            };
             for ((group, resource), names) in names {
+                // Watching for changes by others knows no names and no namespaces.
+                cluster.push(rule(group, &resource, &["list", "watch"], []));
+                let into = match namespace {
+                    "" => &mut cluster,
+                    namespace => namespaces.entry(namespace).or_default(),
+                };
                 into.push(rule(group, &resource, &["create"], []));
                 into.push(rule(group, &resource, &OF_OBJECT, names));
             }
         }
-        let cluster = without_covered(cluster, &[]);
-        let namespaces = namespaces.into_iter();
-        Self {
+        let singles = singles(&cluster);
+        let namespaces = namespaces.iter();
+        Ok(Self {
             namespaces: namespaces
-                .map(|(namespace, rules)| (namespace, without_covered(rules, &cluster)))
+                .map(|(namespace, rules)| (*namespace, without_covered(rules, &singles)))
                 .filter(|(_, rules)| !rules.is_empty())
                 .map(|(namespace, rules)| (namespace.to_owned(), rbac::merge(rules)))
                 .collect(),
-            cluster: rbac::merge(cluster),
-        }
+            cluster: rbac::merge(without_covered(&cluster, &BTreeSet::new())),
+        })
     }
 
     /// The account with these rights: a ServiceAccount, roles and bindings.
@@ -116,35 +125,6 @@ impl Rights {
     }
 }
 
-/// What the API server wants of whoever writes a role or a binding: all that it grants, or the right to grant it.
-fn granted(object: &Value, objects: &[Value]) -> Vec<PolicyRule> {
-    let name = text(object, "/metadata/name");
-    let (kind, role) = (text(object, "/kind"), text(object, "/roleRef/name"));
-    if kind == "ClusterRole" && object.get("aggregationRule").is_some_and(|rule| !rule.is_null()) {
-        // Its rules are those of others, any.
-        return vec![rule(RBAC, "clusterroles", &["escalate"], [name])];
-    }
-    if ["Role", "ClusterRole"].contains(&kind) {
-        return rules(object);
-    }
-    let of_kind = text(object, "/roleRef/kind");
-    let same = |other: &&Value| {
-        let near =
-            of_kind == "ClusterRole" || other.pointer("/metadata/namespace") == object.pointer("/metadata/namespace");
-        text(other, "/kind") == of_kind && text(other, "/metadata/name") == role && near
-    };
-    match objects.iter().find(same) {
-        Some(role) if role.get("aggregationRule").is_none_or(Value::is_null) => rules(role),
-        // It comes from elsewhere, with rules that are not known.
-        _ => vec![rule(RBAC, &resource(of_kind), &["bind"], [role])],
-    }
-}
-
-fn rules(role: &Value) -> Vec<PolicyRule> {
-    let rules = list(role, "/rules").iter().cloned();
-    rules.filter_map(|rule| serde_json::from_value(rule).ok()).collect()
-}
-
 fn rule<'n>(group: &str, resource: &str, verbs: &[&str], names: impl IntoIterator<Item = &'n str>) -> PolicyRule {
     PolicyRule {
         api_groups: vec![group.to_owned()],
@@ -153,56 +133,6 @@ fn rule<'n>(group: &str, resource: &str, verbs: &[&str], names: impl IntoIterato
         verbs: verbs.iter().map(|verb| (*verb).to_owned()).collect(),
         ..PolicyRule::default()
     }
-}
-
-/// The rights one by one, without those that another right, of the same scope or wider, includes.
-fn without_covered(rules: Vec<PolicyRule>, wider: &[PolicyRule]) -> Vec<PolicyRule> {
-    let single: BTreeSet<PolicyRule> = rules.iter().flat_map(each).collect();
-    let covered = |one: &&PolicyRule| {
-        let includes = |other: &PolicyRule| covers(other, one);
-        wider.iter().any(includes) || single.iter().any(|other| other != *one && includes(other))
-    };
-    single.iter().filter(|one| !covered(one)).cloned().collect()
-}
-
-/// A rule as rules for one verb on one thing each.
-fn each(rule: &PolicyRule) -> Vec<PolicyRule> {
-    let mut all = Vec::new();
-    for verb in &rule.verbs {
-        let verbs = vec![verb.clone()];
-        all.extend(rule.non_resource_urls.iter().map(|url| PolicyRule {
-            non_resource_urls: vec![url.clone()],
-            verbs: verbs.clone(),
-            ..PolicyRule::default()
-        }));
-        for group in &rule.api_groups {
-            for resource in &rule.resources {
-                let of = |names: Vec<String>| PolicyRule {
-                    api_groups: vec![group.clone()],
-                    resources: vec![resource.clone()],
-                    resource_names: names,
-                    verbs: verbs.clone(),
-                    ..PolicyRule::default()
-                };
-                if rule.resource_names.is_empty() {
-                    all.push(of(Vec::new()));
-                }
-                all.extend(rule.resource_names.iter().map(|name| of(vec![name.clone()])));
-            }
-        }
-    }
-    all
-}
-
-/// Whether a rule for one thing includes another one.
-fn covers(wide: &PolicyRule, narrow: &PolicyRule) -> bool {
-    let includes = |wide: &[String], narrow: &[String]| wide == narrow || wide == ["*"];
-    let names = wide.resource_names.is_empty() || wide.resource_names == narrow.resource_names;
-    includes(&wide.verbs, &narrow.verbs)
-        && includes(&wide.api_groups, &narrow.api_groups)
-        && includes(&wide.resources, &narrow.resources)
-        && includes(&wide.non_resource_urls, &narrow.non_resource_urls)
-        && names
 }
 
 /// Kinds that OLM v1 makes and bundles do not hold are webhook configurations, of the cluster, and those of cert-manager.
@@ -257,7 +187,7 @@ mod tests {
                 "roleRef": {"kind": "ClusterRole", "name": "system:auth-delegator"},
             }),
         ];
-        let rights = Rights::of(&objects, "cache");
+        let rights = Rights::of(&objects, "cache").unwrap();
         assert_eq!(
             lines(&rights.cluster),
             [
@@ -312,7 +242,7 @@ mod tests {
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "all"},
             "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]},
         });
-        let rights = Rights::of(&[role], "cache");
+        let rights = Rights::of(&[role], "cache").unwrap();
         let lines = lines(&rights.cluster);
         let expected = "delete,escalate,get,patch,update rbac.authorization.k8s.io clusterroles all";
         assert!(lines.iter().any(|line| line == expected), "{lines:?}");
@@ -331,7 +261,7 @@ mod tests {
                 ],
             }),
         ];
-        let rights = Rights::of(&objects, "cache");
+        let rights = Rights::of(&objects, "cache").unwrap();
         let of_cluster = lines(&rights.cluster);
         assert!(
             of_cluster.contains(&"create,get,list,patch,watch apps deployments".to_owned()),
@@ -340,6 +270,32 @@ mod tests {
         assert!(of_cluster.contains(&"* batch *".to_owned()), "{of_cluster:?}");
         assert!(!of_cluster.iter().any(|line| line.contains("jobs")), "{of_cluster:?}");
         assert_eq!(lines(&rights.namespaces["mine"]), ["delete,update apps deployments op"]);
+    }
+
+    #[test]
+    fn roles_that_grant_countless_rights_are_refused() {
+        let texts = |count: usize| (0..count).map(|number| format!("t{number}")).collect::<Vec<_>>();
+        let role = |name: &str, count: usize| {
+            let texts = texts(count);
+            json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
+                "rules": [{"apiGroups": texts, "resources": texts, "verbs": texts, "resourceNames": texts}],
+            })
+        };
+        let error = Rights::of(&[role("small", 5), role("large", 10_000)], "cache").unwrap_err();
+        assert_eq!((error.kind.as_str(), error.name.as_str()), ("ClusterRole", "large"));
+        assert!(error.to_string().contains("16 MiB"), "{error}");
+        // One role with many bindings counts once for each namespace.
+        let binding = |number: usize| {
+            json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+                "metadata": {"name": format!("b{number}"), "namespace": format!("n{}", number % 2)},
+                "roleRef": {"kind": "ClusterRole", "name": "some"},
+            })
+        };
+        let objects: Vec<Value> = (0..2000).map(binding).chain([role("some", 12)]).collect();
+        let rights = Rights::of(&objects, "cache").unwrap();
+        assert_eq!(rights.namespaces.len(), 2);
     }
 
     #[test]

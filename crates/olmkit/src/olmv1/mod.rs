@@ -40,7 +40,7 @@ mod version_range;
 
 pub use config::{Config, ConfigError};
 pub use dependencies::{Dependency, dependencies, is_in_annotation};
-pub use installer::{Installer, Rights};
+pub use installer::{Installer, Rights, TooManyRights};
 pub use later::{Trouble, leases, refused_later, works_with_olm_v0};
 pub use modes::{InstallMode, InstallModes};
 pub use provider::{Gates, Unsupported, complaints, support};

@@ -8,6 +8,7 @@ use super::read::Bundle;
 use super::validators::Complaint;
 use crate::bundle::install::{CertificateProvider, ConversionError, Plan, Style, is_namespaced_for_olm_v1};
 use crate::bundle::kinds;
+use crate::limits;
 use crate::object::SetAt as _;
 use crate::types::encode::encode_with;
 use crate::types::structs::newer;
@@ -61,6 +62,15 @@ pub enum RenderError {
     /// A definition that no webhook can convert.
     #[error(transparent)]
     Conversion(#[from] ConversionError),
+    /// Each Deployment gets the annotations of the ClusterServiceVersion, and the API server takes no such Deployment.
+    #[error(
+        "the annotations of the ClusterServiceVersion, repeated in its {deployments} Deployments, are larger than {}",
+        limits::BUNDLE_BYTES.shown()
+    )]
+    Annotations {
+        /// How many.
+        deployments: usize,
+    },
     /// An object of a kind that releases up to 1.8 refuse here.
     #[error("bundle contains unsupported resource: Name: {name}, Kind: {kind}")]
     Kind {
@@ -121,7 +131,21 @@ pub fn objects(bundle: &Bundle, options: &Options) -> Result<Vec<Value>, RenderE
     generate(bundle, options, &config)
 }
 
+/// Refuses annotations that would fill the memory once each Deployment has them.
+fn bounded(csv: &Value) -> Result<(), RenderError> {
+    let annotations = csv.pointer("/metadata/annotations").and_then(Value::as_object);
+    let bytes = |(key, value): (&String, &Value)| key.len() + value.as_str().map_or(0, str::len);
+    let bytes: usize = annotations.into_iter().flatten().map(bytes).sum();
+    let deployments = csv.pointer("/spec/install/spec/deployments").and_then(Value::as_array);
+    let deployments = deployments.map_or(0, Vec::len);
+    if bytes.saturating_mul(deployments) > limits::BUNDLE_BYTES.count() {
+        return Err(RenderError::Annotations { deployments });
+    }
+    Ok(())
+}
+
 fn generate(bundle: &Bundle, options: &Options, config: &Config) -> Result<Vec<Value>, RenderError> {
+    bounded(&bundle.csv.value)?;
     let watched: Vec<String> = config.watch_namespace.iter().cloned().collect();
     let plan = Plan {
         csv: &bundle.csv.value,

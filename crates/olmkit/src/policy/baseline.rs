@@ -101,7 +101,8 @@ impl Baseline {
         }
         let mut baseline = Self::default();
         for Counted { entry, count } in file.findings {
-            *baseline.entries.entry(entry).or_default() += count;
+            let known = baseline.entries.entry(entry).or_default();
+            *known = known.saturating_add(count);
         }
         Ok(baseline)
     }
@@ -146,7 +147,7 @@ impl Baseline {
 
     /// How many findings it knows.
     pub fn len(&self) -> usize {
-        self.entries.values().sum()
+        self.entries.values().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
     /// Whether it knows none.

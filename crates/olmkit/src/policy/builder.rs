@@ -9,6 +9,9 @@ use super::root::Root;
 use super::{PathIgnore, Pattern, Policy, UnknownRule};
 use crate::diagnostics::{Rule, Severity};
 
+/// Bytes of a glob: it becomes a regular expression.
+const MOST_GLOB: usize = 4096;
+
 /// Collects what a policy says. Later settings add to earlier ones.
 #[derive(Debug)]
 pub struct Builder<'r> {
@@ -26,6 +29,9 @@ pub enum InvalidSetting {
     /// Not a severity.
     #[error("{0:?} is not a severity; use error, warning or info")]
     Severity(String),
+    /// It is longer than any path.
+    #[error("a glob of more than {MOST_GLOB} bytes")]
+    LongGlob,
     /// Not a glob.
     #[error("{0}")]
     Glob(#[from] globset::Error),
@@ -67,6 +73,9 @@ impl<'r> Builder<'r> {
     pub fn ignore_in(mut self, glob: &str, patterns: &[String]) -> Result<Self, InvalidSetting> {
         let parse = |pattern: &String| Pattern::parse(pattern, self.rules);
         let rules = patterns.iter().map(parse).collect::<Result<_, _>>()?;
+        if glob.len() > MOST_GLOB {
+            return Err(InvalidSetting::LongGlob);
+        }
         let glob = Glob::new(glob)?.compile_matcher();
         self.policy.per_path.push(PathIgnore { glob, rules });
         Ok(self)

@@ -12,8 +12,11 @@ use crate::limits;
 /// The comments of the files that findings name. A file is read once.
 pub(super) struct Comments {
     enabled: bool,
-    files: HashMap<PathBuf, Vec<Comment>>,
+    files: HashMap<PathBuf, HashMap<Place, String>>,
 }
+
+/// Where a comment counts, with a rule in small letters.
+type Place = (Scope, String);
 
 #[derive(Debug, PartialEq, Eq)]
 struct Comment {
@@ -22,7 +25,7 @@ struct Comment {
     reason: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Scope {
     File,
     /// A line, counted from 1.
@@ -42,18 +45,28 @@ impl Comments {
         let file = finding.file.as_deref().filter(|_| self.enabled)?;
         let comments = match self.files.get(file) {
             Some(comments) => comments,
-            None => self.files.entry(file.to_owned()).or_insert_with(|| of_file(file)),
+            None => self
+                .files
+                .entry(file.to_owned())
+                .or_insert_with(|| by_place(of_file(file))),
         };
-        let line = finding.position.map(|position| position.line);
-        let fits = |comment: &&Comment| {
-            let is_here = match comment.scope {
-                Scope::File => true,
-                Scope::Line(number) => line == Some(number),
-            };
-            is_here && comment.rules.iter().any(|rule| rule.eq_ignore_ascii_case(finding.rule))
-        };
-        comments.iter().find(fits).map(|comment| comment.reason.clone())
+        let rule = finding.rule.to_ascii_lowercase();
+        let line = finding.position.map(|position| Scope::Line(position.line));
+        let mut scopes = [Some(Scope::File), line].into_iter().flatten();
+        scopes.find_map(|scope| comments.get(&(scope, rule.clone())).cloned())
     }
+}
+
+/// The reasons by place; the first comment of a place counts.
+fn by_place(comments: Vec<Comment>) -> HashMap<Place, String> {
+    let mut found = HashMap::new();
+    for comment in comments {
+        for rule in comment.rules {
+            let place = (comment.scope, rule.to_ascii_lowercase());
+            found.entry(place).or_insert_with(|| comment.reason.clone());
+        }
+    }
+    found
 }
 
 /// The comments of a file; none where it cannot be read, since findings come from what could be.

@@ -13,6 +13,9 @@ use super::builder::InvalidSetting;
 use super::{Builder, baseline};
 use crate::limits;
 
+/// Patterns and globs of one setting: each finding is compared with all of them.
+const MOST: usize = 1000;
+
 /// The name of the file.
 pub const FILE: &str = "olmkit.toml";
 
@@ -61,6 +64,9 @@ pub enum Error {
     /// The file is not TOML, or has other settings. The text names line and column.
     #[error("{0}: {1}")]
     Format(PathBuf, Box<toml::de::Error>),
+    /// More settings than each finding can be compared with.
+    #[error("{0}: {1}: more than {MOST}; use families such as CSV, or wider globs")]
+    TooMany(PathBuf, &'static str),
     /// A setting has no such value.
     #[error("{0}: {1}: {2}")]
     Setting(PathBuf, &'static str, InvalidSetting),
@@ -100,6 +106,17 @@ impl Config {
     /// # Errors
     /// When a setting names no rule, or has no such value.
     pub fn apply<'r>(&self, path: &Path, mut builder: Builder<'r>, select: bool) -> Result<Builder<'r>, Error> {
+        let globs = self.per_path_ignores.values().map(Vec::len);
+        for (setting, count) in [
+            ("select", self.select.len()),
+            ("ignore", self.ignore.len()),
+            ("per-path-ignores", self.per_path_ignores.len().max(globs.sum())),
+            ("severity", self.severity.len()),
+        ] {
+            if count > MOST {
+                return Err(Error::TooMany(path.to_owned(), setting));
+            }
+        }
         let wrong = |setting: &'static str| move |error| Error::Setting(path.to_owned(), setting, error);
         builder = builder.root(path.parent().unwrap_or(Path::new("")));
         for pattern in self.select.iter().filter(|_| select) {

@@ -8,6 +8,9 @@ use crate::diagnostics::Rule;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern(String);
 
+/// About the length of the longest id.
+const LONGEST: usize = 50;
+
 /// A pattern that means no rule.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("no rule {pattern:?}{}; `olmkit explain` lists all", suggestion(.nearest))]
@@ -37,10 +40,13 @@ impl Pattern {
         }
         let families = rules.iter().filter_map(|rule| family(rule.id));
         let wanted = pattern.0.to_lowercase();
+        // The distance takes memory and time with the length of both texts, and the pattern may be of any length.
+        let is_short = wanted.len() <= 2 * LONGEST;
         let nearest = rules
             .iter()
             .map(|rule| rule.id)
             .chain(families)
+            .filter(|_| is_short)
             .map(|id| (strsim::damerau_levenshtein(&id.to_lowercase(), &wanted), id))
             .filter(|(distance, _)| *distance <= 2 && distance * 2 < wanted.len())
             .min();

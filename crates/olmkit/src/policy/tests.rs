@@ -140,6 +140,53 @@ fn wrong_settings_name_their_file() {
     read("select = [\"CSV\"]\n[per-path-ignores]\n\"old/**\" = [\"all\"]\n").unwrap();
 }
 
+/// Each of these took minutes or gigabytes.
+#[test]
+fn settings_of_strangers_are_bounded() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join(config::FILE);
+    let error = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        let config = config::Config::read(&file).unwrap();
+        let applied = config.apply(&file, Policy::builder(RULES), true);
+        applied.map(|_| ()).unwrap_err().to_string()
+    };
+    let globs: String = (0..2000).map(|number| format!("\"{number}/**\" = []\n")).collect();
+    assert!(error(&format!("[per-path-ignores]\n{globs}")).contains("more than 1000"));
+    assert!(error(&format!("ignore = [{}]\n", "\"all\", ".repeat(2000))).contains("more than 1000"));
+    let long = "x".repeat(8 << 20);
+    assert!(error(&format!("ignore = [\"{long}\"]\n")).contains("no rule"));
+    assert!(error(&format!("[per-path-ignores]\n\"{long}\" = []\n")).contains("a glob of more than"));
+}
+
+#[test]
+fn thousands_of_comments_are_looked_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.yaml");
+    let text = "# olmkit: ignore-file CSV-1,CSV-2 known\n# olmkit: ignore-file CSV-17 later\n".repeat(20_000);
+    std::fs::write(&file, text).unwrap();
+    let finding = |_| Finding::of(rule("CSV-17"), "x").file(&file);
+    let report: Report = (0..20_000).map(finding).collect();
+    let start = std::time::Instant::now();
+    let judged = Policy::builder(RULES).build().apply(report);
+    assert_eq!(judged.suppressed.len(), 20_000);
+    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+}
+
+#[test]
+fn counts_of_a_baseline_do_not_overflow() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("baseline.json");
+    let entry = r#"{"file": "a", "rule": "CSV-1", "message": "m", "count": 18446744073709551615}"#;
+    let other = entry.replace("CSV-1", "CSV-2");
+    std::fs::write(
+        &file,
+        format!(r#"{{"version": 1, "findings": [{entry}, {entry}, {other}]}}"#),
+    )
+    .unwrap();
+    assert_eq!(Baseline::read(&file).unwrap().len(), usize::MAX);
+}
+
 #[test]
 fn the_schema_of_the_settings_is_current() {
     let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/olmkit.schema.json");

@@ -9,6 +9,9 @@ use crate::object::pointer_part;
 /// How alike two names must be for one to be taken for a misspelling of the other (1 is the same).
 const ALIKE: f64 = 0.75;
 
+/// Bytes of the pointers and names of all unknown fields of a manifest: keys above them may be of any length.
+const MOST_BYTES: usize = 16 << 20;
+
 /// A field that its type does not have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownField {
@@ -32,12 +35,14 @@ pub enum Case {
 }
 
 /// The unknown fields of `value` as the struct that the table of [`super::structs`] lists under `key`. Nothing is said about values
-/// that are not of their field's type.
+/// that are not of their field's type, and of
+/// countless fields the first ones are named.
 pub fn unknown_fields(value: &Value, key: &str, case: Case) -> Vec<UnknownField> {
     let mut search = Search {
         table: structs(),
         case,
         found: Vec::new(),
+        left: MOST_BYTES,
         pointer: String::new(),
     };
     if let Some(kind) = search.table.get(key) {
@@ -50,6 +55,8 @@ struct Search {
     table: &'static Structs,
     case: Case,
     found: Vec<UnknownField>,
+    /// Bytes that may still be said.
+    left: usize,
     pointer: String,
 }
 
@@ -78,17 +85,26 @@ impl Search {
                     let known = lookup(entry, key).filter(|(name, _)| self.case == Case::Ignored || name == key);
                     match known.and_then(|(name, _)| table.field(entry, name)) {
                         Some(kind) => self.below(key, item, kind),
-                        None => self.found.push(UnknownField {
-                            pointer: format!("{}/{}", self.pointer, pointer_part(key)),
-                            name: key.clone(),
-                            of: entry.go_name,
-                            meant: meant(entry, key),
-                        }),
+                        None => self.unknown(entry, key),
                     }
                 }
             }
             _ => {}
         }
+    }
+
+    fn unknown(&mut self, of: &Struct, key: &str) {
+        let bytes = self.pointer.len() + 2 * key.len() + size_of::<UnknownField>();
+        let Some(left) = self.left.checked_sub(bytes) else {
+            return;
+        };
+        self.left = left;
+        self.found.push(UnknownField {
+            pointer: format!("{}/{}", self.pointer, pointer_part(key)),
+            name: key.to_owned(),
+            of: of.go_name,
+            meant: meant(of, key),
+        });
     }
 
     fn below(&mut self, key: &str, value: &Value, kind: &Type) {
@@ -105,6 +121,10 @@ impl Search {
 }
 
 fn meant(entry: &Struct, key: &str) -> Option<&'static str> {
+    // Longer than any field, and compared with each of them.
+    if key.len() > 100 {
+        return None;
+    }
     let alike = |name: &&'static str| strsim::jaro_winkler(&name.to_lowercase(), &key.to_lowercase());
     let mut names: Vec<&'static str> = entry.by_name.keys().copied().collect();
     names.sort_unstable();
@@ -154,6 +174,15 @@ mod tests {
                 (format!("{at}/ressources"), Some("resources")),
             ]
         );
+    }
+
+    #[test]
+    fn of_countless_fields_the_first_are_named() {
+        let fields: serde_json::Map<String, Value> = (0..10_000).map(|at| (format!("f{at}"), json!(1))).collect();
+        let long = "x".repeat(1 << 20);
+        let crd = json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": {"properties": {long: fields}}}}]}});
+        let found = unknown(&crd, "v1.CustomResourceDefinition");
+        assert!((1..20).contains(&found.len()), "{}", found.len());
     }
 
     #[test]

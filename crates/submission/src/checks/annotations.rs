@@ -34,7 +34,7 @@ fn pruned(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
         return Ok(());
     }
     for channel in context.bundle.channels()? {
-        if channel_bundles(context.operator, &channel)?.len() == 1 {
+        if channel_bundles(context.operator, channel)?.len() == 1 {
             continue;
         }
         let message = "olm.skipRange annotation is set but replaces field is not set in the CSV. The definition may lead to \

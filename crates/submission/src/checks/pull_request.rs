@@ -59,6 +59,9 @@ static CATALOG_FORMAT: Rule = rule(
     "schema: olm.channel\npackage: hello\nname: stable\nentries:\n- name: hello.v0.0.1",
 );
 
+/// Problems that are reported of a bundle.
+const MOST_PROBLEMS: usize = 1000;
+
 fn yaml_lint(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
     let root = context.bundle.root();
     for (path, entry) in context.reading()?.bundle.tree.walk("") {
@@ -66,13 +69,15 @@ fn yaml_lint(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise
         if !path.ends_with(".yaml") && !path.ends_with(".yml") {
             continue;
         }
-        for problem in lint(&String::from_utf8_lossy(bytes)) {
+        let file = format!("{root}/{path}");
+        for problem in lint(&String::from_utf8_lossy(bytes), MOST_PROBLEMS + 1) {
+            if found.len() == MOST_PROBLEMS {
+                let message = format!("more than {MOST_PROBLEMS} problems; the others are left out");
+                found.push(Finding::of(&YAML_LINT, message).file(file).at(problem.at));
+                return Ok(());
+            }
             let message = format!("{} ({})", problem.message, problem.rule);
-            found.push(
-                Finding::of(&YAML_LINT, message)
-                    .file(format!("{root}/{path}"))
-                    .at(problem.at),
-            );
+            found.push(Finding::of(&YAML_LINT, message).file(&file).at(problem.at));
         }
     }
     Ok(())
@@ -179,6 +184,28 @@ mod tests {
             errors(Suite::Isv, &[(CSV, "  relatedImages:", "  other:")]),
             ["digest-pinning"]
         );
+    }
+
+    #[test]
+    fn the_problems_of_a_bundle_are_bounded() {
+        let blanks = format!("a: 1\n{}", "b: 1 \n".repeat(2_000));
+        let found = found_with(
+            &Options {
+                suites: vec![Suite::Common],
+                pull_request: true,
+                ..Options::default()
+            },
+            &[(
+                CSV,
+                "maturity: alpha",
+                &format!("maturity: alpha\n{}", "#  \n".repeat(2_000)),
+            )],
+        );
+        assert!(lint(&blanks, 10).len() <= 10);
+        let of_lint: Vec<_> = found.iter().filter(|one| one.check == "yaml-lint").collect();
+        assert_eq!(of_lint.len(), 1001);
+        let last = of_lint.last().expect("many");
+        assert!(last.finding.message.contains("the others are left out"), "{last:?}");
     }
 
     #[test]

@@ -104,7 +104,7 @@ fn unique(_: &Context<'_>, operator: &Operator, found: &mut Found) -> Result<(),
 fn no_loop(context: &Context<'_>, operator: &Operator, found: &mut Found) -> Result<(), Raise> {
     let mut channels = BTreeSet::new();
     for bundle in &operator.bundles {
-        channels.extend(bundle.channels()?);
+        channels.extend(bundle.channels()?.iter().cloned());
         channels.extend(bundle.default_channel()?);
     }
     for channel in channels {
@@ -169,7 +169,7 @@ fn caught(rule: &'static Rule, raise: Raise, operator: &str) -> Finding {
 }
 
 fn dangling(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
-    let mut channels: BTreeSet<String> = context.bundle.channels()?.into_iter().collect();
+    let mut channels = context.bundle.channels()?.clone();
     channels.extend(context.bundle.default_channel()?);
     for channel in channels {
         let bundles = channel_bundles(context.operator, &channel)?;

@@ -65,4 +65,23 @@ mod tests {
             assert!(packages(&broken).map_or(0, |names| names.len()) < 2_000);
         }
     }
+
+    /// A page of 64 KiB whose 10,000 cells are all the same: one record of 32 KiB.
+    #[test]
+    fn cells_that_overlap_do_not_make_a_record_of_each() {
+        const PAGE: usize = 65_536;
+        let mut file = DATABASE.get(..100).unwrap_or_default().to_vec();
+        file.splice(16..18, [0, 1]);
+        file.resize(PAGE, 0);
+        // A leaf of a table, at byte 100; its cells follow the head of 8 bytes.
+        let cells: u16 = 10_000;
+        file.splice(100..105, [vec![0x0d, 0, 0], cells.to_be_bytes().to_vec()].concat());
+        let cell = 108 + 2 * usize::from(cells);
+        let pointer = u16::try_from(cell).expect("it is in the page").to_be_bytes();
+        file.splice(108..cell, pointer.repeat(usize::from(cells)));
+        // 32,768 bytes, of row 1.
+        file.splice(cell..cell + 4, [0x82, 0x80, 0x00, 1]);
+        let problem = packages(&file).expect_err("it is forged");
+        assert!(problem.contains("larger than the file"), "{problem}");
+    }
 }

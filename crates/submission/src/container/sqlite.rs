@@ -1,5 +1,5 @@
 //! Reads one table of a SQLite file: the packages of an image are in one. The file may come from a stranger, so every page is
-//! visited at most once.
+//! visited at most once, and the records together are at most as large as the file.
 
 /// Why a file cannot be read.
 pub(super) type Problem = &'static str;
@@ -11,6 +11,8 @@ struct Database<'a> {
     usable: usize,
     /// Pages that may still be visited.
     left: usize,
+    /// Bytes of records that may still be read: cells of a stranger's page may overlap.
+    room: usize,
 }
 
 /// The last column of each row of a table, if it is a blob.
@@ -29,6 +31,7 @@ pub(super) fn blobs(bytes: &[u8], table: &str) -> Result<Vec<Vec<u8>>, Problem> 
         page_size,
         usable: usable.filter(|usable| *usable >= 480).ok_or("its pages hold nothing")?,
         left: bytes.len() / page_size + 1,
+        room: bytes.len(),
     };
     let mut root = None;
     for record in database.records(1)? {
@@ -94,9 +97,10 @@ impl<'a> Database<'a> {
         let (size, at) = varint(page, at)?;
         let (_, at) = varint(page, at)?;
         let size = usize::try_from(size).map_err(|_| "a record is too large")?;
-        if size > self.bytes.len() {
-            return Err("a record is larger than the file");
-        }
+        self.room = self
+            .room
+            .checked_sub(size)
+            .ok_or("its records are larger than the file")?;
         let (most, least) = (self.usable - 35, (self.usable - 12) * 32 / 255 - 23);
         let here = match least + size.saturating_sub(least) % (self.usable - 4) {
             _ if size <= most => size,

@@ -63,6 +63,17 @@ impl Node {
         Self { value, start }
     }
 
+    /// The memory that it takes.
+    fn bytes(&self) -> usize {
+        size_of::<Self>()
+            + match &self.value {
+                Value::Str(text) | Value::BigInt(text) => text.len(),
+                Value::List(items) => items.iter().map(Self::bytes).sum(),
+                Value::Dict(entries) => entries.iter().map(|(key, value)| key.bytes() + value.bytes()).sum(),
+                _ => 0,
+            }
+    }
+
     /// The text if this is a string.
     pub(crate) fn as_str(&self) -> Option<&str> {
         match &self.value {

@@ -159,6 +159,7 @@ fn full(text: &str) -> Result<Vec<Node>, Raise> {
         events: events.into_iter().peekable(),
         anchors: HashMap::new(),
         count: 0,
+        copied: 0,
     };
     while let Some(event) = reader.events.next() {
         if event.data != EventKind::DocumentStart {
@@ -213,8 +214,18 @@ fn stray_tab(text: &str, events: &[Event]) -> Option<Position> {
 struct Reader {
     events: std::iter::Peekable<std::vec::IntoIter<Event>>,
     /// What an anchor names; `None` while it is still being read.
-    anchors: HashMap<String, Option<(Node, usize)>>,
+    anchors: HashMap<String, Option<Anchor>>,
     count: usize,
+    /// Bytes that anchors and aliases copy: Python shares values, our tree does not.
+    copied: usize,
+}
+
+struct Anchor {
+    node: Node,
+    /// How many nodes are in it.
+    nodes: usize,
+    /// What a copy takes.
+    bytes: usize,
 }
 
 /// What a mapping is made of besides its entries: `<<`.
@@ -233,10 +244,11 @@ impl Reader {
         }
         match event.data {
             EventKind::Alias(name) => match self.anchors.get(&name) {
-                Some(Some((node, size))) => {
-                    let (node, size) = (node.clone(), *size);
-                    self.count(size, start)?;
-                    Ok((node, size))
+                Some(Some(anchor)) => {
+                    self.copied = copied(self.copied, anchor.bytes, start)?;
+                    let (node, nodes) = (anchor.node.clone(), anchor.nodes);
+                    self.count(nodes, start)?;
+                    Ok((node, nodes))
                 }
                 Some(None) => Err(Raise::other(format!("the anchor {name} contains itself")).at(start)),
                 None => Err(Raise::other(format!("found undefined alias '{name}'")).at(start)),
@@ -257,7 +269,8 @@ impl Reader {
                     value: value.map_err(|raise| raise.at(start))?,
                     start,
                 };
-                self.name(anchor, &node, 1, start)?;
+                self.open(anchor.as_deref(), start)?;
+                self.keep(anchor, &node, 1)?;
                 Ok((node, 1))
             }
             EventKind::Start { mapping, anchor, tag } => {
@@ -280,9 +293,7 @@ impl Reader {
                 };
                 let node = Node { value, start };
                 let size = self.count - before + 1;
-                if let Some(name) = anchor {
-                    self.anchors.insert(name, Some((node.clone(), size)));
-                }
+                self.keep(anchor, &node, size)?;
                 Ok((node, size))
             }
             EventKind::DocumentStart | EventKind::DocumentEnd | EventKind::End => Ok((
@@ -311,11 +322,12 @@ impl Reader {
         Ok(())
     }
 
-    fn name(&mut self, anchor: Option<String>, node: &Node, size: usize, start: Position) -> Result<(), Raise> {
-        self.open(anchor.as_deref(), start)?;
-        if let Some(name) = anchor {
-            self.anchors.insert(name, Some((node.clone(), size)));
-        }
+    fn keep(&mut self, anchor: Option<String>, node: &Node, nodes: usize) -> Result<(), Raise> {
+        let Some(name) = anchor else { return Ok(()) };
+        let bytes = node.bytes();
+        self.copied = copied(self.copied, bytes, node.start)?;
+        let node = node.clone();
+        self.anchors.insert(name, Some(Anchor { node, nodes, bytes }));
         Ok(())
     }
 
@@ -375,6 +387,16 @@ impl Reader {
         }
         Ok(Key::Node(self.node(event, depth + 1)?.0))
     }
+}
+
+/// The bytes that are copied once these are too.
+fn copied(before: usize, bytes: usize, start: Position) -> Result<usize, Raise> {
+    const MOST: usize = 128 << 20;
+    let sum = before.saturating_add(bytes);
+    if sum > MOST {
+        return Err(Raise::other(format!("anchors and aliases repeat more than {} MiB", MOST >> 20)).at(start));
+    }
+    Ok(sum)
 }
 
 /// Adds what `<<` names; of a list the first mapping wins.
@@ -447,6 +469,20 @@ mod tests {
             read("1: a\n1.0: b\ntrue: c\n0: d\nfalse: e\n-0.0: f\n"),
             "{1: 'c', 0: 'f'}"
         );
+    }
+
+    #[test]
+    fn what_anchors_and_aliases_repeat_is_bounded() {
+        let long = "x".repeat(4 << 20);
+        let nested = || (0..400).map(|at| format!("&a{at} [")).collect::<String>();
+        for text in [
+            format!("a: &a {long}\nb: [{}]\n", "*a, ".repeat(900)),
+            format!("a: {}{long}{}\n", nested(), "]".repeat(400)),
+            format!("a: {}{}{}\n", nested(), "x, ".repeat(100_000), "]".repeat(400)),
+        ] {
+            assert!(parse(&text).is_err(), "{}", &text[..40]);
+        }
+        assert!(parse(&format!("a: &a {long}\nb: [*a, *a]\n")).is_ok());
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use olmkit_yaml::EventKind;
 
-use super::{Problem, Source};
+use super::{First, Found, Source};
 
 /// A list or mapping that is being read.
 struct Open {
@@ -40,11 +40,11 @@ impl Open {
 }
 
 /// Each block is indented by the same number of spaces; a list may start at the column of its key.
-pub(super) fn indentation(source: &Source<'_>) -> Vec<Problem> {
+pub(super) fn indentation(source: &Source<'_>) -> Vec<Found> {
     let mut walk = Indentation {
         source,
         step: None,
-        found: Vec::new(),
+        found: source.first(),
     };
     let mut open: Vec<Open> = Vec::new();
     for event in &source.events {
@@ -57,7 +57,7 @@ pub(super) fn indentation(source: &Source<'_>) -> Vec<Problem> {
             EventKind::End => {
                 let ended = open
                     .pop()
-                    .filter(|ended| ended.is_flow && is_first_in_line(source, start));
+                    .filter(|ended| ended.is_flow && source.is_first_in_line(start));
                 if let Some(ended) = ended {
                     walk.expect(ended.line_indent, start);
                 }
@@ -77,7 +77,7 @@ pub(super) fn indentation(source: &Source<'_>) -> Vec<Problem> {
         match open.last_mut() {
             Some(parent) if parent.is_flow => walk.in_flow(parent, start),
             Some(parent) => walk.in_block(parent, is_list, start),
-            None if new.is_some() && is_first_in_line(source, start) => walk.expect(0, start),
+            None if new.is_some() && source.is_first_in_line(start) => walk.expect(0, start),
             None => {}
         }
         let line = source.line(start);
@@ -98,14 +98,14 @@ pub(super) fn indentation(source: &Source<'_>) -> Vec<Problem> {
             finished(&mut open);
         }
     }
-    walk.found
+    walk.found.found
 }
 
 struct Indentation<'a> {
     source: &'a Source<'a>,
     /// The spaces of one level: as many as the first level has.
     step: Option<usize>,
-    found: Vec<Problem>,
+    found: First,
 }
 
 impl Indentation<'_> {
@@ -113,7 +113,7 @@ impl Indentation<'_> {
         let indent = self.source.indent(start);
         if indent != wanted {
             let message = format!("wrong indentation: expected {wanted} but found {indent}");
-            self.found.push(self.source.problem("indentation", message, start));
+            self.found.push("indentation", message, start);
         }
     }
 
@@ -139,14 +139,14 @@ impl Indentation<'_> {
                 self.below(parent.line_indent, indent)
             };
         }
-        if is_first_in_line(self.source, start) {
+        if self.source.is_first_in_line(start) {
             self.expect(parent.indent, start);
         }
     }
 
     /// What stands on a line of its own below a key or a dash.
     fn in_block(&mut self, parent: &Open, is_list: bool, start: usize) {
-        let is_below = self.source.line(start) > parent.line && is_first_in_line(self.source, start);
+        let is_below = self.source.line(start) > parent.line && self.source.is_first_in_line(start);
         if !is_below || (parent.is_mapping && !parent.is_value) {
             return;
         }
@@ -168,15 +168,9 @@ fn finished(open: &mut [Open]) {
     }
 }
 
-fn is_first_in_line(source: &Source<'_>, offset: usize) -> bool {
-    let start = offset - source.indent(offset);
-    let before = source.text.get(start..offset).unwrap_or_default();
-    before.bytes().all(|byte| byte == b' ')
-}
-
 /// No key twice, and no alias before its anchor.
-pub(super) fn keys_and_anchors(source: &Source<'_>) -> Vec<Problem> {
-    let mut found = Vec::new();
+pub(super) fn keys_and_anchors(source: &Source<'_>) -> Vec<Found> {
+    let mut found = source.first();
     let mut open: Vec<Open> = Vec::new();
     let mut anchors: HashSet<&str> = HashSet::new();
     for event in &source.events {
@@ -199,7 +193,7 @@ pub(super) fn keys_and_anchors(source: &Source<'_>) -> Vec<Problem> {
             EventKind::Alias(name) => {
                 if !anchors.contains(name.as_str()) {
                     let message = format!("found undeclared alias \"{name}\"");
-                    found.push(source.problem("anchors", message, start));
+                    found.push("anchors", message, start);
                 }
                 finished(&mut open);
             }
@@ -211,11 +205,11 @@ pub(super) fn keys_and_anchors(source: &Source<'_>) -> Vec<Problem> {
                     && !last.keys.insert(text.clone())
                 {
                     let message = format!("duplication of key \"{text}\" in mapping");
-                    found.push(source.problem("key-duplicates", message, start));
+                    found.push("key-duplicates", message, start);
                 }
                 finished(&mut open);
             }
         }
     }
-    found
+    found.found
 }

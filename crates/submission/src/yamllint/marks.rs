@@ -1,6 +1,6 @@
 //! Spaces around the marks of YAML: braces, brackets, colons, commas, dashes.
 
-use super::{Problem, Source};
+use super::{Found, Source};
 
 /// What stands in a text outside of scalars and comments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,9 +22,9 @@ struct Placed {
     is_alias: bool,
 }
 
-pub(super) fn check(source: &Source<'_>) -> Vec<Problem> {
+pub(super) fn check(source: &Source<'_>) -> Vec<Found> {
     let tokens = tokens(source);
-    let mut found = Vec::new();
+    let mut found = source.first();
     for (at, token) in tokens.iter().enumerate() {
         let before = at.checked_sub(1).and_then(|at| tokens.get(at));
         let after = tokens.get(at + 1);
@@ -33,7 +33,7 @@ pub(super) fn check(source: &Source<'_>) -> Vec<Problem> {
         let spaces_before = spaces_before.map(|before| token.start - before.end);
         let spaces_after = after.filter(|after| is_same_line(source, token.end, after.start));
         let spaces_after = spaces_after.map(|after| after.start - token.end);
-        let mut say = |rule, message: String, offset| found.push(source.problem(rule, message, offset));
+        let mut say = |rule, message: String, offset| found.push(rule, message, offset);
         match token.token {
             Token::Open(mark) => {
                 let (rule, name) = flow(mark);
@@ -94,7 +94,7 @@ pub(super) fn check(source: &Source<'_>) -> Vec<Problem> {
             Token::Other => {}
         }
     }
-    found
+    found.found
 }
 
 fn flow(mark: u8) -> (&'static str, &'static str) {

@@ -7,6 +7,7 @@ mod marks;
 
 use std::ops::Range;
 
+use olmkit_yaml::block::{Place, Positions};
 use olmkit_yaml::{Event, EventKind, Position, events};
 
 /// One problem.
@@ -18,57 +19,109 @@ pub(crate) struct Problem {
     pub(crate) at: Position,
 }
 
+/// A problem whose place is not yet counted.
+struct Found {
+    rule: &'static str,
+    message: String,
+    offset: usize,
+}
+
+/// The first problems of one kind: the others are not kept.
+struct First {
+    left: usize,
+    found: Vec<Found>,
+}
+
+impl First {
+    fn push(&mut self, rule: &'static str, message: impl Into<String>, offset: usize) {
+        if let Some(left) = self.left.checked_sub(1) {
+            self.left = left;
+            let message = message.into();
+            self.found.push(Found { rule, message, offset });
+        }
+    }
+}
+
+/// One line.
+struct Line {
+    start: usize,
+    /// The spaces that it starts with.
+    spaces: usize,
+}
+
 /// A text with what its rules need.
 struct Source<'a> {
     text: &'a str,
-    /// Where the lines start.
-    lines: Vec<usize>,
+    lines: Vec<Line>,
     events: Vec<Event>,
+    /// Problems of each kind that are kept.
+    most: usize,
 }
 
 impl<'a> Source<'a> {
-    fn position(&self, offset: usize) -> Position {
-        let line = self.lines.partition_point(|start| *start <= offset);
-        let start = line
-            .checked_sub(1)
-            .and_then(|line| self.lines.get(line))
-            .copied()
-            .unwrap_or_default();
-        let before = self.text.get(start..offset).unwrap_or_default();
-        let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
-        Position {
-            line: number(line),
-            column: number(before.chars().count()).saturating_add(1),
+    fn new(text: &'a str, most: usize) -> Self {
+        let mut lines = vec![];
+        let mut start = 0;
+        for line in text.split('\n') {
+            let spaces = line.len() - line.trim_start_matches(' ').len();
+            lines.push(Line { start, spaces });
+            start += line.len() + 1;
+        }
+        Self {
+            text,
+            lines,
+            events: Vec::new(),
+            most,
         }
     }
 
+    fn first(&self) -> First {
+        First {
+            left: self.most,
+            found: Vec::new(),
+        }
+    }
+
+    /// The number of a line, from zero.
     fn line(&self, offset: usize) -> usize {
-        self.lines.partition_point(|start| *start <= offset)
+        let after = self.lines.partition_point(|line| line.start <= offset);
+        after.saturating_sub(1)
+    }
+
+    fn line_start(&self, offset: usize) -> usize {
+        self.lines.get(self.line(offset)).map_or(0, |line| line.start)
     }
 
     /// The bytes before an offset in its line.
     fn indent(&self, offset: usize) -> usize {
-        let line = self.line(offset);
-        offset
-            - line
-                .checked_sub(1)
-                .and_then(|line| self.lines.get(line))
-                .copied()
-                .unwrap_or_default()
+        offset - self.line_start(offset)
     }
 
     /// The spaces at the start of the line of an offset.
     fn line_indent(&self, offset: usize) -> usize {
-        let line = self.text.get(offset - self.indent(offset)..).unwrap_or_default();
-        line.len() - line.trim_start_matches(' ').len()
+        self.lines.get(self.line(offset)).map_or(0, |line| line.spaces)
     }
 
-    fn problem(&self, rule: &'static str, message: impl Into<String>, offset: usize) -> Problem {
-        Problem {
-            rule,
-            message: message.into(),
-            at: self.position(offset),
-        }
+    /// Whether nothing but spaces stands before an offset in its line.
+    fn is_first_in_line(&self, offset: usize) -> bool {
+        self.indent(offset) <= self.line_indent(offset)
+    }
+
+    /// The problems with their places, in the order of the text.
+    fn placed(&self, mut found: Vec<Found>) -> Vec<Problem> {
+        found.sort_by_key(|found| found.offset);
+        let mut positions = Positions::new(self.text, 0);
+        let place = |offset| Place {
+            line: u32::try_from(self.line(offset)).unwrap_or(u32::MAX),
+            line_start: self.line_start(offset),
+            offset,
+        };
+        let problem = |found: Found| Problem {
+            rule: found.rule,
+            message: found.message,
+            at: positions.of(place(found.offset)),
+        };
+        found.into_iter().map(problem).collect()
     }
 
     /// Where scalars, aliases and their properties stand, in order: what is inside of them is no punctuation.
@@ -79,17 +132,12 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The problems of a text, in its order.
-pub(crate) fn lint(text: &str) -> Vec<Problem> {
+/// The first problems of a text, in its order.
+pub(crate) fn lint(text: &str, most: usize) -> Vec<Problem> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut lines = vec![0];
-    lines.extend(text.match_indices('\n').map(|(at, _)| at + 1));
-    let mut source = Source {
-        text,
-        lines,
-        events: Vec::new(),
-    };
+    let mut source = Source::new(text, most);
     let mut found = of_lines(&source);
+    let mut syntax = None;
     match events(text.as_bytes()) {
         Ok(events) => {
             source.events = events;
@@ -100,35 +148,38 @@ pub(crate) fn lint(text: &str) -> Vec<Problem> {
         Err(error) => {
             let problem = error.to_string();
             let problem = problem.strip_prefix("yaml: ").unwrap_or(&problem);
-            found.push(Problem {
+            syntax = Some(Problem {
                 rule: "syntax",
                 message: format!("syntax error: {problem}"),
                 at: error.position().unwrap_or(Position { line: 1, column: 1 }),
             });
         }
     }
+    let mut found = source.placed(found);
+    found.extend(syntax);
     found.sort_by_key(|problem| (problem.at.line, problem.at.column));
+    found.truncate(most);
     found
 }
 
 /// The rules on lines, whatever is in them.
-fn of_lines(source: &Source<'_>) -> Vec<Problem> {
+fn of_lines(source: &Source<'_>) -> Vec<Found> {
     /// Blank lines in a row.
     const MOST_BLANK: usize = 2;
-    let mut found = Vec::new();
+    let mut found = source.first();
     let text = source.text;
     let first_end = text.find('\n');
     if let Some(end) = first_end
         && text.get(..end).is_some_and(|line| line.ends_with('\r'))
     {
-        found.push(source.problem("new-lines", "wrong new line character: expected \\n", end - 1));
+        found.push("new-lines", "wrong new line character: expected \\n", end - 1);
     }
     if !text.is_empty() && !text.ends_with('\n') {
-        found.push(source.problem(
+        found.push(
             "new-line-at-end-of-file",
             "no new line character at the end of file",
             text.len(),
-        ));
+        );
     }
     let mut blank = 0;
     let mut offset = 0;
@@ -137,7 +188,7 @@ fn of_lines(source: &Source<'_>) -> Vec<Problem> {
         let content = line.trim_end_matches(['\n', '\r']);
         let bare = content.trim_end_matches([' ', '\t', '\u{b}', '\u{c}']);
         if bare.len() < content.len() {
-            found.push(source.problem("trailing-spaces", "trailing spaces", offset + bare.len()));
+            found.push("trailing-spaces", "trailing spaces", offset + bare.len());
         }
         let next = offset + line.len();
         if content.is_empty() {
@@ -150,11 +201,11 @@ fn of_lines(source: &Source<'_>) -> Vec<Problem> {
             let most = if is_start || is_end { 0 } else { MOST_BLANK };
             // A file of one empty line is none.
             if is_last && blank > most && !(is_start && is_end && text == "\n") {
-                found.push(source.problem(
+                found.push(
                     "empty-lines",
                     format!("too many blank lines ({blank} > {most})"),
                     offset,
-                ));
+                );
             }
         } else {
             blank = 0;
@@ -162,7 +213,7 @@ fn of_lines(source: &Source<'_>) -> Vec<Problem> {
         }
         offset = next;
     }
-    found
+    found.found
 }
 
 #[cfg(test)]

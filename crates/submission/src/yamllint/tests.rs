@@ -3,7 +3,7 @@
 use super::*;
 
 fn found(text: &str) -> Vec<(&'static str, u32)> {
-    lint(text)
+    lint(text, usize::MAX)
         .into_iter()
         .map(|problem| (problem.rule, problem.at.line))
         .collect()
@@ -57,5 +57,22 @@ fn each_rule_finds_what_yamllint_finds() {
     ];
     for (text, wanted) in cases {
         assert_eq!(found(text), *wanted, "{text:?}");
+    }
+}
+
+/// Problems counted the characters before them in their line, and events its spaces: the time grew with the square.
+#[test]
+fn one_long_line_is_read_about_once() {
+    let many = 100_000;
+    let flow = format!("a: [{}]\n", "é ,".repeat(many));
+    let indented = format!("{}[{}]\n", " ".repeat(many), "a,".repeat(many));
+    for text in [flow, indented] {
+        let start = std::time::Instant::now();
+        let problems = lint(&text, usize::MAX);
+        assert!(problems.len() >= many, "{}", problems.len());
+        let last = problems.last().map(|problem| (problem.at.line, problem.at.column));
+        assert!(last > Some((1, u32::try_from(2 * many).unwrap())), "{last:?}");
+        assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+        assert!(lint(&text, 5).len() <= 5);
     }
 }

@@ -165,14 +165,19 @@ impl<'a> Plan<'a> {
     /// A Service for each Deployment that answers webhooks.
     #[must_use]
     pub fn webhook_services(&self) -> Vec<Value> {
-        let answering = self.webhook_deployments();
+        let mut answering: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+        for definition in self.webhook_definitions() {
+            let deployment = text(definition, "deploymentName");
+            answering.entry(deployment).or_default().push(definition);
+        }
         let mut services = Vec::new();
         for entry in self.deployment_specs() {
             let deployment = text(entry, "name");
-            if !answering.contains(deployment) {
+            // Of two Deployments of one name the first is meant: they have one Service.
+            let Some(definitions) = answering.remove(deployment) else {
                 continue;
-            }
-            let mut spec = json!({"ports": self.ports(deployment)});
+            };
+            let mut spec = json!({"ports": ports(&definitions)});
             if let Some(selector) = entry.pointer("/spec/selector/matchLabels") {
                 spec.set_at(&["selector"], selector.clone());
             }
@@ -187,33 +192,30 @@ impl<'a> Plan<'a> {
         }
         services
     }
+}
 
-    fn ports(&self, deployment: &str) -> Vec<Value> {
-        let mut ports: Vec<(i64, i64, Value)> = Vec::new();
-        let definitions = self.webhook_definitions().iter();
-        for definition in definitions.filter(|definition| text(definition, "deploymentName") == deployment) {
-            let port = match port(definition) {
-                port if port > 0 => port,
-                _ => DEFAULT_PORT,
-            };
-            let target = definition.get("targetPort").cloned().unwrap_or_else(|| port.into());
-            // What Go's IntOrString says of a name.
-            let number = target
-                .as_i64()
-                .or_else(|| target.as_str()?.parse().ok())
-                .unwrap_or_default();
-            let entry = (
-                port,
-                number,
-                json!({"name": port.to_string(), "port": port, "targetPort": target}),
-            );
-            if !ports.contains(&entry) {
-                ports.push(entry);
-            }
+/// The ports of a Service, each once.
+fn ports(definitions: &[&Value]) -> Vec<Value> {
+    let mut ports: BTreeMap<(i64, i64), Vec<Value>> = BTreeMap::new();
+    let mut seen = BTreeSet::new();
+    for definition in definitions {
+        let port = match port(definition) {
+            port if port > 0 => port,
+            _ => DEFAULT_PORT,
+        };
+        let target = definition.get("targetPort").cloned().unwrap_or_else(|| port.into());
+        if !seen.insert((port, target.to_string())) {
+            continue;
         }
-        ports.sort_by_key(|(port, target, _)| (*port, *target));
-        ports.into_iter().map(|(_, _, port)| port).collect()
+        // What Go's IntOrString says of a name.
+        let number = target
+            .as_i64()
+            .or_else(|| target.as_str()?.parse().ok())
+            .unwrap_or_default();
+        let entry = json!({"name": port.to_string(), "port": port, "targetPort": target});
+        ports.entry((port, number)).or_default().push(entry);
     }
+    ports.into_values().flatten().collect()
 }
 
 fn name(object: &Value) -> &str {

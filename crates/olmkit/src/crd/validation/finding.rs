@@ -114,9 +114,12 @@ impl BadValue {
 /// Replaces addresses in texts of Go.
 pub(super) const POINTER: &str = "0x0";
 
-/// Collects findings.
+/// Bytes of the texts of all findings of a definition: each has its path, whose keys may be of any length.
+const MOST_BYTES: usize = 16 << 20;
+
+/// Collects findings. Those past [`MOST_BYTES`] are left out, but never the first.
 #[derive(Debug, Default)]
-pub(super) struct Findings(pub(super) Vec<CrdFinding>);
+pub(super) struct Findings(pub(super) Vec<CrdFinding>, usize);
 
 impl Findings {
     /// The value of a field is malformed.
@@ -162,9 +165,23 @@ impl Findings {
         self.bare(FindingKind::TooLong, field, "<value omitted>".to_owned(), detail);
     }
 
+    /// Whether a finding at a field is left out.
+    fn is_full(&self, field: &str) -> bool {
+        !self.0.is_empty() && self.1.saturating_add(field.len()) > MOST_BYTES
+    }
+
+    fn push(&mut self, finding: CrdFinding) {
+        let texts = [&finding.field, &finding.value, &finding.message, &finding.detail];
+        self.1 = texts.iter().fold(self.1, |sum, text| sum.saturating_add(text.len()));
+        self.0.push(finding);
+    }
+
     fn add(&mut self, kind: FindingKind, field: &str, value: BadValue, detail: String) {
+        if self.is_full(field) {
+            return;
+        }
         let message = format!("{field}: {}: {}{}", kind.as_str(), value.shown, after_colon(&detail));
-        self.0.push(CrdFinding {
+        self.push(CrdFinding {
             kind,
             field: field.to_owned(),
             value: value.plain,
@@ -174,8 +191,11 @@ impl Findings {
     }
 
     fn bare(&mut self, kind: FindingKind, field: &str, value: String, detail: String) {
+        if self.is_full(field) {
+            return;
+        }
         let message = format!("{field}: {}{}", kind.as_str(), after_colon(&detail));
-        self.0.push(CrdFinding {
+        self.push(CrdFinding {
             kind,
             field: field.to_owned(),
             value,
@@ -190,5 +210,24 @@ fn after_colon(detail: &str) -> String {
         String::new()
     } else {
         format!(": {detail}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_are_bounded_and_the_first_stays() {
+        let field = "x".repeat(1 << 20);
+        let mut findings = Findings::default();
+        for _ in 0..10_000 {
+            findings.required(&field, "must be set");
+            findings.duplicate(&field, "a");
+        }
+        assert!((1..20).contains(&findings.0.len()), "{}", findings.0.len());
+        let mut findings = Findings::default();
+        findings.required(&"x".repeat(MOST_BYTES), "must be set");
+        assert_eq!(findings.0.len(), 1);
     }
 }

@@ -1,7 +1,7 @@
 //! The bundles of a package in one catalog: which are eligible, and in which order.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{HashMap, HashSet};
 
 use super::installed::{self, Installed, VersionRelease};
 use super::{Candidate, Outcome, Policy, Request};
@@ -48,12 +48,6 @@ impl<'c> Blobs<'c> {
         !self.named && self.channels.is_empty() && self.bundles.is_empty()
     }
 
-    fn is_deprecated(&self, bundle: &str) -> bool {
-        self.deprecated
-            .iter()
-            .any(|entry| entry.schema == model::BUNDLE && entry.name == bundle)
-    }
-
     /// The bundles in OLM v1's order, those that are excluded behind.
     pub(super) fn candidates(&self, catalog: &str, request: &Request) -> Vec<Candidate> {
         let channels: Vec<&Channel> = self
@@ -62,12 +56,15 @@ impl<'c> Blobs<'c> {
             .copied()
             .filter(|channel| request.channels.is_empty() || request.channels.contains(&channel.name))
             .collect();
-        let mut entries: BTreeMap<&str, Vec<Entry<'_>>> = BTreeMap::new();
-        for channel in &channels {
+        // A package may have as many entries as bundles.
+        let mut entries: HashMap<&str, Vec<Entry<'_>>> = HashMap::new();
+        for channel in channels {
             for entry in channel.entries() {
                 entries.entry(&entry.name).or_default().push((&channel.name, entry));
             }
         }
+        let deprecated = self.deprecated.iter().filter(|entry| entry.schema == model::BUNDLE);
+        let deprecated: HashSet<&str> = deprecated.map(|entry| entry.name.as_str()).collect();
         let mut all: Vec<(Candidate, Result<VersionRelease, String>)> = Vec::new();
         for bundle in &self.bundles {
             let version = VersionRelease::of(bundle);
@@ -78,7 +75,7 @@ impl<'c> Blobs<'c> {
                 bundle: bundle.name.clone(),
                 version: installed::written(bundle).ok(),
                 image: bundle.image.clone(),
-                deprecated: self.is_deprecated(&bundle.name),
+                deprecated: deprecated.contains(bundle.name.as_str()),
                 outcome: if eligible { Outcome::Behind } else { Outcome::Excluded },
                 reasons,
             };

@@ -187,3 +187,30 @@ fn build_metadata_is_a_release() {
     request.installed = Some(Installed::new("p.other", "4.0.0+02").unwrap());
     assert_eq!(chosen(&request, &sources), "p.v4 from a");
 }
+
+/// Each bundle was looked for among all entries and all deprecations.
+#[test]
+fn a_package_of_countless_bundles_is_resolved_soon() {
+    let many = 30_000;
+    let list = |item: &dyn Fn(usize) -> String| (0..many).map(item).collect::<Vec<_>>().join(",");
+    let entries = list(&|number| format!("{{\"name\":\"p.v{number}\"}}"));
+    let old = list(&|number| {
+        format!("{{\"reference\":{{\"schema\":\"olm.bundle\",\"name\":\"p.v{number}\"}},\"message\":\"m\"}}")
+    });
+    let bundle = |number: usize| {
+        format!(
+            "{{\"schema\":\"olm.bundle\",\"package\":\"p\",\"name\":\"p.v{number}\",\"image\":\"i\",\"properties\":\
+             [{{\"type\":\"olm.package\",\"value\":{{\"packageName\":\"p\",\"version\":\"{number}.0.0\"}}}}]}}"
+        )
+    };
+    let bundles: String = (6..many).map(bundle).collect();
+    let more = format!("{bundles}{{\"schema\":\"olm.deprecations\",\"package\":\"p\",\"entries\":[{old}]}}");
+    let sources = [source("a", 0, &format!("[{entries}]"), &more)];
+    let start = std::time::Instant::now();
+    let request = Request {
+        channels: vec!["c".to_owned()],
+        ..request()
+    };
+    assert_eq!(chosen(&request, &sources), format!("p.v{} from a", many - 1));
+    assert!(start.elapsed().as_secs() < 15, "{:?}", start.elapsed());
+}
