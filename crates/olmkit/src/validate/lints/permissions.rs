@@ -227,13 +227,11 @@ fn bound_accounts<'c>(context: &Context<'c>) -> BTreeSet<&'c str> {
         .collect()
 }
 
-/// The service account that the pods of a deployment have.
+/// The service account that the pods of a deployment have. The API server still reads the field's old name, `serviceAccount`.
 fn account_of(deployment: &Value) -> &str {
-    let name = deployment.pointer("/spec/template/spec/serviceAccountName");
-    match name.and_then(Value::as_str).unwrap_or_default() {
-        "" => "default",
-        name => name,
-    }
+    let names = ["serviceAccountName", "serviceAccount"].into_iter();
+    let mut names = names.filter_map(|key| deployment.pointer("/spec/template/spec")?.get(key)?.as_str());
+    names.find(|name| !name.is_empty()).unwrap_or("default")
 }
 
 fn service_accounts(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {

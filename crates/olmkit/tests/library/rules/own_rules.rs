@@ -49,6 +49,8 @@ pub const CHANGES: &[Change] = &[
         "      - serviceAccountName: other",
         &["RBAC-1", "RBAC-2"],
     ),
+    // The old name of the field.
+    (CSV, "serviceAccountName: demo\n              ", "serviceAccount: demo\n              ", &[]),
     // An account of what the operator starts.
     (
         CSV,
