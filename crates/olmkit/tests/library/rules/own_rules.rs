@@ -50,7 +50,12 @@ pub const CHANGES: &[Change] = &[
         &["RBAC-1", "RBAC-2"],
     ),
     // The old name of the field.
-    (CSV, "serviceAccountName: demo\n              ", "serviceAccount: demo\n              ", &[]),
+    (
+        CSV,
+        "serviceAccountName: demo\n              ",
+        "serviceAccount: demo\n              ",
+        &[],
+    ),
     // An account of what the operator starts.
     (
         CSV,
