@@ -79,10 +79,10 @@ pub async fn run(subjects: &[Subject], everywhere: bool, tally: &mut Tally) -> a
         let scoped = server.cluster_scoped().await?;
         for trial in &wave {
             let end = ends.get(&trial.name).cloned().unwrap_or_default();
+            tally.installed += usize::from(end.succeeded());
             ask::judge(&server, &scoped, trial, &end, tally).await?;
         }
         done += wave.len();
-        tally.installed += ends.values().filter(|end| end.succeeded()).count();
         eprintln!(
             "{done} bundles asked, {} of them installed, {} left",
             tally.installed,
