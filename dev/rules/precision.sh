@@ -1,7 +1,8 @@
 #!/bin/bash
 # Asks a real API server about the CRDs, examples and Deployments of bundles, and prints for each rule that claims something about
 # it: how often the rule spoke, how often it was right and wrong, and how often it should have spoken.
-# Usage: precision.sh [--newest] [--sample N] [--facts FILE] FOLDER…   (folders are searched for bundles)
+# With --olm it installs the bundles with the real OLM instead, and asks about permissions, webhooks and install modes.
+# Usage: precision.sh [--olm [--everywhere]] [--newest] [--sample N] [--facts FILE] FOLDER…   (folders are searched for bundles)
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 dev/tools/build.sh control-plane

@@ -21,6 +21,8 @@ pub struct Subject {
     pub examples: Vec<Example>,
     /// The Deployments that OLM makes.
     pub deployments: Vec<Value>,
+    /// All manifests.
+    pub objects: Vec<Value>,
     /// Whether operator-sdk passes it.
     pub passed: bool,
     /// What was found.
@@ -182,6 +184,7 @@ fn subject(bundle: String, passed: bool, read: &Bundle, findings: &[Finding]) ->
         definitions,
         examples: examples.filter(|example| example.object.is_object()).collect(),
         deployments: deployments.collect(),
+        objects: read.objects.iter().map(|object| object.value.clone()).collect(),
         passed,
         findings: findings.to_vec(),
     }

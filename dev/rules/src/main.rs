@@ -1,7 +1,8 @@
-//! Compares what rules of olmkit claim about the API server with what a real one does, over folders of bundles.
+//! Compares what rules of olmkit claim about the API server and OLM with what real ones do, over folders of bundles.
 #![allow(clippy::indexing_slicing)] // of JSON values, where an absent entry is null
 
 mod bundles;
+mod olm;
 mod server;
 mod tally;
 
@@ -18,7 +19,7 @@ use bundles::{Definition, Subject};
 use server::Server;
 use tally::Tally;
 
-/// Ask a real API server about the CRDs, examples and Deployments of bundles, and count how often our rules are right.
+/// Ask a real API server, or OLM, about bundles, and count how often our rules are right.
 #[derive(Debug, Parser)]
 struct Arguments {
     /// Folders that are searched for bundles.
@@ -36,6 +37,12 @@ struct Arguments {
     /// Write a line of JSON for each answer of the server that differs from what a rule says.
     #[arg(long)]
     facts: Option<PathBuf>,
+    /// Install the bundles with OLM, and ask what came of it, instead of asking the API server about their objects.
+    #[arg(long)]
+    olm: bool,
+    /// With `--olm`: for all namespaces if the operator supports that, otherwise for one.
+    #[arg(long, requires = "olm")]
+    everywhere: bool,
     /// CRDs that exist at the same time.
     #[arg(long, default_value_t = 120)]
     together: usize,
@@ -50,7 +57,16 @@ fn main() -> anyhow::Result<ExitCode> {
         .worker_threads(2)
         .enable_all()
         .build()?;
-    let tally = runtime.block_on(run(&subjects, arguments.together))?;
+    let mut tally = Tally::default();
+    for subject in subjects.iter().filter(|subject| subject.passed) {
+        tally.findings(&subject.findings);
+    }
+    runtime.block_on(async {
+        match arguments.olm {
+            true => olm::run(&subjects, arguments.everywhere, &mut tally).await,
+            false => ask_server(&subjects, arguments.together, &mut tally).await,
+        }
+    })?;
     print!("{tally}");
     if let Some(path) = &arguments.facts {
         let mut file = std::io::BufWriter::new(std::fs::File::create(path).context("cannot write the facts")?);
@@ -66,26 +82,22 @@ fn main() -> anyhow::Result<ExitCode> {
     })
 }
 
-async fn run(subjects: &[Subject], together: usize) -> anyhow::Result<Tally> {
+async fn ask_server(subjects: &[Subject], together: usize, tally: &mut Tally) -> anyhow::Result<()> {
     // Compiling the schemas of hundreds of CRDs takes a while on a small machine.
     let plane = ControlPlane::start(Options::default()).await?;
     let server = Server::new(plane.client().await?);
-    let mut tally = Tally::default();
-    for subject in subjects.iter().filter(|subject| subject.passed) {
-        tally.findings(&subject.findings);
-    }
-    server.definitions(subjects, &mut tally).await?;
+    server.definitions(subjects, tally).await?;
     eprintln!("{} CRDs asked", tally.definitions);
-    server.deployments(subjects, &mut tally).await?;
+    server.deployments(subjects, tally).await?;
     eprintln!("{} Deployments asked", tally.deployments);
     let mut waiting: Vec<&Subject> = subjects.iter().filter(|subject| !subject.examples.is_empty()).collect();
     while !waiting.is_empty() {
         let (wave, later) = next_wave(waiting, together);
-        server.examples(&wave, &mut tally).await?;
+        server.examples(&wave, tally).await?;
         waiting = later;
         eprintln!("{} examples asked, {} bundles left", tally.examples, waiting.len());
     }
-    Ok(tally)
+    Ok(())
 }
 
 /// As many bundles as may stand beside each other: no two have an API group in common, in which names could clash.

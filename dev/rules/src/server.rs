@@ -1,5 +1,6 @@
 //! Questions to the API server. Everything but CRDs is a dry run.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -29,6 +30,16 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// What was found in the cluster.
+    pub fn of(message: String) -> Self {
+        Self {
+            status: 200,
+            message,
+            warnings: Vec::new(),
+            body: Value::Null,
+        }
+    }
+
     fn accepted(&self) -> bool {
         // An object of the name exists: everything was checked before.
         (200..300).contains(&self.status) || self.status == 409
@@ -50,12 +61,26 @@ impl Server {
     }
 
     async fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> anyhow::Result<Answer> {
+        self.ask_as(None, method, path, body).await
+    }
+
+    /// A request, perhaps as a service account.
+    async fn ask_as(
+        &self,
+        account: Option<(&str, &str)>,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> anyhow::Result<Answer> {
         let bytes = body.map(serde_json::to_vec).transpose()?.unwrap_or_default();
-        let request = http::Request::builder()
+        let mut request = http::Request::builder()
             .method(method)
             .uri(path)
-            .header("content-type", "application/json")
-            .body(Body::from(bytes))?;
+            .header("content-type", "application/json");
+        if let Some((namespace, name)) = account {
+            request = request.header("impersonate-user", format!("system:serviceaccount:{namespace}:{name}"));
+        }
+        let request = request.body(Body::from(bytes))?;
         let response = self
             .client
             .send(request)
@@ -87,6 +112,83 @@ impl Server {
             warnings,
             body,
         })
+    }
+
+    /// A request that must succeed.
+    async fn must(&self, method: &str, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
+        let answer = self.ask(method, path, body).await?;
+        anyhow::ensure!(
+            answer.accepted(),
+            "{method} {path}: {} {}",
+            answer.status,
+            answer.message
+        );
+        Ok(answer.body)
+    }
+
+    /// Reads an object or a list that exists.
+    pub async fn get(&self, path: &str) -> anyhow::Result<Value> {
+        self.must("GET", path, None).await
+    }
+
+    /// Reads an object that may not exist.
+    pub async fn find(&self, path: &str) -> anyhow::Result<Option<Value>> {
+        let answer = self.ask("GET", path, None).await?;
+        Ok((answer.status == 200).then_some(answer.body))
+    }
+
+    /// Creates an object.
+    pub async fn post(&self, path: &str, object: &Value) -> anyhow::Result<Value> {
+        self.must("POST", path, Some(object)).await
+    }
+
+    /// Replaces an object.
+    pub async fn put(&self, path: &str, object: &Value) -> anyhow::Result<Value> {
+        self.must("PUT", path, Some(object)).await
+    }
+
+    /// All that a service account may do in a namespace, as the server lists it.
+    pub async fn rights(&self, namespace: &str, account: &str, place: &str) -> anyhow::Result<Value> {
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": place},
+        });
+        let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
+        let answer = self
+            .ask_as(Some((namespace, account)), "POST", path, Some(&review))
+            .await?;
+        anyhow::ensure!(answer.accepted(), "{path}: {}", answer.message);
+        Ok(answer.body["status"].clone())
+    }
+
+    /// Groups and names of the resources that have no namespace.
+    pub async fn cluster_scoped(&self) -> anyhow::Result<BTreeSet<(String, String)>> {
+        Ok(self
+            .resources()
+            .await?
+            .into_iter()
+            .filter(|(_, resource)| resource["namespaced"] == false)
+            .filter_map(|(version, resource)| {
+                let group = version.split_once('/').map_or("", |(group, _)| group);
+                Some((group.to_owned(), resource["name"].as_str()?.to_owned()))
+            })
+            .collect())
+    }
+
+    /// All that the server serves, with group and version.
+    pub async fn resources(&self) -> anyhow::Result<Vec<(String, Value)>> {
+        let groups = self.get("/apis").await?;
+        let groups = groups["groups"].as_array().into_iter().flatten();
+        let versions = groups.flat_map(|group| group["versions"].as_array().into_iter().flatten());
+        let names = versions.filter_map(|version| version["groupVersion"].as_str().map(str::to_owned));
+        let mut found = Vec::new();
+        for name in std::iter::once("v1".to_owned()).chain(names) {
+            let root = if name == "v1" { "/api" } else { "/apis" };
+            let mut list = self.get(&format!("{root}/{name}")).await?;
+            if let Value::Array(resources) = list["resources"].take() {
+                found.extend(resources.into_iter().map(|resource| (name.clone(), resource)));
+            }
+        }
+        Ok(found)
     }
 
     /// Asks about every CRD.

@@ -18,6 +18,8 @@ pub struct Tally {
     pub examples: usize,
     /// Deployments that were asked about.
     pub deployments: usize,
+    /// Operators that OLM installed.
+    pub installed: usize,
     rules: BTreeMap<&'static str, Counts>,
     facts: Vec<Value>,
     /// Own warnings of each bundle.

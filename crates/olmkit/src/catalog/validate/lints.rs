@@ -6,7 +6,7 @@ use super::Problem;
 use super::model::{ChannelFacts, Model, PackageFacts, channel_origin};
 use crate::catalog::graph;
 use crate::catalog::model::{ChannelEntry, PROPERTY_BUNDLE_OBJECT, PROPERTY_CSV_METADATA};
-use crate::diagnostics::{Origin, Rule, Severity, define_rules};
+use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 use crate::object::Reference;
 use crate::object::VersionRange;
 
@@ -20,6 +20,12 @@ define_rules! {
         bad: "properties:\n- type: olm.package   # and nothing else",
         good: "olmkit catalog render --migrate-level=bundle-object-to-csv-metadata …",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Tools,
+            "opm serves the bundle without what consoles show",
+            "opm 1.73",
+            "crates/cli/tests/cluster/lints/catalogs.rs: opm_serves_what_rules_of_catalogs_say",
+        ),
     }
     INLINE = {
         id: "catalog-inline",
@@ -30,6 +36,12 @@ define_rules! {
         bad: "properties:\n- type: olm.bundle.object\n  value: {data: …}",
         good: "image: quay.io/example/demo-bundle@sha256:…",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Convention,
+            "a bundle is pulled by its image; olm.csv.metadata takes the place of inline manifests",
+            "any",
+            "https://olm.operatorframework.io/docs/reference/file-based-catalogs/",
+        ),
     }
     IMAGE_BY_TAG = {
         id: "catalog-image-by-tag",
@@ -40,6 +52,12 @@ define_rules! {
         bad: "image: quay.io/example/demo-bundle:v1.0.0",
         good: "image: quay.io/example/demo-bundle@sha256:…",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Convention,
+            "mirrors by digest (ImageDigestMirrorSet) do not apply to a tag",
+            "any",
+            "https://docs.openshift.com/container-platform/latest/operators/operator_sdk/osdk-generating-csvs.html",
+        ),
     }
     VERSION_FALLS = {
         id: "catalog-version-falls",
@@ -50,6 +68,12 @@ define_rules! {
         bad: "- name: demo.v1.0.0\n  replaces: demo.v1.1.0",
         good: "- name: demo.v1.1.0\n  replaces: demo.v1.0.0",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Olm,
+            "OLM installs the lower version",
+            "OLM 0.46",
+            "crates/cli/tests/cluster/lints/catalogs.rs: olm_goes_where_rules_of_catalogs_say",
+        ),
     }
     IGNORED_EDGE = {
         id: "catalog-ignored-edge",
@@ -60,16 +84,28 @@ define_rules! {
         bad: "- name: demo.v1.2.0\n  replaces: demo.v1.1.0\n  skips: [demo.v1.0.0]\n- name: demo.v1.1.0\n  replaces: demo.v1.0.0",
         good: "- name: demo.v1.2.0\n  replaces: demo.v1.1.0\n- name: demo.v1.1.0\n  replaces: demo.v1.0.0",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Olm,
+            "OLM never installs the bundle",
+            "OLM 0.46",
+            "crates/cli/tests/cluster/lints/catalogs.rs: olm_goes_where_rules_of_catalogs_say",
+        ),
     }
     SKIP_RANGE_REACH = {
         id: "catalog-skip-range-reach",
-        severity: Severity::Warning,
+        severity: Severity::Info,
         origin: Origin::Lint,
         summary: "A `skipRange` contains an earlier version in the catalog, and not the bundle's own version.",
-        why: "A range that contains its own version offers the bundle as its own upgrade; one that contains no earlier version is a mistake.",
+        why: "OLM upgrades from the versions in the range: one that contains no earlier version, or the bundle itself, is probably a mistake.",
         bad: "name: demo.v1.1.0\nskipRange: '<=1.1.0'",
         good: "name: demo.v1.1.0\nskipRange: '>=1.0.0 <1.1.0'",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Convention,
+            "a range names the earlier versions that the bundle upgrades from; OLM takes no bundle as its own upgrade",
+            "any",
+            "https://olm.operatorframework.io/docs/concepts/olm-architecture/operator-catalog/creating-an-update-graph/",
+        ),
     }
     ENTRIES_DIFFER = {
         id: "catalog-entries-differ",
@@ -80,6 +116,12 @@ define_rules! {
         bad: "stable: {name: demo.v1.1.0, skipRange: '<1.1.0'}\nfast: {name: demo.v1.1.0}",
         good: "the same skipRange in both channels",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Olm,
+            "OLM upgrades in one channel and not in the other",
+            "OLM 0.46",
+            "crates/cli/tests/cluster/lints/catalogs.rs: olm_goes_where_rules_of_catalogs_say",
+        ),
     }
 }
 
@@ -230,9 +272,9 @@ fn skip_range(
     let Some(own) = package.bundles.get(entry.name.as_str()) else {
         return;
     };
-    let mut report = |message: String, severity: fn(&'static Rule, String, &_) -> Problem| {
+    let mut report = |message: String| {
         problems.push(
-            severity(&SKIP_RANGE_REACH, message, channel_origin(package, channel))
+            Problem::info(&SKIP_RANGE_REACH, message, channel_origin(package, channel))
                 .at(at_entry(channel, entry, "skipRange"))
                 .of(&entry.name),
         );
@@ -242,7 +284,7 @@ fn skip_range(
             "the skipRange {:?} of {} contains its own version {}",
             entry.skip_range, entry.name, own.version
         );
-        report(message, Problem::warning);
+        report(message);
     } else if !package
         .bundles
         .values()
@@ -252,7 +294,7 @@ fn skip_range(
             "the skipRange {:?} of {} contains no earlier version in the catalog",
             entry.skip_range, entry.name
         );
-        report(message, Problem::info);
+        report(message);
     }
 }
 

@@ -227,19 +227,15 @@ fn bound_accounts<'c>(context: &Context<'c>) -> BTreeSet<&'c str> {
         .collect()
 }
 
+/// The service account that the pods of a deployment have. The API server still reads the field's old name, `serviceAccount`.
+fn account_of(deployment: &Value) -> &str {
+    let names = ["serviceAccountName", "serviceAccount"].into_iter();
+    let mut names = names.filter_map(|key| deployment.pointer("/spec/template/spec")?.get(key)?.as_str());
+    names.find(|name| !name.is_empty()).unwrap_or("default")
+}
+
 fn service_accounts(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
-    let account = |deployment: &Value| {
-        let name = deployment
-            .pointer("/spec/template/spec/serviceAccountName")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        if name.is_empty() {
-            "default".to_string()
-        } else {
-            name.to_string()
-        }
-    };
-    let used: BTreeSet<String> = csv.deployments().iter().map(account).collect();
+    let used: BTreeSet<&str> = csv.deployments().iter().map(account_of).collect();
     let permissions = || {
         [NAMESPACED, CLUSTER].into_iter().flat_map(|list| {
             let of_list = csv.list(list).iter().enumerate();
@@ -251,13 +247,13 @@ fn service_accounts(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
     };
     let granted: BTreeSet<&str> = permissions().map(|(_, name)| name).collect();
     let bound = bound_accounts(context);
-    let none_granted = !used.iter().any(|name| granted.contains(name.as_str()));
+    let none_granted = used.is_disjoint(&granted);
     let mut findings = Vec::new();
     for (at, deployment) in csv.deployments().iter().enumerate() {
-        let name = account(deployment);
+        let name = account_of(deployment);
         // A deployment beside the operator that names no account, such as a console plugin, needs no permissions.
         let needs_none = name == "default" && !none_granted;
-        if !granted.contains(name.as_str()) && !bound.contains(name.as_str()) && !needs_none {
+        if !granted.contains(name) && !bound.contains(name) && !needs_none {
             let message = format!(
                 "deployment {:?} runs as service account {name:?}, which has no permissions here",
                 field(deployment, "name")
@@ -271,9 +267,9 @@ fn service_accounts(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
     if findings.is_empty() {
         return findings;
     }
-    let names: Vec<&str> = used.iter().map(String::as_str).collect();
+    let names: Vec<&str> = used.iter().copied().collect();
     let hint = format!("the deployments use: {}", names.join(", "));
-    let unused = permissions().filter(|(_, name)| !used.contains(*name));
+    let unused = permissions().filter(|(_, name)| !used.contains(name));
     findings.extend(unused.map(|(pointer, name)| {
         let message = format!("service account {name:?} has permissions, but no deployment uses it");
         Checked::new(&RBAC_2, message).at(csv.object, &pointer).hint(&hint)
@@ -567,7 +563,25 @@ fn too_much(csv: &Csv<'_>) -> Vec<Checked> {
     findings
 }
 
+/// Service accounts of the operator: OLM makes those with permissions, its Deployments use some, and others are in the bundle.
+fn own_accounts<'c>(context: &Context<'c>) -> BTreeSet<&'c str> {
+    let objects = context.bundle.objects.iter();
+    let mut accounts: BTreeSet<&str> = objects
+        .filter(|object| object.kind() == "ServiceAccount")
+        .map(|object| object.name())
+        .collect();
+    if let Some(csv) = context.csv() {
+        for list in [NAMESPACED, CLUSTER] {
+            let permissions = csv.list(list).iter();
+            accounts.extend(permissions.map(|permission| field(permission, "serviceAccountName")));
+        }
+        accounts.extend(csv.deployments().iter().map(account_of));
+    }
+    accounts
+}
+
 fn bindings(context: &Context<'_>) -> Vec<Checked> {
+    let own = own_accounts(context);
     let mut findings = Vec::new();
     for object in context
         .bundle
@@ -577,10 +591,10 @@ fn bindings(context: &Context<'_>) -> Vec<Checked> {
     {
         for (at, subject) in items(&object.value, "subjects").iter().enumerate() {
             let namespace = field(subject, "namespace");
-            // Service accounts of the platform have fixed namespaces.
+            // Accounts of the platform and of other operators have namespaces of their own.
             if field(subject, "kind") == "ServiceAccount"
                 && !namespace.is_empty()
-                && !namespace.starts_with("openshift-monitoring")
+                && own.contains(field(subject, "name"))
             {
                 let message = format!(
                     "the binding is fixed to namespace {namespace:?}, but users choose the namespace at installation"

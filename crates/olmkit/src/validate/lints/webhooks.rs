@@ -329,6 +329,19 @@ fn conversions(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
     findings
 }
 
+/// Secrets that OpenShift creates for Services of the bundle that ask for a certificate.
+fn serving_certificates<'c>(context: &Context<'c>) -> BTreeSet<&'c str> {
+    let annotations = context
+        .bundle
+        .objects
+        .iter()
+        .filter_map(|object| object.value.pointer("/metadata/annotations")?.as_object());
+    let asked = annotations
+        .flatten()
+        .filter(|(key, _)| key.starts_with("service.") && key.ends_with("openshift.io/serving-cert-secret-name"));
+    asked.filter_map(|(_, name)| name.as_str()).collect()
+}
+
 /// Secrets with certificates that nothing creates under OLM.
 fn volumes(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
     let in_bundle: BTreeSet<&str> = context
@@ -338,6 +351,7 @@ fn volumes(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
         .filter(|object| object.kind() == "Secret")
         .map(super::super::super::bundle::Object::name)
         .collect();
+    let of_openshift = serving_certificates(context);
     let mut findings = Vec::new();
     if csv.list(LIST).is_empty() {
         return findings;
@@ -353,7 +367,12 @@ fn volumes(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
             let optional = secret.get("optional") == Some(&Value::Bool(true));
             // OLM replaces volumes of these two names by its own.
             let replaced = matches!(field(volume, "name"), "apiservice-cert" | "webhook-cert");
-            if name.contains("cert") && !optional && !replaced && !in_bundle.contains(name) {
+            if name.contains("cert")
+                && !optional
+                && !replaced
+                && !in_bundle.contains(name)
+                && !of_openshift.contains(name)
+            {
                 let message = format!("the pod waits for Secret {name:?}, which neither the bundle nor OLM creates");
                 let pointer = format!("/spec/install/spec/deployments/{at}/spec/template/spec/volumes/{index}");
                 let hint = "remove the volume and its mount: OLM mounts the webhook's certificate at \

@@ -49,6 +49,13 @@ pub const CHANGES: &[Change] = &[
         "      - serviceAccountName: other",
         &["RBAC-1", "RBAC-2"],
     ),
+    // The old name of the field.
+    (
+        CSV,
+        "serviceAccountName: demo\n              ",
+        "serviceAccount: demo\n              ",
+        &[],
+    ),
     // An account of what the operator starts.
     (
         CSV,
@@ -81,8 +88,15 @@ pub const CHANGES: &[Change] = &[
     (
         "manifests/binding.yaml",
         "",
-        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: a}\nsubjects: [{kind: ServiceAccount, name: a, namespace: b}]\n",
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: a}\nsubjects: [{kind: ServiceAccount, name: demo, namespace: b}]\n",
         &["RBAC-8"],
+    ),
+    // The account of another operator is where that is installed.
+    (
+        "manifests/binding.yaml",
+        "",
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: a}\nsubjects: [{kind: ServiceAccount, name: a, namespace: b}]\n",
+        &[],
     ),
     (CSV, "deploymentName: demo", "deploymentName: hook", &["HOOK-1"]),
     (CSV, "generateName: vwidget", "generateName: V_widget", &["HOOK-3"]),
@@ -289,5 +303,28 @@ fn tags_are_a_warning_for_disconnected_clusters() {
         let outcome = outcome(tree, &options(""));
         let found = outcome.findings().find(|finding| finding.rule == "IMG-1");
         assert_eq!(found.map(|finding| finding.severity), Some(severity), "{annotation:?}");
+    }
+}
+
+/// OpenShift makes the Secret that a Service of the bundle asks for.
+#[test]
+fn a_certificate_of_openshift_is_not_missing() {
+    let volume = "              volumes: [{name: tls, secret: {secretName: serving-cert}}]\n              containers:";
+    for (annotation, is_missing) in [
+        (
+            "service.beta.openshift.io/serving-cert-secret-name: serving-cert",
+            false,
+        ),
+        ("service.beta.openshift.io/serving-cert-secret-name: other-cert", true),
+    ] {
+        let mut tree = changed(CSV, "              containers:", volume);
+        let service = format!(
+            "apiVersion: v1\nkind: Service\nmetadata:\n  name: tls\n  annotations:\n    {annotation}\n\
+             spec:\n  ports: [{{port: 443}}]\n"
+        );
+        tree.insert("manifests/tls.yaml", service.into_bytes());
+        let outcome = outcome(tree, &options(""));
+        let missing = outcome.findings().any(|finding| finding.rule == "CERT-1");
+        assert_eq!(missing, is_missing, "{annotation}");
     }
 }
