@@ -21,6 +21,7 @@ mod bundle;
 mod change;
 mod checks;
 mod container;
+mod deletion;
 mod files;
 mod git;
 mod graph;
