@@ -148,7 +148,7 @@ fn walk(folder: &Path, wanted: &mut dyn FnMut(&Path) -> bool) -> BTreeMap<PathBu
 
 /// `opm` of `dev/tools`; says so if it is not there.
 fn opm() -> Option<PathBuf> {
-    match controlplane::tools::program(CATALOG_OF_OPM) {
+    match kube_testbed::tools::program(CATALOG_OF_OPM) {
         Ok(path) => Some(path),
         Err(error) => {
             eprintln!("not compared with opm: {error}");
