@@ -1,4 +1,4 @@
-//! `--fix` of `bundle validate` and `scorecard`.
+//! `--fix` of `bundle validate`, `scorecard` and `repo check`.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -27,6 +27,11 @@ pub struct FixFlags {
 }
 
 impl FixFlags {
+    /// Whether there is something to do.
+    pub fn is_wanted(&self) -> bool {
+        self.fix || self.diff || self.unsafe_fixes
+    }
+
     /// Makes the fixes in all bundles. `Some` ends the command: only the difference was asked for, or the flags make no sense.
     pub fn run(&self, sources: &[Source]) -> anyhow::Result<Option<ExitCode>> {
         if !self.fix && !self.diff {

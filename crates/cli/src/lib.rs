@@ -136,7 +136,7 @@ enum Command {
     Migrate(migrate::Args),
     /// Install, check and uninstall the Operator Lifecycle Manager itself.
     Olm(olm::Args),
-    /// Check a repository of operators as its hosted pipeline does.
+    /// Check a repository of operators as its hosted pipeline does, and publish in it.
     Repo(repo::Args),
     /// Install or upgrade an operator from a bundle.
     Run(run::Args),

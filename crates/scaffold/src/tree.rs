@@ -11,11 +11,13 @@ use crate::{Error, Report};
 #[derive(Debug, Clone)]
 pub struct Tree {
     root: PathBuf,
+    /// No file that is read is larger, in bytes.
+    largest: u64,
     /// `None` removes a file.
     changes: BTreeMap<PathBuf, Option<Vec<u8>>>,
 }
 
-/// No file that this crate reads is larger.
+/// No file of a project is larger.
 const LARGEST: u64 = 16 * 1024 * 1024;
 
 fn fail(action: &'static str, path: &Path) -> impl Fn(io::Error) -> Error + use<> {
@@ -32,8 +34,15 @@ impl Tree {
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self {
             root: root.into(),
+            largest: LARGEST,
             changes: BTreeMap::new(),
         }
+    }
+
+    /// Reads files of up to so many bytes, instead of 16 MiB.
+    #[must_use]
+    pub fn with_largest(self, largest: u64) -> Self {
+        Self { largest, ..self }
     }
 
     /// The folder.
@@ -44,7 +53,7 @@ impl Tree {
     /// The content of a file, as it will be; `None` if there is none.
     ///
     /// # Errors
-    /// When it cannot be read, is not a regular file or larger than 16 MiB.
+    /// When it cannot be read, is not a regular file or larger than the files of this tree may be.
     pub fn read(&self, path: impl AsRef<Path>) -> Result<Option<Vec<u8>>, Error> {
         let path = path.as_ref();
         if let Some(change) = self.changes.get(path) {
@@ -58,8 +67,9 @@ impl Tree {
             }
             other => other.map_err(&reading)?,
         };
-        if !metadata.is_file() || metadata.len() > LARGEST {
-            return Err(reading(io::Error::other("not a regular file of at most 16 MiB")));
+        if !metadata.is_file() || metadata.len() > self.largest {
+            let problem = format!("not a regular file of at most {} MiB", self.largest / (1024 * 1024));
+            return Err(reading(io::Error::other(problem)));
         }
         fs::read(&full).map(Some).map_err(&reading)
     }
@@ -127,7 +137,7 @@ impl Tree {
     /// # Errors
     /// When a file cannot be read.
     pub fn report(&self) -> Result<Report, Error> {
-        let disk = Self::at(&self.root);
+        let disk = Self::at(&self.root).with_largest(self.largest);
         let mut report = Report::default();
         for (path, change) in &self.changes {
             match (disk.read(path)?, change) {

@@ -7,16 +7,17 @@ use olmkit::diagnostics::{Finding, Origin, Rule, Severity};
 use regex::Regex;
 use serde::Serialize;
 
+use crate::deletion;
+use crate::python::Raise;
 use crate::python::text::{list, pairs};
-use crate::python::{Raise, read_stream};
 use crate::repository::Repository;
 use crate::run::Checked;
 
-pub(crate) static RULES: &[&Rule] = &[&ADDED, &CATALOG_TOO, &OPERATORS, &DELETED, &EXTRA, &MODIFIED];
+pub(crate) static RULES: &[&Rule] = &[&ADDED, &CATALOG_TOO, &OPERATORS, &deletion::DELETED, &EXTRA, &MODIFIED];
 
 const SUITE: &str = "pull-request";
 
-const fn rule(id: &'static str, summary: &'static str) -> Rule {
+pub(crate) const fn rule(id: &'static str, summary: &'static str) -> Rule {
     Rule::of_tool(id, Severity::Error, Origin::Pipeline(SUITE), summary)
 }
 
@@ -41,15 +42,6 @@ static OPERATORS: Rule = rule(
 )
 .because("Reviewers and tests belong to one operator.", "0.2.0");
 
-static DELETED: Rule = rule(
-    "pipeline/check_deleted_bundles",
-    "Only bundles of operators with file-based catalogs are deleted, and only if no catalog has them",
-)
-.because(
-    "A catalog would name an image that nothing describes any more.",
-    "0.2.0",
-);
-
 static EXTRA: Rule = rule(
     "pipeline/check_extra_files",
     "A change touches files of operators and catalogs only",
@@ -61,7 +53,7 @@ static MODIFIED: Rule = rule("pipeline/check_modified_bundles", "A released bund
     .because("Clusters have installed it; publish a new version instead.", "0.2.0");
 
 /// A pair such as operator and version of a bundle, or catalog and operator.
-type Pair = (String, String);
+pub(crate) type Pair = (String, String);
 
 /// What was added, modified and deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -201,7 +193,7 @@ impl Change {
         };
         let mut all: Vec<Checked> = found.into_iter().map(|finding| of(finding, false)).collect();
         if let Err(raise) = result {
-            let mut finding = Finding::of(&DELETED, raise.text);
+            let mut finding = Finding::of(&deletion::DELETED, raise.text);
             finding.file = raise.file.map(Into::into);
             finding.position = raise.position;
             all.push(of(
@@ -237,7 +229,7 @@ impl Change {
             let message = format!("The PR affects more than one operator: {}", list(self.operators.all()));
             found.push(Finding::of(&OPERATORS, message).hint("open one pull request for each operator"));
         }
-        self.deleted(head, base, found)?;
+        deletion::check(&bundles.deleted, head, base, found)?;
         if !self.extra_files.is_empty() {
             let message = format!("The PR affects non-operator files: {}", list(&self.extra_files));
             let file = self.extra_files.first().cloned().unwrap_or_default();
@@ -253,46 +245,6 @@ impl Change {
                 first_bundle(&MODIFIED, message, &bundles.modified)
                     .hint("leave it as it is, and add a bundle of a new version"),
             );
-        }
-        Ok(())
-    }
-
-    fn deleted(&self, head: &Repository, base: &Repository, found: &mut Vec<Finding>) -> Result<(), Raise> {
-        let deleted = &self.bundles.deleted;
-        let operators: BTreeSet<&String> = deleted.iter().map(|(operator, _)| operator).collect();
-        for name in operators {
-            let Some(operator) = base.operator(name) else { continue };
-            if !operator.uses_catalogs()? {
-                let message = format!(
-                    "The PR deletes an existing operator: Operator({name}). This feature is only allowed for bundles with FBC \
-                     enabled."
-                );
-                found.push(first_bundle(&DELETED, message, deleted).hint("restore the bundle"));
-            }
-        }
-        for (operator, version) in deleted {
-            let Some(there) = base.operator(operator) else { continue };
-            let Some(bundle) = there.bundle(version) else { continue };
-            let csv = bundle.csv()?;
-            let name = csv.view().item("metadata")?.item("name")?;
-            for catalog in head.catalogs() {
-                let Some(file) = head.operator_catalog_file(&catalog, operator) else {
-                    continue;
-                };
-                for document in read_stream(head.files(), &file)? {
-                    let blob = document.view();
-                    let is_bundle = blob.get("schema")?.node.as_str() == Some("olm.bundle");
-                    let own = if is_bundle { Some(blob.get("name")?) } else { None };
-                    if let Some(own) = own.filter(|own| own.node.equals(name.node)) {
-                        let message = format!(
-                            "The PR deletes a bundle ({operator}/{version}) that is in use by a catalog (Catalog({catalog}))"
-                        );
-                        let hint = "take the bundle out of the catalog first, in a pull request of its own";
-                        found.push(Finding::of(&DELETED, message).file(own.file).at(own.at).hint(hint));
-                        break;
-                    }
-                }
-            }
         }
         Ok(())
     }
@@ -339,7 +291,7 @@ impl Change {
     }
 }
 
-fn first_bundle(rule: &'static Rule, message: String, bundles: &BTreeSet<Pair>) -> Finding {
+pub(crate) fn first_bundle(rule: &'static Rule, message: String, bundles: &BTreeSet<Pair>) -> Finding {
     let finding = Finding::of(rule, message);
     match bundles.first() {
         Some((operator, version)) => finding.file(format!("operators/{operator}/{version}")),

@@ -44,12 +44,9 @@ impl Git {
         for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"] {
             command.env_remove(variable);
         }
-        let output = command.output().map_err(|error| {
-            io::Error::new(
-                error.kind(),
-                format!("cannot run git: {error}; install git, or leave --base out"),
-            )
-        })?;
+        let output = command
+            .output()
+            .map_err(|error| io::Error::new(error.kind(), format!("cannot run git: {error}; install git")))?;
         if output.status.success() {
             return Ok(output.stdout);
         }
@@ -79,7 +76,9 @@ impl Git {
         let prefix = self.run(&["rev-parse", "--show-prefix"]).map_err(|error| {
             if error.kind() == io::ErrorKind::Other {
                 let folder = self.folder.display();
-                io::Error::other(format!("{folder} is not a git repository, which --base needs: {error}"))
+                io::Error::other(format!(
+                    "{folder} is not a git repository, which is needed here: {error}"
+                ))
             } else {
                 error
             }
@@ -87,14 +86,14 @@ impl Git {
         if !prefix.trim_ascii().is_empty() {
             let folder = self.folder.display();
             return Err(io::Error::other(format!(
-                "{folder} is a folder inside of a git repository; --base needs its root: pass that as --repo"
+                "{folder} is a folder inside of a git repository; its root is needed: pass that as --repo"
             )));
         }
         let commit = format!("{reference}^{{commit}}");
         let found = self.run(&["rev-parse", "--verify", "--quiet", &commit]).map_err(|error| {
             if error.kind() == io::ErrorKind::Other {
                 io::Error::other(format!(
-                    "no commit {reference} in the git repository {}: fetch it first (git fetch origin), or pass another --base",
+                    "no commit {reference} in the git repository {}: fetch it first (git fetch origin), or name another one",
                     self.folder.display()
                 ))
             } else {
@@ -102,6 +101,53 @@ impl Git {
             }
         })?;
         Ok(String::from_utf8_lossy(&found).trim().to_owned())
+    }
+
+    /// Files that are not as in the last commit, new ones included.
+    ///
+    /// # Errors
+    /// The folder is not the root of a git repository, or has no commit.
+    pub fn uncommitted(&self) -> io::Result<Vec<String>> {
+        self.resolve("HEAD")?;
+        self.lines(&["status", "--porcelain", "-z"])
+    }
+
+    /// Commits files as they are, with the author's sign-off. Nothing stays staged if that fails.
+    ///
+    /// # Errors
+    /// Git has no author, a hook refuses, or a file cannot be added.
+    pub fn commit_files(&self, files: &[String], title: &str) -> io::Result<()> {
+        let with = |command: &[&str]| -> Vec<String> {
+            let command = command.iter().map(|part| (*part).to_owned());
+            command.chain(["--".to_owned()]).chain(files.iter().cloned()).collect()
+        };
+        let run = |arguments: &[String]| {
+            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            self.run(&arguments)
+        };
+        let add = run(&with(&["add", "--all", "--force"]));
+        let committed = add.and_then(|_| run(&with(&["commit", "--quiet", "--signoff", "--message", title])));
+        if committed.is_err() {
+            let _ = run(&with(&["reset", "--quiet"]));
+        }
+        committed.map(drop)
+    }
+
+    /// The remote to push to: that of the current branch, the only one, or `origin`.
+    pub fn remote(&self) -> String {
+        let lines = |arguments: &[&str]| {
+            let output = self.run(arguments).unwrap_or_default();
+            let text = String::from_utf8_lossy(&output).into_owned();
+            text.lines().map(str::to_owned).collect::<Vec<String>>()
+        };
+        let branch = lines(&["rev-parse", "--abbrev-ref", "HEAD"]).pop().unwrap_or_default();
+        let own = lines(&["config", "--get", &format!("branch.{branch}.remote")]).pop();
+        let all = lines(&["remote"]);
+        let only = || match all.as_slice() {
+            [only] => Some(only.clone()),
+            _ => None,
+        };
+        own.or_else(only).unwrap_or_else(|| "origin".to_owned())
     }
 
     /// The files of a commit.

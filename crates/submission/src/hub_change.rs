@@ -125,19 +125,13 @@ fn existing(head: &Repository, base: &Repository, operator: &str, version: &str,
 
 /// The paths of values that differ, as deep as what is allowed to change.
 fn differences(old: &Node, new: &Node, path: &str, changed: &mut Vec<String>) {
-    let is_deep = path.is_empty() || matches!(path, "metadata" | "metadata.annotations" | "spec");
-    let (Value::Dict(before), Value::Dict(after)) = (&old.value, &new.value) else {
+    let is_deep = matches!(path, "" | "metadata" | "metadata.annotations" | "spec");
+    let (Value::Dict(before), Value::Dict(after), true) = (&old.value, &new.value, is_deep) else {
         if !old.equals(new) {
             changed.push(path.to_owned());
         }
         return;
     };
-    if !is_deep {
-        if !old.equals(new) {
-            changed.push(path.to_owned());
-        }
-        return;
-    }
     let names: BTreeSet<&str> = before.iter().chain(after).filter_map(|(key, _)| key.as_str()).collect();
     for name in names {
         let inner = if path.is_empty() {

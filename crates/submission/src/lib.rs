@@ -1,5 +1,5 @@
 //! The checks that hosted operator repositories run on a pull request, on your machine: the static checks of bundles, operators and
-//! catalogs, and the rules on the change itself.
+//! catalogs, and the rules on the change itself. [`publish`] brings operators and bundles to file-based catalogs.
 //!
 //! The originals are Python; `strict_compat` gives their verdict word for word, defects included. Otherwise the verdict is right where
 //! theirs is not, and says so. No network, no asynchronous runtime.
@@ -21,13 +21,16 @@ mod bundle;
 mod change;
 mod checks;
 mod container;
+mod deletion;
 mod files;
 mod git;
 mod graph;
 mod hub_change;
 mod images;
+mod overlay;
 mod platforms;
 mod preflight_results;
+pub mod publish;
 mod python;
 mod repository;
 mod run;
@@ -40,6 +43,7 @@ pub use checks::{Options, Suite};
 pub use container::{Container, ContainerOutcome, Policy, check_container, packages};
 pub use files::{Files, Folder, Memory};
 pub use git::{Commit, Git};
+pub use overlay::{Changes, Overlay};
 pub use platforms::{Platform, Platforms};
 pub use preflight_results::{PreflightResults, preflight_operator_rules};
 pub use repository::{Operator, Repository};

@@ -5,19 +5,20 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use clap::ValueEnum;
 use olmkit::diagnostics::Suppressed;
-use olmkit::limits;
 use olmkit::policy::Judged;
+use olmkit::validate::source::Source;
 use olmkit_submission::{
-    Change, Checked, Folder, Git, Options, Platforms, PreflightResults, Repository, Suite, Waivers, check_bundle,
-    check_catalogs, check_operator, preflight_operator_rules, static_checks,
+    Change, Checked, Folder, Git, Options, PreflightResults, Repository, Waivers, check_bundle, check_catalogs,
+    check_operator, preflight_operator_rules, static_checks,
 };
 use rayon::prelude::*;
 
 use super::image::{self, Policy};
 use super::output::{self, Format};
+use super::suite::{Kind, OpenShiftFlags};
 use crate::bundle::output::FailOn;
+use crate::fixes::FixFlags;
 use crate::policy::{Chosen, PolicyFlags};
 use crate::registry_flags::RegistryFlags;
 
@@ -53,12 +54,8 @@ pub struct Args {
     /// Skip a check, such as check_using_fbc; may be given several times
     #[arg(long, value_name = "CHECK")]
     skip: Vec<String>,
-    /// Take only these versions of OpenShift for supported, such as 4.14-4.22
-    #[arg(long, value_name = "RANGE")]
-    ocp_versions: Option<String>,
-    /// JSON file with the versions of OpenShift, instead of the table of this release
-    #[arg(long, value_name = "FILE")]
-    platforms: Option<PathBuf>,
+    #[command(flatten)]
+    versions: OpenShiftFlags,
     /// Give exactly the verdict of the hosted pipeline, its known defects included
     #[arg(long)]
     strict_compat: bool,
@@ -72,24 +69,11 @@ pub struct Args {
     #[arg(long)]
     short: bool,
     #[command(flatten)]
+    fixes: FixFlags,
+    #[command(flatten)]
     selection: PolicyFlags,
     #[command(flatten)]
     registry: RegistryFlags,
-}
-
-/// A kind of repository.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Kind {
-    /// community-operators-prod
-    Community,
-    /// certified-operators
-    Certified,
-    /// redhat-marketplace-operators
-    Marketplace,
-    /// operatorhub.io: k8s-operatorhub/community-operators
-    Operatorhub,
-    /// preflight's operator policy, or with --image a container policy
-    Preflight,
 }
 
 /// What one run looked at and found.
@@ -111,47 +95,15 @@ pub struct Outcome {
 }
 
 /// What to check of one operator.
-struct Target {
-    operator: String,
-    bundles: Bundles,
-    catalogs: Vec<String>,
+pub struct Target {
+    pub operator: String,
+    pub bundles: Bundles,
+    pub catalogs: Vec<String>,
 }
 
-enum Bundles {
+pub enum Bundles {
     All,
     One(Option<String>),
-}
-
-/// What services, clusters and people decide.
-const NOT_CHECKED: &[&str] = &[
-    "operator-name-reservation (is the package name reserved for somebody else)",
-    "certification-project-status (certified operators)",
-    "certified-image-references (are all images certified)",
-    "github-permissions (may the author change this operator)",
-    "bundle-image-build and index-image (builds on the platforms)",
-    "preflight DeployableByOLM (installs the operator on a cluster)",
-];
-const NOT_CHECKED_BY_HUB: &[&str] = &[
-    "kiwi, lemon and orange (install and upgrade the operator on a cluster)",
-    "containerImage (can the image be pulled)",
-    "title and labels of the pull request",
-];
-const NOT_CHECKED_BY_PREFLIGHT: &[&str] = &[
-    "preflight DeployableByOLM (installs the operator on a cluster)",
-    "preflight BundleImageRefsAreCertified (a hosted service knows which digests are certified)",
-    "certification_hash (left out of preflight-json)",
-];
-
-impl Kind {
-    /// What a run leaves out.
-    fn not_checked(self) -> Vec<String> {
-        let names = match self {
-            Self::Community | Self::Certified | Self::Marketplace => NOT_CHECKED,
-            Self::Operatorhub => NOT_CHECKED_BY_HUB,
-            Self::Preflight => NOT_CHECKED_BY_PREFLIGHT,
-        };
-        names.iter().map(|name| (*name).to_owned()).collect()
-    }
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -169,7 +121,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         "{} is not an operator repository: it has no directory `operators`; pass its root as --repo",
         args.repo.display()
     );
-    let kind = kind(args, &repository);
+    let kind = args.suite.unwrap_or_else(|| Kind::of(&repository));
     let options = match options(args, kind) {
         Ok(options) => options,
         Err(problem) => {
@@ -185,6 +137,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(base) => changed(args, (kind, base), &repository, &options, &mut outcome)?,
         None => chosen(args, &repository)?,
     };
+    if let Some(code) = fix(args, &targets)? {
+        return Ok(code);
+    }
     let waivers = if args.strict_compat {
         Waivers::default()
     } else {
@@ -210,6 +165,17 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         outcome.preflight = Some(PreflightResults::new(&name, &rules, &outcome.found));
     }
     finish(args, outcome)
+}
+
+/// Fixes the bundles that are checked alone or new; `Some` ends the run.
+fn fix(args: &Args, targets: &[Target]) -> anyhow::Result<Option<ExitCode>> {
+    let folder = |target: &Target| match &target.bundles {
+        Bundles::One(Some(version)) => Some(args.repo.join("operators").join(&target.operator).join(version)),
+        _ => None,
+    };
+    let folders = targets.iter().filter_map(folder).filter(|folder| folder.is_dir());
+    args.fixes
+        .run(&folders.map(|folder| Source::directory(&folder)).collect::<Vec<_>>())
 }
 
 /// Prints the outcome and decides how the run ends.
@@ -255,6 +221,9 @@ fn wrong_usage(args: &Args) -> Option<&'static str> {
     if args.image.is_some() && args.suite.is_some_and(|kind| kind != Kind::Preflight) {
         return Some("--image goes with --suite preflight only");
     }
+    if args.fixes.is_wanted() && args.bundle.is_none() && args.base.is_none() {
+        return Some("--fix and --diff go with --bundle or --base: a bundle that is released does not change");
+    }
     let is_one = args.image.is_some() || (is_preflight && args.bundle.is_some());
     if args.output == Format::PreflightJson && !is_one {
         return Some(
@@ -285,37 +254,9 @@ fn run_image(args: &Args, image: &str) -> anyhow::Result<ExitCode> {
     finish(args, outcome)
 }
 
-/// The kind of repository that is asked for, or that config.yaml says it is.
-fn kind(args: &Args, repository: &Repository) -> Kind {
-    let by_organization = || match repository.organization().as_deref() {
-        Some("certified-operators") => Kind::Certified,
-        Some("redhat-marketplace") => Kind::Marketplace,
-        _ => Kind::Community,
-    };
-    args.suite.unwrap_or_else(by_organization)
-}
-
 fn options(args: &Args, kind: Kind) -> Result<Options, String> {
-    let suites = match kind {
-        Kind::Community => vec![Suite::Community, Suite::Common],
-        Kind::Certified | Kind::Marketplace => vec![Suite::Isv, Suite::Common],
-        Kind::Operatorhub => vec![Suite::OperatorHub],
-        Kind::Preflight => vec![Suite::Preflight],
-    };
-    let mut platforms = match &args.platforms {
-        None => Platforms::default(),
-        Some(path) => {
-            let text = limits::read_named(path, &limits::SETTINGS_FILE)
-                .map_err(|error| format!("--platforms {}: {error}", path.display()))?;
-            Platforms::parse(&String::from_utf8_lossy(&text))
-                .map_err(|error| format!("--platforms {}: {error}", path.display()))?
-        }
-    };
-    if let Some(range) = &args.ocp_versions {
-        platforms
-            .select(range)
-            .map_err(|error| format!("--ocp-versions: {error}"))?;
-    }
+    let suites = kind.suites();
+    let platforms = args.versions.platforms()?;
     let mut skip = Vec::new();
     for name in &args.skip {
         match olmkit_submission::find_rule(name) {
@@ -404,7 +345,8 @@ fn changed(
         .collect())
 }
 
-fn check(target: &Target, repository: &Repository, options: &Options, waivers: &Waivers) -> Outcome {
+/// Checks one operator, its bundles and its part of catalogs.
+pub fn check(target: &Target, repository: &Repository, options: &Options, waivers: &Waivers) -> Outcome {
     let mut outcome = Outcome::default();
     let mut all = Vec::new();
     if let Some(operator) = repository.operator(&target.operator) {

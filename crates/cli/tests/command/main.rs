@@ -10,6 +10,7 @@ mod hostile;
 mod image;
 mod interrupted;
 mod repo;
+mod repo_publish;
 mod repo_suites;
 mod scaffold;
 mod scorecard;

@@ -236,3 +236,27 @@ fn what_two_checks_find_is_said_once_unless_the_verdict_of_the_pipeline_is_wante
     let (_, all, _) = run(root, &[&arguments[..], &["--strict-compat"]].concat());
     assert_eq!(all.matches(message).count(), 4, "{all}");
 }
+
+#[test]
+fn fixes_are_made_in_the_bundle_that_is_checked() {
+    let folder = repository();
+    let path = folder.path().join("operators/hello/0.0.2/metadata/annotations.yaml");
+    let line = "  operators.operatorframework.io.bundle.manifests.v1: manifests/\n";
+    let without = ANNOTATIONS.replace(line, "  # ours\n");
+    std::fs::write(&path, &without).unwrap();
+    let (code, _, err) = run(folder.path(), &["--operator", "hello", "--fix"]);
+    assert_eq!(code, 2, "{err}");
+    assert!(err.contains("go with --bundle or --base"), "{err}");
+    let one = ["--operator", "hello", "--bundle", "0.0.2"];
+    let (code, out, _) = run(folder.path(), &[&one[..], &["--diff"]].concat());
+    assert_eq!(code, 1, "{out}");
+    assert!(out.contains(&format!("+{line}")), "{out}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), without);
+    let (_, _, err) = run(folder.path(), &[&one[..], &["--fix"]].concat());
+    assert!(err.contains("fixed: "), "{err}");
+    let fixed = std::fs::read_to_string(&path).unwrap();
+    assert!(fixed.contains(line) && fixed.contains("  # ours\n"), "{fixed}");
+    let (_, _, err) = run(folder.path(), &[&one[..], &["--fix"]].concat());
+    assert!(!err.contains("fixed: "), "{err}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), fixed);
+}

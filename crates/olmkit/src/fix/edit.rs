@@ -9,9 +9,9 @@ use super::comments::comments;
 use crate::object::pointer_part;
 use crate::yaml::{self, Node, Style};
 
-/// One YAML file of a bundle.
+/// One YAML file that is changed in place. The methods that change it give `None`, and leave it as it is, where they cannot.
 #[derive(Debug, Clone)]
-pub(super) struct Document {
+pub struct Document {
     text: String,
     node: Node,
     value: Value,
@@ -45,6 +45,11 @@ impl Document {
     /// The text.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// What the text says.
+    pub fn value(&self) -> &Value {
+        &self.value
     }
 
     /// Takes a new text if it says what is wanted.
@@ -106,6 +111,28 @@ impl Document {
         let at = self.last_line(&behind.1, behind.0.start.line as usize, indent);
         let block = yaml::to_string(&serde_json::json!({ key: value })).ok()?;
         self.accept(self.insert(at, indent, &block), &expected)
+    }
+
+    /// Takes a key out of a map of several, with the lines of its value and the comments on these lines.
+    pub fn remove(&mut self, pointer: &str, key: &str) -> Option<()> {
+        let map = self.node.pointer(pointer)?;
+        let (name, value) = map.entry(key)?;
+        let mut expected = self.value.clone();
+        expected.pointer_mut(pointer)?.as_object_mut()?.remove(key)?;
+        let (first, indent) = (name.start.line as usize, column(name.start.column));
+        let mut lines = self.lines();
+        let is_alone = lines.get(first.checked_sub(1)?)?.chars().take(indent).all(|c| c == ' ');
+        if map.style == Style::Flow || map.entries().len() < 2 || !is_alone {
+            return None;
+        }
+        lines.drain(first - 1..self.last_line(value, first, indent));
+        let new = Self::read(lines.concat().as_bytes())?;
+        // Every comment that is left was there, in this order.
+        let old = comments(&self.text, &self.node);
+        let mut old = old.iter();
+        let kept = comments(&new.text, &new.node);
+        let is_same = new.value == expected && kept.iter().all(|comment| old.any(|known| known == comment));
+        is_same.then(|| *self = new)
     }
 
     /// Adds items to a list of a map, which is made if it is not there.

@@ -21,8 +21,9 @@ use serde_json::Value;
 
 use crate::bundle::load::{Entry, Tree};
 use check::Verdict;
-use edit::Document;
 use facts::Facts;
+
+pub use edit::Document;
 
 /// Which fixes to make.
 #[derive(Debug, Clone, Copy, Default)]

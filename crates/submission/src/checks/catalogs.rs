@@ -144,7 +144,7 @@ fn objects(context: &Context<'_>, catalogs: &[(String, String)], found: &mut Fou
 }
 
 /// Whether a catalog is called `v4.17` or has a higher version; other names have none.
-fn is_4_17_or_later(catalog: &str) -> bool {
+pub(crate) fn is_4_17_or_later(catalog: &str) -> bool {
     let number = |text: &str| {
         let sound = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         sound.then(|| text.parse::<u64>().unwrap_or(u64::MAX))

@@ -1,7 +1,7 @@
 //! The static checks: one function each, named after the original, beside its rule.
 
 mod annotations;
-mod catalogs;
+pub(crate) mod catalogs;
 mod ci_config;
 mod community;
 mod fields;
@@ -91,7 +91,7 @@ pub(crate) struct BundleContext<'a> {
     pub(crate) csv: &'a Result<Document, Raise>,
     /// The bundle as `bundle validate` reads it, once it is needed.
     pub(crate) reading: OnceLock<Result<Reading, Raise>>,
-    /// What operator-sdk says with the selections of two checks, once it is needed.
+    /// What operator-sdk says with the selections of the checks of one repository, once it is needed.
     pub(crate) operator_sdk: OnceLock<Result<Vec<(&'static str, Outcome)>, Raise>>,
 }
 

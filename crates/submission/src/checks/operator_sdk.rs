@@ -40,7 +40,7 @@ static HUB: Rule = rule(
 );
 
 /// The selections of the two checks.
-const FRAMEWORK_SUITE: &str = "suite=operatorframework";
+pub(super) const FRAMEWORK_SUITE: &str = "suite=operatorframework";
 const HUB_NAME: &str = "name=operatorhub";
 
 fn framework(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {

@@ -11,7 +11,7 @@ use olmkit_yaml::Position;
 
 use super::{BundleContext, Check, Context, Found, Place, Run, Suite, at, rule};
 use crate::images::{list, of_csv};
-use crate::python::{EMPTY, Raise};
+use crate::python::{EMPTY, Raise, bytes};
 use crate::yamllint::lint;
 
 pub(super) static CHECKS: &[Check] = &[
@@ -121,8 +121,7 @@ fn catalog_format(context: &Context<'_>, catalogs: &[Place], found: &mut Found) 
             continue;
         };
         let problem = |message: String| Finding::of(&CATALOG_FORMAT, message).file(&file);
-        let bytes = files.read(&file);
-        let bytes = bytes.map_err(|error| Raise::other(format!("{file} cannot be read: {error}")).in_file(&file))?;
+        let bytes = bytes(files, &file)?;
         let blobs = match text(&String::from_utf8_lossy(&bytes)) {
             Ok(blobs) => blobs,
             Err(error) => {

@@ -91,11 +91,14 @@ fn find(files: &dyn Files, path: &str) -> Result<String, Raise> {
     Err(Raise::new(RaiseKind::FileNotFound, format!("{path} does not exist")).in_file(path))
 }
 
+/// The content of a file.
+pub(crate) fn bytes(files: &dyn Files, path: &str) -> Result<Vec<u8>, Raise> {
+    let bytes = files.read(path);
+    bytes.map_err(|error| Raise::other(format!("{path} cannot be read: {error}")).in_file(path))
+}
+
 fn text(files: &dyn Files, path: &str) -> Result<String, Raise> {
-    let bytes = files
-        .read(path)
-        .map_err(|error| Raise::other(format!("{path} cannot be read: {error}")).in_file(path))?;
-    let text = String::from_utf8(bytes).map_err(|error| {
+    let text = String::from_utf8(bytes(files, path)?).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let byte = error.as_bytes().get(at).copied().unwrap_or_default();
         Raise::value(format!(

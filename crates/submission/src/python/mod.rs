@@ -13,7 +13,7 @@ pub(crate) mod text;
 mod view;
 
 use date::DateTime;
-pub(crate) use document::{Document, read_document, read_stream};
+pub(crate) use document::{Document, bytes, read_document, read_stream};
 pub(crate) use iso_8601::is_iso_8601;
 pub(crate) use table::{Equality, Table};
 pub(crate) use view::{EMPTY, EMPTY_LIST, NONE, View};

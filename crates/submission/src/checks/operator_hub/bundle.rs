@@ -2,9 +2,9 @@
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
 use olmkit::object::Version;
-use olmkit::validate::{Options, Selector, validate};
+use olmkit::validate::{Options, Outcome, Selector, validate_selections};
 
-use super::super::operator_sdk::carried;
+use super::super::operator_sdk::{FRAMEWORK_SUITE, carried};
 use super::super::{BundleContext, Check, Found, Run, Suite, at};
 use super::{MAX_KUBERNETES, rule};
 use crate::python::text::shown;
@@ -92,6 +92,8 @@ static VERSION: Rule = rule(
 
 /// The APIs of this version and later ones have no v1beta1 of CustomResourceDefinitions and webhooks.
 const REMOVED_IN: (u64, u64) = (1, 22);
+/// The selection that finds them.
+const REMOVED_APIS: &str = "name=alpha-deprecated-apis";
 /// The oldest cluster that the pipeline tests on.
 const OLDEST_CLUSTER: (u64, u64) = (1, 25);
 
@@ -134,6 +136,21 @@ fn kubernetes(text: &str) -> Option<(u64, u64)> {
     Some((version.major, version.minor))
 }
 
+/// What operator-sdk says with one selection of its optional validators; both are made at once, since most rules run for both.
+fn verdict<'a>(context: &'a BundleContext<'_>, selection: &str) -> Result<&'a Outcome, Raise> {
+    let validate = || {
+        let selections = [REMOVED_APIS, FRAMEWORK_SUITE];
+        let selectors = selections.map(|selection| Selector::parse(selection).unwrap_or_default());
+        let outcomes = validate_selections(context.reading()?, &Options::default(), &selectors);
+        Ok(selections.into_iter().zip(outcomes).collect())
+    };
+    let verdicts = context.operator_sdk.get_or_init(validate);
+    let verdicts = verdicts.as_ref().map_err(Clone::clone)?;
+    let found = verdicts.iter().find(|(name, _)| *name == selection);
+    let (_, outcome) = found.ok_or_else(|| Raise::other(format!("no verdict for {selection}")))?;
+    Ok(outcome)
+}
+
 fn max_version(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
     let most = annotation(context, MAX_KUBERNETES)?;
     let text = if most.is_none() {
@@ -147,11 +164,7 @@ fn max_version(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Rai
         found.push(at(Finding::of(&MAX_VERSION, message), most).hint("write it as \"1.30\""));
         return Ok(());
     }
-    let options = Options {
-        selector: Selector::parse("name=alpha-deprecated-apis").unwrap_or_default(),
-        ..Options::default()
-    };
-    let outcome = validate(context.reading()?, &options);
+    let outcome = verdict(context, REMOVED_APIS)?;
     let removed = outcome.findings().find(|finding| finding.rule == "API-22");
     if let Some(removed) = removed
         && version.is_none_or(|version| version >= REMOVED_IN)
@@ -176,11 +189,7 @@ fn max_version(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Rai
 fn sdk(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
     let own = own_categories(context)?;
     let root = context.bundle.root();
-    let options = Options {
-        selector: Selector::parse("suite=operatorframework").unwrap_or_default(),
-        ..Options::default()
-    };
-    let outcome = validate(context.reading()?, &options);
+    let outcome = verdict(context, FRAMEWORK_SUITE)?;
     if let Some(reason) = &outcome.fatal {
         let message = "operator-sdk stops without a result";
         found.push(Finding::of(&SDK, message).file(&root).hint(reason.as_str()));

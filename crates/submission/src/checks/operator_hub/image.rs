@@ -9,7 +9,7 @@ use super::bundle::annotation;
 use super::{pattern, rule};
 use crate::bundle::{CHANNELS, OPENSHIFT, PACKAGE};
 use crate::python::text::shown;
-use crate::python::{Raise, read_document};
+use crate::python::{Raise, bytes, read_document};
 
 pub(crate) static CHECKS: &[Check] = &[
     Check::new(Suite::OperatorHub, &CONTAINER_IMAGE, Run::Bundle(container_image)),
@@ -59,8 +59,7 @@ fn container_image(context: &BundleContext<'_>, found: &mut Found) -> Result<(),
         return Ok(());
     };
     let file = context.bundle.csv_file()?;
-    let text = context.bundle.files().read(&file);
-    let text = text.map_err(|error| Raise::other(format!("{file} cannot be read: {error}")).in_file(&file))?;
+    let text = bytes(context.bundle.files(), &file)?;
     let lines = String::from_utf8_lossy(&text);
     let uses = lines.lines().filter(|line| line.contains(name)).count();
     if uses < 2 {
@@ -96,9 +95,7 @@ fn labels(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
     if !files.is_file(&dockerfile) {
         return Ok(());
     }
-    let text = files.read(&dockerfile);
-    let text =
-        text.map_err(|error| Raise::other(format!("{dockerfile} cannot be read: {error}")).in_file(&dockerfile))?;
+    let text = bytes(files, &dockerfile)?;
     let in_dockerfile = docker_labels(&String::from_utf8_lossy(&text));
     for key in COMPARED {
         let annotation = annotations.get(key)?;

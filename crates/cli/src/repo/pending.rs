@@ -1,0 +1,152 @@
+//! Changes of a repository that are checked before they are written.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use olmkit::catalog::Catalog;
+use olmkit::catalog::render::reference::{Options as RenderOptions, render_one};
+use olmkit::catalog::template;
+use olmkit::diagnostics::Severity;
+use olmkit::limits;
+use olmkit::object::UntrustedText;
+use olmkit_scaffold::Tree;
+use olmkit_submission::{Change, Changes, Files, Options, Overlay, Platforms, Repository, Waivers};
+
+use super::check::{Outcome, Target, check};
+use super::output::{self, Format};
+use super::suite::Kind;
+use crate::catalog::images::RegistryImages;
+use crate::registry_flags::RegistryFlags;
+use crate::terminal;
+
+/// Bundles from registries.
+pub struct Pulled<'f>(RegistryImages<'f>);
+
+impl<'f> Pulled<'f> {
+    pub fn new(flags: &'f RegistryFlags) -> Self {
+        Self(RegistryImages::new(flags))
+    }
+}
+
+impl template::Bundles for Pulled<'_> {
+    fn render(&self, reference: &str) -> Result<Catalog, String> {
+        render_one(reference, &RenderOptions::default(), &self.0).map_err(|error| error.to_string())
+    }
+}
+
+/// Changes of a repository.
+pub struct Pending<'a> {
+    pub root: &'a Path,
+    pub files: Arc<dyn Files>,
+    pub changes: Changes,
+}
+
+impl Pending<'_> {
+    /// Checks the repository as it would be, with the rules on the change. Prints what the pipeline would refuse, if anything; nothing
+    /// may be written then.
+    pub fn is_accepted(&self, target: &Target, platforms: Platforms) -> anyhow::Result<bool> {
+        let base = Repository::new(Arc::clone(&self.files));
+        let kind = Kind::of(&base);
+        let head = Repository::new(Arc::new(Overlay::new(Arc::clone(&self.files), self.changes.clone())));
+        let options = Options {
+            platforms,
+            suites: kind.suites(),
+            pull_request: true,
+            ..Options::default()
+        };
+        let waivers = Waivers::of(&head);
+        let mut outcome = check(target, &head, &options, &waivers);
+        let paths: Vec<String> = self.changes.keys().cloned().collect();
+        outcome
+            .found
+            .extend(Change::detect(&head, &base, &paths).check(&head, &base));
+        outcome
+            .found
+            .retain(|checked| checked.finding.severity == Severity::Error);
+        if outcome.found.is_empty() {
+            return Ok(true);
+        }
+        let outcome = Outcome {
+            not_checked: kind.not_checked(),
+            ..outcome
+        };
+        output::print(outcome, self.root, Format::Text, true)?;
+        Ok(false)
+    }
+
+    fn tree(&self) -> Tree {
+        let mut tree = Tree::at(self.root).with_largest(limits::CATALOG_FILE.get());
+        for (path, content) in &self.changes {
+            match content {
+                Some(content) => tree.write(path, content.clone()),
+                None => tree.remove(path),
+            }
+        }
+        tree
+    }
+
+    /// Whether the files are as they would be.
+    pub fn is_nothing(&self) -> anyhow::Result<bool> {
+        let report = self.tree().report()?;
+        Ok(report.created.is_empty() && report.changed.is_empty() && report.removed.is_empty())
+    }
+
+    /// Names the files that change.
+    pub fn print(&self) -> anyhow::Result<()> {
+        let report = self.tree().report()?;
+        let out = &mut terminal::output();
+        for (verb, paths) in [
+            ("create", report.created),
+            ("change", report.changed),
+            ("remove", report.removed),
+        ] {
+            for path in paths {
+                writeln!(out, "{verb} {}", UntrustedText::new(&path.display().to_string()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes all files, or none. Gives what takes it back.
+    pub fn write(&self) -> anyhow::Result<Undo> {
+        let mut before = Tree::at(self.root).with_largest(limits::CATALOG_FILE.get());
+        for path in self.changes.keys() {
+            if self.files.is_file(path) {
+                before.write(path, self.files.read(path)?);
+            } else {
+                before.remove(path);
+            }
+        }
+        self.tree().commit()?;
+        Ok(Undo {
+            before,
+            paths: self.changes.keys().cloned().collect(),
+        })
+    }
+}
+
+/// What was there before.
+pub struct Undo {
+    before: Tree,
+    paths: Vec<String>,
+}
+
+impl Undo {
+    /// Puts it back, and removes the folders that are empty then.
+    pub fn run(self) -> anyhow::Result<()> {
+        let root = self.before.root().to_owned();
+        self.before.commit()?;
+        for path in &self.paths {
+            for folder in Path::new(path)
+                .ancestors()
+                .skip(1)
+                .filter(|folder| folder.components().count() > 1)
+            {
+                // Fails where something is left.
+                let _ = std::fs::remove_dir(root.join(folder));
+            }
+        }
+        Ok(())
+    }
+}

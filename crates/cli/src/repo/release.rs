@@ -1,0 +1,203 @@
+//! `olmkit repo release`
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use olmkit::bundle::load::{Limits, Tree};
+use olmkit::limits;
+use olmkit::object::UntrustedText;
+use olmkit_submission::publish::{add_to_catalogs, place};
+use olmkit_submission::{Changes, Folder, Git, Repository};
+
+use super::check::{Bundles, Target};
+use super::pending::{Pending, Pulled};
+use super::suite::OpenShiftFlags;
+use crate::registry_flags::RegistryFlags;
+use crate::terminal;
+
+/// Place a bundle in the repository, or add it to its catalogs
+///
+/// A bundle from elsewhere is placed as `operators/NAME/VERSION`. With --image, a bundle that is there already is added to the templates
+/// and catalogs that its release-config.yaml names, as the pipeline does after a merge. The result is checked before it is written, and
+/// committed; the command to push it is printed. The pipeline takes one of the two in a pull request.
+#[derive(clap::Args)]
+#[command(after_help = examples!["olmkit repo release ../hello-operator/bundle", "olmkit repo release ../hello-operator/bundle --dry-run", "olmkit repo release operators/hello-operator/0.0.3 --image quay.io/example/hello-operator:0.0.3"])]
+pub struct Args {
+    /// The bundle: a directory with `manifests` and `metadata`
+    bundle: PathBuf,
+    /// Root of the repository: the directory with `operators`
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    repo: PathBuf,
+    /// Add the bundle, which is in the repository, to templates and catalogs under this image
+    #[arg(long, value_name = "IMAGE", conflicts_with = "release_config")]
+    image: Option<String>,
+    /// File to place as release-config.yaml of the bundle
+    #[arg(long, value_name = "FILE")]
+    release_config: Option<PathBuf>,
+    /// Write nothing, and name what would be written
+    #[arg(long)]
+    dry_run: bool,
+    /// Write the files without a commit
+    #[arg(long)]
+    no_commit: bool,
+    #[command(flatten)]
+    versions: OpenShiftFlags,
+    #[command(flatten)]
+    registry: RegistryFlags,
+}
+
+/// What to write and to commit.
+struct Release {
+    target: Target,
+    version: String,
+    changes: Changes,
+    title: String,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let platforms = match args.versions.platforms() {
+        Ok(platforms) => platforms,
+        Err(problem) => {
+            eprintln!("Error: {problem}");
+            return Ok(ExitCode::from(2));
+        }
+    };
+    let folder = Folder::open(&args.repo).with_context(|| format!("cannot open {}", args.repo.display()))?;
+    let files = Arc::new(folder);
+    let repository = Repository::new(files.clone());
+    anyhow::ensure!(
+        repository.is_repository(),
+        "{} is not an operator repository: it has no directory `operators`; pass its root as --repo",
+        args.repo.display()
+    );
+    let git = Git::new(&args.repo);
+    let uncommitted = git.uncommitted()?;
+    if let Some(first) = uncommitted.first() {
+        anyhow::bail!(
+            "the repository has changes that are not committed, such as {first:?}; commit or stash them first, so that the release is \
+             the only change"
+        );
+    }
+    let release = match &args.image {
+        Some(image) => catalogs(args, &repository, image)?,
+        None => placement(args, &repository)?,
+    };
+    let pending = Pending {
+        root: &args.repo,
+        files,
+        changes: release.changes,
+    };
+    anyhow::ensure!(
+        !pending.is_nothing()?,
+        "there is nothing to release: templates and catalogs have the bundle already"
+    );
+    if !pending.is_accepted(&release.target, platforms)? {
+        eprintln!("nothing is written: the pipeline would refuse the change");
+        return Ok(ExitCode::FAILURE);
+    }
+    pending.print()?;
+    let out = &mut terminal::output();
+    writeln!(out, "title: {}", UntrustedText::new(&release.title))?;
+    let branch = format!("{}-{}", release.target.operator, release.version);
+    let branch = if args.image.is_some() {
+        format!("{branch}-catalogs")
+    } else {
+        branch
+    };
+    let push = format!("git push {} HEAD:refs/heads/{branch}", git.remote());
+    if args.dry_run {
+        eprintln!("dry run: nothing is written");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let undo = pending.write()?;
+    if args.no_commit {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let paths: Vec<String> = pending.changes.keys().cloned().collect();
+    if let Err(error) = git.commit_files(&paths, &release.title) {
+        undo.run().context("the files cannot be put back as they were")?;
+        return Err(anyhow::Error::from(error).context("the release is not committed; nothing is changed"));
+    }
+    writeln!(out, "push with: {}", UntrustedText::new(&push))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Places the bundle.
+fn placement(args: &Args, repository: &Repository) -> anyhow::Result<Release> {
+    if let Some((operator, version)) = inside(args) {
+        anyhow::bail!(
+            "operators/{operator}/{version} is in the repository already; to add it to its catalogs, pass its image as --image"
+        );
+    }
+    let is_bundle = args.bundle.join("manifests").is_dir() && args.bundle.join("metadata").is_dir();
+    anyhow::ensure!(
+        is_bundle,
+        "{} is not a bundle: it has no directories `manifests` and `metadata`",
+        args.bundle.display()
+    );
+    let tree = Tree::from_dir(&args.bundle, Limits::default())?;
+    let read = |path: &PathBuf| {
+        limits::read_named(path, &limits::SETTINGS_FILE).with_context(|| format!("cannot read {}", path.display()))
+    };
+    let release_config = args.release_config.as_ref().map(read).transpose()?;
+    let placed = place(repository, &tree, release_config)?;
+    for path in &placed.left_out {
+        eprintln!(
+            "left out, since it is not part of a bundle: {}",
+            UntrustedText::new(path)
+        );
+    }
+    Ok(Release {
+        title: format!("operator {} ({})", placed.operator, placed.version),
+        target: Target {
+            operator: placed.operator,
+            bundles: Bundles::One(Some(placed.version.clone())),
+            catalogs: Vec::new(),
+        },
+        version: placed.version,
+        changes: placed.changes,
+    })
+}
+
+/// Adds the bundle to templates and catalogs.
+fn catalogs(args: &Args, repository: &Repository, image: &str) -> anyhow::Result<Release> {
+    let Some((operator, version)) = inside(args).filter(|(operator, version)| repository.has_bundle(operator, version))
+    else {
+        anyhow::bail!(
+            "--image goes with a bundle of the repository, such as operators/NAME/VERSION; {} is none",
+            args.bundle.display()
+        );
+    };
+    let of_bundle = (operator.as_str(), version.as_str(), image);
+    let additions = add_to_catalogs(repository, &args.repo, of_bundle, &Pulled::new(&args.registry))?;
+    let out = &mut terminal::output();
+    for (catalog, changes) in &additions.differences {
+        for change in changes {
+            writeln!(out, "{}: {change}", UntrustedText::new(catalog))?;
+        }
+    }
+    let names = additions.differences.keys();
+    Ok(Release {
+        title: format!("Add {operator} {version} to FBC"),
+        target: Target {
+            catalogs: names.map(|name| format!("{name}/{operator}")).collect(),
+            bundles: Bundles::One(None),
+            operator,
+        },
+        version,
+        changes: additions.changes,
+    })
+}
+
+/// Operator and version, if the bundle is one of the repository.
+fn inside(args: &Args) -> Option<(String, String)> {
+    let operators = args.repo.join("operators").canonicalize().ok()?;
+    let bundle = args.bundle.canonicalize().ok()?;
+    let mut parts = bundle.strip_prefix(&operators).ok()?.components();
+    let mut next = || Some(parts.next()?.as_os_str().to_str()?.to_owned());
+    let (operator, version) = (next()?, next()?);
+    next().is_none().then_some((operator, version))
+}

@@ -1,0 +1,105 @@
+//! Kinds of repositories, their suites of checks, and the versions of OpenShift.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use olmkit::limits;
+use olmkit_submission::{Platforms, Repository, Suite};
+
+/// A kind of repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// community-operators-prod
+    Community,
+    /// certified-operators
+    Certified,
+    /// redhat-marketplace-operators
+    Marketplace,
+    /// operatorhub.io: k8s-operatorhub/community-operators
+    Operatorhub,
+    /// preflight's operator policy, or with --image a container policy
+    Preflight,
+}
+
+/// What services, clusters and people decide.
+const NOT_CHECKED: &[&str] = &[
+    "operator-name-reservation (is the package name reserved for somebody else)",
+    "certification-project-status (certified operators)",
+    "certified-image-references (are all images certified)",
+    "github-permissions (may the author change this operator)",
+    "bundle-image-build and index-image (builds on the platforms)",
+    "preflight DeployableByOLM (installs the operator on a cluster)",
+];
+const NOT_CHECKED_BY_HUB: &[&str] = &[
+    "kiwi, lemon and orange (install and upgrade the operator on a cluster)",
+    "containerImage (can the image be pulled)",
+    "title and labels of the pull request",
+];
+const NOT_CHECKED_BY_PREFLIGHT: &[&str] = &[
+    "preflight DeployableByOLM (installs the operator on a cluster)",
+    "preflight BundleImageRefsAreCertified (a hosted service knows which digests are certified)",
+    "certification_hash (left out of preflight-json)",
+];
+
+impl Kind {
+    /// The kind that `config.yaml` says a repository is.
+    pub fn of(repository: &Repository) -> Self {
+        match repository.organization().as_deref() {
+            Some("certified-operators") => Self::Certified,
+            Some("redhat-marketplace") => Self::Marketplace,
+            _ => Self::Community,
+        }
+    }
+
+    /// The suites of checks that run on it.
+    pub fn suites(self) -> Vec<Suite> {
+        match self {
+            Self::Community => vec![Suite::Community, Suite::Common],
+            Self::Certified | Self::Marketplace => vec![Suite::Isv, Suite::Common],
+            Self::Operatorhub => vec![Suite::OperatorHub],
+            Self::Preflight => vec![Suite::Preflight],
+        }
+    }
+
+    /// What a run leaves out.
+    pub fn not_checked(self) -> Vec<String> {
+        let names = match self {
+            Self::Community | Self::Certified | Self::Marketplace => NOT_CHECKED,
+            Self::Operatorhub => NOT_CHECKED_BY_HUB,
+            Self::Preflight => NOT_CHECKED_BY_PREFLIGHT,
+        };
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+}
+
+/// Which versions of OpenShift are supported.
+#[derive(clap::Args)]
+pub struct OpenShiftFlags {
+    /// Take only these versions of OpenShift for supported, such as 4.14-4.22
+    #[arg(long, value_name = "RANGE")]
+    ocp_versions: Option<String>,
+    /// JSON file with the versions of OpenShift, instead of the table of this release
+    #[arg(long, value_name = "FILE")]
+    platforms: Option<PathBuf>,
+}
+
+impl OpenShiftFlags {
+    /// The table, with what the flags select.
+    pub fn platforms(&self) -> Result<Platforms, String> {
+        let mut platforms = match &self.platforms {
+            None => Platforms::default(),
+            Some(path) => {
+                let text = limits::read_named(path, &limits::SETTINGS_FILE)
+                    .map_err(|error| format!("--platforms {}: {error}", path.display()))?;
+                Platforms::parse(&String::from_utf8_lossy(&text))
+                    .map_err(|error| format!("--platforms {}: {error}", path.display()))?
+            }
+        };
+        if let Some(range) = &self.ocp_versions {
+            platforms
+                .select(range)
+                .map_err(|error| format!("--ocp-versions: {error}"))?;
+        }
+        Ok(platforms)
+    }
+}

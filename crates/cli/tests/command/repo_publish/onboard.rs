@@ -1,0 +1,140 @@
+//! Onboarding of made-up operators.
+
+use super::Desk;
+
+fn with_bundles() -> Desk {
+    let desk = Desk::new();
+    desk.write(
+        "operators/hello/ci.yaml",
+        "---\n# who may approve\nreviewers:\n  - a # first\nupdateGraph: replaces-mode\n",
+    );
+    desk.in_repository("0.0.1", "");
+    desk.in_repository("0.0.2", "  replaces: hello.v0.0.1\n");
+    desk.in_repository("0.0.3", "  replaces: hello.v0.0.2\n  skips:\n  - hello.v0.0.1\n");
+    desk
+}
+
+#[test]
+fn a_folder_of_bundles_becomes_a_template_a_mapping_and_catalogs() {
+    let desk = with_bundles();
+    let before = desk.files();
+    let said = desk.run(&["onboard", "hello", "--dry-run"]);
+    said.fine();
+    assert!(
+        said.out.contains("create catalogs/v4.20/hello/catalog.yaml\n"),
+        "{}",
+        said.out
+    );
+    assert_eq!(desk.files(), before, "a dry run writes nothing");
+    desk.run(&["onboard", "hello"]).fine();
+    let ci = desk.text("operators/hello/ci.yaml");
+    assert_eq!(
+        ci,
+        "---\n# who may approve\nreviewers:\n  - a # first\nfbc:\n  catalog_mapping:\n  - catalog_names:\n    - v4.20\n    - v4.21\n    \
+         template_name: basic.yaml\n    type: olm.template.basic\n  enabled: true\n"
+    );
+    let template = desk.text("operators/hello/catalog-templates/basic.yaml");
+    assert!(
+        template.contains("image: quay.io/community/hello:0.0.3\n"),
+        "{template}"
+    );
+    let catalog = desk.text("catalogs/v4.20/hello/catalog.yaml");
+    assert!(
+        catalog.contains("replaces: hello.v0.0.2\n  skips:\n  - hello.v0.0.1\n"),
+        "{catalog}"
+    );
+    assert!(
+        catalog.contains("olm.csv.metadata") && !catalog.contains("olm.bundle.object"),
+        "{catalog}"
+    );
+    desk.run(&["onboard", "hello"])
+        .refused("is published through file-based catalogs already");
+    let done = desk.files();
+    desk.run(&["onboard", "hello", "--replace"]).fine();
+    assert_eq!(
+        desk.files(),
+        done,
+        "from its own catalogs the operator gets the same again"
+    );
+}
+
+#[test]
+fn a_bundle_that_nothing_replaces_is_named() {
+    let desk = with_bundles();
+    desk.in_repository("0.0.0", "");
+    let said = desk.run(&["onboard", "hello"]);
+    said.fine();
+    assert!(
+        said.err.contains("hello.v0.0.0 has no place in stable of v4.20, v4.21"),
+        "{}",
+        said.err
+    );
+    assert!(!desk.text("catalogs/v4.21/hello/catalog.yaml").contains("hello.v0.0.0"));
+}
+
+#[test]
+fn semver_mode_is_the_chain_of_versions() {
+    let desk = with_bundles();
+    desk.write("operators/hello/ci.yaml", "updateGraph: semver-mode\n");
+    desk.in_repository("0.0.10", "");
+    desk.run(&["onboard", "hello"]).fine();
+    let catalog = desk.text("catalogs/v4.20/hello/catalog.yaml");
+    assert!(
+        catalog.contains("- name: hello.v0.0.10\n  replaces: hello.v0.0.3\n"),
+        "{catalog}"
+    );
+}
+
+#[test]
+fn what_cannot_be_onboarded_leaves_the_repository_as_it_is() {
+    let desk = with_bundles();
+    let before = desk.files();
+    desk.run(&["onboard", "other"]).refused("no operator \"other\"");
+    desk.run(&["onboard", "hello", "--catalogs", "v4.20=missing"])
+        .refused("missing");
+    desk.run(&["onboard", "hello", "--image-ref-template", "r.io/{{.Name}}:v1"])
+        .refused("check_bundle_images_in_fbc");
+    assert_eq!(desk.files(), before);
+    desk.write("config.yaml", "organization: certified-operators\n");
+    desk.run(&["onboard", "hello"]).refused("pass --image-ref-template");
+    desk.in_repository("0.0.4", "  replaces: hello.v0.0.4\n");
+    desk.run(&["onboard", "hello", "--image-ref-template", "r.io/{{.Name}}:v1"])
+        .refused("validate-catalog-format");
+    desk.write(
+        "operators/hello/0.0.5/manifests/hello.clusterserviceversion.yaml",
+        "a: [\n",
+    );
+    desk.write("operators/hello/0.0.5/metadata/annotations.yaml", "annotations: {}\n");
+    desk.run(&["onboard", "hello", "--image-ref-template", "r.io/{{.Name}}:v1"])
+        .refused("operators/hello/0.0.5");
+    assert!(!desk.root().join("catalogs").exists());
+}
+
+#[test]
+fn published_catalogs_win_over_bundles() {
+    let desk = with_bundles();
+    let catalog = "---\nschema: olm.package\nname: hello\ndefaultChannel: stable\n---\nschema: olm.channel\npackage: hello\nname: \
+                   stable\nentries:\n- name: hello.v0.0.1\n  skipRange: <0.0.1\n---\nschema: olm.bundle\nname: hello.v0.0.1\npackage: \
+                   hello\nimage: quay.io/community/hello:0.0.1\nproperties:\n- type: olm.package\n  value: {packageName: hello, \
+                   version: 0.0.1}\n";
+    for name in ["v4.12", "v4.13"] {
+        desk.write(&format!("published/{name}/hello/catalog.yaml"), catalog);
+    }
+    let other = catalog.replace("skipRange: <0.0.1", "skipRange: <0.0.0");
+    desk.write("published/v4.14/hello/catalog.yaml", &other);
+    desk.run(&["onboard", "hello", "--catalogs", "published"]).fine();
+    let ci = desk.text("operators/hello/ci.yaml");
+    assert!(
+        ci.contains("- v4.12\n    - v4.13\n    template_name: v4.12.yaml"),
+        "{ci}"
+    );
+    assert!(ci.contains("- v4.14\n    template_name: v4.14.yaml"), "{ci}");
+    assert!(
+        desk.text("catalogs/v4.13/hello/catalog.yaml")
+            .contains("skipRange: <0.0.1")
+    );
+    assert!(
+        desk.text("catalogs/v4.14/hello/catalog.yaml")
+            .contains("skipRange: <0.0.0")
+    );
+}

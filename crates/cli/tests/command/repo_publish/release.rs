@@ -1,0 +1,189 @@
+//! Releases into made-up repositories.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::{Desk, Said, opm};
+
+const CI: &str = "\
+---
+reviewers: [a]
+fbc:
+  enabled: true
+  catalog_mapping:
+  - template_name: basic.yaml
+    catalog_names: [v4.16, v4.20]
+    type: olm.template.basic
+";
+const RELEASE_CONFIG: &str = "\
+---
+catalog_templates:
+- template_name: basic.yaml
+  channels: [stable]
+  replaces: hello.v0.0.1
+";
+
+/// An operator with file-based catalogs and one bundle in them.
+fn published() -> Desk {
+    let desk = Desk::new();
+    desk.in_repository("0.0.1", "");
+    desk.run(&["onboard", "hello"]).fine();
+    let template = desk.text("operators/hello/catalog-templates/basic.yaml");
+    std::fs::remove_dir_all(desk.root().join("catalogs")).unwrap();
+    desk.write(
+        "operators/hello/catalog-templates/basic.yaml",
+        &(template + "# the end\n"),
+    );
+    desk.write("operators/hello/ci.yaml", CI);
+    let release = "catalog_templates:\n- template_name: basic.yaml\n  channels: [stable]\n";
+    desk.write("operators/hello/0.0.1/release-config.yaml", release);
+    desk.commit_all();
+    let said = desk.run(&[
+        "release",
+        "operators/hello/0.0.1",
+        "--image",
+        "quay.io/community/hello:0.0.1",
+    ]);
+    said.fine();
+    desk
+}
+
+/// A bundle beside the repository.
+fn fresh(desk: &Desk, spec: &str) -> String {
+    let folder: PathBuf = desk.folder.path().join("fresh");
+    desk.bundle(&folder, "0.0.2", spec);
+    std::fs::write(folder.join("release-config.yaml"), RELEASE_CONFIG).unwrap();
+    std::fs::write(folder.join("Dockerfile"), "FROM scratch\n").unwrap();
+    folder.to_str().unwrap().to_owned()
+}
+
+fn release(desk: &Desk, bundle: &str, more: &[&str]) -> Said {
+    desk.run(&[&["release", bundle], more].concat())
+}
+
+#[test]
+fn a_bundle_is_placed_checked_and_committed() {
+    let desk = published();
+    let bundle = fresh(&desk, "");
+    let (before, head) = (desk.files(), desk.git(&["rev-parse", "HEAD"]));
+    let dry = release(&desk, &bundle, &["--dry-run"]);
+    dry.fine();
+    assert!(
+        dry.out.contains("create operators/hello/0.0.2/release-config.yaml\n"),
+        "{}",
+        dry.out
+    );
+    assert_eq!(
+        (desk.files(), desk.git(&["rev-parse", "HEAD"])),
+        (before.clone(), head.clone()),
+        "a dry run"
+    );
+    let said = release(&desk, &bundle, &[]);
+    said.fine();
+    assert!(
+        said.out
+            .contains("push with: git push origin HEAD:refs/heads/hello-0.0.2\n"),
+        "{}",
+        said.out
+    );
+    assert!(
+        said.err
+            .contains("left out, since it is not part of a bundle: Dockerfile"),
+        "{}",
+        said.err
+    );
+    assert_eq!(desk.git(&["log", "-1", "--format=%s"]), "operator hello (0.0.2)\n");
+    assert!(
+        desk.git(&["log", "-1", "--format=%b"])
+            .starts_with("Signed-off-by: a <a@example.com>")
+    );
+    let files = desk.git(&["show", "--name-only", "--format="]);
+    assert_eq!(
+        files,
+        "operators/hello/0.0.2/manifests/hello.clusterserviceversion.yaml\noperators/hello/0.0.2/metadata/annotations.yaml\n\
+         operators/hello/0.0.2/release-config.yaml\n"
+    );
+    assert_eq!(desk.git(&["status", "--porcelain"]), "");
+    release(&desk, &bundle, &[]).refused("operators/hello/0.0.2 is there already");
+}
+
+#[test]
+fn a_bundle_is_added_to_templates_and_catalogs() {
+    let desk = published();
+    release(&desk, &fresh(&desk, ""), &[]).fine();
+    let said = release(
+        &desk,
+        "operators/hello/0.0.2",
+        &["--image", "quay.io/community/hello:0.0.2"],
+    );
+    said.fine();
+    assert!(
+        said.out
+            .contains("v4.16: + hello: edge hello.v0.0.1 -> hello.v0.0.2 in stable\n"),
+        "{}",
+        said.out
+    );
+    assert_eq!(desk.git(&["log", "-1", "--format=%s"]), "Add hello 0.0.2 to FBC\n");
+    let template = desk.text("operators/hello/catalog-templates/basic.yaml");
+    assert!(
+        template.contains("- name: hello.v0.0.2\n    replaces: hello.v0.0.1\n"),
+        "{template}"
+    );
+    assert!(
+        template.contains("- image: quay.io/community/hello:0.0.2\n") && template.ends_with("# the end\n"),
+        "{template}"
+    );
+    let catalog = |name: &str| desk.text(&format!("catalogs/{name}/hello/catalog.yaml"));
+    assert!(catalog("v4.16").contains("olm.bundle.object") && !catalog("v4.16").contains("olm.csv.metadata"));
+    assert!(catalog("v4.20").contains("olm.csv.metadata") && !catalog("v4.20").contains("olm.bundle.object"));
+    for name in ["v4.16", "v4.20"] {
+        let Some(opm) = opm() else { break };
+        let folder = desk.root().join("catalogs").join(name);
+        let output = Command::new(opm).arg("validate").arg(folder).output().unwrap();
+        assert!(output.status.success(), "{name}: {output:?}");
+    }
+    let said = release(
+        &desk,
+        "operators/hello/0.0.2",
+        &["--image", "quay.io/community/hello:0.0.2"],
+    );
+    said.refused("there is nothing to release");
+}
+
+#[test]
+fn what_is_refused_leaves_the_tree_as_it_is() {
+    let desk = published();
+    let bundle = fresh(&desk, "");
+    let (before, head) = (desk.files(), desk.git(&["rev-parse", "HEAD"]));
+    let same = |what: &str| {
+        assert_eq!(desk.files(), before, "{what}");
+        assert_eq!(desk.git(&["rev-parse", "HEAD"]), head, "{what}");
+        assert_eq!(desk.git(&["status", "--porcelain"]), "", "{what}");
+    };
+    desk.write("operators/hello/0.0.1/new", "");
+    release(&desk, &bundle, &[]).refused("has changes that are not committed");
+    std::fs::remove_file(desk.root().join("operators/hello/0.0.1/new")).unwrap();
+    let wrong = fresh(&desk, "  replaces: hello.v0.0.2\n  icon: []\n");
+    release(&desk, &wrong, &[]).refused("check_required_fields");
+    same("a check fails");
+    release(&desk, "missing", &[]).refused("missing is not a bundle");
+    release(&desk, "operators/hello/0.0.1", &[]).refused("pass its image as --image");
+    release(&desk, &bundle, &["--image", "r.io/a:1"]).refused("goes with a bundle of the repository");
+    release(&desk, "operators/hello/0.0.1", &["--image", "r.io/other:1"]).refused("check_bundle_images_in_fbc");
+    same("refused");
+    let bundle = fresh(&desk, "");
+    let hook = desk.root().join(".git/hooks/pre-commit");
+    std::fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    std::fs::write(&hook, "#!/bin/sh\necho no such luck >&2\nexit 1\n").unwrap();
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&hook, executable).unwrap();
+    release(&desk, &bundle, &[]).refused("no such luck");
+    same("a hook refuses");
+    std::fs::remove_file(hook).unwrap();
+    release(&desk, &bundle, &["--no-commit"]).fine();
+    assert_eq!(desk.git(&["rev-parse", "HEAD"]), head);
+    assert!(
+        desk.text("operators/hello/0.0.2/release-config.yaml")
+            .contains("replaces: hello.v0.0.1")
+    );
+}

@@ -1,0 +1,161 @@
+//! Placing a bundle in its operator's folder.
+
+use std::sync::Arc;
+
+use olmkit::bundle::load::{Entry, Tree};
+
+use super::{PublishError, is_sound};
+use crate::bundle::Bundle;
+use crate::files::Memory;
+use crate::overlay::Changes;
+use crate::python::text::shown;
+use crate::repository::Repository;
+
+/// A bundle in its place.
+pub struct Placed {
+    /// The operator.
+    pub operator: String,
+    /// The version.
+    pub version: String,
+    /// The files to write.
+    pub changes: Changes,
+    /// Files of the bundle's folder that are not part of it, such as a Dockerfile.
+    pub left_out: Vec<String>,
+}
+
+/// The folders that belong to a bundle.
+const FOLDERS: [&str; 3] = ["manifests/", "metadata/", "tests/"];
+const RELEASE_CONFIG: &str = "release-config.yaml";
+
+/// Places a bundle as `operators/PACKAGE/VERSION`. `release_config` replaces the bundle's own `release-config.yaml`.
+///
+/// # Errors
+/// The bundle does not say its package or version, or is there already.
+pub fn place(repository: &Repository, bundle: &Tree, release_config: Option<Vec<u8>>) -> Result<Placed, PublishError> {
+    let mut files = Vec::new();
+    let mut left_out = Vec::new();
+    for (path, entry) in bundle.walk("") {
+        match entry {
+            Entry::File(bytes) if FOLDERS.iter().any(|folder| path.starts_with(folder)) => {
+                files.push((path, bytes.to_vec()));
+            }
+            Entry::File(bytes) if path == RELEASE_CONFIG && release_config.is_none() => {
+                files.push((path, bytes.to_vec()));
+            }
+            Entry::File(_) if path == RELEASE_CONFIG => {}
+            Entry::Directory => {}
+            _ => left_out.push(path),
+        }
+    }
+    files.extend(release_config.map(|bytes| (RELEASE_CONFIG.to_owned(), bytes)));
+    let (operator, version) = names(&files)?;
+    if repository.has_bundle(&operator, &version) {
+        let problem = format!("operators/{operator}/{version} is there already; a released bundle does not change");
+        return Err(PublishError::Refused(problem));
+    }
+    let folder = format!("operators/{operator}/{version}");
+    if !repository.files().list(&folder).is_empty() {
+        let problem = format!("{folder} is there already, though it is no bundle; remove it first");
+        return Err(PublishError::Refused(problem));
+    }
+    let place = |(path, bytes): (String, Vec<u8>)| (format!("{folder}/{path}"), Some(bytes));
+    Ok(Placed {
+        changes: files.into_iter().map(place).collect(),
+        operator,
+        version,
+        left_out,
+    })
+}
+
+/// Package and version of a bundle.
+fn names(files: &[(String, Vec<u8>)]) -> Result<(String, String), PublishError> {
+    // The pipeline's reader wants a repository around the bundle.
+    let inside = files
+        .iter()
+        .map(|(path, bytes)| (format!("operators/a/0/{path}"), bytes.clone()));
+    let bundle = Bundle::new(Arc::new(inside.collect::<Memory>()), "a", "0".to_owned());
+    let unplaced = |raise: crate::python::Raise| match PublishError::from(raise) {
+        PublishError::Settings { place, text } => PublishError::Settings {
+            place: place.replace("operators/a/0", "BUNDLE"),
+            text: text.replace("operators/a/0", "BUNDLE"),
+        },
+        other => other,
+    };
+    let package = bundle.package().map_err(unplaced)?;
+    let csv = bundle.csv().map_err(unplaced)?;
+    let spec = csv.view().get_or("spec", &crate::python::EMPTY).map_err(unplaced)?;
+    let version = spec.get("version").map_err(unplaced)?;
+    let version = if version.is_none() {
+        String::new()
+    } else {
+        shown(version.node)
+    };
+    for (what, name) in [
+        ("package of metadata/annotations.yaml", &package),
+        ("spec.version", &version),
+    ] {
+        if !is_sound(name) {
+            let problem = format!("the {what} is {name:?}, which cannot be the name of a folder; set it");
+            return Err(PublishError::Refused(problem));
+        }
+    }
+    Ok((package, version))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CSV: &str = "manifests/a.clusterserviceversion.yaml";
+    const ANNOTATIONS: &str = "annotations:\n  operators.operatorframework.io.bundle.package.v1: hello\n";
+
+    fn placed(repository: &[(&str, &str)], csv: &str) -> Result<Placed, PublishError> {
+        let repository: Memory = repository.iter().copied().collect();
+        let files = [
+            (CSV, csv),
+            ("metadata/annotations.yaml", ANNOTATIONS),
+            ("Dockerfile", "FROM scratch\n"),
+            (RELEASE_CONFIG, "catalog_templates: []\n"),
+        ];
+        let tree = Tree::from_files(files.map(|(path, text)| (path, text.as_bytes().to_vec())));
+        place(&Repository::new(Arc::new(repository)), &tree, None)
+    }
+
+    #[test]
+    fn a_bundle_is_placed_by_package_and_version() {
+        let placed = placed(&[], "metadata: {name: hello.v0.0.1}\nspec: {version: 0.0.1}\n").unwrap();
+        assert_eq!((placed.operator.as_str(), placed.version.as_str()), ("hello", "0.0.1"));
+        let paths: Vec<&str> = placed.changes.keys().map(String::as_str).collect();
+        let folder = "operators/hello/0.0.1";
+        let wanted = [CSV, "metadata/annotations.yaml", RELEASE_CONFIG].map(|path| format!("{folder}/{path}"));
+        assert_eq!(paths, wanted);
+        assert_eq!(placed.left_out, ["Dockerfile"]);
+    }
+
+    #[test]
+    fn what_is_there_is_not_replaced_and_names_do_not_lead_elsewhere() {
+        let there = [
+            ("operators/hello/0.0.1/manifests/a", ""),
+            ("operators/hello/0.0.1/metadata/a", ""),
+        ];
+        let spec = |version: &str| format!("metadata: {{name: hello.v0.0.1}}\nspec: {{version: {version}}}\n");
+        let refused = |files: &[(&str, &str)], csv: &str| placed(files, csv).err().map(|error| error.to_string());
+        for (files, csv, wanted) in [
+            (&there[..], spec("0.0.1"), "is there already"),
+            (&there[..1], spec("0.0.1"), "is there already"),
+            (&[], spec("../../x"), "cannot be the name of a folder"),
+            (&[], spec("''"), "cannot be the name of a folder"),
+            (
+                &[],
+                "spec: [\n".to_owned(),
+                "BUNDLE/manifests/a.clusterserviceversion.yaml:2",
+            ),
+        ] {
+            let problem = refused(files, &csv);
+            assert!(
+                problem.as_ref().is_some_and(|problem| problem.contains(wanted)),
+                "{csv}: {problem:?}"
+            );
+        }
+    }
+}
