@@ -127,24 +127,6 @@ mod tests {
         }
     }
 
-    /// On a stack as the main thread has it; without optimisation the parser takes most of it.
-    #[test]
-    fn just_below_the_limit_the_stack_suffices() {
-        let parse_all = || {
-            for (before, after, count) in [("(", ")", 45), ("!", "", 380), ("Box<", ">", 380), ("!(", ")", 40)] {
-                let (open, close) = (before.repeat(count), after.repeat(count));
-                let text = match before {
-                    "Box<" => format!("type T = {open}u8{close};"),
-                    _ => format!("fn f() {{ {open}x{close} }}"),
-                };
-                let file = parse(Path::new("src/lib.rs"), &text);
-                assert!(file.is_ok(), "{before}: {:?}", file.err());
-            }
-        };
-        let thread = std::thread::Builder::new().stack_size(8 << 20).spawn(parse_all);
-        thread.unwrap().join().unwrap();
-    }
-
     #[test]
     fn long_sources_are_not_deep() {
         let functions = "fn f(a: &str) -> bool { if !a.is_empty() { return true } else { false } }\n".repeat(2_000);
