@@ -120,10 +120,7 @@ async fn cluster_objects_stood_before(cluster: &Cluster) {
         .await
         .fine();
     cluster.settled("greedy", "greedy.v2.0.0").await;
-    let cleaned = cluster.cleanup("greedy", "greedy", &[]).await.fine();
-    let mut kept = names(&cleaned, "kept");
-    kept.sort();
-    assert_eq!(kept, ["team-critical", "team-reader"]);
+    cluster.cleanup("greedy", "greedy", &[]).await.fine();
     cluster.nothing_missing(&before).await;
     cluster.nothing_left(&before).await;
 }

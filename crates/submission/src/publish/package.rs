@@ -94,11 +94,10 @@ pub(super) fn members(
         let skip_range = facts.skip_range.as_ref().map_err(Clone::clone)?;
         let skips = facts.skips.as_ref().map_err(Clone::clone)?;
         let skips = skips.root.items().iter().filter_map(Node::as_str);
-        let mut channels = bundle.channels()?;
-        channels.retain(|channel| !channel.is_empty());
+        let channels = bundle.channels()?.iter().filter(|channel| !channel.is_empty());
         members.push(Member {
             version,
-            channels,
+            channels: channels.cloned().collect(),
             default_channel: bundle.default_channel()?.filter(|channel| !channel.is_empty()),
             entry: ChannelEntry {
                 name: blob.name.clone(),

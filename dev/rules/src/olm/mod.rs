@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use controlplane::{ControlPlane, Options};
 use futures::{StreamExt as _, stream};
+use kube_testbed::{ControlPlane, Options};
 use olmkit::catalog::{Catalog, load};
 use serde_json::{Value, json};
 

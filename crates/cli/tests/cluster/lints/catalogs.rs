@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use controlplane::Options;
 use kube::api::ListParams;
+use kube_testbed::Options;
 use olmkit::catalog::model::Blob;
 use olmkit::catalog::{Catalog, load, render, validate};
 use olmkit_serve::api::GetBundleRequest;
@@ -329,7 +329,7 @@ async fn served_by_opm(opm: &Path, catalog: &Path, bundle: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn opm_serves_what_rules_of_catalogs_say() {
-    let opm = match controlplane::tools::program("opm") {
+    let opm = match kube_testbed::tools::program("opm") {
         Ok(opm) => opm,
         Err(error) => return println!("skipped: {error}"),
     };

@@ -1,7 +1,6 @@
 //! What strangers write reaches the terminal as text only: every command over hostile bundles, catalogs, images and answers of
 //! an API server, in every form for people.
 
-mod exhaust;
 mod inputs;
 mod names;
 
