@@ -39,7 +39,7 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<syn::File, Error> {
             return Err(failed(span, "nested too deeply to be read".to_owned()));
         }
     }
-    // The parser takes up to 30 KiB for each bracket where it is not optimised.
+    // Where it is not optimised, the parser at the limit takes more than the main thread has.
     stacker::grow(STACK, || syn::parse_file(text)).map_err(|error| failed(error.span(), error.to_string()))
 }
 
@@ -58,7 +58,7 @@ fn too_deep(tokens: TokenStream) -> Option<Span> {
             TokenTree::Ident(word) if is_keyword(&word.to_string()) => *depth += 1,
             TokenTree::Group(group) => {
                 let inside = *depth + BRACKET;
-                let goes_on = tokens.peek().is_some_and(|next| next.to_string() == "else");
+                let goes_on = matches!(tokens.peek(), Some(TokenTree::Ident(word)) if word == "else");
                 if group.delimiter() == Delimiter::Brace && !goes_on {
                     *depth = *outside;
                 }
