@@ -120,7 +120,10 @@ async fn cluster_objects_stood_before(cluster: &Cluster) {
         .await
         .fine();
     cluster.settled("greedy", "greedy.v2.0.0").await;
-    cluster.cleanup("greedy", "greedy", &[]).await.fine();
+    let cleaned = cluster.cleanup("greedy", "greedy", &[]).await.fine();
+    let mut kept = names(&cleaned, "kept");
+    kept.sort();
+    assert_eq!(kept, ["team-critical", "team-reader"]);
     cluster.nothing_missing(&before).await;
     cluster.nothing_left(&before).await;
 }

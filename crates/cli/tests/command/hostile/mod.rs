@@ -1,6 +1,7 @@
 //! What strangers write reaches the terminal as text only: every command over hostile bundles, catalogs, images and answers of
 //! an API server, in every form for people.
 
+mod exhaust;
 mod inputs;
 mod names;
 

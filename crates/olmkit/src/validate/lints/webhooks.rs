@@ -342,6 +342,11 @@ fn serving_certificates<'c>(context: &Context<'c>) -> BTreeSet<&'c str> {
     asked.filter_map(|(_, name)| name.as_str()).collect()
 }
 
+/// The Secret that OLM v0 makes for the webhooks of a Deployment.
+fn certificate_secret(deployment: &str) -> String {
+    format!("{}-service-cert", deployment.replace('.', "-"))
+}
+
 /// Secrets with certificates that nothing creates under OLM.
 fn volumes(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
     let in_bundle: BTreeSet<&str> = context
@@ -352,6 +357,11 @@ fn volumes(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
         .map(super::super::super::bundle::Object::name)
         .collect();
     let of_openshift = serving_certificates(context);
+    let of_olm: BTreeSet<String> = csv
+        .list(LIST)
+        .iter()
+        .map(|webhook| certificate_secret(field(webhook, "deploymentName")))
+        .collect();
     let mut findings = Vec::new();
     if csv.list(LIST).is_empty() {
         return findings;
@@ -372,6 +382,7 @@ fn volumes(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
                 && !replaced
                 && !in_bundle.contains(name)
                 && !of_openshift.contains(name)
+                && !of_olm.contains(name)
             {
                 let message = format!("the pod waits for Secret {name:?}, which neither the bundle nor OLM creates");
                 let pointer = format!("/spec/install/spec/deployments/{at}/spec/template/spec/volumes/{index}");

@@ -306,6 +306,19 @@ fn tags_are_a_warning_for_disconnected_clusters() {
     }
 }
 
+/// OLM makes a Secret for the webhooks of a Deployment; a volume may name it.
+#[test]
+fn the_certificate_of_olm_is_not_missing() {
+    for (secret, is_missing) in [("demo-service-cert", false), ("other-service-cert", true)] {
+        let volume = format!(
+            "              volumes: [{{name: tls, secret: {{secretName: {secret}}}}}]\n              containers:"
+        );
+        let outcome = outcome(changed(CSV, "              containers:", &volume), &options(""));
+        let missing = outcome.findings().any(|finding| finding.rule == "CERT-1");
+        assert_eq!(missing, is_missing, "{secret}");
+    }
+}
+
 /// OpenShift makes the Secret that a Service of the bundle asks for.
 #[test]
 fn a_certificate_of_openshift_is_not_missing() {

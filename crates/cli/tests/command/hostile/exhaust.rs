@@ -1,0 +1,174 @@
+//! Inputs of a few megabytes that once took gigabytes, minutes or the stack: each ends in 5 seconds of processor time and 1 GiB of address space.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use test_support::demo_bundle;
+
+fn write(folder: &Path, name: &str, text: &str) {
+    let path = folder.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// Ends a command that takes more seconds on processors, or more KiB of memory, its address space included.
+const BOUNDED: &str = "ulimit -t 5 && ulimit -v 1048576 && exec \"$0\" \"$@\"";
+
+/// Runs a command over a folder; gives what it said.
+fn bounded(folder: &Path, arguments: &str) -> String {
+    let output = Command::new("sh")
+        .args(["-c", BOUNDED])
+        .arg(assert_cmd::cargo::cargo_bin("olmkit"))
+        .args(arguments.split(' '))
+        .current_dir(folder)
+        .env("HOME", folder)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let start: String = said.chars().take(300).collect();
+    let ended = matches!(output.status.code(), Some(0..=2));
+    assert!(ended, "{arguments}: {}: {start}", output.status);
+    said + &String::from_utf8_lossy(&output.stdout)
+}
+
+/// The demo bundle with a text put into its ClusterServiceVersion.
+fn bundle(folder: &Path, from: &str, to: &str) {
+    demo_bundle::copy(folder, "bundle", &[(demo_bundle::CSV, from, to)]);
+}
+
+#[test]
+fn text_that_aliases_repeat() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = "x".repeat(4 << 20);
+    let repeated = format!("a: &a {long}\nb: [{}]\n", "*a, ".repeat(900));
+    demo_bundle::copy(folder.path(), "bundle", &[]);
+    write(folder.path(), "bundle/manifests/other.yaml", &repeated);
+    write(folder.path(), "catalog/catalog.yaml", &repeated);
+    for arguments in [
+        "bundle validate bundle",
+        "bundle unpack bundle",
+        "catalog validate catalog",
+    ] {
+        let said = bounded(folder.path(), arguments);
+        assert!(said.contains("repeat more than 32 MiB"), "{arguments}: {said:.300}");
+    }
+}
+
+#[test]
+fn roles_that_grant_countless_rights() {
+    let folder = tempfile::tempdir().unwrap();
+    demo_bundle::copy(folder.path(), "bundle", &[]);
+    let texts: Vec<String> = (0..2_000).map(|number| format!("t{number}")).collect();
+    let texts = texts.join(", ");
+    let role = format!(
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {{name: all}}\nrules:\n- {{apiGroups: [{texts}], \
+         resources: [{texts}], resourceNames: [{texts}], verbs: [{texts}]}}\n"
+    );
+    write(folder.path(), "bundle/manifests/role.yaml", &role);
+    let said = bounded(folder.path(), "bundle rbac --for-installer bundle -n demo");
+    assert!(said.contains("ClusterRole \"all\""), "{said:.300}");
+    bounded(folder.path(), "bundle validate bundle");
+    bounded(folder.path(), "bundle diff bundle bundle");
+}
+
+#[test]
+fn annotations_that_each_deployment_gets() {
+    let folder = tempfile::tempdir().unwrap();
+    bundle(
+        folder.path(),
+        "  annotations:\n",
+        &format!("  annotations:\n    long: {}\n", "x".repeat(4 << 20)),
+    );
+    let path = folder.path().join("bundle").join(demo_bundle::CSV);
+    let text = fs::read_to_string(&path).unwrap();
+    let more: String = (0..1_000)
+        .map(|number| format!("      - name: d{number}\n        spec: {{}}\n"))
+        .collect();
+    let (before, after) = text.split_once("      deployments:\n").unwrap();
+    fs::write(&path, format!("{before}      deployments:\n{more}{after}")).unwrap();
+    let said = bounded(folder.path(), "bundle render --olmv1 bundle -n demo");
+    assert!(said.contains("are larger than 64 MiB"), "{said:.300}");
+    bounded(folder.path(), "bundle validate bundle");
+}
+
+#[test]
+fn a_repository_of_long_lines_and_countless_channels() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = "operators/hello/0.0.1";
+    let flow = format!("a: [{}]\n", "é ,".repeat(100_000));
+    write(folder.path(), &format!("{root}/manifests/long.yaml"), &flow);
+    let blank = " \n".repeat(500_000);
+    write(folder.path(), &format!("{root}/manifests/blank.yaml"), &blank);
+    let csv = "metadata: {name: hello.v0.0.1}\nspec: {version: 0.0.1}\n";
+    write(
+        folder.path(),
+        &format!("{root}/manifests/hello.clusterserviceversion.yaml"),
+        csv,
+    );
+    let channels: Vec<String> = (0..200_000).map(|number| format!("c{number}")).collect();
+    let annotations = format!(
+        "annotations:\n  operators.operatorframework.io.bundle.package.v1: hello\n  \
+         operators.operatorframework.io.bundle.channels.v1: {}\n",
+        channels.join(",")
+    );
+    write(
+        folder.path(),
+        &format!("{root}/metadata/annotations.yaml"),
+        &annotations,
+    );
+    write(folder.path(), "operators/hello/ci.yaml", "updateGraph: replaces-mode\n");
+    let said = bounded(folder.path(), "repo check --operator hello --bundle 0.0.1");
+    assert!(said.contains("more than 500 channels"), "{said:.300}");
+    assert!(said.contains("the others are left out"), "{said:.300}");
+}
+
+#[test]
+fn settings_of_a_strangers_project() {
+    let folder = tempfile::tempdir().unwrap();
+    demo_bundle::copy(folder.path(), "bundle", &[]);
+    write(
+        folder.path(),
+        "olmkit.toml",
+        &format!("ignore = [\"{}\"]\n", "x".repeat(8 << 20)),
+    );
+    let said = bounded(folder.path(), "bundle validate bundle");
+    assert!(said.contains("no rule"), "{said:.300}");
+    write(folder.path(), "olmkit.toml", "");
+    let comments = "# olmkit: ignore-file CSV-1,CSV-2,CSV-3 known\n".repeat(50_000);
+    let crd = folder.path().join("bundle").join(demo_bundle::CRD);
+    let text = fs::read_to_string(&crd).unwrap();
+    fs::write(&crd, format!("{comments}{text}")).unwrap();
+    bounded(folder.path(), "bundle validate bundle");
+}
+
+#[test]
+fn sources_that_are_nested() {
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = "[package]\nname = \"demo\"\nversion = \"0.1.0\"\n[dependencies]\nkube = \"3\"\nschemars = \"1\"\n";
+    write(folder.path(), "Cargo.toml", manifest);
+    write(
+        folder.path(),
+        "src/lib.rs",
+        &format!("fn f() {{ {}x }}", "!".repeat(1_000_000)),
+    );
+    let said = bounded(folder.path(), "adopt --domain example.com");
+    assert!(said.contains("nested too deeply"), "{said:.300}");
+    // Each module names itself twice, and a link leads to itself.
+    write(folder.path(), "src/lib.rs", "pub mod a;\npub mod a;\n");
+    write(folder.path(), "src/a/a.rs", "pub mod a;\npub mod a;\n");
+    fs::copy(folder.path().join("src/a/a.rs"), folder.path().join("src/a.rs")).unwrap();
+    std::os::unix::fs::symlink(".", folder.path().join("src/a/a")).unwrap();
+    bounded(folder.path(), "adopt --domain example.com");
+}
+
+#[test]
+fn countless_fixes() {
+    let folder = tempfile::tempdir().unwrap();
+    demo_bundle::copy(folder.path(), "bundle", &[]);
+    for number in 0..3_000 {
+        write(folder.path(), &format!("bundle/metadata/more/{number}.yaml"), "a: 1 \n");
+    }
+    let said = bounded(folder.path(), "bundle validate bundle --fix");
+    assert!(said.contains("or another run makes it"), "{said:.300}");
+}
