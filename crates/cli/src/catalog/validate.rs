@@ -96,16 +96,18 @@ fn validate_as(args: &Args, output: Output) -> anyhow::Result<ExitCode> {
     };
     let located = locate(&args.catalog, &RegistryImages::new(&args.registry))?;
     anyhow::ensure!(located.path().is_dir(), "{} is not a directory", args.catalog);
-    let verdict = validate::directory(located.path());
+    let catalog = load::directory(located.path());
+    let verdict = validate::loaded(catalog.as_ref());
+    // A catalog that cannot be read has its finding in the verdict. One that nothing else needs is dropped.
+    let catalog = catalog.ok().filter(|_| args.crd_safety);
     let mut report = verdict.report(if args.quiet { Severity::Warning } else { Severity::Info });
     if args.crd_safety {
         anyhow::ensure!(
             !matches!(output, Output::OpmJson | Output::OpmYaml),
             "opm has no --crd-safety; choose another --output"
         );
-        // A catalog that cannot be read has its finding above.
-        if let Ok(catalog) = load::directory(located.path()) {
-            let safety = crd_safety::check(&catalog, &given(&args.bundles)?);
+        if let Some(catalog) = &catalog {
+            let safety = crd_safety::check(catalog, &given(&args.bundles)?);
             say_what_was_compared(&safety);
             for finding in safety.findings {
                 report.push(finding);

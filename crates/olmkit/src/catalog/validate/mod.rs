@@ -142,9 +142,14 @@ impl Verdict {
 
 /// Reads and checks a catalog directory. A directory that cannot be read is a verdict too.
 pub fn directory(root: &Path) -> Verdict {
-    match load::directory(root) {
-        Ok(catalog) => catalog_verdict(&catalog),
-        Err(error) => load_failure(&error),
+    loaded(load::directory(root).as_ref())
+}
+
+/// Validates a catalog that was read, or says why it cannot be.
+pub fn loaded(catalog: Result<&Catalog, &load::Error>) -> Verdict {
+    match catalog {
+        Ok(catalog) => catalog_verdict(catalog),
+        Err(error) => load_failure(error),
     }
 }
 
