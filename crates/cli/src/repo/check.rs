@@ -4,13 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::Context as _;
 use olmkit::diagnostics::Suppressed;
 use olmkit::policy::Judged;
 use olmkit::validate::source::Source;
 use olmkit_submission::{
-    Change, Checked, Folder, Git, Options, PreflightResults, Repository, Waivers, check_bundle, check_catalogs,
-    check_operator, preflight_operator_rules, static_checks,
+    Change, Checked, Git, Options, PreflightResults, Repository, Waivers, check_bundle, check_catalogs, check_operator,
+    preflight_operator_rules, static_checks,
 };
 use rayon::prelude::*;
 
@@ -114,13 +113,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(image) = &args.image {
         return run_image(args, image);
     }
-    let folder = Folder::open(&args.repo).with_context(|| format!("cannot open {}", args.repo.display()))?;
-    let repository = Repository::new(Arc::new(folder));
-    anyhow::ensure!(
-        repository.is_repository(),
-        "{} is not an operator repository: it has no directory `operators`; pass its root as --repo",
-        args.repo.display()
-    );
+    let (_, repository) = super::open(&args.repo)?;
     let kind = args.suite.unwrap_or_else(|| Kind::of(&repository));
     let options = match options(args, kind) {
         Ok(options) => options,

@@ -8,9 +8,13 @@ mod pending;
 mod release;
 mod suite;
 
+use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
+use anyhow::Context as _;
 use clap::Subcommand;
+use olmkit_submission::{Folder, Repository};
 
 /// Check a repository of operators as its hosted pipeline does, and publish in it.
 #[derive(clap::Args)]
@@ -28,6 +32,19 @@ enum Command {
     Onboard(Box<onboard::Args>),
     /// Place a bundle in the repository, or add it to its catalogs.
     Release(Box<release::Args>),
+}
+
+/// The repository in a directory, with its files.
+fn open(root: &Path) -> anyhow::Result<(Arc<Folder>, Repository)> {
+    let folder = Folder::open(root).with_context(|| format!("cannot open {}", root.display()))?;
+    let files = Arc::new(folder);
+    let repository = Repository::new(files.clone());
+    anyhow::ensure!(
+        repository.is_repository(),
+        "{} is not an operator repository: it has no directory `operators`; pass its root as --repo",
+        root.display()
+    );
+    Ok((files, repository))
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {

@@ -4,18 +4,17 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::Context as _;
 use olmkit::catalog::Catalog;
 use olmkit::catalog::load;
 use olmkit::catalog::render::reference::{ImageTemplate, locate};
 use olmkit::object::UntrustedText;
+use olmkit_submission::Repository;
 use olmkit_submission::publish::{Onboarded, Onboarding, Origin};
-use olmkit_submission::{Folder, Repository};
 
 use super::check::{Bundles, Target};
-use super::pending::{Pending, Pulled};
+use super::pending::{self, Pending, Pulled};
 use super::suite::OpenShiftFlags;
 use crate::catalog::images::RegistryImages;
 use crate::registry_flags::RegistryFlags;
@@ -61,14 +60,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(2));
         }
     };
-    let folder = Folder::open(&args.repo).with_context(|| format!("cannot open {}", args.repo.display()))?;
-    let files = Arc::new(folder);
-    let repository = Repository::new(files.clone());
-    anyhow::ensure!(
-        repository.is_repository(),
-        "{} is not an operator repository: it has no directory `operators`; pass its root as --repo",
-        args.repo.display()
-    );
+    let (files, repository) = super::open(&args.repo)?;
     let catalogs = catalogs(args, &repository)?;
     let origin = if catalogs.is_empty() {
         Origin::Folder {
@@ -103,7 +95,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         eprintln!("nothing is written: the pipeline would refuse the change");
         return Ok(ExitCode::FAILURE);
     }
-    pending.print()?;
+    pending::print(&pending.files()?)?;
     summary(args, &onboarded);
     if !args.dry_run {
         pending.write()?;

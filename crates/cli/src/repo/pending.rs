@@ -1,7 +1,7 @@
 //! Changes of a repository that are checked before they are written.
 
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use olmkit::catalog::Catalog;
@@ -86,26 +86,18 @@ impl Pending<'_> {
         tree
     }
 
-    /// Whether the files are as they would be.
-    pub fn is_nothing(&self) -> anyhow::Result<bool> {
+    /// The files that change, each with what becomes of it: `create`, `change` or `remove`.
+    pub fn files(&self) -> anyhow::Result<Vec<(&'static str, PathBuf)>> {
         let report = self.tree().report()?;
-        Ok(report.created.is_empty() && report.changed.is_empty() && report.removed.is_empty())
-    }
-
-    /// Names the files that change.
-    pub fn print(&self) -> anyhow::Result<()> {
-        let report = self.tree().report()?;
-        let out = &mut terminal::output();
-        for (verb, paths) in [
+        let all = [
             ("create", report.created),
             ("change", report.changed),
             ("remove", report.removed),
-        ] {
-            for path in paths {
-                writeln!(out, "{verb} {}", UntrustedText::new(&path.display().to_string()))?;
-            }
-        }
-        Ok(())
+        ];
+        let named = all
+            .into_iter()
+            .flat_map(|(verb, paths)| paths.into_iter().map(move |path| (verb, path)));
+        Ok(named.collect())
     }
 
     /// Writes all files, or none. Gives what takes it back.
@@ -124,6 +116,15 @@ impl Pending<'_> {
             paths: self.changes.keys().cloned().collect(),
         })
     }
+}
+
+/// Names the files that change.
+pub fn print(files: &[(&str, PathBuf)]) -> anyhow::Result<()> {
+    let out = &mut terminal::output();
+    for (verb, path) in files {
+        writeln!(out, "{verb} {}", UntrustedText::new(&path.display().to_string()))?;
+    }
+    Ok(())
 }
 
 /// What was there before.

@@ -3,17 +3,16 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::Context as _;
 use olmkit::bundle::load::{Limits, Tree};
 use olmkit::limits;
 use olmkit::object::UntrustedText;
 use olmkit_submission::publish::{add_to_catalogs, place};
-use olmkit_submission::{Changes, Folder, Git, Repository};
+use olmkit_submission::{Changes, Git, Repository};
 
 use super::check::{Bundles, Target};
-use super::pending::{Pending, Pulled};
+use super::pending::{self, Pending, Pulled};
 use super::suite::OpenShiftFlags;
 use crate::registry_flags::RegistryFlags;
 use crate::terminal;
@@ -65,14 +64,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(2));
         }
     };
-    let folder = Folder::open(&args.repo).with_context(|| format!("cannot open {}", args.repo.display()))?;
-    let files = Arc::new(folder);
-    let repository = Repository::new(files.clone());
-    anyhow::ensure!(
-        repository.is_repository(),
-        "{} is not an operator repository: it has no directory `operators`; pass its root as --repo",
-        args.repo.display()
-    );
+    let (files, repository) = super::open(&args.repo)?;
     let git = Git::new(&args.repo);
     let uncommitted = git.uncommitted()?;
     if let Some(first) = uncommitted.first() {
@@ -90,15 +82,16 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         files,
         changes: release.changes,
     };
+    let changed = pending.files()?;
     anyhow::ensure!(
-        !pending.is_nothing()?,
+        !changed.is_empty(),
         "there is nothing to release: templates and catalogs have the bundle already"
     );
     if !pending.is_accepted(&release.target, platforms)? {
         eprintln!("nothing is written: the pipeline would refuse the change");
         return Ok(ExitCode::FAILURE);
     }
-    pending.print()?;
+    pending::print(&changed)?;
     let out = &mut terminal::output();
     writeln!(out, "title: {}", UntrustedText::new(&release.title))?;
     let branch = format!("{}-{}", release.target.operator, release.version);
@@ -167,7 +160,7 @@ fn catalogs(args: &Args, repository: &Repository, image: &str) -> anyhow::Result
     let Some((operator, version)) = inside(args).filter(|(operator, version)| repository.has_bundle(operator, version))
     else {
         anyhow::bail!(
-            "--image goes with a bundle of the repository, such as operators/NAME/VERSION; {} is none",
+            "--image goes with a bundle of the repository, such as operators/NAME/VERSION; {} is not one",
             args.bundle.display()
         );
     };
