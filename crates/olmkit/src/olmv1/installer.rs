@@ -9,6 +9,8 @@ use crate::bundle::kinds;
 use crate::object::split_api_version;
 use crate::rbac::{self, Account, PolicyRule};
 
+use super::text;
+
 mod granted;
 mod single;
 
@@ -151,10 +153,6 @@ fn resource(kind: &str) -> String {
         None if name.ends_with('s') => format!("{name}es"),
         None => format!("{name}s"),
     }
-}
-
-fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
-    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 #[cfg(test)]

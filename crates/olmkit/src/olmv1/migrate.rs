@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::later::grants_olm_v0_only;
-use super::list;
+use super::{list, text};
 
 mod plan;
 #[cfg(test)]
@@ -78,10 +78,6 @@ pub struct Assessment {
     pub eligibility: Eligibility,
     /// What is in the way.
     pub obstacles: Vec<Obstacle>,
-}
-
-fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
-    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Whether a Subscription can move.

@@ -5,8 +5,8 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::list;
 use super::read::Bundle;
+use super::{list, text};
 
 /// The differences of two bundles, each a sentence.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,10 +49,6 @@ impl fmt::Display for Summary {
         }
         Ok(())
     }
-}
-
-fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
-    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Compares two bundles.
