@@ -184,7 +184,7 @@ pub(crate) fn everywhere(port: u16) -> SocketAddr {
 /// Parses an address as Go programs do: `:8081` for all interfaces, `host:port`, `0` for none.
 ///
 /// # Errors
-/// When the text is none of these.
+/// When the text has another form.
 pub fn bind_address(text: &str) -> Result<BindAddress, String> {
     if text == "0" {
         return Ok(None);
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn the_default_is_that_of_the_flags() {
-        // Set in the environment of whoever runs the tests, perhaps.
+        // The environment of the tests may set them.
         let variables = [
             "POD_NAMESPACE",
             "WATCH_NAMESPACE",

@@ -230,7 +230,7 @@ impl Builder {
         Ok(servers)
     }
 
-    /// TLS, and the API server's word on who may read.
+    /// TLS, and a check by the API server of who may read.
     #[cfg(feature = "tls")]
     fn secure(&self, server: Server, client: &Client, servers: &mut JoinSet<()>) -> Result<Server, Error> {
         let options = &self.options;

@@ -84,7 +84,7 @@ impl<'r> Builder<'r> {
     /// Gives these rules another severity. An id counts more than a family, a later setting more than an earlier one.
     ///
     /// # Errors
-    /// When the pattern means no rule, or the severity is none.
+    /// When the pattern matches no rule, or the severity is unknown.
     pub fn severity(mut self, pattern: &str, severity: &str) -> Result<Self, InvalidSetting> {
         let severity = match severity.trim() {
             "error" => Severity::Error,

@@ -55,7 +55,7 @@ pub fn place(repository: &Repository, bundle: &Tree, release_config: Option<Vec<
     }
     let folder = format!("operators/{operator}/{version}");
     if !repository.files().list(&folder).is_empty() {
-        let problem = format!("{folder} is there already, though it is no bundle; remove it first");
+        let problem = format!("{folder} is there already, but it is not a bundle; remove it first");
         return Err(PublishError::Refused(problem));
     }
     let place = |(path, bytes): (String, Vec<u8>)| (format!("{folder}/{path}"), Some(bytes));

@@ -124,7 +124,7 @@ impl<'a> Source<'a> {
         found.into_iter().map(problem).collect()
     }
 
-    /// Where scalars, aliases and their properties stand, in order: what is inside of them is no punctuation.
+    /// Where scalars, aliases and their properties stand, in order: punctuation inside them does not count.
     fn opaque(&self) -> Vec<Range<usize>> {
         let is_opaque = |event: &&Event| matches!(event.data, EventKind::Scalar { .. } | EventKind::Alias(_));
         let spans = self.events.iter().filter(is_opaque).map(|event| event.source.clone());
@@ -199,7 +199,7 @@ fn of_lines(source: &Source<'_>) -> Vec<Found> {
                     .get(next..)
                     .is_some_and(|rest| rest.starts_with('\n') || rest.starts_with("\r\n"));
             let most = if is_start || is_end { 0 } else { MOST_BLANK };
-            // A file of one empty line is none.
+            // A file of one empty line does not count.
             if is_last && blank > most && !(is_start && is_end && text == "\n") {
                 found.push(
                     "empty-lines",

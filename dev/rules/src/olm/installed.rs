@@ -32,7 +32,7 @@ enum Place<'n> {
     Named(&'n str),
 }
 
-/// The entries of a list, none if it is no list.
+/// The entries of a list; nothing for other values.
 fn list<'v>(value: &'v Value, pointer: &str) -> &'v [Value] {
     value
         .pointer(pointer)

@@ -25,7 +25,7 @@ pub struct TooManyRights {
     pub name: String,
 }
 
-/// What the API server wants of whoever writes a role or a binding: all that it grants, or the right to grant it.
+/// What the API server requires for writing a role or a binding: all that it grants, or the right to grant it.
 pub(super) struct Granted<'o> {
     /// Roles by kind, namespace and name; ClusterRoles are in none.
     roles: BTreeMap<(&'o str, &'o str, &'o str), &'o Value>,

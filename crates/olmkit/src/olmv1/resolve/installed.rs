@@ -68,7 +68,7 @@ pub struct Installed {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InstalledError {
-    /// A version that is none.
+    /// The version cannot be parsed.
     #[error("invalid version {given:?} of the installed bundle: {reason}")]
     Version {
         /// The text.
@@ -92,7 +92,7 @@ impl Installed {
     /// A bundle by name and version, as in `status.install.bundle` of a ClusterExtension.
     ///
     /// # Errors
-    /// The version is none.
+    /// The version cannot be parsed.
     pub fn new(name: &str, version: &str) -> Result<Self, InstalledError> {
         let parsed = VersionRelease::parse(version).map_err(|reason| InstalledError::Version {
             given: version.to_owned(),

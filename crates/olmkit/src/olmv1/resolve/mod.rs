@@ -1,4 +1,4 @@
-//! The bundle that OLM v1 installs for a ClusterExtension, from a set of catalogs, and why it is none of the others.
+//! The bundle that OLM v1 installs for a ClusterExtension, from a set of catalogs, and why it is not one of the others.
 
 mod candidate;
 mod installed;

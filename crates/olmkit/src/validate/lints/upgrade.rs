@@ -290,7 +290,7 @@ fn definition(crd: &Object, old: &Value, new: &Value, earlier: &Earlier) -> Vec<
     findings
 }
 
-/// What OLM v1 blocks beyond the changes that the other rules report. It is no reason for OLM v0 to refuse the bundle, so it warns.
+/// What OLM v1 blocks beyond the changes that the other rules report. OLM v0 does not refuse the bundle for it, so it warns.
 fn blocked(crd: &Object, old: &Value, earlier: &Earlier, changes: &[Change]) -> Vec<Checked> {
     let as_applied = |definition: &Value| restore(definition, "v1.CustomResourceDefinition").ok();
     let (Some(old), Some(new)) = (as_applied(old), as_applied(&crd.value)) else {
