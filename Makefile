@@ -111,13 +111,17 @@ scaffold-matrix: ## Scaffold projects in all combinations; build, test and packa
 	OLMKIT=$(abspath $(OLMKIT)) dev/scaffold-matrix.sh $(COMBINATIONS)
 
 .PHONY: tutorials
-tutorials: ## Follow docs/tutorial to the letter on a real control plane
-	OLMKIT=$(abspath $(OLMKIT)) dev/tutorial.sh
+tutorials: ## Follow docs/tutorial to the letter on a real control plane (PAGES=docs/tutorial/olm.md: one)
+	OLMKIT=$(abspath $(OLMKIT)) dev/tutorial.sh $(PAGES)
 
 .PHONY: drills
 drills: ## Failures on a real node: olmkit reports each cause, and its remedy repairs it; commands killed at each write (20 minutes)
 	dev/drills.sh
 	cargo test --locked -p olmkit-cli --test cluster killed:: -- --ignored
+
+.PHONY: site
+site: ## Build the documentation as a site, in target/site
+	dev/site.sh
 
 .PHONY: verify
 verify: lint ## Fail if config/, bundle/ or catalog/ differ from what the code renders

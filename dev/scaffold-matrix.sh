@@ -48,7 +48,7 @@ conversion-image / --group cache --version v1 --kind Memcached --plugins deploy-
 LIST
 }
 
-if [ "${1:-}" = list ]; then combinations | awk '{print $1}'; exit; fi
+if [ "${1:-}" = list ]; then combinations | awk '{print $1}'; echo adopt; exit; fi
 olmkit=$(realpath "${OLMKIT:-$(make -s --no-print-directory print-olmkit)}")
 [ -x "$olmkit" ] || { echo "error: no $olmkit; run make build, or name one in OLMKIT" >&2; exit 1; }
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$repository/target} OLMKIT_SOURCE=path:$repository
@@ -57,6 +57,86 @@ testbed=$CARGO_TARGET_DIR/$(rustc -vV | sed -n 's/^host: //p')/debug/kube-testbe
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
 sed -n '/^\[profile\.dev/,/^$/p' Cargo.toml > "$work/profile"
 count=0
+
+# adopt: an operator that olmkit has not started, of kube-rs alone, gets its bundle; none of its own files changes.
+adopt() {
+  mkdir -p "$work/adopt/src"; cd "$work/adopt"
+  cp -r "$repository/.cargo" "$repository/Cargo.lock" .
+  cat > Cargo.toml <<'TOML'
+[package]
+name = "scaffold-matrix"
+version = "0.4.2"
+edition = "2024"
+
+[dependencies]
+futures = "0.3"
+k8s-openapi = { version = "0.29", default-features = false, features = ["v1_33", "schemars"] }
+kube = { version = "5", default-features = false, features = ["client", "derive", "runtime", "rustls-tls", "ring"] }
+schemars = "1"
+serde = { version = "1", features = ["derive"] }
+serde_json = "1"
+tokio = { version = "1", features = ["macros", "rt"] }
+TOML
+  cat > src/lib.rs <<'RUST'
+//! An operator of kube-rs.
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Whom to greet.
+#[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[kube(group = "example.com", version = "v1", kind = "Greeting", namespaced, status = "GreetingStatus")]
+pub struct GreetingSpec {
+    /// Their name.
+    pub name: String,
+}
+
+/// Whether they were greeted.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+pub struct GreetingStatus {
+    /// What they answered.
+    pub answer: Option<String>,
+}
+RUST
+  cat > src/main.rs <<'RUST'
+//! The process.
+use std::{sync::Arc, time::Duration};
+
+use futures::StreamExt as _;
+use kube::{
+    Api, Client,
+    runtime::{Controller, controller::Action, watcher},
+};
+use scaffold_matrix::Greeting;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let greetings: Api<Greeting> = Api::all(Client::try_default().await?);
+    let reconcile = |_: Arc<Greeting>, _: Arc<()>| async { Ok::<_, kube::Error>(Action::await_change()) };
+    let failed = |_: Arc<Greeting>, _: &kube::Error, _: Arc<()>| Action::requeue(Duration::from_secs(30));
+    Controller::new(greetings, watcher::Config::default())
+        .run(reconcile, failed, Arc::new(()))
+        .for_each(|_| async {})
+        .await;
+    Ok(())
+}
+RUST
+  { echo; cat "$work/profile"; } >> Cargo.toml
+  sha256sum Cargo.toml src/*.rs > ../before
+  "$olmkit" adopt --domain example.com > ../log
+  sha256sum --check --quiet ../before
+  # As above: the lock file and the profile of this repository, or everything would be compiled anew.
+  cp Cargo.lock olm/; { echo; cat "$work/profile"; } >> olm/Cargo.toml
+  cargo build --quiet
+  make -s -f olm.mk bundle OLMKIT="$olmkit" > ../log 2>&1 || { cat ../log; echo "error: adopt: make bundle"; exit 1; }
+  grep -q 'name: scaffold-matrix.v0.4.2' bundle/manifests/*.clusterserviceversion.yaml
+  "$olmkit" bundle validate bundle > ../log 2>&1 || { cat ../log; exit 1; }
+  # An example is the author's to add.
+  if grep -E '^(error|warning)' ../log | grep -Ev '^warning\[(IMG-1|CSV-10)\]'; then echo "error: adopt: findings"; exit 1; fi
+  if [ -n "${OPERATOR_SDK:-}" ]; then (cd "$work" && "$OPERATOR_SDK" bundle validate adopt/bundle --select-optional suite=operatorframework); fi
+  cd "$repository"; rm -rf "$work/adopt"
+  count=$((count + 1)); echo "ok: adopt ($SECONDS s)"
+}
 while read -r name rest <&3; do
   [ $# -eq 0 ] || [[ " $* " == *" $name "* ]] || continue
   # A crate name of its own would be compiled beside the others and kept; one name is replaced each time.
@@ -102,5 +182,6 @@ while read -r name rest <&3; do
   cd "$repository"; rm -rf "${work:?}/$name"
   count=$((count + 1)); echo "ok: $name ($SECONDS s)"
 done 3< <(combinations) < /dev/null
+if [ $# -eq 0 ] || [[ " $* " == *" adopt "* ]]; then adopt < /dev/null; fi
 [ $count -gt 0 ] || { echo "error: no such combination" >&2; exit 1; }
 echo "$count combinations"

@@ -1,38 +1,56 @@
 #!/usr/bin/env bash
-# tutorial.sh: follows docs/tutorial/README.md to the letter, on a real control plane. Needs `make build` and
-# `dev/tools/build.sh control-plane`. The project shares this repository's Cargo.lock, profile, flags and target/.
+# tutorial.sh [PAGE...]: follows pages to the letter, each on a real control plane: the commands of its console blocks, and its diff
+# blocks, which change the project. Without arguments all of docs/tutorial, and docs/rust-operators.md. Needs `make build` and
+# `dev/tools/build.sh control-plane`. The projects share this repository's Cargo.lock, profile, flags and target/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 repository=$PWD
 olmkit=$(realpath "${OLMKIT:-$(make -s --no-print-directory print-olmkit)}")
 [ -x "$olmkit" ] || { echo "error: no $olmkit; run make build, or name one in OLMKIT" >&2; exit 1; }
+[ $# -gt 0 ] || set -- docs/tutorial/*.md docs/rust-operators.md
 cargo build --locked --quiet -p kube-testbed --features cli
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$repository/target} OLMKIT_SOURCE=path:$repository
+testbed=$CARGO_TARGET_DIR/$(rustc -vV | sed -n 's/^host: //p')/debug/kube-testbed
+bin=${OLMKIT_DEV_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/olmkit}/bin
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
 mkdir "$work/bin"; ln -s "$olmkit" "$work/bin/olmkit"
-sed -n '/^\[profile\.dev/,/^$/p' Cargo.toml > "$work/profile"
-awk '/^```console$/ { inside = 1; next } /^```/ { inside = 0 } inside && /^\$ / { print substr($0, 3) }' docs/tutorial/README.md > "$work/page"
-[ "$(wc -l < "$work/page")" -ge 20 ]
-# After init: the repository's lock file and profile, or everything would be compiled anew.
-cat > "$work/commands" <<'COMMANDS'
-set -euo pipefail
-set -m
-trap 'kill $(jobs -p) 2> /dev/null || true' EXIT
-COMMANDS
-while read -r line; do
-  printf 'echo %q\n' "\$ $line" >> "$work/commands"
-  # Where the page expects a failure, bash would not mind a success.
-  case $line in '! '*) echo "if ${line#! }; then exit 1; fi" ;; *) echo "$line" ;; esac >> "$work/commands"
-  if [[ $line == "olmkit init"* ]]; then
-    cat >> "$work/commands" <<COMMANDS
+{ echo; sed -n '/^\[profile\.dev/,/^$/p' Cargo.toml; } > "$work/profile"
+# The repository's lock file and profile, or everything would be compiled anew.
+cat > "$work/share" <<SHARE
 cp "$repository/Cargo.lock" .
 sed -i '/^\[profile\.dev\]/,/^\[profile\.release\]/{/^\[profile\.release\]/!d}' Cargo.toml
 cat "$work/profile" >> Cargo.toml
-COMMANDS
-  fi
-done < "$work/page"
-cd "$work"
-bin=${OLMKIT_DEV_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/olmkit}/bin
-PATH=$work/bin:$bin:$PATH "$CARGO_TARGET_DIR/$(rustc -vV | sed -n 's/^host: //p')/debug/kube-testbed" run bash "$work/commands" || {
-  cat "$work/memcached-operator/operator.log" 2> /dev/null; exit 1; }
-echo "the page is right"
+SHARE
+
+# commands PAGE: a script of what the page says.
+commands() {
+  cat <<'HEAD'
+set -euo pipefail
+set -m
+trap 'kill $(jobs -p) 2> /dev/null || true' EXIT
+HEAD
+  awk -v share="$work/share" '
+    /^```console$/ { inside = 1; next }
+    /^```diff$/ { inside = 2; print "patch -p1 --no-backup-if-mismatch <<\"DIFF\""; next }
+    /^```/ { if (inside == 2) print "DIFF"; inside = 0; next }
+    inside == 2
+    inside == 1 && /^\$ / {
+      line = substr($0, 3)
+      said = line; gsub(/\047/, "\047\\\047\047", said); print "echo \047$ " said "\047"
+      # Where the page expects a failure, bash would not mind a success.
+      if (sub(/^! /, "", line)) print "if " line "; then exit 1; fi"; else print line
+      if (line ~ /^olmkit init/) print ". " share
+    }' "$1"
+}
+
+for page in "$@"; do
+  # What goes through OLM needs it.
+  olm=(); if grep -q '^\$ olmkit run bundle' "$page"; then olm=(--olm); fi
+  mkdir "$work/project"
+  commands "$page" > "$work/commands"
+  [ "$(grep -c '^echo ' "$work/commands")" -ge 5 ] || { echo "error: $page has no commands" >&2; exit 1; }
+  (cd "$work/project" && PATH=$work/bin:$bin:$PATH "$testbed" run "${olm[@]}" bash "$work/commands") || {
+    cat "$work"/project/*/operator.log 2> /dev/null; echo "error: $page" >&2; exit 1; }
+  rm -rf "$work/project"
+  echo "$page is right"
+done

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What `make verify` checks besides format and lints: dependencies, workflows, and that config/, bundle/ and catalog/ are what the
+# What `make verify` checks besides format and lints: dependencies, workflows, the documentation's links, and that config/, bundle/ and catalog/ are what the
 # code renders now: it renders them anew and fails if a committed file differs, is missing or is too much. At the end whether the list
 # of functions for the linker still fits.
 set -euo pipefail
@@ -7,6 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 dev/deny.sh
 dev/lint-workflows.sh
 dev/generated-by-go.sh
+dev/site.sh
 copy=$(mktemp -d); trap 'rm -rf "$copy"' EXIT
 rendered="config bundle bundle.Dockerfile catalog"
 cp -r $rendered "$copy/"

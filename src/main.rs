@@ -1,8 +1,8 @@
 //! Runs memcached on Kubernetes.
 use std::process::ExitCode;
 
+use kube_manager::log;
 use memcached_operator::{options::Options, run, settings::Settings};
-use olmkit_manager::log;
 
 /// One thread is enough: the operator waits for the network nearly all the time, and each thread costs memory.
 #[tokio::main(flavor = "current_thread")]

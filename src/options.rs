@@ -1,6 +1,6 @@
 //! Flags and environment variables of the operator: those of the manager, and its own.
 use clap::{Command, CommandFactory as _, FromArgMatches as _, Parser};
-use olmkit_manager::options::Options as ManagerOptions;
+use kube_manager::options::Options as ManagerOptions;
 
 use crate::permissions::LEASE;
 

@@ -1,7 +1,7 @@
 //! What the operator does of its own: its watches, its reconciles and its word to OLM. The manager does the rest.
 use std::{sync::Arc, time::Duration};
 
-use olmkit_manager::{
+use kube_manager::{
     Manager,
     access::{Need, Requirement, Where},
     log::Level,

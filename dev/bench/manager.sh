@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What olmkit-manager's caches and queue cost beside kube-runtime's Store and Controller, on a real API server without a
+# What kube-manager's caches and queue cost beside kube-runtime's Store and Controller, on a real API server without a
 # node. Prints Markdown tables: resident memory in KiB above that of a connected client, with COUNTS objects; passes in ten
 # seconds over one object whose status write changes each time; sizes of the two programs without symbols.
 #
@@ -11,7 +11,7 @@ profile=${PROFILE:-dev}
 target=${CARGO_TARGET_DIR:-target}/$([ "$profile" = dev ] && echo debug || echo "$profile")/examples
 if [ "${1:-}" != measure ]; then
   cargo build -q -p kube-testbed --features cli
-  cargo build -q --profile "$profile" -p olmkit-manager --examples
+  cargo build -q --profile "$profile" -p kube-manager --examples
   exec "${CARGO_TARGET_DIR:-target}/debug/kube-testbed" run --no-pods "$PWD/dev/bench/manager.sh" measure
 fi
 

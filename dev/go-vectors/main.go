@@ -116,6 +116,7 @@ func vectors(out *bufio.Writer) {
 	section("time", times())
 	section("duration", durations())
 	section("filepath", paths())
+	section("gzip", gzipSizes())
 	fmt.Fprintln(out, "\n}")
 }
 

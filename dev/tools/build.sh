@@ -5,7 +5,7 @@
 #
 #   build.sh control-plane    etcd, kube-apiserver, kube-controller-manager, kubectl, OLM's two operators
 #   build.sh node             the above, and what a node needs: kubelet, kube-proxy, scheduler, CoreDNS, OLM's images
-#   build.sh upstream         operator-sdk and opm, which the end-to-end test and the comparisons run
+#   build.sh upstream         operator-sdk, opm and kuttl, which the end-to-end test and the comparisons run
 #   build.sh catalogd         the catalog server of OLM v1, and its definition
 #   build.sh all              everything
 #   build.sh kubelet opm …    single programs
@@ -49,6 +49,7 @@ recipe() {
       variables="-X $olm_module/pkg/version.OLMVersion=${olm_version#v}" ;;
     cpb) module=cluster main=$olm_module package=$olm_module/util/cpb tags=json1 ;;
     opm) module=cluster main=github.com/operator-framework/operator-registry package=$main/cmd/opm tags=$image_tags ;;
+    kubectl-kuttl) module=cluster main=github.com/kudobuilder/kuttl package=$main/cmd/kubectl-kuttl ;;
     operator-sdk)
       module=operator-sdk main=github.com/operator-framework/operator-sdk package=$main/cmd/operator-sdk tags=$image_tags
       local v=$main/internal/version
@@ -150,7 +151,7 @@ catalogd_crd() {
 
 control_plane="etcd kube-apiserver kube-controller-manager kubectl olm catalog"
 node="kube-scheduler kubelet kube-proxy coredns package-server copy-content cpb opm grpc_health_probe"
-upstream="operator-sdk opm"
+upstream="operator-sdk opm kubectl-kuttl"
 wanted=
 for argument in "${@:-all}"; do
   case $argument in

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use olmkit_manager::ObjectKey;
+use kube_manager::ObjectKey;
 use tokio::time::Instant;
 
 /// A field that is left is tried again after this time.

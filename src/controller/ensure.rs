@@ -10,7 +10,7 @@ use kube::{
     Api, Client, Resource,
     api::{DeleteParams, Patch, PatchParams, Preconditions},
 };
-use olmkit_manager::{ObjectKey, cache::Cache, drift};
+use kube_manager::{ObjectKey, cache::Cache, drift};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! Why a reconcile failed.
 use std::time::Duration;
 
-use olmkit_manager::{explain, transport, worker::Failure};
+use kube_manager::{explain, transport, worker::Failure};
 
 /// Why a reconcile failed.
 #[derive(Debug, thiserror::Error)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
-use olmkit_manager::{
+use kube_manager::{
     events::{Event, Severity},
     explain,
 };

@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 pub use error::Error;
 use kube::Client;
-use olmkit_manager::{events::Publisher, probes::Readiness};
+use kube_manager::{events::Publisher, probes::Readiness};
 pub use reconcile::reconcile;
 pub use watches::{Caches, Queue};
 

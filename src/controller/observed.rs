@@ -12,7 +12,7 @@ use kube::{
     Resource, ResourceExt,
     core::{DeserializeGuard, PartialObjectMeta},
 };
-use olmkit_manager::{ObjectKey, drift};
+use kube_manager::{ObjectKey, drift};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 

@@ -13,7 +13,7 @@ use kube::{
     Api, Resource, ResourceExt,
     api::{ListParams, Patch, PatchParams},
 };
-use olmkit_manager::{
+use kube_manager::{
     ObjectKey, drift,
     events::{Event, Severity},
     explain,

@@ -12,7 +12,7 @@ use kube::{
     client::Body,
     core::{DeserializeGuard, PartialObjectMeta},
 };
-use olmkit_manager::{backoff::Backoff, events::Publisher, metrics::Metrics, probes::Readiness, queue::WorkQueue};
+use kube_manager::{backoff::Backoff, events::Publisher, metrics::Metrics, probes::Readiness, queue::WorkQueue};
 
 use serde_json::{Value, json};
 

@@ -156,7 +156,7 @@ pub fn recheck(facts: &Facts) -> Option<Duration> {
 /// How long the servers have not been ready, by the status.
 fn lost_for(facts: &Facts) -> Option<SignedDuration> {
     Some(match find(facts.memcached, READY) {
-        Some(known) if known.status == "False" => facts.now.duration_since(known.last_transition_time.0),
+        Some(known) if known.status == "False" => facts.now.duration_since(since(facts, known)),
         // About to be reported.
         Some(_) => SignedDuration::ZERO,
         // Written by a version without this condition.
@@ -366,6 +366,11 @@ fn ready_of(facts: &Facts) -> String {
     )
 }
 
+/// When the status of a condition changed. A time in the future is that of a replica whose clock was ahead: no time has passed.
+fn since(facts: &Facts, known: &Condition) -> Timestamp {
+    known.last_transition_time.0.min(facts.now)
+}
+
 /// The condition `type_`; its transition time moves only with its status.
 fn condition(facts: &Facts, type_: &str, (status, reason, message): Verdict) -> Condition {
     let before = find(facts.memcached, type_).filter(|known| known.status == status);
@@ -375,7 +380,7 @@ fn condition(facts: &Facts, type_: &str, (status, reason, message): Verdict) -> 
         reason,
         message,
         observed_generation: facts.memcached.metadata.generation,
-        last_transition_time: before.map_or(Time(facts.now), |known| known.last_transition_time.clone()),
+        last_transition_time: Time(before.map_or(facts.now, |known| since(facts, known))),
     }
 }
 

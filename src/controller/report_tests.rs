@@ -135,6 +135,16 @@ fn a_lost_server_degrades_after_a_minute() {
     assert_eq!(again, None);
     let status = report(&after(object, status), Some(&deployment(3, 3, 3)));
     assert_eq!(status.phase, Some(Phase::Running));
+    // The clock of the replica that led before was an hour ahead: the minute begins anew.
+    let (ahead, _) = at(&running(3), 3700);
+    object = after(running(3), ahead);
+    let (status, again) = at(&object, 100);
+    assert_eq!(
+        (status.phase, again),
+        (Some(Phase::Running), Some(Duration::from_secs(61)))
+    );
+    let (status, _) = at(&after(object, status), 161);
+    assert_eq!(status.phase, Some(Phase::Degraded));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::{
 };
 
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
-use olmkit_manager::ObjectKey;
+use kube_manager::ObjectKey;
 
 use crate::api::v1alpha1::Memcached;
 

@@ -17,7 +17,7 @@ use kube::{
     Api, Client, ResourceExt,
     api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams},
 };
-use olmkit_manager::{ObjectKey, explain};
+use kube_manager::{ObjectKey, explain};
 use serde_json::json;
 use tokio::{
     sync::watch,

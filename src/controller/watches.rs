@@ -14,7 +14,7 @@ use kube::{
     core::{DeserializeGuard, PartialObjectMeta},
     runtime::watcher,
 };
-use olmkit_manager::{
+use kube_manager::{
     Manager, ObjectKey,
     cache::{Cache, Change},
     queue::WorkQueue,

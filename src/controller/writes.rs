@@ -7,7 +7,7 @@ use kube::{
     api::{Patch, PatchParams},
     core::PartialObjectMetaExt,
 };
-use olmkit_manager::events::{Event, Severity};
+use kube_manager::events::{Event, Severity};
 use serde_json::{Value, json};
 
 use super::{

@@ -7,8 +7,8 @@ use kube::{
     Api, Resource,
     api::{DeleteParams, DynamicObject, Patch, PatchParams, TypeMeta},
 };
+use kube_manager::drift::differs;
 use memcached_operator::operand;
-use olmkit_manager::drift::differs;
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -49,6 +49,19 @@ const DEFINITION: &str = concat!(
 
 static CONTROL_PLANE: OnceCell<ControlPlane> = OnceCell::const_new();
 
+/// One whose servers tests crash: no other test uses it.
+static FRAGILE: OnceCell<ControlPlane> = OnceCell::const_new();
+
+async fn fragile() -> &'static ControlPlane {
+    FRAGILE
+        .get_or_init(|| async {
+            let control_plane = ControlPlane::start(Options::default()).await.unwrap();
+            define(&control_plane).await;
+            control_plane
+        })
+        .await
+}
+
 async fn control_plane() -> &'static ControlPlane {
     CONTROL_PLANE
         .get_or_init(|| async {
@@ -158,6 +171,7 @@ pub struct Lab {
     pub client: Client,
     /// The namespace.
     pub namespace: String,
+    plane: &'static ControlPlane,
 }
 
 impl Lab {
@@ -168,10 +182,19 @@ impl Lab {
 
     /// The namespace `name`, in which the operator's ServiceAccount has the rights `grants`.
     pub async fn with_grants(name: &str, grants: &[Grant]) -> Self {
-        let client = control_plane().await.client().await.unwrap();
+        Self::on(control_plane().await, name, grants).await
+    }
+
+    /// As [`new`](Self::new), on the control plane whose servers crash.
+    pub async fn fragile(name: &str) -> Self {
+        Self::on(fragile().await, name, &grants()).await
+    }
+
+    async fn on(plane: &'static ControlPlane, name: &str, grants: &[Grant]) -> Self {
         let lab = Self {
-            client,
+            client: plane.client().await.unwrap(),
             namespace: name.to_owned(),
+            plane,
         };
         create::<Namespace>(&Api::all(lab.client.clone()), json!({ "metadata": { "name": name } })).await;
         create::<ServiceAccount>(&lab.api(), json!({ "metadata": { "name": ACCOUNT } })).await;
@@ -205,10 +228,11 @@ impl Lab {
 
     /// A namespace that is there already.
     pub async fn existing(name: &str) -> Self {
-        let client = control_plane().await.client().await.unwrap();
+        let plane = control_plane().await;
         Self {
-            client,
+            client: plane.client().await.unwrap(),
             namespace: name.to_owned(),
+            plane,
         }
     }
 
@@ -247,26 +271,32 @@ impl Lab {
 
     /// As [`operator_with`](Self::operator_with), without waiting until it is ready.
     pub async fn start(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Operator {
-        let kubeconfig = control_plane()
-            .await
-            .service_account_kubeconfig(&self.namespace, ACCOUNT)
-            .await
-            .unwrap();
+        let kubeconfig = self.kubeconfig(ACCOUNT).await;
         Operator::start(&kubeconfig, &self.namespace, arguments, variables)
+    }
+
+    /// The control plane.
+    pub fn plane(&self) -> &'static ControlPlane {
+        self.plane
+    }
+
+    /// A kubeconfig of the ServiceAccount `account`, as soon as the API server gives one.
+    async fn kubeconfig(&self, account: &str) -> PathBuf {
+        eventually(&format!("a token of {account}"), async || {
+            let path = self.plane.service_account_kubeconfig(&self.namespace, account).await;
+            path.ok()
+        })
+        .await
     }
 
     /// A proxy in front of the API server that makes it fail.
     pub async fn faults(&self, seed: u64) -> FaultProxy {
-        control_plane().await.faults(seed).await.unwrap()
+        self.plane.faults(seed).await.unwrap()
     }
 
     /// As [`start`](Self::start), for an operator that reaches the API server through `proxy`.
     pub async fn start_through(&self, proxy: &FaultProxy, arguments: &[&str], variables: &[(&str, &str)]) -> Operator {
-        let kubeconfig = control_plane()
-            .await
-            .service_account_kubeconfig(&self.namespace, ACCOUNT)
-            .await
-            .unwrap();
+        let kubeconfig = self.kubeconfig(ACCOUNT).await;
         Operator::start(
             &proxy.kubeconfig(&kubeconfig).unwrap(),
             &self.namespace,
@@ -368,11 +398,7 @@ impl Lab {
 
     /// A token of the ServiceAccount `account` of the lab's namespace.
     pub async fn token(&self, account: &str) -> String {
-        let plane = control_plane().await;
-        let path = plane
-            .service_account_kubeconfig(&self.namespace, account)
-            .await
-            .unwrap();
+        let path = self.kubeconfig(account).await;
         let kubeconfig: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
         kubeconfig["users"][0]["user"]["token"].as_str().unwrap().to_owned()
     }
@@ -397,16 +423,12 @@ impl Lab {
     /// What the ServiceAccount `account` of the lab's namespace has asked of the API server so far.
     pub async fn requests_of(&self, account: &str) -> Vec<AuditEvent> {
         let user = format!("system:serviceaccount:{}:{account}", self.namespace);
-        control_plane().await.requests_of(&user).unwrap()
+        self.plane.requests_of(&user).unwrap()
     }
 
     /// An operator with these arguments and variables and no others, as the ServiceAccount `account`.
     pub async fn run_as(&self, account: &str, arguments: &[String], variables: &[(String, String)]) -> Operator {
-        let kubeconfig = control_plane()
-            .await
-            .service_account_kubeconfig(&self.namespace, account)
-            .await
-            .unwrap();
+        let kubeconfig = self.kubeconfig(account).await;
         let operator = Operator::spawn(|command| {
             command
                 .args(arguments)

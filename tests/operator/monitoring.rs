@@ -1,4 +1,4 @@
-//! The alerts in `monitoring/`.
+//! The alerts in `monitoring/`, and dashboards for controller-runtime.
 use std::{collections::BTreeSet, path::Path};
 
 use serde_json::{Value, json};
@@ -33,6 +33,38 @@ fn metrics(query: &str) -> BTreeSet<String> {
 fn words_of_a_query() {
     let query = "histogram_quantile(0.99, sum by (le) (rate(a_bucket{b_c=\"d_e\"}[10m]))) > 10 * f_g";
     assert_eq!(metrics(query).into_iter().collect::<Vec<_>>(), ["a_bucket", "f_g"]);
+}
+
+/// The metrics of kubebuilder's two dashboards (plugin `grafana/v1-alpha` of operator-sdk 1.42), with the labels by which they group. Job,
+/// namespace, pod and instance come from the scrape.
+const DASHBOARDS: [(&str, &[&str]); 11] = [
+    ("controller_runtime_active_workers", &[]),
+    ("controller_runtime_reconcile_errors_total", &[]),
+    ("controller_runtime_reconcile_total", &[]),
+    ("process_cpu_seconds_total", &[]),
+    ("process_resident_memory_bytes", &[]),
+    ("workqueue_adds_total", &["name"]),
+    ("workqueue_depth", &[]),
+    ("workqueue_queue_duration_seconds_bucket", &["name", "le"]),
+    ("workqueue_retries_total", &["name"]),
+    ("workqueue_unfinished_work_seconds", &[]),
+    ("workqueue_work_duration_seconds_bucket", &["name", "le"]),
+];
+
+/// No panel is empty, not even before the first failure.
+#[tokio::test]
+async fn dashboards_of_kubebuilder_find_their_metrics() {
+    let lab = Lab::new("dashboards").await;
+    let operator = lab.operator().await;
+    let (_, text) = operator.get("metrics", "/metrics").await;
+    for (name, labels) in DASHBOARDS {
+        let mut series = text.lines().filter_map(|line| line.strip_prefix(name));
+        let found = series.find(|rest| rest.starts_with([' ', '{']));
+        let found = found.unwrap_or_else(|| panic!("{name} is not served: {text}"));
+        for label in labels {
+            assert!(found.contains(&format!("{label}=\"")), "{name}{found} lacks {label}");
+        }
+    }
 }
 
 /// Every metric that an alert asks for is served by an operator that leads and has reconciled something.

@@ -190,7 +190,7 @@ async fn metrics_and_log_level_are_for_accounts_with_the_right() {
     );
     let level = async |body: &str, token: &str| {
         operator
-            .secure(http::Method::PUT, olmkit_manager::log::PATH, token, body)
+            .secure(http::Method::PUT, kube_manager::log::PATH, token, body)
             .await
     };
     assert_eq!(level("debug", &token).await.0, 403, "it may read the metrics only");

@@ -8,12 +8,12 @@ use std::{
 use futures::{FutureExt as _, StreamExt as _};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Namespace};
 use kube::{
-    Api, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams},
+    Api, Error, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
+use kube_manager::drift::differs;
 use kube_testbed::faults::{Fault, FaultProxy, Rule, Seen, Verb};
 use memcached_operator::{api::v1alpha1::Memcached, operand};
-use olmkit_manager::drift::differs;
 use serde_json::json;
 
 use crate::lab::{IMAGE, Lab, Operator, eventually, value, within};
@@ -75,82 +75,137 @@ fn stress(proxy: &FaultProxy) {
     );
 }
 
-/// Random changes under stress, with replicas that are killed. Fails if the final state is not what was asked for, or if
-/// a replica that did not hold the lease wrote.
-/// Returns how many writes were checked.
-async fn storm(seed: u64, steps: usize) -> usize {
-    let mut random = fastrand::Rng::with_seed(seed);
-    let lab = Lab::new(&format!("storm-{seed}")).await;
-    let proxies = [lab.faults(seed).await, lab.faults(seed + 1).await];
-    proxies.iter().for_each(stress);
-    let mut replicas = Vec::new();
-    for index in 0..proxies.len() {
-        replicas.push(replica(&lab, &proxies, index).await);
+/// Random changes under stress, with two replicas that are killed.
+pub struct Storm {
+    seed: u64,
+    random: fastrand::Rng,
+    lab: Lab,
+    proxies: [FaultProxy; 2],
+    replicas: Vec<Operator>,
+}
+
+/// Seconds that the clocks of the two replicas are ahead: up to three hours, or behind. In every fourth storm they are right.
+fn clocks(seed: u64) -> [i64; 2] {
+    // A generator of its own, so that the changes of a seed stay what they were.
+    let mut random = fastrand::Rng::with_seed(!seed);
+    match random.u8(0..4) {
+        0 => [0, 0],
+        _ => [random.i64(-10_800..10_800), random.i64(-10_800..10_800)],
     }
-    let memcacheds = lab.api::<Memcached>();
-    for step in 0..steps {
-        let name = format!("m{}", random.u8(0..4));
-        let size = random.u8(0..4);
-        let exists = memcacheds.get_opt(&name).await.unwrap();
-        match (random.u8(0..10), exists) {
-            (_, None) => {
-                lab.memcached(&name, json!({ "size": size })).await;
+}
+
+impl Storm {
+    /// Starts proxies and replicas in `lab`.
+    pub async fn begin(lab: Lab, seed: u64) -> Self {
+        let proxies = [lab.faults(seed).await, lab.faults(seed + 1).await];
+        for (proxy, ahead) in proxies.iter().zip(clocks(seed)) {
+            stress(proxy);
+            proxy.clock_ahead(ahead);
+        }
+        let mut replicas = Vec::new();
+        for index in 0..proxies.len() {
+            replicas.push(replica(&lab, &proxies, index).await);
+        }
+        Self {
+            seed,
+            random: fastrand::Rng::with_seed(seed),
+            lab,
+            proxies,
+            replicas,
+        }
+    }
+
+    /// So many random changes.
+    pub async fn rage(&mut self, steps: usize) {
+        let memcacheds = self.lab.api::<Memcached>();
+        for step in 0..steps {
+            let random = &mut self.random;
+            let name = format!("m{}", random.u8(0..4));
+            let size = random.u8(0..4);
+            let exists = eventually("an answer", async || memcacheds.get_opt(&name).await.ok()).await;
+            match (random.u8(0..10), exists) {
+                (_, None) => self.create(&name, size).await,
+                // One that is being deleted may be gone by now, and the API server too.
+                (0..5, Some(_)) => {
+                    let change = Patch::Merge(json!({ "spec": { "size": size } }));
+                    let _ = memcacheds.patch(&name, &PatchParams::default(), &change).await;
+                }
+                (5..7, Some(_)) => {
+                    let _ = memcacheds.delete(&name, &DeleteParams::default()).await;
+                }
+                (7..9, Some(_)) => {
+                    let other = Patch::Merge(json!({ "spec": { "replicas": 5 } }));
+                    let _ = self
+                        .lab
+                        .api::<Deployment>()
+                        .patch(&name, &PatchParams::default(), &other)
+                        .await;
+                }
+                _ => {
+                    let index = random.usize(0..2);
+                    let next = replica(&self.lab, &self.proxies, index).await;
+                    std::mem::replace(&mut self.replicas[index], next).kill();
+                }
             }
-            // One that is being deleted may be gone by now.
-            (0..5, Some(_)) => {
-                let change = Patch::Merge(json!({ "spec": { "size": size } }));
-                let _ = memcacheds.patch(&name, &PatchParams::default(), &change).await;
+            self.restart().await;
+            println!("seed {}, step {step}: {name} {size}", self.seed);
+            tokio::time::sleep(Duration::from_millis(self.random.u64(50..1500))).await;
+        }
+    }
+
+    /// Whoever asks an API server that ends does not know whether it has done it.
+    async fn create(&self, name: &str, size: u8) {
+        let object = Memcached::new(name, serde_json::from_value(json!({ "size": size })).unwrap());
+        eventually("it is created", async || {
+            match self.lab.api().create(&PostParams::default(), &object).await {
+                Err(Error::Api(status)) if status.code == 409 => Some(()),
+                other => other.ok().map(drop),
             }
-            (5..7, Some(_)) => {
-                let _ = memcacheds.delete(&name, &DeleteParams::default()).await;
-            }
-            (7..9, Some(_)) => {
-                let other = Patch::Merge(json!({ "spec": { "replicas": 5 } }));
-                let _ = lab
-                    .api::<Deployment>()
-                    .patch(&name, &PatchParams::default(), &other)
-                    .await;
-            }
-            _ => {
-                let index = random.usize(0..2);
-                let next = replica(&lab, &proxies, index).await;
-                std::mem::replace(&mut replicas[index], next).kill();
+        })
+        .await;
+    }
+
+    /// Ends the faults. Fails if the final state is not what was asked for, or if a replica that did not hold the lease wrote.
+    /// Returns how many writes were checked.
+    pub async fn settle(mut self) -> usize {
+        self.proxies.iter().for_each(FaultProxy::clear);
+        let memcacheds = self.lab.api::<Memcached>();
+        within(
+            Duration::from_secs(120),
+            "objects that were deleted are gone",
+            async || {
+                self.restart().await;
+                let found = memcacheds.list(&ListParams::default()).await.unwrap();
+                let deleting = found.iter().any(|found| found.metadata.deletion_timestamp.is_some());
+                (!deleting).then_some(())
+            },
+        )
+        .await;
+        all_is_as_desired(&self.lab).await;
+        one_writes_at_a_time(&self.proxies)
+    }
+
+    /// Starts replicas that have ended again, as the kubelet does: one that loses the lease ends.
+    async fn restart(&mut self) {
+        for (index, current) in self.replicas.iter_mut().enumerate() {
+            if let Some(status) = current.ended() {
+                assert_eq!(status.code(), Some(1), "{}", current.log());
+                *current = replica(&self.lab, &self.proxies, index).await;
             }
         }
-        restart(&lab, &proxies, &mut replicas).await;
-        println!("seed {seed}, step {step}: {name} {size}");
-        tokio::time::sleep(Duration::from_millis(random.u64(50..1500))).await;
     }
-    proxies.iter().for_each(FaultProxy::clear);
-    within(
-        Duration::from_secs(120),
-        "objects that were deleted are gone",
-        async || {
-            restart(&lab, &proxies, &mut replicas).await;
-            let found = memcacheds.list(&ListParams::default()).await.unwrap();
-            let deleting = found.iter().any(|found| found.metadata.deletion_timestamp.is_some());
-            (!deleting).then_some(())
-        },
-    )
-    .await;
-    all_is_as_desired(&lab).await;
-    one_writes_at_a_time(&proxies)
+}
+
+async fn storm(seed: u64, steps: usize) -> usize {
+    let mut storm = Storm::begin(Lab::new(&format!("storm-{seed}")).await, seed).await;
+    storm.rage(steps).await;
+    storm.settle().await
 }
 
 async fn replica(lab: &Lab, proxies: &[FaultProxy; 2], index: usize) -> Operator {
     let pod = format!("replica-{index}");
     lab.start_through(&proxies[index], &["--leader-elect"], &[("POD_NAME", &pod)])
         .await
-}
-
-/// Starts replicas that have ended again, as the kubelet does: one that loses the lease ends.
-async fn restart(lab: &Lab, proxies: &[FaultProxy; 2], replicas: &mut [Operator]) {
-    for (index, current) in replicas.iter_mut().enumerate() {
-        if let Some(status) = current.ended() {
-            assert_eq!(status.code(), Some(1), "{}", current.log());
-            *current = replica(lab, proxies, index).await;
-        }
-    }
 }
 
 /// Checks on the record of both proxies that only who held the lease wrote.

@@ -34,10 +34,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let adopted = olmkit_scaffold::adopt(&args.directory, &args.domain, &source)?;
         show(&adopted.report);
         match &adopted.project {
-            Kind::Rust(kinds) => eprintln!("found the kinds {}", UntrustedText::new(&kinds.join(", "))),
-            Kind::Kubebuilder(layout) => eprintln!("found the layout {}", UntrustedText::new(layout)),
+            Kind::Rust(kinds) => note!("found the kinds {}", UntrustedText::new(&kinds.join(", "))),
+            Kind::Kubebuilder(layout) => note!("found the layout {}", UntrustedText::new(layout)),
         }
-        eprintln!("Next: {}", adopted.next);
+        note!("Next: {}", adopted.next);
         Ok(())
     })
 }

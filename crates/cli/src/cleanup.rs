@@ -4,15 +4,23 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use olmkit_cluster::cleanup::{self, Report};
+use olmkit_cluster::extension::{self, RemoveOptions};
+use olmkit_cluster::{Cluster, Error};
 
 use super::cluster_args::{Output, duration};
 use super::console::{Console, print_causes, stopped};
+use super::run::OlmVersion;
+use crate::runtime::block_on;
 
 #[derive(clap::Args)]
-#[command(after_help = examples!["olmkit cleanup cache-operator -n operators --dry-run", "olmkit cleanup cache-operator -n operators"])]
+#[command(after_help = examples!["olmkit cleanup cache-operator -n operators --dry-run", "olmkit cleanup cache-operator -n operators", "olmkit cleanup cache-operator --olm v1"])]
 pub struct Args {
     /// Package name, as in the bundle's annotations
     package: String,
+    /// Remove what was installed through OLM v0, or the ClusterExtension, the ClusterCatalog and all custom resources of
+    /// `run bundle --olm v1`
+    #[arg(long, value_enum, default_value = "v0")]
+    olm: OlmVersion,
     /// Remove the CRDs that were created for the package, with their objects, and the OperatorGroup
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     delete_all: bool,
@@ -41,6 +49,9 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.olm == OlmVersion::V1 {
+        return run_v1(args);
+    }
     let (delete_crds, named_crds) = match args.delete_crds.as_slice() {
         [word] if word == "false" => (false, Vec::new()),
         [word] if word == "true" => (true, Vec::new()),
@@ -55,20 +66,54 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         keep_crds: Vec::new(),
         named_crds,
     };
-    let ended = super::block_on(async {
-        let cluster = olmkit_cluster::Cluster::connect(args.kubeconfig.as_deref(), args.namespace.as_deref()).await?;
+    let cluster = Cluster::connect(args.kubeconfig.as_deref(), args.namespace.as_deref());
+    remove(cluster, args.dry_run, args.output, async |cluster, console| {
+        cleanup::cleanup(cluster, &options, console).await
+    })
+}
+
+/// OLM v1 deletes CRDs with the operator, so there is nothing to choose.
+fn run_v1(args: &Args) -> anyhow::Result<ExitCode> {
+    let is_default = args.delete_all && !args.delete_operator_groups && args.delete_crds == ["false"];
+    anyhow::ensure!(
+        is_default,
+        "--delete-all, --delete-crds, --delete-operator-groups: with --olm v1 there is nothing to choose, since OLM v1 deletes CRDs with \
+         the operator and has no OperatorGroups; leave them out"
+    );
+    let options = RemoveOptions {
+        name: args.package.clone(),
+        with_catalog: true,
+        only_ours: true,
+        dry_run: args.dry_run,
+        timeout: args.timeout,
+    };
+    let cluster = Cluster::connect(args.kubeconfig.as_deref(), args.namespace.as_deref());
+    remove(cluster, args.dry_run, args.output, async |cluster, console| {
+        extension::remove(cluster, &options, console).await
+    })
+}
+
+/// Carries out a removal with its progress on the console, and prints what it has done.
+pub fn remove(
+    cluster: impl Future<Output = Result<Cluster, Error>>,
+    dry_run: bool,
+    output: Output,
+    removal: impl AsyncFnOnce(&Cluster, &Console) -> Result<Report, Error>,
+) -> anyhow::Result<ExitCode> {
+    let ended = block_on(async {
+        let cluster = cluster.await?;
         let console = Console::new();
-        let report = cleanup::cleanup(&cluster, &options, &console).await;
+        let report = removal(&cluster, &console).await;
         console.finish();
         report
     })?;
     let report = match ended {
         Ok(report) => report,
-        Err(error) => return stopped(error, args.output),
+        Err(error) => return stopped(error, output),
     };
-    match args.output {
-        Output::Json => println!("{}", serde_json::to_string_pretty(&report)?),
-        Output::Text => print(&report, args.dry_run),
+    match output {
+        Output::Json => crate::terminal::json(&report)?,
+        Output::Text => print(&report, dry_run),
     }
     Ok(if report.causes.is_empty() {
         ExitCode::SUCCESS

@@ -35,7 +35,7 @@ const VARIABLES: &[&str] = &[
 ];
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let out = &mut terminal::output();
+    let out = &mut terminal::data();
     if args.schema {
         write!(out, "{}", config::schema()?)?;
         return Ok(ExitCode::SUCCESS);

@@ -9,6 +9,7 @@ use olmkit::object::UntrustedText;
 use olmkit_cluster::{Cause, Error, ProgressReporter};
 
 use super::cluster_args::Output;
+use crate::terminal;
 
 /// Prints to stderr.
 pub struct Console {
@@ -16,9 +17,9 @@ pub struct Console {
 }
 
 impl Console {
-    /// A spinner when stderr is a terminal.
+    /// A spinner when stderr is a terminal; nothing with `--quiet`.
     pub fn new() -> Self {
-        let spinner = std::io::stderr().is_terminal().then(|| {
+        let spinner = (std::io::stderr().is_terminal() && !terminal::is_quiet()).then(|| {
             let spinner = ProgressBar::new_spinner();
             if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
                 spinner.set_style(style);
@@ -41,15 +42,15 @@ impl ProgressReporter for Console {
     fn done(&self, after: Duration, text: &str) {
         let line = format!("[{:>6.1}s] {text}", after.as_secs_f64());
         match &self.spinner {
-            Some(spinner) => spinner.suspend(|| eprintln!("{line}")),
-            None => eprintln!("{line}"),
+            Some(spinner) => spinner.suspend(|| note!("{line}")),
+            None => note!("{line}"),
         }
     }
 
     fn waiting(&self, after: Duration, text: &str) {
         match &self.spinner {
             Some(spinner) => spinner.set_message(format!("waiting for {}", UntrustedText::new(text))),
-            None => eprintln!("[{:>6.1}s] waiting for {text}", after.as_secs_f64()),
+            None => note!("[{:>6.1}s] waiting for {text}", after.as_secs_f64()),
         }
     }
 }
@@ -73,7 +74,7 @@ pub fn stopped(error: Error, output: Output) -> anyhow::Result<ExitCode> {
     match output {
         Output::Json => {
             let result = serde_json::json!({"result": "failed", "causes": [cause]});
-            println!("{}", serde_json::to_string_pretty(&result)?);
+            crate::terminal::json(&result)?;
         }
         Output::Text => print_causes(&[cause]),
     }

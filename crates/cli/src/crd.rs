@@ -104,7 +104,7 @@ pub fn print(findings: Vec<Finding>, short: bool, out: &mut dyn Write) -> anyhow
     write_text(&report, options, out)?;
     out.flush()?;
     if report.findings.is_empty() {
-        eprintln!("OLM v1 lets the CRDs be upgraded");
+        note!("OLM v1 lets the CRDs be upgraded");
         return Ok(ExitCode::SUCCESS);
     }
     eprintln!("OLM v1 blocks the upgrade");

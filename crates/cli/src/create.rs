@@ -198,6 +198,6 @@ pub fn show(report: &Report) {
         }
     }
     if report.render {
-        eprintln!("config/ holds more than the scaffolded sources render: run make manifests to bring it up to date");
+        note!("config/ holds more than the scaffolded sources render: run make manifests to bring it up to date");
     }
 }

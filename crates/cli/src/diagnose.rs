@@ -7,6 +7,7 @@ use olmkit_cluster::diagnose::{Finding, diagnose};
 
 use super::cluster_args::Output;
 use super::console::stopped;
+use crate::runtime::block_on;
 
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit diagnose cache-operator -n operators", "olmkit diagnose -o json"])]
@@ -25,7 +26,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let looked = super::block_on(async {
+    let looked = block_on(async {
         let cluster = olmkit_cluster::Cluster::connect(args.kubeconfig.as_deref(), args.namespace.as_deref()).await?;
         diagnose(&cluster, args.package.as_deref()).await
     })?;
@@ -34,7 +35,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Err(error) => return stopped(error, args.output),
     };
     match args.output {
-        Output::Json => println!("{}", serde_json::to_string_pretty(&findings)?),
+        Output::Json => crate::terminal::json(&findings)?,
         Output::Text if findings.is_empty() => {
             println!("nothing is subscribed or installed in the namespace, and nothing is wrong")
         }

@@ -25,28 +25,16 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         eprintln!("Error: no rule {id:?}; `olmkit explain` lists all");
         return Ok(ExitCode::from(2));
     };
-    let origin = match rule.origin {
-        Origin::OperatorSdk(_) => "operator-sdk has this rule; it decides the verdict",
-        Origin::OptionalValidator(_) => {
-            "a rule of an optional validator of operator-sdk (see `bundle validate --list-optional`)"
-        }
-        Origin::Scorecard(_) => "operator-sdk's scorecard has this rule; it decides the state of its test",
-        Origin::Opm => "opm has this rule; it decides the verdict",
-        Origin::Pipeline("operatorhub") => {
-            "the pipeline of operatorhub.io has this rule; it decides the verdict of `repo check --suite operatorhub`"
-        }
-        Origin::Pipeline("preflight") => {
-            "preflight has this rule; it decides the verdict of `repo check --suite preflight`"
-        }
-        Origin::Pipeline(_) => {
-            "the pipeline of hosted operator repositories has this rule; it decides the verdict of `repo check`"
-        }
-        _ => "a lint of olmkit; it never changes the verdict",
-    };
     writeln!(
         out,
-        "{} ({})\n{}\n\n{}\n\n{origin}\nsince olmkit {}",
-        rule.id, rule.severity, rule.summary, rule.why, rule.since
+        "{} ({})\n{}\n\n{}\n\n{}\nsince olmkit {}\n{}",
+        rule.id,
+        rule.severity,
+        rule.summary,
+        rule.why,
+        standing(rule.origin),
+        rule.since,
+        rule.page()
     )?;
     if let Some(proof) = &rule.proof {
         writeln!(
@@ -70,4 +58,26 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What a rule of this origin decides.
+pub fn standing(origin: Origin) -> &'static str {
+    match origin {
+        Origin::OperatorSdk(_) => "a rule of operator-sdk; it decides the verdict",
+        Origin::OptionalValidator(_) => {
+            "a rule of an optional validator of operator-sdk (see `bundle validate --list-optional`)"
+        }
+        Origin::Scorecard(_) => "a rule of operator-sdk's scorecard; it decides the state of its test",
+        Origin::Opm => "a rule of opm; it decides the verdict",
+        Origin::Pipeline("operatorhub") => {
+            "a rule of the pipeline of operatorhub.io; it decides the verdict of `repo check --suite operatorhub`"
+        }
+        Origin::Pipeline("preflight") => {
+            "a rule of preflight; it decides the verdict of `repo check --suite preflight`"
+        }
+        Origin::Pipeline(_) => {
+            "a rule of the pipeline of hosted operator repositories; it decides the verdict of `repo check`"
+        }
+        _ => "a lint of olmkit; it never changes the verdict",
+    }
 }

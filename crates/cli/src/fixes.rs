@@ -101,7 +101,7 @@ fn print_diff(directory: &Path, fixed: &Fixed) -> anyhow::Result<()> {
 fn report(source: &Source, fixed: &Fixed, only_diff: bool) {
     let of = |file: &str| UntrustedText::new(&source.directory.join(file).display().to_string()).to_string();
     for fix in fixed.made.iter().filter(|_| !only_diff) {
-        eprintln!("fixed: {}: {}", of(&fix.file), fix.title);
+        note!("fixed: {}: {}", of(&fix.file), fix.title);
     }
     for fix in &fixed.given_up {
         eprintln!(
@@ -111,9 +111,9 @@ fn report(source: &Source, fixed: &Fixed, only_diff: bool) {
         );
     }
     if !fixed.only_unsafe.is_empty() {
-        eprintln!("note: --unsafe-fixes makes these too, which need a look afterwards:");
+        note!("note: --unsafe-fixes makes these too, which need a look afterwards:");
         for fix in &fixed.only_unsafe {
-            eprintln!("  {}: {}", of(&fix.file), fix.title);
+            note!("  {}: {}", of(&fix.file), fix.title);
         }
     }
 }

@@ -8,6 +8,7 @@ use clap::Parser as _;
 use olmkit_serve::probe;
 
 use super::cluster_args::duration;
+use crate::runtime::block_on;
 
 /// Asks a gRPC server whether it serves.
 #[derive(clap::Parser)]
@@ -46,7 +47,7 @@ pub fn run(arguments: Vec<OsString>) -> anyhow::Result<ExitCode> {
         }
     };
     let check = probe::check(&probe.addr, &probe.service, probe.connect_timeout, probe.rpc_timeout);
-    Ok(match super::block_on(check)? {
+    Ok(match block_on(check)? {
         Ok(()) => {
             eprintln!("status: SERVING");
             ExitCode::SUCCESS

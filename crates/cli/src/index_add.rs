@@ -20,6 +20,7 @@ use olmkit_serve::source;
 use super::catalog::images::RegistryImages;
 use super::image::build::helper_binary;
 use super::registry_flags::RegistryFlags;
+use crate::runtime::block_on;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -82,7 +83,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let directory = olmkit::temporary::Directory::new("index")?;
     write::directory(order::blobs(catalog), write::Format::Yaml, directory.path())?;
     build(args, directory.path())?;
-    eprintln!(
+    note!(
         "built {} as a file-based catalog (label {CONFIGS_LABEL}); SQLite catalogs are deprecated, and OLM reads both",
         args.tag
     );
@@ -128,7 +129,7 @@ fn generate(args: &Args, catalog: Catalog) -> anyhow::Result<ExitCode> {
     };
     std::fs::write(&args.out_dockerfile, dockerfile.to_string())
         .with_context(|| format!("cannot write {}", args.out_dockerfile.display()))?;
-    eprintln!(
+    note!(
         "wrote a file-based catalog to index/ and its Dockerfile to {}",
         args.out_dockerfile.display()
     );
@@ -153,7 +154,7 @@ fn build(args: &Args, directory: &Path) -> anyhow::Result<()> {
     let archive = folder.path().join("catalog.tar");
     let place = Location::DockerArchive(archive.clone(), None);
     let client = args.registry.client()?;
-    super::block_on(deliver(&client, store.layout(), &image, &place, &name, &[]))??;
+    block_on(deliver(&client, store.layout(), &image, &place, &name, &[]))??;
     crate::image::warn_of_damage(&store.layout().prune()?);
     let mut load = Command::new(&args.container_tool);
     // buildah has no `load`, but pulls from archives.

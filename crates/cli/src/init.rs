@@ -66,7 +66,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             },
         )?;
         show(&report);
-        eprintln!("Next: olmkit create api --group GROUP --version v1alpha1 --kind KIND");
+        note!("Next: olmkit create api --group GROUP --version v1alpha1 --kind KIND");
         Ok(())
     })
 }

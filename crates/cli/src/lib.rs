@@ -17,10 +17,12 @@ mod delete;
 mod diagnose;
 mod edit;
 mod explain;
+mod extension;
 mod fixes;
 mod generate;
 mod health_probe;
 mod image;
+mod in_order;
 mod in_pod;
 mod index_add;
 mod init;
@@ -29,9 +31,11 @@ mod migrate;
 mod olm;
 mod opm;
 mod policy;
+mod progress;
 mod registry_flags;
 mod repo;
 mod run;
+mod runtime;
 mod scorecard;
 mod signals;
 mod stdin;
@@ -46,6 +50,7 @@ mod bundle {
     pub mod rbac;
     pub mod render;
     pub mod source;
+    pub mod text;
     pub mod unpack;
     pub mod validate;
 }
@@ -87,14 +92,21 @@ pub struct Cli {
     #[arg(
         long = "limit",
         global = true,
+        help_heading = "Global options",
         value_name = "NAME=VALUE",
         env = "OLMKIT_LIMIT",
         value_delimiter = ','
     )]
     limits: Vec<String>,
-    /// Accepted for compatibility with operator-sdk; there is nothing more to log
-    #[arg(long = "verbose", global = true, hide = true)]
-    _verbose: bool,
+    /// Log each request to registries and clusters on standard error
+    #[arg(long, global = true, help_heading = "Global options")]
+    verbose: bool,
+    /// Print results, warnings and errors only: no progress and no notes
+    #[arg(short, long, global = true, help_heading = "Global options")]
+    quiet: bool,
+    /// When the output has colours: auto (on a terminal), always or never
+    #[arg(long, global = true, help_heading = "Global options", value_name = "WHEN", hide_possible_values = true, value_enum, default_value_t = terminal::Color::Auto)]
+    color: terminal::Color,
 }
 
 /// One variant for each command group; the variant's type lives in the group's file.
@@ -124,6 +136,8 @@ enum Command {
     Edit(edit::Args),
     /// Show the documentation of a validation rule.
     Explain(explain::Args),
+    /// Install, look at, compare and uninstall operators through OLM v1.
+    Extension(extension::Args),
     /// Generate a bundle, or the kustomize files it is generated from.
     Generate(generate::Args),
     /// Show why an operator is not installed, not upgrading or not running.
@@ -176,6 +190,11 @@ enum BundleCommand {
 impl Cli {
     /// Runs the chosen command. `Ok` carries the exit code of a command that ran to its end: 0 fine, 1 findings.
     pub fn run(self) -> anyhow::Result<ExitCode> {
+        terminal::set_color(self.color);
+        terminal::set_quiet(self.quiet);
+        if self.verbose {
+            terminal::log_requests();
+        }
         for limit in &self.limits {
             if let Err(error) = olmkit::limits::set(limit) {
                 eprintln!("Error: --limit: {error}");
@@ -198,6 +217,7 @@ impl Cli {
             Command::Delete(args) => delete::run(&args),
             Command::Edit(args) => edit::run(&args),
             Command::Explain(args) => explain::run(&args),
+            Command::Extension(args) => extension::run(&args),
             Command::Generate(args) => generate::run(&args),
             Command::Diagnose(args) => diagnose::run(&args),
             Command::Image(args) => image::run(&args),
@@ -229,12 +249,6 @@ fn parse<P: Parser>(arguments: Vec<OsString>) -> P {
         }
         terminal::exit(&error)
     })
-}
-
-/// Runs a future to its end on a runtime of this thread.
-fn block_on<F: Future>(future: F) -> anyhow::Result<F::Output> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    Ok(runtime.block_on(future))
 }
 
 /// Runs the program that the binary's name or its first argument selects; `None` when neither is known.

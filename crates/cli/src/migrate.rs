@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::cluster_args::Output;
 use super::console::stopped;
 use crate::bundle::render;
+use crate::runtime::block_on;
 
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true)]
@@ -69,7 +70,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn read(place: &Where) -> anyhow::Result<Result<Installed, olmkit_cluster::Error>> {
-    super::block_on(async {
+    block_on(async {
         let namespace = place.namespace.as_deref();
         let cluster = olmkit_cluster::Cluster::connect(place.kubeconfig.as_deref(), namespace).await?;
         Installed::read(&cluster, namespace).await
@@ -83,7 +84,7 @@ fn check(args: &Check) -> anyhow::Result<ExitCode> {
     };
     let mut out = crate::terminal::output();
     match args.output {
-        Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&assessments)?)?,
+        Output::Json => crate::terminal::json(&assessments)?,
         Output::Text if assessments.is_empty() => writeln!(out, "nothing is subscribed")?,
         Output::Text => {
             for line in assessments.iter().flat_map(lines) {
@@ -124,7 +125,7 @@ fn plan(args: &Plan) -> anyhow::Result<ExitCode> {
     };
     for one in &left {
         let name = format!("{}/{}", one.namespace, one.subscription);
-        eprintln!(
+        note!(
             "note: {} is left out: it cannot move (olmkit migrate check says why)",
             UntrustedText::new(&name)
         );
@@ -143,14 +144,14 @@ fn plan(args: &Plan) -> anyhow::Result<ExitCode> {
         let name = text(extension, "/metadata/name");
         let name = UntrustedText::new(&name);
         if extension.pointer("/spec/source/catalog/channels").is_none() {
-            eprintln!("note: the Subscription of {name} has no channel: OLM v1 takes versions of all channels");
+            note!("note: the Subscription of {name} has no channel: OLM v1 takes versions of all channels");
         }
         if extension.pointer("/spec/config").is_some() {
-            eprintln!("note: {name} has spec.config, which only the experimental manifests of OLM v1 know");
+            note!("note: {name} has spec.config, which only the experimental manifests of OLM v1 know");
         }
     }
     if objects.is_empty() {
-        eprintln!("note: nothing to move");
+        note!("note: nothing to move");
     }
     render::print(&objects)
 }

@@ -9,6 +9,7 @@ use olmkit_cluster::olm::{self, InstallOptions, Status, UninstallOptions, object
 
 use super::cluster_args::{ClusterArgs, Output};
 use super::console::{Console, print_causes, stopped};
+use crate::runtime::block_on;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -171,7 +172,7 @@ fn install(args: &InstallArgs) -> anyhow::Result<ExitCode> {
         timeout: args.cluster.timeout,
         wait_for_packageserver: !args.no_wait_for_packageserver,
     };
-    super::block_on(async {
+    block_on(async {
         let cluster = args.cluster.connect().await?;
         let console = Console::new();
         let ended = olm::install(&cluster, &manifests, &options, &console).await;
@@ -198,7 +199,7 @@ fn install(args: &InstallArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
-    let looked = super::block_on(async {
+    let looked = block_on(async {
         let cluster = olmkit_cluster::Cluster::connect(args.kubeconfig.as_deref(), None).await?;
         olm::status(&cluster).await
     })?;
@@ -207,7 +208,7 @@ fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
         Err(error) => return stopped(error, args.output),
     };
     match args.output {
-        Output::Json => println!("{}", serde_json::to_string_pretty(&status)?),
+        Output::Json => crate::terminal::json(&status)?,
         Output::Text => print_status(&status),
     }
     Ok(if status.healthy {
@@ -255,7 +256,7 @@ fn uninstall(args: &UninstallArgs) -> anyhow::Result<ExitCode> {
         timeout: args.cluster.timeout,
         dry_run: args.dry_run,
     };
-    let ended = super::block_on(async {
+    let ended = block_on(async {
         let cluster = args.cluster.connect().await?;
         let console = Console::new();
         let report = olm::uninstall(&cluster, &options, &console).await;
@@ -267,7 +268,7 @@ fn uninstall(args: &UninstallArgs) -> anyhow::Result<ExitCode> {
         Err(error) => return stopped(error, args.output),
     };
     match args.output {
-        Output::Json => println!("{}", serde_json::to_string_pretty(&report)?),
+        Output::Json => crate::terminal::json(&report)?,
         Output::Text => {
             if args.dry_run {
                 report

@@ -12,6 +12,7 @@ use olmkit_oci::{Location, fetch};
 use super::catalog::{Output, dockerfile, graph, init, list, migrate, render, serve, template, validate};
 use super::registry_flags::RegistryFlags;
 use super::{in_pod, index_add};
+use crate::runtime::block_on;
 
 /// Operator package manager: the catalog and bundle commands of olmkit in the spelling of opm.
 #[derive(Parser)]
@@ -154,7 +155,7 @@ fn unpack(args: UnpackArgs) -> anyhow::Result<ExitCode> {
     let mut flags = args.registry;
     flags.ca_file = flags.ca_file.or(args.root_ca);
     let (client, platform) = (flags.client()?, Platform::host());
-    let fetched = super::block_on(fetch(&client, &args.image, &Platforms::One(platform.clone())))??;
+    let fetched = block_on(fetch(&client, &args.image, &Platforms::One(platform.clone())))??;
     fetched.unpack(&platform, &args.out, &[])?;
     Ok(ExitCode::SUCCESS)
 }

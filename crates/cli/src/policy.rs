@@ -11,6 +11,7 @@ use olmkit::policy::config::{self, Config};
 use olmkit::policy::{Builder, Policy};
 
 use crate::bundle::output::FailOn;
+use crate::terminal;
 
 // Which findings to report. No doc comment: the commands that flatten this would show it as their own help.
 #[derive(clap::Args)]
@@ -93,6 +94,7 @@ impl PolicyFlags {
         let settings = self.settings.read()?;
         let mut builder = Policy::builder(rules)
             .comments(!self.no_ignore_comments)
+            .notes(!terminal::is_quiet())
             .root(Path::new("."));
         if let Some((path, config)) = &settings {
             builder = config.apply(path, builder, self.select.is_empty())?;
@@ -151,7 +153,7 @@ impl Chosen {
         let baseline = self.policy.new_baseline(reports.iter().copied());
         let text = baseline.text()?;
         olmkit::files::write(path, text.as_bytes())?;
-        eprintln!("{}: {} known", path.display(), counted(baseline.len(), "finding"));
+        note!("{}: {} known", path.display(), counted(baseline.len(), "finding"));
         Ok(())
     }
 

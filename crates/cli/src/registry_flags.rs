@@ -4,13 +4,17 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use indicatif::{HumanBytes, MultiProgress, ProgressBar, ProgressStyle};
 use olmkit::temporary::Directory;
-use olmkit_oci::registry::{Cache, Client, Options, Platforms, Progress, Transfer};
+use olmkit_oci::registry::{Cache, Client, NoProgress, Options, Platforms, Progress, Transfer};
 use olmkit_oci::source::{Location, fetch};
 use olmkit_oci::spec::Platform;
+
+use crate::runtime::block_on;
+use crate::terminal;
 
 // How to reach registries. No doc comment: the commands that flatten this would show it as their own help.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -53,8 +57,8 @@ impl RegistryFlags {
         let location: Location = image.parse()?;
         let client = self.client()?;
         let platform = Platform::host();
-        eprintln!("Unpacking {location}");
-        let fetched = crate::block_on(fetch(&client, &location, &Platforms::One(platform.clone())))??;
+        note!("Unpacking {location}");
+        let fetched = block_on(fetch(&client, &location, &Platforms::One(platform.clone())))??;
         let directory = Directory::new("bundle")?;
         fetched.unpack(&platform, directory.path(), &[])?;
         Ok((directory, fetched.image(&platform)?.config.config.labels))
@@ -78,9 +82,11 @@ impl RegistryFlags {
     }
 }
 
-/// Bars on a terminal, one line for each finished transfer elsewhere.
+/// Bars on a terminal; elsewhere one line for each finished transfer, and one every ten seconds meanwhile.
 fn progress() -> Arc<dyn Progress> {
-    if std::io::stderr().is_terminal() {
+    if terminal::is_quiet() {
+        Arc::new(NoProgress)
+    } else if std::io::stderr().is_terminal() {
         Arc::new(Bars(MultiProgress::new()))
     } else {
         Arc::new(Lines)
@@ -122,22 +128,44 @@ impl Transfer for Bar {
 
 struct Lines;
 
-struct Line(String);
+struct Line {
+    what: String,
+    size: u64,
+    start: Instant,
+    /// How many lines were printed of it.
+    printed: AtomicU64,
+}
 
 impl Progress for Lines {
     fn begin(&self, what: &str, size: u64) -> Box<dyn Transfer> {
-        Box::new(Line(format!("{what} ({size} bytes)")))
+        Box::new(Line {
+            what: what.to_owned(),
+            size,
+            start: Instant::now(),
+            printed: AtomicU64::new(0),
+        })
     }
 
     fn note(&self, text: &str) {
-        eprintln!("{text}");
+        note!("{text}");
     }
 }
 
 impl Transfer for Line {
-    fn position(&self, _: u64) {}
+    fn position(&self, bytes: u64) {
+        let seconds = self.start.elapsed().as_secs();
+        let due = seconds / crate::progress::LINE.as_secs();
+        if self.printed.fetch_max(due, Ordering::Relaxed) < due {
+            let (done, size, rate) = (
+                HumanBytes(bytes),
+                HumanBytes(self.size),
+                HumanBytes(bytes / seconds.max(1)),
+            );
+            note!("{}: {done} of {size}, {rate}/s", self.what);
+        }
+    }
 
     fn finish(&self, how: &str) {
-        eprintln!("{}: {how}", self.0);
+        note!("{} ({} bytes): {how}", self.what, self.size);
     }
 }

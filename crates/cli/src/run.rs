@@ -12,6 +12,9 @@ use olmkit_cluster::{BundleFacts, Cause, Cluster, Code, InstallMode, bundle_sour
 use super::cluster_args::{ClusterArgs, Output};
 use super::console::{Console, print_causes, stopped};
 use super::registry_flags::RegistryFlags;
+use crate::runtime::block_on;
+
+mod olm_v1;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -29,7 +32,7 @@ enum Command {
 }
 
 #[derive(clap::Args)]
-#[command(after_help = examples!["olmkit run bundle quay.io/example/cache-operator-bundle:v0.1.0 -n operators", "olmkit run bundle bundle --install-mode OwnNamespace --check"])]
+#[command(after_help = examples!["olmkit run bundle quay.io/example/cache-operator-bundle:v0.1.0 -n operators", "olmkit run bundle bundle --install-mode OwnNamespace --check", "olmkit run bundle bundle --olm v1 --push-to quay.io/example -n cache"])]
 struct BundleArgs {
     /// Bundle image, or a directory with manifests/ and metadata/
     #[arg(value_name = "IMAGE|DIR")]
@@ -49,7 +52,7 @@ struct BundleArgs {
 }
 
 #[derive(clap::Args)]
-#[command(after_help = examples!["olmkit run bundle-upgrade quay.io/example/cache-operator-bundle:v0.2.0 -n operators"])]
+#[command(after_help = examples!["olmkit run bundle-upgrade quay.io/example/cache-operator-bundle:v0.2.0 -n operators", "olmkit run bundle-upgrade bundle --olm v1 --push-to quay.io/example -n cache"])]
 struct UpgradeArgs {
     /// Bundle image, or a directory with manifests/ and metadata/
     #[arg(value_name = "IMAGE|DIR")]
@@ -62,6 +65,15 @@ struct UpgradeArgs {
 struct Common {
     #[command(flatten)]
     cluster: ClusterArgs,
+    /// Install through OLM v0 or through OLM v1
+    #[arg(long, value_enum, default_value = "v0")]
+    olm: OlmVersion,
+    /// With --olm v1: push the catalog, and the bundle if it is a directory, below this name
+    #[arg(long, value_name = "REGISTRY/NAME")]
+    push_to: Option<String>,
+    /// With --olm v1: the same place as the pods of OLM v1 reach it [default: that of --push-to]
+    #[arg(long, value_name = "REGISTRY/NAME", requires = "push_to")]
+    pull_from: Option<String>,
     /// Serve the catalog from this process, at the given IP address of this host or at a guessed one; when it is done, the
     /// catalog and the Subscription go and the operator stays
     #[arg(long, value_name = "ADDRESS[:PORT]", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "helper_image")]
@@ -105,6 +117,15 @@ enum PullPolicy {
     Never,
 }
 
+/// `--olm`
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OlmVersion {
+    /// Subscription, InstallPlan and ClusterServiceVersion.
+    V0,
+    /// ClusterCatalog and ClusterExtension.
+    V1,
+}
+
 impl Common {
     fn place(&self) -> ServeFrom {
         match (&self.helper_image, &self.serve_from_host) {
@@ -135,6 +156,15 @@ impl Common {
         }
     }
 
+    /// Flags that only OLM v1 has.
+    fn check_v0(&self) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            self.push_to.is_none(),
+            "--push-to: nothing is pushed for OLM v0; pass --olm v1 as well, or leave it out"
+        );
+        Ok(())
+    }
+
     /// Reads the bundle and connects.
     async fn begin(&self, bundle: &str) -> anyhow::Result<Result<(BundleFacts, Cluster), olmkit_cluster::Error>> {
         let registry = self.registry.client()?;
@@ -149,9 +179,32 @@ impl Common {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    super::block_on(async {
+    block_on(async {
         match &args.command {
+            Command::Bundle(args) if args.common.olm == OlmVersion::V1 => {
+                let request = olm_v1::Request {
+                    bundle: &args.bundle,
+                    common: &args.common,
+                    install_mode: args.install_mode.clone(),
+                    rollback: args.rollback_on_failure,
+                    check_only: args.check,
+                    is_upgrade: false,
+                };
+                olm_v1::run(&request).await
+            }
+            Command::BundleUpgrade(args) if args.common.olm == OlmVersion::V1 => {
+                let request = olm_v1::Request {
+                    bundle: &args.bundle,
+                    common: &args.common,
+                    install_mode: None,
+                    rollback: false,
+                    check_only: false,
+                    is_upgrade: true,
+                };
+                olm_v1::run(&request).await
+            }
             Command::Bundle(args) => {
+                args.common.check_v0()?;
                 let (bundle, cluster) = match args.common.begin(&args.bundle).await? {
                     Ok(begun) => begun,
                     Err(error) => return stopped(error, args.common.output),
@@ -167,6 +220,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 finish(&cluster, &bundle, flow, &console, args.common.output).await
             }
             Command::BundleUpgrade(args) => {
+                args.common.check_v0()?;
                 let (bundle, cluster) = match args.common.begin(&args.bundle).await? {
                     Ok(begun) => begun,
                     Err(error) => return stopped(error, args.common.output),
@@ -223,12 +277,9 @@ async fn finish(
                 ),
             );
             if output == Output::Json {
-                println!(
-                    "{}",
-                    serde_json::to_string_pretty(
-                        &serde_json::json!({"result": "interrupted", "package": bundle.package, "clusterServiceVersion": bundle.csv_name(), "namespace": cluster.namespace, "causes": [cause]})
-                    )?
-                );
+                crate::terminal::json(
+                    &serde_json::json!({"result": "interrupted", "package": bundle.package, "clusterServiceVersion": bundle.csv_name(), "namespace": cluster.namespace, "causes": [cause]}),
+                )?;
             } else {
                 print_causes(&[cause]);
             }
@@ -239,7 +290,7 @@ async fn finish(
 
 pub fn print(outcome: &Outcome, output: Output) -> anyhow::Result<ExitCode> {
     match output {
-        Output::Json => println!("{}", serde_json::to_string_pretty(outcome)?),
+        Output::Json => crate::terminal::json(outcome)?,
         Output::Text => {
             print_causes(&outcome.causes);
             println!("{}", sentence(outcome));

@@ -16,12 +16,14 @@ use crate::bundle::output;
 use crate::registry_flags::RegistryFlags;
 use crate::terminal;
 
+mod in_pods;
+
 /// Run the scorecard tests of a bundle
 ///
-/// The six built-in tests of operator-sdk run without a cluster and give its results. A test with another image is reported with the
-/// state `error`, because only a cluster can run it; --selector leaves it out.
+/// The six built-in tests of operator-sdk run without a cluster and give its results. Tests with other images run in pods with
+/// --cluster; without it each has the state `error`, and --selector leaves it out.
 #[derive(clap::Args)]
-#[command(after_help = examples!["olmkit scorecard bundle", "olmkit scorecard bundle --selector suite=olm -o xunit > scorecard.xml", "olmkit scorecard quay.io/example/cache-operator-bundle:v1 --built-in"])]
+#[command(after_help = examples!["olmkit scorecard bundle", "olmkit scorecard bundle --selector suite=olm -o xunit > scorecard.xml", "olmkit scorecard quay.io/example/cache-operator-bundle:v1 --built-in", "olmkit scorecard bundle --cluster -n scorecard -s scorecard --wait-time 5m"])]
 pub struct Args {
     /// Bundle directory or image (`REGISTRY/NAME:TAG`, `oci:DIR`, `oci-archive:FILE`, `docker-archive:FILE`, `store:NAME`)
     bundle: String,
@@ -43,62 +45,9 @@ pub struct Args {
     #[command(flatten)]
     fixes: crate::fixes::FixFlags,
     #[command(flatten)]
-    pods: PodFlags,
+    pods: in_pods::PodFlags,
     #[command(flatten)]
     registry: RegistryFlags,
-}
-
-// Flags of operator-sdk about its pods. No doc comment: the command that flattens this would show it as its own help.
-#[derive(clap::Args)]
-#[command(next_help_heading = "Accepted for compatibility: no pods are started, so these have no effect")]
-struct PodFlags {
-    /// Kubeconfig file
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<String>,
-    /// Namespace of the pods
-    #[arg(short, long)]
-    namespace: Option<String>,
-    /// Service account of the pods
-    #[arg(short, long, value_name = "NAME")]
-    service_account: Option<String>,
-    /// Time for all tests
-    #[arg(short, long, value_name = "DURATION", value_parser = crate::cluster_args::duration)]
-    wait_time: Option<std::time::Duration>,
-    /// Keep the pods
-    #[arg(short = 'x', long)]
-    skip_cleanup: bool,
-    /// Directory for files that tests leave
-    #[arg(short, long, value_name = "DIR")]
-    test_output: Option<String>,
-    /// Image that collects these files
-    #[arg(short = 'b', long, value_name = "IMAGE")]
-    storage_image: Option<String>,
-    /// Image that unpacks the bundle
-    #[arg(short, long, value_name = "IMAGE")]
-    untar_image: Option<String>,
-    /// Security context of the pods: legacy or restricted
-    #[arg(long, value_name = "NAME")]
-    pod_security: Option<String>,
-}
-
-impl PodFlags {
-    /// The flags that were given.
-    fn given(&self) -> Vec<&'static str> {
-        [
-            ("--kubeconfig", self.kubeconfig.is_some()),
-            ("--namespace", self.namespace.is_some()),
-            ("--service-account", self.service_account.is_some()),
-            ("--wait-time", self.wait_time.is_some()),
-            ("--skip-cleanup", self.skip_cleanup),
-            ("--test-output", self.test_output.is_some()),
-            ("--storage-image", self.storage_image.is_some()),
-            ("--untar-image", self.untar_image.is_some()),
-            ("--pod-security", self.pod_security.is_some()),
-        ]
-        .into_iter()
-        .filter_map(|(flag, given)| given.then_some(flag))
-        .collect()
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -118,13 +67,7 @@ enum Format {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let without_effect = args.pods.given();
-    if !without_effect.is_empty() {
-        eprintln!(
-            "note: no pods are started; without effect: {}",
-            without_effect.join(", ")
-        );
-    }
+    args.pods.note_without_effect();
     let (source, _unpacked) = source(args)?;
     if let Some(code) = args.fixes.run(std::slice::from_ref(&source))? {
         return Ok(code);
@@ -141,6 +84,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let tests = if args.list {
         scorecard::list(&configuration, &selector)
+    } else if args.pods.cluster {
+        match in_pods::run(&args.pods, &Bundle::new(&reading), &configuration, &selector)? {
+            Ok(tests) => tests,
+            Err(code) => return Ok(code),
+        }
     } else {
         scorecard::run(&Bundle::new(&reading), &configuration, &selector)
     };
@@ -173,7 +121,7 @@ fn findings(source: &Source, found: Vec<Finding>, format: Format) -> anyhow::Res
     }
     report.sort();
     match format {
-        Format::Sarif => write_sarif(&report, olmkit::rules::all(), &mut terminal::output())?,
+        Format::Sarif => write_sarif(&report, olmkit::rules::all(), &mut terminal::data())?,
         Format::Github => write_github(&report, &mut terminal::workflow_commands())?,
         _ => {
             let options = TextOptions {

@@ -1,8 +1,9 @@
 //! What the program does when it is asked to end.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Whether the command ends by itself when it is asked to.
 static EXPECTED: AtomicBool = AtomicBool::new(false);
@@ -11,34 +12,61 @@ static EXPECTED: AtomicBool = AtomicBool::new(false);
 /// command is expected to end by itself then.
 pub async fn interrupted() {
     EXPECTED.store(true, Ordering::Release);
-    next().await;
+    match Requests::listen() {
+        Ok(mut requests) => _ = requests.next().await,
+        Err(_) => std::future::pending().await,
+    }
 }
 
-/// The number of the next signal that asks the program to end.
-async fn next() -> i32 {
-    let (interrupt, terminate) = (SignalKind::interrupt(), SignalKind::terminate());
-    let (Ok(mut interrupts), Ok(mut terminations)) = (signal(interrupt), signal(terminate)) else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = interrupts.recv() => interrupt.as_raw_value(),
-        _ = terminations.recv() => terminate.as_raw_value(),
+/// The signals that ask the program to end.
+struct Requests {
+    interrupts: Signal,
+    terminations: Signal,
+}
+
+impl Requests {
+    /// Begins to listen: from now on a signal no longer ends the program by itself.
+    fn listen() -> io::Result<Self> {
+        Ok(Requests {
+            interrupts: signal(SignalKind::interrupt())?,
+            terminations: signal(SignalKind::terminate())?,
+        })
+    }
+
+    /// The number of the next one.
+    async fn next(&mut self) -> i32 {
+        tokio::select! {
+            _ = self.interrupts.recv() => SignalKind::interrupt().as_raw_value(),
+            _ = self.terminations.recv() => SignalKind::terminate().as_raw_value(),
+        }
     }
 }
 
 /// Watches for signals in a thread: temporary files go before the program ends. A command that ends by itself is given
-/// the time until the second signal.
+/// the time until the second signal. Returns when signals are watched for.
 pub fn clean_up() {
-    let watch = || {
+    let (listening, listens) = std::sync::mpsc::channel::<()>();
+    let watch = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let Ok(runtime) = runtime else { return };
-        let mut number = runtime.block_on(next());
-        if EXPECTED.load(Ordering::Acquire) {
-            number = runtime.block_on(next());
-        }
-        olmkit::temporary::remove_all();
-        std::process::exit(128 + number);
+        runtime.block_on(async move {
+            let Ok(mut requests) = Requests::listen() else { return };
+            drop(listening);
+            let mut number = requests.next().await;
+            if EXPECTED.load(Ordering::Acquire) {
+                number = requests.next().await;
+            }
+            let _ended = olmkit::temporary::remove_all();
+            std::process::exit(128 + number);
+        });
     };
     // Without it, what stays is deleted at the next start.
-    let _ = std::thread::Builder::new().name("signals".to_owned()).spawn(watch);
+    if std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(watch)
+        .is_ok()
+    {
+        // The other end is dropped, whether it listens or cannot.
+        let _ = listens.recv();
+    }
 }

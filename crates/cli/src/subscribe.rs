@@ -8,6 +8,7 @@ use olmkit_cluster::{InstallMode, Observation};
 
 use super::cluster_args::{ClusterArgs, Output};
 use super::console::{Console, print_causes, stopped};
+use crate::runtime::block_on;
 
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit subscribe cache-operator -n operators", "olmkit subscribe cache-operator --approval manual --starting-csv cache-operator.v0.1.0"])]
@@ -56,7 +57,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         timeout: args.cluster.timeout,
         dry_run: args.dry_run,
     };
-    super::block_on(async {
+    block_on(async {
         let cluster = args.cluster.connect().await?;
         let mut seen = match Observation::full(&cluster, &Default::default()).await {
             Ok(seen) => seen,
@@ -70,7 +71,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
                     .and_then(serde_json::Value::as_str)
                     .unwrap_or_default()
             };
-            eprintln!(
+            note!(
                 "will create {} {}/{}",
                 text("/kind"),
                 text("/metadata/namespace"),
@@ -79,7 +80,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         if options.dry_run {
             print_causes(&plan.causes);
-            println!("{}", serde_json::to_string_pretty(&plan.manifests)?);
+            crate::terminal::json(&plan.manifests)?;
             return Ok(if olmkit_cluster::cause::has_errors(&plan.causes) {
                 ExitCode::FAILURE
             } else {

@@ -3,9 +3,15 @@
 //!
 //! `println!` and its kin are those of this file in every module of the crate.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use olmkit::limits;
 use olmkit::object::UntrustedText;
+use serde::Serialize;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// Prints to standard output, as the macro of the standard library does, through [`output`].
 #[allow(unused_macros)] // whoever needs it must not meet that of the standard library
@@ -28,15 +34,81 @@ macro_rules! eprintln {
     ($($argument:tt)*) => { $crate::terminal::print(&mut $crate::terminal::errors(), format_args!($($argument)*), "\n") };
 }
 
-/// Standard output for people, without styles, and for JSON, which means the same afterwards.
+/// Prints a line to standard error that is neither result nor error: what is done, and what to do next. Not with `--quiet`.
+macro_rules! note {
+    ($($argument:tt)*) => { if !$crate::terminal::is_quiet() { eprintln!($($argument)*) } };
+}
+
+/// Whether [`note!`] and progress are silent.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Decides for the whole process that only results and errors are printed.
+pub fn set_quiet(quiet: bool) {
+    QUIET.store(quiet, Ordering::Relaxed);
+}
+
+/// Whether only results and errors are printed.
+pub fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
+/// When the output has colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR or TERM=dumb is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// Decides for the whole process.
+pub fn set_color(color: Color) {
+    match color {
+        Color::Auto => anstream::ColorChoice::Auto,
+        Color::Always => anstream::ColorChoice::Always,
+        Color::Never => anstream::ColorChoice::Never,
+    }
+    .write_global();
+}
+
+/// From now on our crates log to standard error.
+pub fn log_requests() {
+    let ours = ["olmkit_cluster", "olmkit_oci"].map(|name| (name, tracing::Level::DEBUG));
+    let log = tracing_subscriber::fmt::layer()
+        .with_ansi(false)
+        .with_target(false)
+        .with_writer(errors);
+    let filter = tracing_subscriber::filter::Targets::new().with_targets(ours);
+    // A test may have set one before.
+    let _ = tracing_subscriber::registry().with(log).with(filter).try_init();
+}
+
+/// Standard output for people, without styles. Long names, which a stranger may have repeated in each line, are shortened.
 pub fn output() -> Text<impl Write> {
+    Text::new(io::stdout().lock(), Styles::Refused).shortened(limits::quoted)
+}
+
+/// Standard output for JSON, which means the same afterwards, and for lists that a program reads. Nothing is shortened.
+pub fn data() -> Text<impl Write> {
     Text::new(io::stdout().lock(), Styles::Refused)
+}
+
+/// Prints a result as JSON.
+///
+/// # Errors
+/// What standard output gives.
+pub fn json(result: &(impl Serialize + ?Sized)) -> anyhow::Result<()> {
+    let mut out = data();
+    serde_json::to_writer_pretty(&mut out, result)?;
+    Ok(writeln!(out)?)
 }
 
 /// Standard output for text that carries our own styles. Whoever makes it wraps what is not its own in [`UntrustedText`]:
 /// colours are let through. They are removed where the output is not a terminal.
 pub fn styled_output() -> Text<impl Write> {
-    Text::new(anstream::AutoStream::auto(io::stdout().lock()), Styles::Kept)
+    Text::new(anstream::AutoStream::auto(io::stdout().lock()), Styles::Kept).shortened(limits::quoted)
 }
 
 /// Standard output for documents that a program reads: YAML, Mermaid, SVG, scripts. Their writers have
@@ -55,9 +127,9 @@ pub fn workflow_commands() -> impl Write {
     io::stdout().lock()
 }
 
-/// Standard error.
+/// Standard error, on which each line is at most as long as a message.
 pub fn errors() -> Text<impl Write> {
-    Text::new(io::stderr().lock(), Styles::Refused)
+    Text::new(io::stderr().lock(), Styles::Refused).shortened(|line| Cow::Owned(limits::message(line)))
 }
 
 /// Ends the process with what clap says about its arguments: an error, the help or the version. What an error repeats of them
@@ -99,16 +171,26 @@ enum Styles {
 pub struct Text<W: Write> {
     inner: W,
     styles: Styles,
+    shorten: Shorten,
     pending: Vec<u8>,
 }
+
+/// What a line becomes before it is shown.
+type Shorten = for<'l> fn(&'l str) -> Cow<'l, str>;
 
 impl<W: Write> Text<W> {
     fn new(inner: W, styles: Styles) -> Self {
         Self {
             inner,
             styles,
+            shorten: |line| Cow::Borrowed(line),
             pending: Vec::new(),
         }
+    }
+
+    fn shortened(mut self, shorten: Shorten) -> Self {
+        self.shorten = shorten;
+        self
     }
 
     fn write_pending(&mut self, upto: usize) -> io::Result<()> {
@@ -116,7 +198,7 @@ impl<W: Write> Text<W> {
         let text = String::from_utf8_lossy(&bytes);
         let mut safe = String::with_capacity(text.len());
         for line in text.split_inclusive('\n') {
-            self.add_line(line, &mut safe);
+            self.add_line(&(self.shorten)(line), &mut safe);
         }
         self.inner.write_all(safe.as_bytes())
     }

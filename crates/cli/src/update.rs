@@ -48,6 +48,12 @@ fn comment(updated: &Updated) {
             path.display()
         );
     }
+    for path in &updated.left {
+        eprintln!(
+            "{}: no longer part of the scaffold, and it has your changes: move them to where they belong, and delete it",
+            path.display()
+        );
+    }
     for path in &updated.conflicts {
         eprintln!(
             "{}: conflict: resolve it between the marks <<<<<<< and >>>>>>>",
@@ -56,6 +62,6 @@ fn comment(updated: &Updated) {
     }
     let report = &updated.report;
     if report.created.is_empty() && report.changed.is_empty() && report.removed.is_empty() {
-        eprintln!("the project is up to date");
+        note!("the project is up to date");
     }
 }

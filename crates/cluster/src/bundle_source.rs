@@ -63,7 +63,7 @@ async fn from_image(reference: &str, client: &Client) -> Result<BundleFacts, Err
 }
 
 /// Reads a bundle directory; with an image reference the catalog refers to that instead of holding the manifests.
-fn from_directory(path: &Path, image: Option<&str>) -> Result<BundleFacts, Error> {
+pub(super) fn from_directory(path: &Path, image: Option<&str>) -> Result<BundleFacts, Error> {
     let loaded = bundle::load(path).map_err(|error| Error::Bundle(format!("{}: {error}", path.display())))?;
     let manifests: Vec<Value> = loaded
         .objects

@@ -4,6 +4,7 @@
 use std::fmt;
 
 use olmkit::diagnostics::Severity;
+use olmkit::limits;
 use serde::Serialize;
 
 use super::client::ObjectRef;
@@ -148,6 +149,28 @@ codes! {
     ApiServiceDead "api-service-dead";
     /// OLM cannot be removed while it manages operators.
     OperatorsInstalled "operators-installed";
+    /// OLM v1 does not install such a bundle.
+    BundleRefused "bundle-refused";
+    /// The bundle has dependencies, which OLM v1 does not resolve.
+    DependencyUnsupported "dependency-unsupported";
+    /// The configuration of a ClusterExtension does not suit the bundle.
+    ConfigurationInvalid "configuration-invalid";
+    /// No catalog has an upgrade from the installed version.
+    UpgradeNotOffered "upgrade-not-offered";
+    /// Several catalogs of the same priority have the package.
+    CatalogAmbiguous "catalog-ambiguous";
+    /// A ClusterExtension takes any catalog of the cluster.
+    SelectorMissing "selector-missing";
+    /// What is installed is deprecated.
+    Deprecated "deprecated";
+    /// A CRD of an earlier installation is still being deleted.
+    CrdTerminating "crd-terminating";
+    /// The API server refuses an object of the bundle.
+    ObjectRefused "object-refused";
+    /// operator-controller fails and tries again, for another reason.
+    ExtensionRetrying "extension-retrying";
+    /// Objects of the ClusterExtension are not ready yet.
+    RolloutUnfinished "rollout-unfinished";
     /// The timeout was reached and no fault was found.
     Timeout "timeout";
     /// The command was interrupted.
@@ -199,9 +222,9 @@ impl Cause {
             severity: Severity::Error,
             lasting: true,
             object: None,
-            message: message.into(),
+            message: limits::message(message),
             likely: String::new(),
-            remedy: remedy.into(),
+            remedy: limits::message(remedy),
             evidence: Vec::new(),
         }
     }
@@ -233,14 +256,14 @@ impl Cause {
     /// Sets the likely reason.
     #[must_use]
     pub fn likely(mut self, text: impl Into<String>) -> Self {
-        self.likely = text.into();
+        self.likely = limits::message(text);
         self
     }
 
     /// Adds evidence.
     #[must_use]
     pub fn evidence(mut self, lines: impl IntoIterator<Item = String>) -> Self {
-        self.evidence.extend(lines);
+        self.evidence.extend(lines.into_iter().map(limits::message));
         self
     }
 }
@@ -299,6 +322,30 @@ pub fn has_errors(causes: &[Cause]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Conditions, events and logs hold what somebody in the cluster wrote.
+    #[test]
+    fn long_texts_are_shortened() {
+        let long = "x".repeat(1 << 20);
+        let cause = Cause::lasting(
+            Code::CsvFailed,
+            format!("install failed: {long}"),
+            format!("look at {long}"),
+        )
+        .likely(format!("the name {long}"))
+        .evidence([long.clone()]);
+        let (text, json) = (cause.to_string(), serde_json::to_string(&cause).unwrap());
+        assert!(
+            text.starts_with("error[csv-failed]: install failed: xxx"),
+            "{text:.100}"
+        );
+        assert!(
+            text.len() < 5_000 && json.len() < 5_000,
+            "{} {}",
+            text.len(),
+            json.len()
+        );
+    }
 
     #[test]
     fn further_lines_of_a_text_are_marked() {

@@ -61,7 +61,7 @@ impl Cluster {
                 .await
                 .map_err(|error| Error::NoCluster(Box::new(error)))?,
         };
-        olmkit_manager::proxy::mind_exceptions(&mut config);
+        kube_manager::proxy::mind_exceptions(&mut config);
         config.connect_timeout = Some(Duration::from_secs(5));
         let namespace = namespace.map_or_else(|| config.default_namespace.clone(), str::to_owned);
         let server = config.cluster_url.to_string();
@@ -267,10 +267,6 @@ impl Cluster {
         previous: bool,
         lines: i64,
     ) -> Result<Vec<String>, Error> {
-        for segment in [namespace, pod] {
-            checked("read the log of", &pod, segment)?;
-        }
-        let api: kube::Api<k8s_openapi::api::core::v1::Pod> = kube::Api::namespaced(self.client.clone(), namespace);
         let params = kube::api::LogParams {
             container: Some(container.to_owned()),
             previous,
@@ -278,12 +274,44 @@ impl Cluster {
             limit_bytes: Some(64 * 1024),
             ..kube::api::LogParams::default()
         };
-        let text = api.logs(pod, &params).await.map_err(|source| Error::Request {
+        let text = self.log_with(namespace, pod, container, &params).await?;
+        Ok(text.lines().map(str::to_owned).collect())
+    }
+
+    /// What a container wrote, at most `limit` bytes of it.
+    ///
+    /// # Errors
+    /// [`Error::Request`], for example when the node does not answer.
+    pub async fn log(&self, namespace: &str, pod: &str, container: &str, limit: u64) -> Result<String, Error> {
+        let params = kube::api::LogParams {
+            container: Some(container.to_owned()),
+            limit_bytes: Some(i64::try_from(limit).unwrap_or(i64::MAX)),
+            ..kube::api::LogParams::default()
+        };
+        self.log_with(namespace, pod, container, &params).await
+    }
+
+    async fn log_with(
+        &self,
+        namespace: &str,
+        pod: &str,
+        container: &str,
+        params: &kube::api::LogParams,
+    ) -> Result<String, Error> {
+        for segment in [namespace, pod] {
+            checked("read the log of", &pod, segment)?;
+        }
+        let api = self.pods(namespace);
+        api.logs(pod, params).await.map_err(|source| Error::Request {
             verb: "read the log of",
             object: format!("Pod {namespace}/{pod}, container {container}"),
             source: Box::new(source),
-        })?;
-        Ok(text.lines().map(str::to_owned).collect())
+        })
+    }
+
+    /// The pods of a namespace, for what is not a request for an object.
+    pub(super) fn pods(&self, namespace: &str) -> kube::Api<k8s_openapi::api::core::v1::Pod> {
+        kube::Api::namespaced(self.client.clone(), namespace)
     }
 
     /// Turns a manifest's `apiVersion`, `kind` and metadata into a reference, asking the cluster about kinds that are not
@@ -339,7 +367,14 @@ impl Cluster {
                 object: object.to_string(),
                 message: error.to_string(),
             })?;
+            let (method, path, asked) = (
+                request.method().clone(),
+                request.uri().path().to_owned(),
+                Instant::now(),
+            );
             let answer = tokio::time::timeout(REQUEST_LIMIT, self.client.request::<T>(request)).await;
+            let took = asked.elapsed().as_millis();
+            tracing::debug!(%method, path, is_answered = matches!(answer, Ok(Ok(_))), took, "API server");
             let source = match answer {
                 Ok(Ok(value)) => {
                     self.reached.store(true, Ordering::Relaxed);

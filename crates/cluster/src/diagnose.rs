@@ -7,7 +7,7 @@ use super::causes::{self, Target};
 use super::client::Cluster;
 use super::observe::Observation;
 use super::progress::{WaitTarget, milestones};
-use super::{Error, preflight, wait};
+use super::{Error, extension, preflight, wait};
 use olmkit::diagnostics::Severity;
 
 /// The findings for one package.
@@ -33,11 +33,14 @@ pub struct Finding {
 /// [`Error::Request`], [`Error::Unreadable`].
 pub async fn diagnose(cluster: &Cluster, package: Option<&str>) -> Result<Vec<Finding>, Error> {
     let seen = Observation::full(cluster, &Default::default()).await?;
+    let mut findings = extension::findings(cluster, package).await?;
+    // Whatever OLM v1 has is not looked for in OLM v0, unless that has it too.
+    let of_v1 = !findings.is_empty() || is_v1_alone(&seen);
     let packages = match package {
+        Some(package) if of_v1 && !packages(&seen).iter().any(|found| found == package) => Vec::new(),
         Some(package) => vec![package.to_owned()],
         None => packages(&seen),
     };
-    let mut findings = Vec::new();
     for package in packages {
         let causes = causes::find(
             &Target {
@@ -55,7 +58,7 @@ pub async fn diagnose(cluster: &Cluster, package: Option<&str>) -> Result<Vec<Fi
             package,
         });
     }
-    if findings.is_empty() {
+    if findings.is_empty() && !is_v1_alone(&seen) {
         // Nothing is installed here, but what would block an installation is worth reporting.
         let mut causes = preflight::place(&seen);
         causes.extend(preflight::catalogs_beside(&seen, ""));
@@ -71,6 +74,11 @@ pub async fn diagnose(cluster: &Cluster, package: Option<&str>) -> Result<Vec<Fi
         }
     }
     Ok(findings)
+}
+
+/// Whether the cluster has OLM v1 and no OLM v0.
+fn is_v1_alone(seen: &Observation) -> bool {
+    seen.olm.crds.is_empty() && seen.crds.contains_key("clusterextensions.olm.operatorframework.io")
 }
 
 /// The packages of a namespace: from Subscriptions, then from CSVs that no Subscription names.

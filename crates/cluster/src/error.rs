@@ -68,6 +68,14 @@ pub enum Error {
         /// The registry's error.
         message: String,
     },
+    /// An image that cannot be pushed.
+    #[error("cannot push {image}: {message}")]
+    Publish {
+        /// The reference.
+        image: String,
+        /// The registry's error.
+        message: String,
+    },
     /// A flag's value.
     #[error("{0}")]
     Usage(String),

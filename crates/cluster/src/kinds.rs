@@ -82,6 +82,8 @@ kinds! {
     operator_condition = "operators.coreos.com" "v2" "OperatorCondition" "operatorconditions" true;
     /// OLM v1: an installed operator.
     cluster_extension = "olm.operatorframework.io" "v1" "ClusterExtension" "clusterextensions" false;
+    /// OLM v1: a catalog.
+    cluster_catalog = "olm.operatorframework.io" "v1" "ClusterCatalog" "clustercatalogs" false;
     /// A namespace.
     namespace = "" "v1" "Namespace" "namespaces" false;
     /// A node.

@@ -1,6 +1,6 @@
 //! `migrate`: what OLM v0 has installed, read for the move to OLM v1. Nothing is changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use olmkit::olmv1::migrate::{self, Assessment, Eligibility, Installation};
 use serde_json::Value;
@@ -73,11 +73,8 @@ impl Installed {
     }
 
     fn installations(&self) -> Vec<Installation<'_>> {
-        fn named<'o>(objects: &'o [Value], namespace: &str, name: &str) -> Option<&'o Value> {
-            objects.iter().find(|object| {
-                text(object, "/metadata/namespace") == namespace && text(object, "/metadata/name") == name
-            })
-        }
+        let (csvs, conditions) = (by_name(&self.csvs), by_name(&self.conditions));
+        let catalogs = by_name(&self.catalogs);
         let is_asked_for = |subscription: &Value| match &self.namespace {
             Some(namespace) => text(subscription, "/metadata/namespace") == namespace,
             None => true,
@@ -91,14 +88,66 @@ impl Installed {
                 let home = text(subscription, "/spec/sourceNamespace");
                 Installation {
                     subscription,
-                    csv: named(&self.csvs, namespace, csv),
+                    csv: csvs.get(&(namespace, csv)).copied(),
                     groups: self.groups.get(namespace).map_or(&[], Vec::as_slice),
-                    condition: named(&self.conditions, namespace, csv),
-                    catalog: named(&self.catalogs, home, text(subscription, "/spec/source")),
+                    condition: conditions.get(&(namespace, csv)).copied(),
+                    catalog: catalogs.get(&(home, text(subscription, "/spec/source"))).copied(),
                     subscriptions: &self.subscriptions,
                     extensions: &self.extensions,
                 }
             })
             .collect()
+    }
+}
+
+/// Objects by namespace and name.
+fn by_name(objects: &[Value]) -> HashMap<(&str, &str), &Value> {
+    let key = |object| (text(object, "/metadata/namespace"), text(object, "/metadata/name"));
+    objects.iter().map(|object| (key(object), object)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use serde_json::json;
+
+    use super::*;
+
+    /// Whoever may make objects in a namespace makes as many as fit; each Subscription would be compared with each of them.
+    #[test]
+    fn countless_operator_groups_are_not_named_for_each_subscription() {
+        let count = 1_500;
+        let object = |number: usize, spec: Value| json!({"metadata": {"namespace": "n", "name": format!("o{number}")}, "spec": spec});
+        let subscription = |number: usize| {
+            let mut subscription = object(number, json!({"name": format!("p{number}")}));
+            subscription["status"] = json!({"installedCSV": format!("o{number}")});
+            subscription
+        };
+        let group = |number| {
+            object(
+                number,
+                json!({"targetNamespaces": ["n"], "serviceAccountName": "x".repeat(200)}),
+            )
+        };
+        let installed = Installed {
+            namespace: None,
+            subscriptions: (0..count).map(subscription).collect(),
+            csvs: (0..count).map(|number| object(number, json!({}))).collect(),
+            groups: BTreeMap::from([("n".to_owned(), (0..count).map(group).collect())]),
+            conditions: (0..count).map(|number| object(number, json!({}))).collect(),
+            catalogs: Vec::new(),
+            extensions: Vec::new(),
+        };
+        let start = Instant::now();
+        let assessments = installed.assess();
+        let took = start.elapsed();
+        let text = serde_json::to_string(&assessments).unwrap();
+        let input = count * 1_000;
+        assert!(text.len() < 8 * input, "{}", text.len());
+        assert!(text.contains("1490 OperatorGroups beyond 10"), "{text:.2000}");
+        assert!(assessments.iter().all(|one| !one.installed.is_empty()));
+        assert!(took < Duration::from_secs(20), "{took:?}");
+        assert_eq!(installed.plan().0, Vec::<Value>::new());
     }
 }

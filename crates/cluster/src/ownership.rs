@@ -81,7 +81,7 @@ pub async fn apply(cluster: &Cluster, manifest: &Value) -> Result<ObjectRef, Err
 }
 
 /// Whether this tool made an object for the package that these labels name, or operator-sdk did.
-fn is_ours(object: &Value, labels: &Value) -> bool {
+pub fn is_ours(object: &Value, labels: &Value) -> bool {
     let label = |of: &Value, name: &str| of.get(name).and_then(Value::as_str).map(str::to_owned);
     let found = object.pointer("/metadata/labels").cloned().unwrap_or_default();
     let is_olmkits = label(&found, names::MANAGED_BY.0).as_deref() == Some(names::MANAGED_BY.1)
@@ -134,19 +134,24 @@ fn creator(object: &Value) -> Option<&str> {
 
 /// The cause for a name that is taken.
 pub fn name_taken(object: ObjectRef, author: &str) -> Cause {
+    left_alone(object, "this package", author, "install in another namespace with -n")
+}
+
+/// The cause for an object of others that stays. `package` says for what it was not made, `instead` what else can be done.
+pub fn left_alone(object: ObjectRef, package: &str, author: &str, instead: &str) -> Cause {
     let namespace = object
         .namespace
         .as_ref()
         .map(|namespace| format!(" -n {namespace}"))
         .unwrap_or_default();
     let remedy = format!(
-        "install in another namespace with -n; or, if nobody needs it, remove it: kubectl{namespace} delete {} {}",
+        "{instead}; or, if nobody needs it, remove it: kubectl{namespace} delete {} {}",
         object.kind.resource(),
         object.name
     );
     Cause::lasting(
         Code::NameTaken,
-        format!("exists and was not made by olmkit for this package: {author}; it is left alone"),
+        format!("exists and was not made by olmkit for {package}: {author}; it is left alone"),
         remedy,
     )
     .on(object)

@@ -33,6 +33,18 @@ pub enum Command {
     Diagnose,
     /// `migrate check` and `migrate plan`
     Migrate,
+    /// `scorecard --cluster`
+    Scorecard,
+    /// `run bundle` and `run bundle-upgrade` with `--olm v1`
+    RunBundleV1,
+    /// `cleanup --olm v1`
+    CleanupV1,
+    /// `extension install`
+    ExtensionInstall,
+    /// `extension status` and `extension diff`
+    ExtensionStatus,
+    /// `extension uninstall`
+    ExtensionUninstall,
     /// `olm status`
     OlmStatus,
     /// `olm install`
@@ -43,13 +55,19 @@ pub enum Command {
 
 impl Command {
     /// Every command, in the order of the documentation.
-    pub const ALL: [Command; 9] = [
+    pub const ALL: [Command; 15] = [
         Command::RunBundle,
         Command::BundleUpgrade,
         Command::Cleanup,
         Command::Subscribe,
         Command::Diagnose,
         Command::Migrate,
+        Command::Scorecard,
+        Command::RunBundleV1,
+        Command::CleanupV1,
+        Command::ExtensionInstall,
+        Command::ExtensionStatus,
+        Command::ExtensionUninstall,
         Command::OlmStatus,
         Command::OlmInstall,
         Command::OlmUninstall,
@@ -64,6 +82,12 @@ impl Command {
             Command::Subscribe => "subscribe",
             Command::Diagnose => "diagnose",
             Command::Migrate => "migrate",
+            Command::Scorecard => "scorecard --cluster",
+            Command::RunBundleV1 => "run bundle --olm v1",
+            Command::CleanupV1 => "cleanup --olm v1",
+            Command::ExtensionInstall => "extension install",
+            Command::ExtensionStatus => "extension status",
+            Command::ExtensionUninstall => "extension uninstall",
             Command::OlmStatus => "olm status",
             Command::OlmInstall => "olm install",
             Command::OlmUninstall => "olm uninstall",

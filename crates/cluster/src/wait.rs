@@ -289,7 +289,7 @@ pub async fn with_logs(cluster: &Cluster, causes: Vec<Cause>) -> Vec<Cause> {
             Code::OperatorCrashLoop | Code::CatalogPodCrash | Code::UnpackFailed | Code::OperatorNotReady
         );
         if let (Some(pod), true) = (pod, wanted) {
-            cause.evidence.extend(log_lines(cluster, &pod).await);
+            cause = cause.evidence(log_lines(cluster, &pod).await);
             if cause.evidence.iter().any(|line| {
                 line.contains("is larger than") || line.contains("exceeds the limit") || line.contains("max allowed")
             }) && cause.code == Code::UnpackFailed

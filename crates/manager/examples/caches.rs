@@ -16,7 +16,7 @@ use kube::{
         watcher::{self, Config, Event, watcher},
     },
 };
-use olmkit_manager::{
+use kube_manager::{
     cache::{Cache, Follow, Source},
     metrics::Metrics,
     probes::Readiness,

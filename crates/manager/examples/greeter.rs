@@ -7,7 +7,7 @@ use kube::{
     Api, Client, CustomResource, Resource, ResourceExt,
     api::{Patch, PatchParams},
 };
-use olmkit_manager::{Manager, log, options::Options, worker::Done};
+use kube_manager::{Manager, log, options::Options, worker::Done};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -17,7 +17,7 @@ use kube::{
     api::{Patch, PatchParams},
     runtime::{Controller, controller::Action, watcher},
 };
-use olmkit_manager::backoff::Backoff;
+use kube_manager::backoff::Backoff;
 use serde_json::json;
 
 #[derive(Debug, thiserror::Error)]

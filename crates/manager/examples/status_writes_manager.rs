@@ -17,7 +17,7 @@ use kube::{
     api::{Patch, PatchParams},
     runtime::watcher,
 };
-use olmkit_manager::{
+use kube_manager::{
     ObjectKey,
     backoff::Backoff,
     cache::{Cache, Change, Follow, Source},

@@ -2,8 +2,10 @@
 //!
 //! Without it, a missing permission shows only when an object needs it, as a forbidden request in the log. Every
 //! authenticated user may review its own access, so the check needs no permission.
+use std::borrow::Cow;
+
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
-use kube::{Api, Client, api::PostParams};
+use kube::{Api, Client, Resource, api::PostParams};
 
 use crate::{explain, namespaces::Namespaces};
 
@@ -81,6 +83,86 @@ impl Requirement {
     }
 }
 
+/// A row of an operator's table of permissions: verbs on a resource, where, and what for. Group and plural come from the type,
+/// so a misspelt resource does not compile.
+///
+/// ```
+/// use k8s_openapi::api::{apps::v1::Deployment, coordination::v1::Lease};
+/// use kube_manager::access::{Grant, Where};
+///
+/// let table = [
+///     Grant::of::<Deployment>(Where::Watched, &["create", "list", "patch", "watch"], "each object has one"),
+///     Grant::of::<Lease>(Where::Own, &["get", "update"], "one of several replicas leads").named(&["greeter"]),
+/// ];
+/// assert_eq!(table.iter().flat_map(Grant::requirements).count(), 6);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// API group; empty for the core group.
+    pub group: Cow<'static, str>,
+    /// Plural name of the resource, with the subresource after a slash: as RBAC rules name it.
+    pub resource: Cow<'static, str>,
+    /// Names of the objects; empty for all.
+    pub names: &'static [&'static str],
+    /// RBAC verbs.
+    pub verbs: &'static [&'static str],
+    /// Where.
+    pub scope: Where,
+    /// What for: logged when it is missing.
+    pub why: &'static str,
+}
+
+impl Grant {
+    /// A permission on the resource of a type.
+    pub fn of<K: Resource<DynamicType = ()>>(scope: Where, verbs: &'static [&'static str], why: &'static str) -> Self {
+        Self {
+            group: K::group(&()),
+            resource: K::plural(&()),
+            names: &[],
+            verbs,
+            scope,
+            why,
+        }
+    }
+
+    /// The same on a subresource.
+    #[must_use]
+    pub fn on(self, subresource: &str) -> Self {
+        Self {
+            resource: format!("{}/{subresource}", self.resource).into(),
+            ..self
+        }
+    }
+
+    /// The same on objects of these names only.
+    #[must_use]
+    pub fn named(self, names: &'static [&'static str]) -> Self {
+        Self { names, ..self }
+    }
+
+    /// What to check at the start: each verb on each name.
+    pub fn requirements(&self) -> impl Iterator<Item = Requirement> {
+        let names = if self.names.is_empty() { &[""] } else { self.names };
+        let (resource, subresource) = self.resource.split_once('/').unwrap_or((&self.resource, ""));
+        let each = move |name: &'static str, verb: &'static str| Requirement {
+            need: Need {
+                group: self.group.to_string(),
+                resource: resource.to_owned(),
+                subresource: subresource.to_owned(),
+                verb: verb.to_owned(),
+                name: name.to_owned(),
+                namespace: String::new(),
+            },
+            scope: self.scope,
+            why: self.why.to_owned(),
+        };
+        names
+            .iter()
+            .flat_map(move |name| self.verbs.iter().map(move |verb| (*name, *verb)))
+            .map(move |(name, verb)| each(name, verb))
+    }
+}
+
 /// Logs which of `requirements` are missing, and what they are needed for.
 pub async fn report(client: &Client, requirements: &[Requirement], own: &str, watched: &Namespaces) {
     let mut reasons = Vec::new();
@@ -136,6 +218,31 @@ pub async fn missing(client: &Client, needs: Vec<Need>) -> Result<Vec<Need>, kub
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_grant_is_a_requirement_for_each_verb_and_name() {
+        use k8s_openapi::api::apps::v1::Deployment;
+
+        let grant = Grant::of::<Deployment>(Where::Watched, &["get", "update"], "why");
+        let texts = |grant: &Grant| -> Vec<String> {
+            grant
+                .requirements()
+                .map(|requirement| requirement.need.to_string())
+                .collect()
+        };
+        let everywhere = "deployments in API group apps in all namespaces";
+        assert_eq!(
+            texts(&grant),
+            [format!("get {everywhere}"), format!("update {everywhere}")]
+        );
+        let named = grant.on("scale").named(&["a", "b"]);
+        assert_eq!(named.resource, "deployments/scale");
+        assert_eq!(texts(&named).len(), 4);
+        assert_eq!(
+            texts(&named).last().map(String::as_str),
+            Some("update deployments/scale in API group apps b in all namespaces")
+        );
+    }
 
     #[test]
     fn a_requirement_is_a_need_in_each_namespace() {

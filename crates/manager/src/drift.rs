@@ -28,7 +28,7 @@ pub fn fingerprint(configuration: &Value) -> String {
 /// stores `1024Mi` as `1Gi`. A field that was applied with an empty value may be missing.
 ///
 /// ```
-/// use olmkit_manager::drift::differs;
+/// use kube_manager::drift::differs;
 /// use serde_json::json;
 ///
 /// let applied = json!({ "spec": { "replicas": 2, "containers": [{ "name": "cache", "image": "memcached:1.6" }] } });

@@ -12,6 +12,7 @@
 //! | [`queue`] | work queue of object keys: deduplicated, never two workers on one key, failed keys delayed |
 //! | [`backoff`] | delay after failures: exponential, with jitter and a cap |
 //! | [`worker`] | reconciles the keys of the queue: concurrency and time limits, metrics, graceful shutdown |
+//! | [`finalizer`] | holds an object until the operator has cleaned up after it |
 //! | [`lease`] | leader election by the rules of client-go |
 //! | [`drift`] | detects from a watched object whether an applied field has changed |
 //! | [`events`] | publishes events about objects; repeated events increase a count |
@@ -34,6 +35,8 @@ pub mod certificates;
 pub mod drift;
 pub mod events;
 pub mod explain;
+mod failure;
+pub mod finalizer;
 mod lanes;
 pub mod lease;
 mod listener;

@@ -10,7 +10,7 @@ use std::{
 
 use http_body_util::Full;
 use hyper::{
-    Request, Response,
+    Request, Response, StatusCode,
     body::{Bytes, Incoming},
     server::conn::http1,
     service::service_fn,
@@ -40,6 +40,13 @@ const CONNECTIONS: usize = 256;
 
 /// A response as the servers here make it.
 pub(crate) type Answer = Response<Full<Bytes>>;
+
+/// An answer in plain text.
+pub(crate) fn text(status: StatusCode, body: String) -> Answer {
+    let mut response = Response::new(Full::from(body));
+    *response.status_mut() = status;
+    response
+}
 
 /// What wraps a connection.
 #[derive(Clone)]
@@ -228,7 +235,6 @@ mod tests {
     };
 
     use super::*;
-    use crate::probes::text;
 
     /// A server that answers `ok`, and to `/slow` when `go` is cancelled.
     async fn server(go: &CancellationToken) -> SocketAddr {

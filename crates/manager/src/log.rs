@@ -18,9 +18,8 @@ use tracing_subscriber::{
 };
 
 use crate::{
-    listener::Answer,
+    listener::{Answer, text},
     options::{LogFormat, Options},
-    probes::text,
 };
 
 /// Where a metrics server serves the level.

@@ -10,12 +10,12 @@ use kube::{Api, Client, Resource};
 /// variable `WATCH_NAMESPACE`: names separated by commas, empty for all.
 ///
 /// ```
-/// use olmkit_manager::namespaces::Namespaces;
+/// use kube_manager::namespaces::Namespaces;
 ///
 /// let some: Namespaces = "blue, green".parse()?;
 /// assert!(some.contains("green") && !some.contains("red"));
 /// assert!("".parse::<Namespaces>()?.contains("red"));
-/// # Ok::<(), olmkit_manager::namespaces::Error>(())
+/// # Ok::<(), kube_manager::namespaces::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Namespaces {

@@ -6,7 +6,7 @@
 //! ```
 //! # #[cfg(feature = "flags")] {
 //! use clap::Parser;
-//! use olmkit_manager::options::Options;
+//! use kube_manager::options::Options;
 //!
 //! #[derive(Parser)]
 //! struct Flags {

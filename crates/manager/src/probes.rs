@@ -6,9 +6,8 @@
 //! `/readyz/NAME` asks for one. `/metrics` returns [`Metrics::render`].
 use std::{net::SocketAddr, sync::Arc};
 
-use http_body_util::Full;
 use hyper::{
-    Method, Request, Response, StatusCode,
+    Method, Request, StatusCode,
     body::Incoming,
     header::{AUTHORIZATION, CONTENT_TYPE},
 };
@@ -17,7 +16,7 @@ use tokio::net::TcpListener;
 pub use crate::listener::BindError;
 pub use crate::readiness::{Gate, Readiness};
 use crate::{
-    listener::{self, Answer, Wire},
+    listener::{self, Answer, Wire, text},
     metrics::{self, Metrics},
     readiness::Probe,
     reviews::{Reviews, Verdict},
@@ -209,12 +208,6 @@ fn probe(readiness: &Readiness, path: &str, query: &str) -> Answer {
         Ok(_) => text(StatusCode::OK, "ok".to_owned()),
         Err(report) => text(failed, report),
     }
-}
-
-pub(crate) fn text(status: StatusCode, body: String) -> Answer {
-    let mut response = Response::new(Full::from(body));
-    *response.status_mut() = status;
-    response
 }
 
 #[cfg(test)]

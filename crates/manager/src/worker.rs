@@ -12,39 +12,12 @@ use futures::FutureExt;
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
+pub use crate::failure::{Failed, Failure};
 use crate::{
-    explain,
     metrics::WorkerMetrics,
     queue::{QueueKey, WorkQueue},
     shutdown::CancellationToken,
-    transport,
 };
-
-/// Why a reconcile failed.
-pub trait Failure: Display {
-    /// How long the API server asked to wait (`Retry-After`).
-    fn retry_after(&self) -> Option<Duration> {
-        None
-    }
-
-    /// What the log says.
-    fn text(&self) -> String {
-        self.to_string()
-    }
-}
-
-impl Failure for String {}
-impl Failure for &str {}
-
-impl Failure for kube::Error {
-    fn retry_after(&self) -> Option<Duration> {
-        transport::retry_after(self)
-    }
-
-    fn text(&self) -> String {
-        explain::request(self)
-    }
-}
 
 /// The result of a successful reconcile.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -27,17 +27,17 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, PostParams},
     config::{KubeConfigOptions, Kubeconfig},
 };
-use kube_testbed::{
-    ControlPlane,
-    faults::{Fault, Rule, Verb},
-};
-use olmkit_manager::{
+use kube_manager::{
     Manager,
     manager::{Builder, Error},
     options::Options,
     shutdown::CancellationToken,
     transport,
     worker::Done,
+};
+use kube_testbed::{
+    ControlPlane,
+    faults::{Fault, Rule, Verb},
 };
 use serde_json::json;
 use tokio::{sync::OnceCell, task::JoinHandle};
@@ -230,7 +230,7 @@ async fn a_kind_without_namespace_and_one_that_depends_on_it() {
     let mut manager = builder.start().await.unwrap();
     let (nodes, greetings) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicU32::new(0)));
     let seen = Arc::clone(&nodes);
-    let own = olmkit_manager::manager::Controller::selecting;
+    let own = kube_manager::manager::Controller::selecting;
     let selected = kube::runtime::watcher::Config::default().labels("test=manager");
     own(manager.controller::<Node>("node"), selected.clone()).run(move |node| {
         seen.lock().unwrap().push(node.name_any());

@@ -17,14 +17,14 @@ use kube::{
     api::{DeleteParams, DynamicObject, GroupVersionKind, PostParams},
     discovery::ApiResource,
 };
-use kube_testbed::{ControlPlane, Options};
-use olmkit_manager::{
+use kube_manager::{
     certificates::Certificates,
     metrics::Metrics,
     probes::{Routes, Server},
     reviews::{ApiServer, Reviews},
     webhooks::{Denied, Review, Webhooks},
 };
+use kube_testbed::{ControlPlane, Options};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 

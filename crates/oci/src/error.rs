@@ -74,11 +74,11 @@ pub enum Error {
     Reference(#[from] InvalidReference),
     /// A registry or the way to it failed.
     #[error(transparent)]
-    Registry(#[from] Box<super::registry::Error>),
+    Registry(#[from] Box<super::registry::error::Error>),
 }
 
-impl From<super::registry::Error> for Error {
-    fn from(error: super::registry::Error) -> Self {
+impl From<super::registry::error::Error> for Error {
+    fn from(error: super::registry::error::Error) -> Self {
         Self::Registry(Box::new(error))
     }
 }

@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use super::digest::{Algorithm, Digest, DigestReader, DigestWriter};
 use super::error::Error;
 use super::limits::{DOCUMENT_BYTES, INDEX_DEPTH};
+use super::read::read_limited;
 use super::spec::{Descriptor, ImageConfig, Index, Manifest, Platform, is_index, is_manifest, media_type};
 
 /// The annotation of `index.json` entries that holds an image's name.
@@ -515,23 +516,6 @@ fn empty_index() -> Index {
         manifests: Vec::new(),
         annotations: BTreeMap::new(),
     }
-}
-
-/// Reads a file that must not be larger than `limit` bytes.
-pub(crate) fn read_limited(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
-    let file = File::open(path).map_err(Error::file("read", path))?;
-    let mut bytes = Vec::new();
-    file.take(limit + 1)
-        .read_to_end(&mut bytes)
-        .map_err(Error::file("read", path))?;
-    if bytes.len() as u64 > limit {
-        let reason = format!("it has more than {limit} bytes");
-        return Err(Error::Refused {
-            what: display(path),
-            reason,
-        });
-    }
-    Ok(bytes)
 }
 
 fn display(path: &Path) -> String {

@@ -36,6 +36,7 @@ mod error;
 pub mod layer;
 pub mod layout;
 pub mod limits;
+mod read;
 pub mod registry;
 pub mod sbom;
 pub mod source;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::build::timestamp;
 use super::digest;
 use super::error::Error;
-use super::layout::read_limited;
+use super::read::read_limited;
 
 #[derive(Deserialize)]
 struct Lock {

@@ -18,9 +18,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::yaml;
 
+mod message;
 mod read;
 
-pub use read::{open, read, read_file, read_named, text};
+pub use message::{message, name, path, quoted};
+pub use read::{bytes_read, open, read, read_file, read_named, text};
 
 /// What a limit counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -176,6 +178,17 @@ pub static PICTURE_EDGES: Limit = Limit::new(
     "upgrade edges that a picture of a catalog draws",
 );
 
+/// Bytes of ranges and names of channel entries that versions are compared with, while an upgrade path is found.
+pub static RANGE_COMPARISONS: Limit = Limit::fixed(
+    "range-comparisons",
+    Unit::Bytes,
+    64 << 20,
+    "skipRanges and names of entries that versions are compared with, while an upgrade path is found",
+);
+
+/// The text of a drawn graph.
+pub static GRAPH_TEXT: Limit = Limit::new("graph-text", Unit::Bytes, 128 << 20, "the text of a drawn graph");
+
 /// The manifests from standard input or one file that a bundle is generated from.
 pub static GENERATE_INPUT: Limit = Limit::new(
     "generate-input",
@@ -224,6 +237,30 @@ pub static YAML_DEPTH: Limit = Limit::fixed(
     "values within values of a YAML document",
 );
 
+/// A name, value or path that a message or a table repeats; the middle of a longer one is left out.
+pub static QUOTED_TEXT: Limit = Limit::new(
+    "quoted-text",
+    Unit::Bytes,
+    1 << 10,
+    "a name, value or path that a message or a table repeats; the middle of a longer one is left out",
+);
+
+/// A message of a finding or an error; the middle of a longer one is left out.
+pub static MESSAGE: Limit = Limit::new(
+    "message",
+    Unit::Bytes,
+    8 << 10,
+    "a message of a finding or an error; the middle of a longer one is left out",
+);
+
+/// What one scorecard test prints in a pod.
+pub static SCORECARD_LOG: Limit = Limit::new(
+    "scorecard-log",
+    Unit::Bytes,
+    8 << 20,
+    "what one scorecard test prints in a pod",
+);
+
 /// The rights that the roles of a bundle grant, written one by one: each verb on each resource or name.
 pub static INSTALLER_RIGHTS: Limit = Limit::fixed(
     "installer-rights",
@@ -255,6 +292,8 @@ pub static ALL: &[&Limit] = &[
     &CATALOG_IGNORE,
     &TEMPLATE,
     &PICTURE_EDGES,
+    &RANGE_COMPARISONS,
+    &GRAPH_TEXT,
     &GENERATE_INPUT,
     &SOURCE_FILE,
     &SETTINGS_FILE,
@@ -262,6 +301,9 @@ pub static ALL: &[&Limit] = &[
     &YAML_NODES,
     &YAML_DEPTH,
     &INSTALLER_RIGHTS,
+    &QUOTED_TEXT,
+    &MESSAGE,
+    &SCORECARD_LOG,
     &SCHEMA_DEPTH,
     &COMPARED_DEPTH,
 ];
@@ -324,74 +366,4 @@ pub fn table() -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::path::Path;
-
-    use super::*;
-
-    #[test]
-    fn values_are_read_and_shown() {
-        for (value, text) in [(1, "1"), (1 << 10, "1 KiB"), (256 << 20, "256 MiB"), (1000, "1,000")] {
-            assert_eq!(shown(value, Unit::Bytes), text);
-        }
-        assert_eq!(shown(1_234_567, Unit::Count), "1,234,567");
-        for text in [
-            "catalog-file",
-            "nosuch=1",
-            "catalog-file=",
-            "catalog-file=-1",
-            "catalog-file=1TiB",
-            "catalog-files=1MiB",
-            "catalog-file=99999999999GiB",
-            "yaml-nodes=1",
-        ] {
-            assert!(set(text).is_err(), "{text}");
-        }
-    }
-
-    /// Nothing below the readers reads a file without a limit.
-    #[test]
-    fn every_reader_has_a_limit() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-        let sources = walkdir::WalkDir::new(&root).into_iter().flatten();
-        let mut found = Vec::new();
-        for source in sources.filter(|entry| entry.path().extension().is_some_and(|extension| extension == "rs")) {
-            let path = source.path().strip_prefix(&root).unwrap().to_owned();
-            let text = fs::read_to_string(source.path()).unwrap();
-            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-            let reads = ["fs::read(", "fs::read_to_string(", ".read_to_end(", ".read_to_string("];
-            let own = path.ends_with("limits.rs")
-                || path.starts_with("limits")
-                || path.starts_with("files")
-                || path.ends_with("bundle/load/tree.rs");
-            let is_test = path.to_string_lossy().contains("tests");
-            if !own && !is_test && reads.iter().any(|read| code.contains(read)) {
-                found.push(path);
-            }
-        }
-        assert!(found.is_empty(), "read with limits::read_file: {found:?}");
-    }
-
-    #[test]
-    fn the_table_of_the_documentation_is_current() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/limits.md");
-        let text = fs::read_to_string(&path).unwrap();
-        let (head, present) = text.split_once("lib limits` -->\n").unwrap();
-        let expected = format!("\n{}", table());
-        if std::env::var_os("UPDATE_GENERATED").is_some() {
-            fs::write(&path, format!("{head}lib limits` -->\n{expected}")).unwrap();
-        } else {
-            assert_eq!(
-                present, expected,
-                "run UPDATE_GENERATED=1 cargo test -p olmkit --lib limits"
-            );
-        }
-    }
-
-    #[test]
-    fn names_are_distinct() {
-        let names: std::collections::BTreeSet<&str> = ALL.iter().map(|limit| limit.name).collect();
-        assert_eq!(names.len(), ALL.len());
-    }
-}
+mod tests;

@@ -32,6 +32,7 @@ static FILES: &[&[&Rule]] = &[
     validate::external::RULES,
     validate::lints::permissions::RULES,
     validate::lints::webhooks::RULES,
+    validate::lints::certificates::RULES,
     validate::lints::images::RULES,
     validate::lints::files::RULES,
     validate::lints::fields::RULES,

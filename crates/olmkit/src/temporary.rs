@@ -3,7 +3,8 @@
 //!
 //! Directories lie together in one directory of the process below the system's (`TMPDIR`), which is locked as long as
 //! the process lives. What is found there without a lock was abandoned, and is deleted. A [`File`] lies beside the file
-//! that it is to become, and is locked in the same way.
+//! that it is to become, and is locked in the same way. So does a folder in the making ([`crate::files::Stage`]), which is
+//! registered here.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -11,8 +12,8 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
 
 use tempfile::{NamedTempFile, TempDir};
 
@@ -30,6 +31,8 @@ struct State {
     directories: usize,
     /// Files that have not got their name yet.
     files: BTreeSet<PathBuf>,
+    /// Directories elsewhere.
+    registered: BTreeSet<PathBuf>,
     /// Where was looked for abandoned files.
     looked: BTreeSet<PathBuf>,
     first_use: Option<fn()>,
@@ -45,34 +48,103 @@ static STATE: Mutex<State> = Mutex::new(State {
     root: None,
     directories: 0,
     files: BTreeSet::new(),
+    registered: BTreeSet::new(),
     looked: BTreeSet::new(),
     first_use: None,
 });
+
+/// Held for reading by whoever makes something temporary, writes to it or puts it in its place, which is not broken off; for
+/// writing by [`remove_all`]. Locked before [`STATE`], and never twice by one thread.
+static GATE: RwLock<()> = RwLock::new(());
+/// How long to delete a directory to which threads still write.
+const REMOVAL: Duration = Duration::from_secs(1);
+
+fn at_work() -> RwLockReadGuard<'static, ()> {
+    GATE.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The state for whoever is about to make something temporary.
+fn state_for_use() -> MutexGuard<'static, State> {
+    let mut state = state();
+    if let Some(begin) = state.first_use.take() {
+        begin();
+    }
+    state
+}
 
 fn state() -> MutexGuard<'static, State> {
     // A set of names is as good as before if a thread panicked meanwhile.
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What to do when something temporary is made for the first time: a program begins to watch for signals then.
+/// What to do before something temporary is made for the first time: a program begins to watch for signals then. The action
+/// must not use this module before it returns, and must not return before it watches, or a signal could come in between.
 pub fn on_first_use(action: fn()) {
     state().first_use = Some(action);
 }
 
-/// Deletes everything temporary of this process, for a process that ends without dropping all it has.
-pub fn remove_all() {
+/// Holds back whoever wants to make something temporary, write to it or put it in its place.
+#[derive(Debug)]
+#[must_use = "without it, threads that still run leave new files"]
+pub struct Ended(#[expect(dead_code, reason = "held for its lock")] RwLockWriteGuard<'static, ()>);
+
+/// Deletes everything temporary of this process, for a process that ends without dropping all it has. What is just being
+/// written or taking its place does so first; nothing new is made until the result is dropped.
+pub fn remove_all() -> Ended {
+    let ended = Ended(GATE.write().unwrap_or_else(PoisonError::into_inner));
     let mut state = state();
+    for directory in std::mem::take(&mut state.registered) {
+        remove_directory(&directory);
+    }
     for file in std::mem::take(&mut state.files) {
         let _ = fs::remove_file(file);
     }
     if let Some(root) = state.root.take() {
-        let path = root.directory.keep();
-        // Threads that still run may add to it while it is being deleted.
-        for _ in 0..5 {
-            if fs::remove_dir_all(&path).is_ok() || !path.exists() {
-                break;
-            }
+        remove_directory(&root.directory.keep());
+    }
+    ended
+}
+
+fn remove_directory(path: &Path) {
+    let begin = Instant::now();
+    // Threads that still run may add to it while it is being deleted.
+    while fs::remove_dir_all(path).is_err() && path.exists() && begin.elapsed() < REMOVAL {}
+}
+
+/// A directory elsewhere, which [`remove_all`] deletes as well, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Registration(PathBuf);
+
+impl Registration {
+    /// Makes a directory and registers it: no signal comes in between. What else was made with it is returned.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn of<T>(make: impl FnOnce() -> io::Result<(TempDir, T)>) -> io::Result<(TempDir, T, Self)> {
+        let _at_work = at_work();
+        let mut state = state_for_use();
+        let (directory, other) = make()?;
+        let path = directory.path().to_owned();
+        state.registered.insert(path.clone());
+        Ok((directory, other, Registration(path)))
+    }
+
+    /// Holds [`remove_all`] up as long as the result lives.
+    ///
+    /// # Errors
+    /// The directory has been deleted already.
+    pub fn hold(&self) -> io::Result<RwLockReadGuard<'static, ()>> {
+        let held = at_work();
+        if state().registered.contains(&self.0) {
+            return Ok(held);
         }
+        Err(asked_to_end())
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        state().registered.remove(&self.0);
     }
 }
 
@@ -89,8 +161,8 @@ impl Directory {
     /// # Errors
     /// The system's directory for temporary files (`TMPDIR`, else `/tmp`) cannot be written.
     pub fn new(purpose: &str) -> io::Result<Self> {
-        let mut state = state();
-        let begin = first_use(&mut state);
+        let _at_work = at_work();
+        let mut state = state_for_use();
         if state.root.is_none() {
             state.root = Some(root().map_err(explain)?);
         }
@@ -102,10 +174,6 @@ impl Directory {
             None => return Err(io::ErrorKind::NotFound.into()),
         };
         state.directories += 1;
-        drop(state);
-        if let Some(begin) = begin {
-            begin();
-        }
         Ok(Directory {
             directory: Some(directory),
         })
@@ -135,10 +203,6 @@ fn explain(error: io::Error) -> io::Error {
         folder.display()
     );
     io::Error::new(error.kind(), text)
-}
-
-fn first_use(state: &mut State) -> Option<fn()> {
-    state.first_use.take()
 }
 
 /// The directory of this process. Those of processes that were killed are deleted.
@@ -182,8 +246,8 @@ impl File {
     /// # Errors
     /// The directory cannot be written.
     pub fn within(directory: &Path, prefix: &str) -> io::Result<Self> {
-        let mut state = state();
-        let begin = first_use(&mut state);
+        let _at_work = at_work();
+        let mut state = state_for_use();
         if state.looked.insert(directory.to_owned()) {
             remove_abandoned(directory, prefix);
         }
@@ -191,10 +255,6 @@ impl File {
         // Where locks are not supported, abandoned files stay.
         let _ = file.as_file().try_lock();
         state.files.insert(file.path().to_owned());
-        drop(state);
-        if let Some(begin) = begin {
-            begin();
-        }
         Ok(File { file: Some(file) })
     }
 
@@ -223,6 +283,10 @@ impl File {
             return Err(gone());
         };
         let temporary = file.path().to_owned();
+        let _at_work = at_work();
+        if !state().files.contains(&temporary) {
+            return Err(asked_to_end());
+        }
         let named = name(file, path, durability, fs::Permissions::from_mode(0o644));
         state().files.remove(&temporary);
         named
@@ -290,6 +354,10 @@ pub fn sync_directory(directory: &Path) -> io::Result<()> {
         Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
         result => result,
     }
+}
+
+fn asked_to_end() -> io::Error {
+    io::Error::new(io::ErrorKind::Interrupted, "the program was asked to end")
 }
 
 fn gone() -> io::Error {

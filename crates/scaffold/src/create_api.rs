@@ -457,6 +457,12 @@ pub(crate) fn image_statement(resource: &Resource) -> Option<String> {
     Some(format!("all.push((\"{variable}\", {:?}));", image.image))
 }
 
+/// What starts a reconciler.
+pub(crate) fn start_statement(file: &ProjectFile, call: &str) -> String {
+    let argument = if file.templates() < 3 { "setup" } else { "manager" };
+    format!("{call}::start({argument});")
+}
+
 /// The file of a reconciler.
 pub(crate) fn controller_text(file: &ProjectFile, resource: &Resource) -> Result<String, Error> {
     if resource.foreign.is_some() {
@@ -503,7 +509,7 @@ fn controller(tree: &mut Tree, file: &ProjectFile, resource: &Resource, force: b
         })?;
     }
     edit(tree, "src/controller/mod.rs", |source| {
-        source.add_statements("start", &[format!("{call}::start(setup);")])?;
+        source.add_statements("start", &[start_statement(file, &call)])?;
         source.add_statements("grants", &[format!("all.extend({call}::grants());")])
     })
 }

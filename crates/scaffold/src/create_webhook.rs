@@ -310,8 +310,9 @@ pub(crate) fn listing(file: &ProjectFile, resource: &Resource, part: &str) -> [L
         CONVERSION => converted(file, resource, &call),
         _ => ("webhooks".to_owned(), admitted(resource, part, &call)),
     };
+    let list = if file.templates() < 3 { "all" } else { "list" };
     [
-        (LIST, "all".to_owned(), format!("all.push({call}::add);")),
+        (LIST, list.to_owned(), format!("all.push({call}::add);")),
         ("src/packaging.rs", function, statement),
     ]
 }

@@ -45,7 +45,7 @@ pub fn delete_api(folder: &Path, api: &DeleteApi) -> Result<Report, Error> {
         files.push((PathBuf::from(&places.controller), text));
         let call = &places.call;
         edit(&mut tree, "src/controller/mod.rs", |source| {
-            source.remove_statements("start", &[format!("{call}::start(setup);")])?;
+            source.remove_statements("start", &[create_api::start_statement(&before, call)])?;
             source.remove_statements("grants", &[format!("all.extend({call}::grants());")])
         })?;
         if let Some(image) = create_api::image_statement(&resource) {

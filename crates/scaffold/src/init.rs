@@ -1,6 +1,7 @@
 //! A new project.
 
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use minijinja::context;
@@ -35,7 +36,7 @@ pub enum License {
     None,
 }
 
-/// Files of a new project: where, and from which template.
+/// Files of a project in each version of the templates: where, and from which template.
 const FILES: &[(&str, &str)] = &[
     (".cargo/config.toml", "project/cargo-config.toml"),
     (".dockerignore", "project/dockerignore"),
@@ -53,17 +54,18 @@ const FILES: &[(&str, &str)] = &[
     ("src/controller/mod.rs", "project/controller_mod.rs"),
     ("src/lib.rs", "project/lib.rs"),
     ("src/main.rs", "project/main.rs"),
-    ("src/manager.rs", "project/manager.rs"),
-    ("src/options.rs", "project/options.rs"),
     ("src/packaging.rs", "project/packaging.rs"),
     ("src/permissions.rs", "project/permissions.rs"),
-    ("src/run.rs", "project/run.rs"),
-    (WEBHOOKS, "project/webhook_mod.rs"),
     ("tests/cluster.rs", "project/cluster_test.rs"),
 ];
 
-/// New in version 2 of the templates.
-const WEBHOOKS: &str = "src/webhook/mod.rs";
+/// Files that not all versions have: the first and the last version.
+const OTHERS: &[(&str, &str, RangeInclusive<u32>)] = &[
+    ("src/manager.rs", "project/manager.rs", 1..=2),
+    ("src/options.rs", "project/options.rs", 1..=2),
+    ("src/run.rs", "project/run.rs", 1..=2),
+    ("src/webhook/mod.rs", "project/webhook_mod.rs", 2..=u32::MAX),
+];
 
 /// Writes a project into an empty folder, which may hold a git repository without commits of its own files.
 ///
@@ -105,11 +107,14 @@ pub(crate) fn sources(tree: &mut Tree, file: &ProjectFile, options: &Init) -> Re
             manager => options.source.dependency("crates/manager"),
         },
     };
-    for (path, template) in FILES {
-        if file.templates() < 2 && *path == WEBHOOKS {
-            continue;
-        }
-        tree.write(*path, templates::render(file.templates(), template, variables.clone())?);
+    let version = file.templates();
+    let others = OTHERS.iter().filter(|(.., versions)| versions.contains(&version));
+    for (path, template) in FILES
+        .iter()
+        .copied()
+        .chain(others.map(|(path, template, _)| (*path, *template)))
+    {
+        tree.write(path, templates::render(version, template, variables.clone())?);
     }
     tree.write("src/conditions.rs", twin::CONDITIONS);
     if options.license == License::Apache2 {

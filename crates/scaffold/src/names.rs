@@ -30,6 +30,7 @@ const TAKEN_TYPES: &[&str] = &[
     "Err",
     "Error",
     "Event",
+    "Failed",
     "Grant",
     "KubeSchema",
     "None",
@@ -64,8 +65,10 @@ const TAKEN_CRATES: &[&str] = &[
     "jiff",
     "k8s-openapi",
     "kube",
+    "kube-manager",
     "manifests",
     "olmkit",
+    // What projects of earlier templates depend on.
     "olmkit-manager",
     "proc-macro",
     "schemars",

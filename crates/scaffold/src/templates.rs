@@ -8,7 +8,7 @@ use crate::Error;
 
 /// The version of the templates that new projects are written from. A new version keeps those files of the one before that
 /// differ, in a folder of its number: `update` merges with them.
-pub const NEWEST: u32 = 2;
+pub const NEWEST: u32 = 3;
 
 macro_rules! templates {
     ($($path:literal),* $(,)?) => {
@@ -24,6 +24,24 @@ const TEXTS: &[(&str, &str)] = templates![
     "1/project/options.rs",
     "1/project/packaging.rs",
     "1/project/run.rs",
+    "2/api/controller.rs",
+    "2/api/conversion.rs",
+    "2/api/defaulting.rs",
+    "2/api/foreign.rs",
+    "2/api/validation.rs",
+    "2/project/Cargo.toml",
+    "2/project/Makefile",
+    "2/project/README.md",
+    "2/project/cluster_test.rs",
+    "2/project/controller_mod.rs",
+    "2/project/lib.rs",
+    "2/project/main.rs",
+    "2/project/manager.rs",
+    "2/project/options.rs",
+    "2/project/packaging.rs",
+    "2/project/permissions.rs",
+    "2/project/run.rs",
+    "2/project/webhook_mod.rs",
     "adopt/Cargo.toml",
     "adopt/kustomize.mk",
     "adopt/main.rs",
@@ -47,12 +65,9 @@ const TEXTS: &[(&str, &str)] = templates![
     "project/icon.svg",
     "project/lib.rs",
     "project/main.rs",
-    "project/manager.rs",
-    "project/options.rs",
     "project/package.yaml",
     "project/packaging.rs",
     "project/permissions.rs",
-    "project/run.rs",
     "project/rustfmt.toml",
     "project/webhook_mod.rs",
     "project/workflow.yml",

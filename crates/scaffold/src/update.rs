@@ -23,6 +23,8 @@ pub struct Updated {
     pub conflicts: Vec<PathBuf>,
     /// Files that the author has deleted and the templates have changed. They stay deleted.
     pub deleted: Vec<PathBuf>,
+    /// Files that the author has changed and the templates no longer have. They stay, and nothing uses them.
+    pub left: Vec<PathBuf>,
     /// The changes, in the unified format.
     pub diff: String,
 }
@@ -88,6 +90,7 @@ fn one(
     match new {
         None if untouched => tree.remove(path),
         // What the author has made of it stays.
+        None if old.is_some() => updated.left.push(path.to_owned()),
         None => {}
         Some(new) if untouched => tree.write(path, new.clone()),
         Some(new) if Some(new) == old || *new == known => {}
@@ -136,7 +139,9 @@ impl Facts {
             Some("Apache-2.0") => License::Apache2,
             _ => License::None,
         };
-        let dependency = |key: &str| at(&["dependencies", "olmkit-manager", key]);
+        // Until version 3 the crate had another name; who could not wait for the update has changed it.
+        let manager = |key: &str| ["kube-manager", "olmkit-manager"].map(|name| at(&["dependencies", name, key]));
+        let dependency = |key: &str| manager(key).into_iter().flatten().next();
         let program = project.program();
         let (old, new) = match (dependency("path"), dependency("git"), dependency("tag")) {
             (Some(path), ..) => {

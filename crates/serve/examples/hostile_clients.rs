@@ -18,8 +18,9 @@ use test_support::hostile::{self, Kind};
 use tonic::transport::Channel;
 
 /// What clients do, in turn.
-const KINDS: [Kind; 6] = [
+const KINDS: [Kind; 7] = [
     Kind::Unread(50),
+    Kind::Unread(16),
     Kind::Silent,
     Kind::Drip,
     Kind::Idle,

@@ -286,7 +286,7 @@ pub mod registry_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/api.Registry/ListPackages",
             );
@@ -306,7 +306,7 @@ pub mod registry_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::Codec::default();
             let path = http::uri::PathAndQuery::from_static("/api.Registry/GetPackage");
             let mut req = request.into_request();
             req.extensions_mut().insert(GrpcMethod::new("api.Registry", "GetPackage"));
@@ -324,7 +324,7 @@ pub mod registry_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::Codec::default();
             let path = http::uri::PathAndQuery::from_static("/api.Registry/GetBundle");
             let mut req = request.into_request();
             req.extensions_mut().insert(GrpcMethod::new("api.Registry", "GetBundle"));
@@ -343,7 +343,7 @@ pub mod registry_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/api.Registry/GetBundleForChannel",
             );
@@ -367,7 +367,7 @@ pub mod registry_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/api.Registry/GetChannelEntriesThatReplace",
             );
@@ -388,7 +388,7 @@ pub mod registry_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/api.Registry/GetBundleThatReplaces",
             );
@@ -412,7 +412,7 @@ pub mod registry_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/api.Registry/GetChannelEntriesThatProvide",
             );
@@ -436,7 +436,7 @@ pub mod registry_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/api.Registry/GetLatestChannelEntriesThatProvide",
             );
@@ -459,7 +459,7 @@ pub mod registry_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/api.Registry/GetDefaultBundleThatProvides",
             );
@@ -483,7 +483,7 @@ pub mod registry_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::Codec::default();
             let path = http::uri::PathAndQuery::from_static("/api.Registry/ListBundles");
             let mut req = request.into_request();
             req.extensions_mut().insert(GrpcMethod::new("api.Registry", "ListBundles"));
@@ -698,7 +698,7 @@ pub mod registry_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ListPackagesSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -743,7 +743,7 @@ pub mod registry_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetPackageSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -788,7 +788,7 @@ pub mod registry_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetBundleSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -834,7 +834,7 @@ pub mod registry_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetBundleForChannelSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -885,7 +885,7 @@ pub mod registry_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetChannelEntriesThatReplaceSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -931,7 +931,7 @@ pub mod registry_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetBundleThatReplacesSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -982,7 +982,7 @@ pub mod registry_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetChannelEntriesThatProvideSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -1035,7 +1035,7 @@ pub mod registry_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetLatestChannelEntriesThatProvideSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -1084,7 +1084,7 @@ pub mod registry_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetDefaultBundleThatProvidesSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -1130,7 +1130,7 @@ pub mod registry_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ListBundlesSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -1294,7 +1294,7 @@ pub mod experimental_registry_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/api.ExperimentalRegistry/ExperimentalListPackageCustomSchemas",
             );
@@ -1457,7 +1457,7 @@ pub mod experimental_registry_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ExperimentalListPackageCustomSchemasSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,

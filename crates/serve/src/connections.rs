@@ -5,22 +5,24 @@
 //! connection is of use while it completes requests and takes the pieces of its answers; answering pings, or taking
 //! a byte now and then, does not count.
 
+mod handle;
+mod stream;
+
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use futures::task::AtomicWaker;
-use prost::bytes::Bytes;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
-use tonic::transport::server::Connected;
 
-use super::limits::{ALL_CALLS, CALLS_IN_NEED, CLOSING, Limits, SPARED};
+use super::limits::{CLOSING, Limits, SPARED, SPARED_PROVEN};
+use handle::Registered;
+pub use handle::{Call, Handle, Reserved};
+pub use stream::Guarded;
+use stream::Open;
 
 /// Who waits for room looks again after this time at the latest.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -62,8 +64,10 @@ struct Entry {
     opened: Instant,
     /// When it last was of use.
     progress: Instant,
-    /// Whether it has ever taken a piece of an answer.
+    /// Whether it is known to read: it has taken an answer to its end, or more than the system takes for a client that does not.
     proven: bool,
+    /// Bytes of pieces that it has taken.
+    taken: usize,
     /// Bytes that wait.
     waiting: usize,
     /// Since when each piece waits.
@@ -169,6 +173,7 @@ impl Connections {
             opened: now,
             progress: now,
             proven: false,
+            taken: 0,
             waiting: 0,
             pieces: BTreeMap::new(),
             calls: 0,
@@ -229,10 +234,15 @@ impl State {
         self.next
     }
 
-    /// Closes the connection that has been of no use for the longest time: those that never were first.
+    /// Closes the connection that has been of no use for the longest time: those that never were first. As long as there are
+    /// such, one that is in use stays, even if nothing can be closed at this moment.
     fn close_least_useful(&mut self) -> bool {
         let now = Instant::now();
-        let candidates = self.open.values().filter(|entry| entry.may_go(entry.progress, now));
+        let all_proven = self.open.values().all(|entry| entry.proven);
+        let candidates = self.open.values().filter(|entry| {
+            let spared = if all_proven { SPARED } else { entry.spared() };
+            entry.may_go(entry.progress, now, spared)
+        });
         let Some(entry) = candidates.min_by_key(|entry| (entry.proven, entry.progress)) else {
             return false;
         };
@@ -241,24 +251,42 @@ impl State {
         true
     }
 
-    /// Closes the connection whose oldest piece has waited for the longest time.
-    fn close_slowest(&mut self, asking: u64) {
+    /// Closes the connections whose oldest pieces have waited for the longest time, until what they hold is `room` bytes: whoever
+    /// asks next then finds some. Those that have never taken an answer go first.
+    fn close_slowest(&mut self, asking: u64, room: usize) {
         let now = Instant::now();
         let waiting = self.open.iter().filter(|(id, _)| **id != asking);
-        let oldest = waiting.filter_map(|(_, entry)| {
-            let since = *entry.pieces.values().next()?;
-            entry.may_go(since, now).then_some((since, entry))
-        });
-        if let Some((_, entry)) = oldest.min_by_key(|(since, _)| *since) {
+        let mut slow: Vec<(bool, Instant, &Entry)> = waiting
+            .filter_map(|(_, entry)| {
+                let since = *entry.pieces.values().next()?;
+                entry
+                    .may_go(since, now, entry.spared())
+                    .then_some((entry.proven, since, entry))
+            })
+            .collect();
+        slow.sort_by_key(|(proven, since, _)| (*proven, *since));
+        // Those that were closed before and have not gone yet give theirs back as well.
+        let closing = self.open.values().filter(|entry| entry.link.is_closed());
+        let mut found: usize = closing.map(|entry| entry.waiting).sum();
+        for (.., entry) in slow {
+            if found >= room {
+                break;
+            }
             tracing::debug!("closing a connection that does not take its answers");
             entry.link.close();
+            found += entry.waiting;
         }
     }
 }
 
 impl Entry {
-    fn may_go(&self, since: Instant, now: Instant) -> bool {
-        now.duration_since(since) >= SPARED && !self.link.is_closed()
+    /// How long it stays after it was of use.
+    fn spared(&self) -> Duration {
+        if self.proven { SPARED_PROVEN } else { SPARED }
+    }
+
+    fn may_go(&self, since: Instant, now: Instant, spared: Duration) -> bool {
+        now.duration_since(since) >= spared && !self.link.is_closed()
     }
 
     fn overdue(&self, now: Instant, limits: &Limits, handshake: Handshake) -> Option<&'static str> {
@@ -276,293 +304,74 @@ impl Entry {
     }
 }
 
-/// A connection, for those who answer on it.
-#[derive(Debug, Clone)]
-pub struct Handle(Arc<Registered>);
+#[cfg(test)]
+mod tests {
+    use prost::bytes::Bytes;
 
-#[derive(Debug)]
-struct Registered {
-    id: u64,
-    link: Arc<Link>,
-    shared: Arc<Shared>,
-}
+    use super::*;
 
-impl Handle {
-    fn change(&self, change: impl FnOnce(&mut Entry, &mut usize)) {
-        let mut state = self.0.shared.state();
-        let State { open, waiting, .. } = &mut *state;
-        if let Some(entry) = open.get_mut(&self.0.id) {
-            change(entry, waiting);
+    /// So many connections that are open, with the clients' ends.
+    async fn open(count: usize) -> (Connections, Vec<Guarded>, Vec<TcpStream>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let connections = Connections::new(Limits::default());
+        let (mut servers, mut clients) = (Vec::new(), Vec::new());
+        for _ in 0..count {
+            clients.push(TcpStream::connect(address).await.unwrap());
+            servers.push(connections.accept(&listener).await);
         }
+        (connections, servers, clients)
     }
 
-    /// Notes a call until the result is dropped.
-    pub fn call(&self) -> Call {
-        let mut state = self.0.shared.state();
-        let State { open, calls, .. } = &mut *state;
-        *calls += 1;
-        let mut too_many = *calls > ALL_CALLS;
-        if let Some(entry) = open.get_mut(&self.0.id) {
-            entry.calls += 1;
-            entry.progress = Instant::now();
-            too_many &= entry.calls > CALLS_IN_NEED;
-        }
-        drop(state);
-        Call {
-            handle: self.clone(),
-            too_many,
-        }
+    fn closed(servers: &[Guarded]) -> Vec<bool> {
+        servers
+            .iter()
+            .map(|server| server.handle().0.link.is_closed())
+            .collect()
     }
 
-    /// Whether a further piece of an answer may be made.
-    fn may_answer(&self) -> Result<(), Full> {
-        let limits = &self.0.shared.limits;
-        let state = self.0.shared.state();
-        let Some(entry) = state.open.get(&self.0.id) else {
-            return Ok(());
-        };
-        if entry.waiting >= limits.connection_bytes {
-            return Err(Full::Connection);
-        }
-        // Half is kept for clients that are known to take their answers.
-        let share = if entry.proven { 1 } else { 2 };
-        if state.waiting < limits.waiting_bytes / share {
-            return Ok(());
-        }
-        Err(Full::Server { proven: entry.proven })
+    #[tokio::test]
+    async fn who_was_never_of_use_makes_room_and_who_is_in_use_stays() {
+        let (connections, servers, _clients) = open(3).await;
+        let close = || connections.0.state().close_least_useful();
+        servers[0].handle().prove();
+        assert!(!close(), "all have just come");
+        tokio::time::sleep(SPARED * 2).await;
+        assert!(close() && close());
+        assert_eq!(closed(&servers), [false, true, true]);
+        // Those two have not gone yet.
+        assert!(!close());
     }
 
-    /// Waits until a further piece of an answer may be made.
-    pub async fn may_answer_soon(&self) {
-        if self.may_answer().is_ok() {
-            return;
-        }
-        let shared = &self.0.shared;
-        let _first = self.0.link.turn.lock().await;
-        let mut turn = None;
-        loop {
-            let released = shared.released.notified();
-            let own = self.0.link.released.notified();
-            match self.may_answer() {
-                Ok(()) => return,
-                Err(Full::Connection) => {
-                    // Only what this client takes makes room.
-                    turn = None;
-                    let _ = tokio::time::timeout(LOOK_AGAIN_OWN, own).await;
-                    continue;
-                }
-                Err(Full::Server { proven }) if turn.is_none() => {
-                    let [new, known] = &shared.turns;
-                    turn = Some(if proven { known } else { new }.lock().await);
-                    continue;
-                }
-                Err(Full::Server { .. }) => shared.state().close_slowest(self.0.id),
-            }
-            let _ = tokio::time::timeout(LOOK_AGAIN, released).await;
-        }
+    #[tokio::test]
+    async fn among_those_in_use_the_one_that_rests_longest_makes_room() {
+        let (connections, servers, _clients) = open(2).await;
+        servers.iter().for_each(|server| server.handle().prove());
+        tokio::time::sleep(SPARED * 2).await;
+        drop(servers[0].handle().call());
+        assert!(connections.0.state().close_least_useful());
+        assert_eq!(closed(&servers), [false, true]);
     }
 
-    /// Whether [`Handle::may_answer_soon`] would not wait.
-    pub fn may_answer_now(&self) -> bool {
-        self.may_answer().is_ok()
-    }
-
-    /// Counts memory that an answer takes until the result is dropped.
-    pub fn reserve(&self, bytes: usize) -> Reserved {
-        self.change(|entry, waiting| {
-            entry.waiting += bytes;
-            *waiting += bytes;
-        });
-        Reserved {
-            handle: self.clone(),
-            bytes,
-            piece: None,
-        }
-    }
-
-    /// A piece of an answer, counted until all of it has been handed to the system.
-    pub fn piece(&self, bytes: Bytes) -> Bytes {
-        let mut reserved = self.reserve(bytes.len());
-        let number = self.0.shared.state().number();
-        self.change(|entry, _| {
-            entry.pieces.insert(number, Instant::now());
-        });
-        reserved.piece = Some(number);
-        Bytes::from_owner(Piece {
-            bytes,
-            _reserved: reserved,
-        })
-    }
-}
-
-/// Why no further piece may be made now.
-enum Full {
-    /// The connection has enough to take.
-    Connection,
-    /// All connections together have.
-    Server { proven: bool },
-}
-
-/// A call that has not ended.
-#[derive(Debug)]
-pub struct Call {
-    handle: Handle,
-    too_many: bool,
-}
-
-impl Call {
-    /// Whether there are so many calls that this one is not to be answered.
-    pub fn is_too_many(&self) -> bool {
-        self.too_many
-    }
-}
-
-impl Drop for Call {
-    fn drop(&mut self) {
-        let registered = &self.handle.0;
-        let mut state = registered.shared.state();
-        state.calls -= 1;
-        if let Some(entry) = state.open.get_mut(&registered.id) {
-            entry.calls -= 1;
-            entry.progress = Instant::now();
-        }
-    }
-}
-
-/// Memory that is counted.
-#[derive(Debug)]
-pub struct Reserved {
-    handle: Handle,
-    bytes: usize,
-    piece: Option<u64>,
-}
-
-impl Drop for Reserved {
-    fn drop(&mut self) {
-        let (bytes, piece) = (self.bytes, self.piece);
-        self.handle.change(|entry, waiting| {
-            entry.waiting -= bytes;
-            *waiting -= bytes;
-            if let Some(piece) = piece {
-                entry.pieces.remove(&piece);
-                entry.progress = Instant::now();
-                entry.proven = true;
-            }
-        });
-        self.handle.0.link.released.notify_waiters();
-        self.handle.0.shared.released.notify_waiters();
-    }
-}
-
-struct Piece {
-    bytes: Bytes,
-    _reserved: Reserved,
-}
-
-impl AsRef<[u8]> for Piece {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-/// Counts as open until it is dropped.
-#[derive(Debug)]
-struct Open(Handle);
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        let registered = &self.0.0;
-        let mut state = registered.shared.state();
-        if let Some(entry) = state.open.remove(&registered.id) {
-            // Its pieces are dropped with the connection, if later than this.
-            state.waiting -= entry.waiting;
-        }
-        drop(state);
-        registered.shared.released.notify_waiters();
-    }
-}
-
-/// A connection that fails once it is to be closed.
-#[derive(Debug)]
-pub struct Guarded {
-    stream: TcpStream,
-    open: Open,
-}
-
-impl Drop for Guarded {
-    fn drop(&mut self) {
-        if self.open.0.0.link.is_closed() {
-            // What it has not taken would stay in the system's memory.
-            let _ = self.stream.set_zero_linger();
-        }
-    }
-}
-
-impl Guarded {
-    /// For those who answer.
-    pub fn handle(&self) -> Handle {
-        self.open.0.clone()
-    }
-
-    fn check(&self, context: &mut Context<'_>) -> io::Result<()> {
-        let link = &self.open.0.0.link;
-        link.waker.register(context.waker());
-        if link.is_closed() {
-            return Err(io::ErrorKind::ConnectionAborted.into());
-        }
-        Ok(())
-    }
-}
-
-impl Connected for Guarded {
-    type ConnectInfo = Handle;
-
-    fn connect_info(&self) -> Handle {
-        self.handle()
-    }
-}
-
-impl AsyncRead for Guarded {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        self.check(context)?;
-        let before = buffer.filled().len();
-        let result = Pin::new(&mut self.stream).poll_read(context, buffer);
-        let count = buffer.filled().len() - before;
-        self.open.0.0.link.read.fetch_add(count as u64, Ordering::Relaxed);
-        result
-    }
-}
-
-impl AsyncWrite for Guarded {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.check(context)?;
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        pieces: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.check(context)?;
-        Pin::new(&mut self.stream).poll_write_vectored(context, pieces)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.check(context)?;
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.check(context)?;
-        Pin::new(&mut self.stream).poll_shutdown(context)
+    #[tokio::test]
+    async fn as_much_is_closed_as_room_is_wanted_and_what_has_gone_holds_nothing() {
+        let (connections, servers, _clients) = open(4).await;
+        let handles: Vec<Handle> = servers.iter().map(Guarded::handle).collect();
+        handles[0].prove();
+        let pieces: Vec<Bytes> = handles
+            .iter()
+            .map(|handle| handle.piece(Bytes::from(vec![0; 1000])))
+            .collect();
+        let call = handles[1].call();
+        assert_eq!(connections.0.state().waiting, 4000);
+        tokio::time::sleep(SPARED * 2).await;
+        connections.0.state().close_slowest(u64::MAX, 1500);
+        assert_eq!(closed(&servers), [false, true, true, false]);
+        // What those hold is enough.
+        connections.0.state().close_slowest(u64::MAX, 2000);
+        assert_eq!(closed(&servers), [false, true, true, false]);
+        drop((pieces, call, handles, servers));
+        let state = connections.0.state();
+        assert_eq!((state.waiting, state.calls, state.open.len()), (0, 0, 0));
     }
 }

@@ -120,7 +120,7 @@ async fn serve(stream: Guarded, routes: Routes, limits: Limits) {
         } else {
             0
         };
-        let response = response.map(|body| Waiting::metered(body, handle.clone(), call).taking(beside));
+        let response = response.map(|body| Waiting::metered(body, handle.clone(), call, false).taking(beside));
         async move { Ok::<_, Infallible>(response) }
     });
     let connection = http1::Builder::new()

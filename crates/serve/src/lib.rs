@@ -38,6 +38,7 @@ pub mod api;
 pub mod assemble;
 mod blobs;
 mod calls;
+mod codec;
 mod connections;
 mod csv_json;
 pub mod current;

@@ -9,6 +9,10 @@ use prost::bytes::Bytes;
 use tonic::codegen::{Service, http};
 
 use super::connections::{Call, Handle, Reserved};
+use super::limits::ANSWER_BYTES;
+
+/// The call of a probe. It takes next to nothing, so it does not wait for room: a server that is busy is healthy.
+const HEALTH_CHECK: &str = "/grpc.health.v1.Health/Check";
 
 /// A gRPC service whose answers are metered.
 #[derive(Debug, Clone)]
@@ -56,14 +60,17 @@ where
                 let many = tonic::Status::resource_exhausted("too many calls are open; try again");
                 return Ok(many.into_http::<B>().map(Waiting::unmetered));
             }
+            let is_probe = request.uri().path() == HEALTH_CHECK;
             let answer = async {
-                handle.may_answer_soon().await;
+                if !is_probe {
+                    handle.may_answer_soon().await;
+                }
                 inner.call(request).await
             };
             match tokio::time::timeout(time, answer).await {
                 Ok(response) => {
                     let (parts, body) = response?.into_parts();
-                    let mut body = Waiting::metered(body, handle, call);
+                    let mut body = Waiting::metered(body, handle, call, is_probe).taking(ANSWER_BYTES);
                     // What the service made for this answer is thereby counted, or gone.
                     std::future::poll_fn(|context| {
                         body.fill(context);
@@ -96,6 +103,8 @@ pub struct Waiting<B: Body> {
 
 struct Meter {
     handle: Handle,
+    /// Its pieces are made without waiting for room.
+    at_once: bool,
     _call: Call,
     /// What the body takes beside its pieces.
     _reserved: Option<Reserved>,
@@ -111,10 +120,11 @@ impl<B: Body<Data = Bytes> + Unpin> Waiting<B> {
         }
     }
 
-    /// The body of an answer to `call`.
-    pub fn metered(inner: B, handle: Handle, call: Call) -> Self {
+    /// The body of an answer to `call`. `at_once`: it is small, and made without waiting for room.
+    pub fn metered(inner: B, handle: Handle, call: Call, at_once: bool) -> Self {
         let meter = Meter {
             handle,
+            at_once,
             _call: call,
             _reserved: None,
         };
@@ -142,6 +152,14 @@ impl<B: Body<Data = Bytes> + Unpin> Waiting<B> {
 
     fn next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let frame = std::task::ready!(Pin::new(&mut self.inner).poll_frame(context));
+        if let Some(meter) = &self.meter
+            && frame
+                .as_ref()
+                .is_none_or(|frame| frame.as_ref().is_ok_and(Frame::is_trailers))
+        {
+            // This is asked for when there is room for what came before.
+            meter.handle.prove();
+        }
         let counted = |frame: Frame<Bytes>| match &self.meter {
             Some(meter) => frame.map_data(|bytes| meter.handle.piece(bytes)),
             None => frame,
@@ -163,10 +181,11 @@ where
         }
         if let Some(meter) = &self.meter
             && self.room.is_none()
+            && !meter.at_once
             && !meter.handle.may_answer_now()
         {
             let handle = meter.handle.clone();
-            self.room = Some(Box::pin(async move { handle.may_answer_soon().await }));
+            self.room = Some(Box::pin(async move { handle.may_go_on_soon().await }));
         }
         if let Some(room) = &mut self.room {
             std::task::ready!(room.as_mut().poll(context));

@@ -216,7 +216,8 @@ async fn generation(
         .prepare();
     tonic::transport::Server::builder()
         .max_concurrent_streams(limits::STREAMS)
-        .concurrency_limit_per_connection(limits::CALLS)
+        .initial_connection_window_size(limits::REQUEST_WINDOW)
+        .initial_stream_window_size(limits::REQUEST_WINDOW)
         .http2_keepalive_interval(Some(limits::KEEP_ALIVE))
         .http2_keepalive_timeout(Some(limits::KEEP_ALIVE_TIMEOUT))
         .http2_max_header_list_size(limits::HEADER_BYTES)

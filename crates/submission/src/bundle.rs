@@ -11,6 +11,9 @@ use crate::versions::Semantic;
 
 /// The annotation that names the package.
 pub(crate) const PACKAGE: &str = "operators.operatorframework.io.bundle.package.v1";
+/// The annotations that name the directories of manifests and metadata.
+pub(crate) const MANIFESTS: &str = "operators.operatorframework.io.bundle.manifests.v1";
+pub(crate) const METADATA: &str = "operators.operatorframework.io.bundle.metadata.v1";
 /// The annotation that names the channels.
 pub(crate) const CHANNELS: &str = "operators.operatorframework.io.bundle.channels.v1";
 /// The annotation that names the default channel.

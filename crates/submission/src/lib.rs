@@ -18,10 +18,12 @@
 //! ```
 
 mod bundle;
+mod certification_hash;
 mod change;
 mod checks;
 mod container;
 mod deletion;
+mod dockerfile;
 mod files;
 mod git;
 mod graph;
@@ -38,9 +40,10 @@ mod versions;
 mod waivers;
 mod yamllint;
 
+pub use certification_hash::certification_hash;
 pub use change::{Change, Summary};
 pub use checks::{Options, Suite};
-pub use container::{Container, ContainerOutcome, Policy, check_container, packages};
+pub use container::{Container, ContainerOutcome, Policy, check_container, check_dockerfile, packages};
 pub use files::{Files, Folder, Memory};
 pub use git::{Commit, Git};
 pub use overlay::{Changes, Overlay};

@@ -11,6 +11,8 @@ use crate::run::Checked;
 pub struct PreflightResults {
     image: String,
     passed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    certification_hash: Option<String>,
     test_library: Library,
     results: Results,
 }
@@ -81,6 +83,7 @@ impl PreflightResults {
         Self {
             image: image.to_owned(),
             passed: results.failed.is_empty() && results.errors.is_empty(),
+            certification_hash: None,
             test_library: Library {
                 name: "olmkit",
                 version: env!("CARGO_PKG_VERSION"),
@@ -88,6 +91,13 @@ impl PreflightResults {
             },
             results,
         }
+    }
+
+    /// With the hash of the bundle that was checked; that of a container has none.
+    #[must_use]
+    pub fn with_certification_hash(mut self, hash: String) -> Self {
+        self.certification_hash = Some(hash);
+        self
     }
 }
 

@@ -18,7 +18,7 @@ use crate::{Error, Options, arguments};
 const AUDIT_POLICY: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [{"level": "Metadata"}]}"#;
 
 /// On two busy cores the API server needs half a minute to start.
-const START_LIMIT: Duration = Duration::from_secs(120);
+pub(crate) const START_LIMIT: Duration = Duration::from_secs(120);
 
 /// The running API server.
 pub(crate) struct Server {

@@ -27,6 +27,7 @@
 mod access;
 mod api_server;
 mod audit;
+mod crash;
 mod definitions;
 #[cfg(feature = "download")]
 pub mod download;
@@ -42,6 +43,7 @@ pub mod tools;
 use std::path::{Path, PathBuf};
 
 pub use audit::{AuditEvent, AuditObject, AuditStatus, AuditUser, Right};
+pub use crash::Server;
 pub use error::Error;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
@@ -140,7 +142,7 @@ impl Options {
 pub struct ControlPlane {
     // Fields drop in this order: the helper before the server it uses, the folder after all processes that write to it.
     _pods: Option<pods::Helper>,
-    processes: Vec<Process>,
+    processes: tokio::sync::Mutex<Vec<Process>>,
     access: access::Access,
     audit_log: Option<PathBuf>,
     _janitor: Janitor,
@@ -198,7 +200,7 @@ impl ControlPlane {
         };
         Ok(Self {
             _pods: helper,
-            processes,
+            processes: processes.into(),
             access: server.access,
             audit_log: server.audit_log,
             _janitor: janitor,
@@ -261,6 +263,18 @@ impl ControlPlane {
         faults::FaultProxy::start(config, seed)
     }
 
+    /// As [`faults`](Self::faults), but every request is one of the account in `kubeconfig`: client-go sends no credentials over plain
+    /// HTTP, which the proxy speaks.
+    ///
+    /// # Errors
+    /// When `kubeconfig` cannot be read, or the proxy cannot listen.
+    pub async fn faults_as(&self, kubeconfig: &Path, seed: u64) -> Result<faults::FaultProxy, Error> {
+        let kubeconfig = kube::config::Kubeconfig::read_from(kubeconfig)?;
+        let options = kube::config::KubeConfigOptions::default();
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await?;
+        faults::FaultProxy::start(config, seed)
+    }
+
     /// The file to which the API server appends audit events as JSON lines; `None` without [`Options::with_audit`].
     pub fn audit_log(&self) -> Option<&Path> {
         self.audit_log.as_deref()
@@ -291,19 +305,22 @@ impl ControlPlane {
     /// # Errors
     /// The first process that exited, with the last lines of its log.
     pub fn check(&mut self) -> Result<(), Error> {
-        self.processes.iter_mut().try_for_each(Process::check)
+        self.processes.get_mut().iter_mut().try_for_each(Process::check)
     }
 
     /// The last lines of each process's log, for a failed test to print.
     pub fn log_tails(&self) -> String {
-        self.processes.iter().map(Process::log_tail).collect()
+        match self.processes.try_lock() {
+            Ok(processes) => processes.iter().map(Process::log_tail).collect(),
+            Err(_) => "a server is being started again".to_owned(),
+        }
     }
 }
 
 impl Drop for ControlPlane {
     fn drop(&mut self) {
         // In reverse order of start: clients before the server, the server before its storage.
-        while let Some(process) = self.processes.pop() {
+        while let Some(process) = self.processes.get_mut().pop() {
             drop(process);
         }
     }

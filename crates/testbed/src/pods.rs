@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::{Binding, Container, ContainerStatus, Node, ObjectReference, Pod};
@@ -13,10 +14,14 @@ use kube::runtime::watcher;
 use kube::runtime::{WatchStreamExt, watcher::Config as WatcherConfig};
 use kube::{Api, Client, Config, ResourceExt};
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use crate::Error;
 
 const NODE: &str = "testbed-node";
+
+/// Pause after a request that failed.
+const AGAIN: Duration = Duration::from_millis(200);
 
 /// A thread of its own, because a test's runtime may end while another test still uses the control plane.
 #[derive(Debug)]
@@ -109,15 +114,21 @@ struct Pods {
 impl Pods {
     async fn watch(&self) {
         let pods: Api<Pod> = Api::all(self.client.clone());
-        let mut changes = watcher(pods, WatcherConfig::default())
-            .default_backoff()
-            .applied_objects()
-            .boxed();
+        let begin = || {
+            watcher(pods.clone(), WatcherConfig::default())
+                .default_backoff()
+                .applied_objects()
+                .boxed()
+        };
+        let mut changes = begin();
         loop {
             match changes.try_next().await {
                 Ok(Some(pod)) => {
                     if let Err(error) = self.advance(&pod).await {
                         tracing::debug!(pod = pod.name_any(), %error, "pod helper");
+                        // No event would bring the pod back: list all again.
+                        sleep(AGAIN).await;
+                        changes = begin();
                     }
                 }
                 Ok(None) => return,

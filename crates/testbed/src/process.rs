@@ -42,6 +42,9 @@ pub(crate) struct Process {
     name: &'static str,
     holder: Child,
     log: PathBuf,
+    program: PathBuf,
+    arguments: Vec<OsString>,
+    environment: Vec<(String, OsString)>,
 }
 
 impl Process {
@@ -55,9 +58,31 @@ impl Process {
     ) -> Result<Self, Error> {
         fs::create_dir_all(logs).map_err(Error::io("create the log directory", logs))?;
         let log = logs.join(format!("{name}.log"));
-        let output = File::create(&log).map_err(Error::io("write the log", &log))?;
-        let errors = output.try_clone().map_err(Error::io("write the log", &log))?;
-        let holder = Command::new("sh")
+        let arguments: Vec<OsString> = arguments.into_iter().collect();
+        let environment: Vec<_> = environment
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), value.clone()))
+            .collect();
+        Ok(Self {
+            name,
+            holder: Self::spawn(&log, program, &arguments, &environment)?,
+            log,
+            program: program.to_owned(),
+            arguments,
+            environment,
+        })
+    }
+
+    fn spawn(
+        log: &Path,
+        program: &Path,
+        arguments: &[OsString],
+        environment: &[(String, OsString)],
+    ) -> Result<Child, Error> {
+        let output = File::options().create(true).append(true).open(log);
+        let output = output.map_err(Error::io("write the log", log))?;
+        let errors = output.try_clone().map_err(Error::io("write the log", log))?;
+        Command::new("sh")
             .args(["-c", HOLD, "sh"])
             .arg(program)
             .args(arguments)
@@ -70,8 +95,25 @@ impl Process {
             // An interrupt from the terminal reaches only this process; closing the pipe ends the others.
             .process_group(0)
             .spawn()
-            .map_err(Error::io("start", program))?;
-        Ok(Self { name, holder, log })
+            .map_err(Error::io("start", program))
+    }
+
+    /// The name it was started under.
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Kills the program, as a crash does.
+    pub(crate) fn kill(&mut self) {
+        drop(self.holder.stdin.take());
+        // The shell ends as soon as the program does, which gets KILL: this takes milliseconds.
+        let _ = self.holder.wait();
+    }
+
+    /// Starts the program again, as it was started first.
+    pub(crate) fn revive(&mut self) -> Result<(), Error> {
+        self.holder = Self::spawn(&self.log, &self.program, &self.arguments, &self.environment)?;
+        Ok(())
     }
 
     /// Fails if the program has exited.
@@ -137,9 +179,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        drop(self.holder.stdin.take());
-        // The shell ends as soon as the program does, which gets KILL: this takes milliseconds.
-        let _ = self.holder.wait();
+        self.kill();
     }
 }
 

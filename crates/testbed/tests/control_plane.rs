@@ -5,14 +5,17 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use futures::StreamExt;
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{Namespace, Pod};
+use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{
     ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams, TypeMeta,
+    WatchEvent, WatchParams,
 };
-use kube::{Api, Client};
-use kube_testbed::{ControlPlane, Options};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Config};
+use kube_testbed::{ControlPlane, Options, Server};
 use serde_json::json;
 
 /// The Deployment `name` in namespace `default`, with `replicas` pods of `image`.
@@ -249,4 +252,53 @@ async fn definitions_are_served_without_controllers() {
         None,
         "no controller has seen it"
     );
+}
+
+#[tokio::test]
+async fn what_was_stored_survives_crashes() {
+    let control_plane = ControlPlane::start(Options::default().without_controllers())
+        .await
+        .unwrap();
+    let namespaces: Api<Namespace> = Api::all(control_plane.client().await.unwrap());
+    for server in [Server::Etcd, Server::ApiServer] {
+        let name = format!("before-{server:?}").to_lowercase();
+        let namespace = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
+        namespaces.create(&PostParams::default(), &namespace).await.unwrap();
+        control_plane.crash(server, Duration::from_millis(200)).await.unwrap();
+        eventually(&format!("{name} is there"), async || namespaces.get(&name).await.ok()).await;
+    }
+}
+
+/// The clock of a client is wrong for others, and theirs for it; its watch ends with the error that makes it list anew.
+#[tokio::test]
+async fn a_proxy_shifts_times_and_expires_watches() {
+    let control_plane = ControlPlane::start(Options::default().without_controllers())
+        .await
+        .unwrap();
+    let account = json!({"metadata": {"name": "client"}});
+    let accounts: Api<ServiceAccount> = Api::namespaced(control_plane.client().await.unwrap(), "default");
+    let account = serde_json::from_value(account).unwrap();
+    accounts.create(&PostParams::default(), &account).await.unwrap();
+    let administrator = control_plane.kubeconfig();
+    let proxy = control_plane.faults_as(administrator, 1).await.unwrap();
+    let path = proxy.kubeconfig(administrator).unwrap();
+    let kubeconfig = Kubeconfig::read_from(path).unwrap();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .unwrap();
+    let ahead = Api::<ServiceAccount>::namespaced(Client::try_from(config).unwrap(), "default");
+    let created = |account: ServiceAccount| account.metadata.creation_timestamp.unwrap().0;
+    let real = created(accounts.get("client").await.unwrap());
+    let mut events = std::pin::pin!(ahead.watch(&WatchParams::default(), "0").await.unwrap());
+    assert!(matches!(events.next().await, Some(Ok(WatchEvent::Added(_)))));
+    proxy.expire_watches();
+    let mut event = events.next().await;
+    while matches!(event, Some(Ok(WatchEvent::Bookmark(_)))) {
+        event = events.next().await;
+    }
+    let expired = |event: &_| matches!(event, Some(Ok(WatchEvent::Error(status))) if status.code == 410);
+    assert!(expired(&event), "{event:?}");
+    proxy.clock_ahead(3600);
+    let seen = created(ahead.get("client").await.unwrap());
+    assert_eq!(real.duration_since(seen).as_secs(), 3600);
 }

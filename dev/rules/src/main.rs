@@ -2,6 +2,7 @@
 #![allow(clippy::indexing_slicing)] // of JSON values, where an absent entry is null
 
 mod bundles;
+mod made_up;
 mod olm;
 mod server;
 mod tally;
@@ -23,7 +24,7 @@ use tally::Tally;
 #[derive(Debug, Parser)]
 struct Arguments {
     /// Folders that are searched for bundles.
-    #[arg(required = true)]
+    #[arg(required_unless_present = "record")]
     folders: Vec<PathBuf>,
     /// Only the bundle with the highest version in each folder that holds bundles.
     #[arg(long)]
@@ -43,6 +44,9 @@ struct Arguments {
     /// With `--olm`: for all namespaces if the operator supports that, otherwise for one.
     #[arg(long, requires = "olm")]
     everywhere: bool,
+    /// Install the made-up bundles of a file instead, and record in it what happens.
+    #[arg(long, requires = "olm", conflicts_with = "folders", value_name = "FILE")]
+    record: Option<PathBuf>,
     /// CRDs that exist at the same time.
     #[arg(long, default_value_t = 120)]
     together: usize,
@@ -50,7 +54,12 @@ struct Arguments {
 
 fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::parse();
-    let paths = bundles::find(&arguments.folders, arguments.newest, arguments.sample, arguments.seed)?;
+    let made_up = arguments.record.as_deref().map(made_up::MadeUp::write).transpose()?;
+    let folders = match &made_up {
+        Some(made_up) => vec![made_up.folder()],
+        None => arguments.folders.clone(),
+    };
+    let paths = bundles::find(&folders, arguments.newest, arguments.sample, arguments.seed)?;
     let subjects = bundles::read(&paths)?;
     eprintln!("{} bundles", subjects.len());
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -68,6 +77,9 @@ fn main() -> anyhow::Result<ExitCode> {
         }
     })?;
     print!("{tally}");
+    if let Some(made_up) = made_up {
+        made_up.record(&tally)?;
+    }
     if let Some(path) = &arguments.facts {
         let mut file = std::io::BufWriter::new(std::fs::File::create(path).context("cannot write the facts")?);
         for fact in tally.facts() {

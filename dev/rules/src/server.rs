@@ -183,7 +183,10 @@ impl Server {
         let mut found = Vec::new();
         for name in std::iter::once("v1".to_owned()).chain(names) {
             let root = if name == "v1" { "/api" } else { "/apis" };
-            let mut list = self.get(&format!("{root}/{name}")).await?;
+            // A group is listed a moment before it is served, and a moment after.
+            let Some(mut list) = self.find(&format!("{root}/{name}")).await? else {
+                continue;
+            };
             if let Value::Array(resources) = list["resources"].take() {
                 found.extend(resources.into_iter().map(|resource| (name.clone(), resource)));
             }

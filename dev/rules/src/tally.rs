@@ -22,6 +22,8 @@ pub struct Tally {
     pub installed: usize,
     rules: BTreeMap<&'static str, Counts>,
     facts: Vec<Value>,
+    /// Whether claims happen, by bundle.
+    answers: BTreeMap<String, BTreeMap<&'static str, bool>>,
     /// Own warnings of each bundle.
     warnings: Vec<usize>,
     /// In how many bundles a lint speaks.
@@ -51,6 +53,8 @@ impl Tally {
         let said = !findings.is_empty();
         let counts = self.rules.entry(rule).or_default();
         counts.asked += 1;
+        let answers = self.answers.entry(subject.0.to_owned()).or_default();
+        *answers.entry(rule).or_default() |= happens;
         counts.happens += usize::from(happens);
         counts.said += usize::from(said);
         match (said, happens) {
@@ -91,6 +95,12 @@ impl Tally {
         for id in ids {
             *self.bundles.entry(id).or_default() += 1;
         }
+    }
+
+    /// The claims that were asked of a bundle, and whether they happen.
+    pub fn answers(&self, bundle: &str) -> impl Iterator<Item = (&'static str, bool)> {
+        let answers = self.answers.get(bundle).into_iter().flatten();
+        answers.map(|(claim, happens)| (*claim, *happens))
     }
 
     /// The answers that differ.

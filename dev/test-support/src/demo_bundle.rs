@@ -28,7 +28,7 @@ pub fn folder(changes: &[(&str, &str, &str)]) -> TempDir {
     folder
 }
 
-/// Copies the bundle to `folder/name` and changes it.
+/// Copies the bundle to `folder/name` and changes it. A change of no text appends, if need be to a new file.
 pub fn copy(folder: &Path, name: &str, changes: &[(&str, &str, &str)]) {
     let source = path();
     for directory in ["manifests", "metadata"] {
@@ -41,8 +41,25 @@ pub fn copy(folder: &Path, name: &str, changes: &[(&str, &str, &str)]) {
     }
     for (file, from, to) in changes {
         let path = folder.join(name).join(file);
+        if from.is_empty() {
+            let text = fs::read_to_string(&path).unwrap_or_default();
+            fs::write(&path, text + to).expect("write");
+            continue;
+        }
         let text = fs::read_to_string(&path).expect("file");
         assert!(text.contains(from), "{file} has no {from:?}");
         fs::write(&path, text.replacen(from, to, 1)).expect("write");
+    }
+}
+
+/// Copies the bundle to `folder/name` with `name` in place of its own name, so that copies can stand beside each other.
+pub fn copy_renamed(folder: &Path, name: &str, changes: &[(&str, &str, &str)]) {
+    copy(folder, name, changes);
+    for directory in ["manifests", "metadata"] {
+        for entry in fs::read_dir(folder.join(name).join(directory)).expect("listing") {
+            let path = entry.expect("entry").path();
+            let text = fs::read_to_string(&path).expect("file");
+            fs::write(&path, text.replace("demo", name)).expect("write");
+        }
     }
 }

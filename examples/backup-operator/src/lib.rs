@@ -7,10 +7,9 @@ pub mod api;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Secret;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceConversion;
-use olmkit::project::{Api, Error, Manager, Package, Project};
+use olmkit::project::{Api, Error, Manager, Package, Project, WEBHOOK_PORT, Webhook};
 use olmkit::rbac::{Grant, Scope};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use api::{Backup, BackupClass, BackupClassSpec, OldBackup};
 
@@ -24,7 +23,7 @@ pub fn project() -> Result<Project, Error> {
     let package = Package::parse(include_str!("../package.yaml"))?;
     let backup = Api::of::<Backup>()?
         .version(Api::of::<OldBackup>()?, "v1")?
-        .conversion(conversion())
+        .converted_at("/convert")
         .sample(&json!({
             "apiVersion": "backup.example.com/v1",
             "kind": "Backup",
@@ -46,6 +45,7 @@ pub fn project() -> Result<Project, Error> {
     )
     .api(backup)
     .api(class)
+    .webhook(Webhook::validating::<Backup>("/validate"))
     .grants([
         Grant::of::<Backup>(Scope::Watched, READ, "what to do"),
         Grant::of::<Backup>(Scope::Watched, ["patch"], "what was done").on("status"),
@@ -56,55 +56,8 @@ pub fn project() -> Result<Project, Error> {
     .manager(
         Manager::default()
             .arg("--leader-elect")
+            .arg(format!("--webhook-bind-address=:{WEBHOOK_PORT}"))
             .env("WATCH_NAMESPACE", "")
-            .env("RELATED_IMAGE_RESTIC", "docker.io/restic/restic:0.18.0")
-            .port("webhooks", 9443),
-    )
-    .objects("webhook/manifests.yaml", webhooks()))
-}
-
-/// How the API server reaches the conversion. OLM points it at its own Service, with its own certificate.
-fn conversion() -> CustomResourceConversion {
-    serde_json::from_value(json!({
-        "strategy": "Webhook",
-        "webhook": {
-            "clientConfig": {"service": {"name": SERVICE, "namespace": NAMESPACE, "path": "/convert"}},
-            "conversionReviewVersions": ["v1"],
-        },
-    }))
-    .unwrap_or_default()
-}
-
-const SERVICE: &str = "backup-operator-webhook-service";
-const NAMESPACE: &str = "backup-operator-system";
-
-fn webhooks() -> Vec<Value> {
-    vec![
-        json!({
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": {"name": SERVICE, "namespace": NAMESPACE},
-            "spec": {
-                "ports": [{"port": 443, "targetPort": 9443}],
-                "selector": {"app.kubernetes.io/name": "backup-operator", "control-plane": "controller-manager"},
-            },
-        }),
-        json!({
-            "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": "ValidatingWebhookConfiguration",
-            "metadata": {"name": "backup-operator-validating"},
-            "webhooks": [{
-                "name": "vbackup.example.com",
-                "admissionReviewVersions": ["v1"],
-                "clientConfig": {"service": {"name": SERVICE, "namespace": NAMESPACE, "path": "/validate"}},
-                "rules": [{
-                    "apiGroups": ["backup.example.com"],
-                    "apiVersions": ["v1"],
-                    "operations": ["CREATE", "UPDATE"],
-                    "resources": ["backups"],
-                }],
-                "sideEffects": "None",
-            }],
-        }),
-    ]
+            .env("RELATED_IMAGE_RESTIC", "docker.io/restic/restic:0.18.0"),
+    ))
 }

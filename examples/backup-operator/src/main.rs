@@ -7,7 +7,7 @@ use kube::{
     Api, Client, ResourceExt as _,
     api::{Patch, PatchParams},
 };
-use olmkit_manager::{
+use kube_manager::{
     Manager, ObjectKey, log,
     options::Options,
     webhooks::{self, Denied, Review, Webhooks},

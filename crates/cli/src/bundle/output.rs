@@ -15,9 +15,9 @@ use crate::terminal;
 /// Output formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// Findings with source lines; of more than ten bundles each rule once, with a few places
+    /// Findings with source lines, what repeats once; of more than ten bundles each rule once, with a few places
     Text,
-    /// Findings with source lines, of any number of bundles
+    /// Findings with source lines, each, of any number of bundles
     Full,
     /// One line a finding: FILE:LINE:COLUMN: RULE message
     Concise,
@@ -73,7 +73,7 @@ pub fn optional_validators(validators: &[Validator]) -> anyhow::Result<()> {
 
 /// Prints all findings in one of the forms that are not for people.
 pub fn machine(all: &[Validated], format: Format, strict: bool) -> anyhow::Result<()> {
-    let out = &mut terminal::output();
+    let out = &mut terminal::data();
     if format == Format::JsonAlpha1 {
         return all.iter().try_for_each(|validated| json_alpha1(validated, strict, out));
     }
@@ -127,7 +127,7 @@ fn json_alpha1(validated: &Validated, strict: bool, out: &mut dyn Write) -> anyh
     }
     writeln!(out, "    ]\n}}")?;
     if passed {
-        eprintln!("All validation tests have completed successfully");
+        note!("All validation tests have completed successfully");
     }
     Ok(())
 }

@@ -96,7 +96,7 @@ impl How {
         };
         let rendered = match olmv1::render(&bundle, &options) {
             Err(RenderError::NoCertificates) => {
-                eprintln!(
+                note!(
                     "note: without a provider of certificates OLM v1 refuses this bundle; mount certificates yourself"
                 );
                 olmv1::objects(&bundle, &options)
@@ -108,7 +108,7 @@ impl How {
             Err(error) => bail!("OLM v1 refuses {}: {error}", self.bundle),
         };
         if options.config.is_object() {
-            eprintln!("note: OLM v1 reads spec.config only with its experimental manifests");
+            note!("note: OLM v1 reads spec.config only with its experimental manifests");
         }
         Ok((bundle, objects))
     }

@@ -10,6 +10,7 @@ use olmkit_oci::spec::Platform;
 use olmkit_oci::{Location, fetch};
 
 use crate::registry_flags::RegistryFlags;
+use crate::runtime::block_on;
 
 /// The directory of a bundle. An image is unpacked into `folder`, which must live as long as it is read.
 pub fn directory(bundle: &str, folder: &Path, registry: &RegistryFlags) -> anyhow::Result<PathBuf> {
@@ -22,7 +23,7 @@ pub fn directory(bundle: &str, folder: &Path, registry: &RegistryFlags) -> anyho
         .with_context(|| format!("{bundle:?} is neither a directory nor an image"))?;
     let client = registry.client()?;
     let platform = Platform::host();
-    let fetched = crate::block_on(fetch(&client, &location, &Platforms::One(platform.clone())))??;
+    let fetched = block_on(fetch(&client, &location, &Platforms::One(platform.clone())))??;
     fetched.unpack(&platform, folder, &[])?;
     Ok(folder.to_owned())
 }

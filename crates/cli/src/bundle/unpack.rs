@@ -44,7 +44,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let bundle = load(&super::source::directory(&args.bundle, folder.path(), &args.registry)?)?;
     let manifests = manifests(args, &bundle)?;
     for note in notes(&bundle, &manifests) {
-        eprintln!("note: {note}");
+        note!("note: {note}");
     }
     match &args.output_dir {
         Some(output) => write_files(output, &manifests)?,
@@ -134,7 +134,7 @@ fn write_files(output: &Path, manifests: &[Value]) -> anyhow::Result<()> {
     if let Some(stage) = stage {
         stage.take_place(&[])?;
     }
-    eprintln!(
+    note!(
         "{} manifests in {}; install them with kubectl apply -f {}",
         manifests.len(),
         output.display(),

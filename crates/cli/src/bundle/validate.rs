@@ -1,32 +1,29 @@
 //! `olmkit bundle validate`
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::ValueEnum;
-use comfy_table::{Cell, Table, presets};
-use indicatif::{ProgressBar, ProgressStyle};
 use olmkit::catalog::render::reference::{Options as RenderOptions, is_bundle, render_one};
-use olmkit::diagnostics::{Report, Rule, Severity, TextOptions, counted, write_grouped, write_text};
-use olmkit::object::UntrustedText;
+use olmkit::diagnostics::{Report, Rule};
 use olmkit::olmv1::{Release, UnknownRelease};
 use olmkit::rules;
 use olmkit::validate::against::{Against, Earlier};
 use olmkit::validate::optional::{self, VALIDATORS};
 use olmkit::validate::source::{Source, Validated, find_bundles};
 use olmkit::validate::{CATEGORIES_FILE, Options, Profile, Selector};
-use rayon::prelude::*;
 
 use super::output::{self, FailOn, Format};
+use super::text::{self, Row};
 use crate::catalog::images::RegistryImages;
 use crate::fixes::FixFlags;
-use crate::policy::{PolicyFlags, summary_of_suppressed};
+use crate::in_order;
+use crate::policy::PolicyFlags;
+use crate::progress::{Progress, Unit};
 use crate::registry_flags::RegistryFlags;
-use crate::terminal;
 
 /// Validate operator bundles
 ///
@@ -94,9 +91,6 @@ pub struct Args {
     #[command(flatten)]
     registry: RegistryFlags,
 }
-
-/// The findings of more bundles are shown by rule.
-const MANY: usize = 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ProfileName {
@@ -207,25 +201,62 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(code) = args.fixes.run(&sources)? {
         return Ok(code);
     }
-    let mut validated = validate_all(&sources, &options)?;
+    let worst = chosen.fails_from(args.strict);
     // The drop-in for operator-sdk has its verdict, whatever a project wants to hear.
-    if args.output != Format::JsonAlpha1 {
-        let mut judge = chosen.policy.judge();
-        validated.iter_mut().for_each(|validated| validated.judge(&mut judge));
-        if chosen.writes_baseline() {
-            let reports: Vec<Report> = validated.iter().map(Validated::report).collect();
+    let is_original = args.output == Format::JsonAlpha1;
+    let form = Form::of(args.output, sources.len(), chosen.writes_baseline() && !is_original);
+    let mut judge = chosen.policy.judge();
+    let (mut rows, mut whole) = (Vec::new(), Vec::new());
+    validate_all(&sources, &options, |mut validated| {
+        if !is_original {
+            validated.judge(&mut judge);
+        }
+        rows.push(Row::of(&validated, worst));
+        match form {
+            Form::Each => text::print(&validated, args.short, args.output == Format::Full)?,
+            Form::EachForMachines => output::machine(&[validated], args.output, args.strict)?,
+            Form::Grouped | Form::Whole => whole.push(validated),
+        }
+        Ok(())
+    })?;
+    let failed = rows.iter().any(|row| row.fails);
+    match form {
+        Form::Each if rows.len() > 1 => text::summary(&rows)?,
+        Form::Each | Form::EachForMachines => {}
+        Form::Grouped => text::grouped(&whole, &rows)?,
+        Form::Whole if chosen.writes_baseline() => {
+            let reports: Vec<Report> = whole.iter().map(Validated::report).collect();
             chosen.write_baseline(&reports.iter().collect::<Vec<_>>())?;
             return Ok(ExitCode::SUCCESS);
         }
+        Form::Whole => output::machine(&whole, args.output, args.strict)?,
     }
-    let worst = chosen.fails_from(args.strict);
-    match args.output {
-        Format::Text if validated.len() > MANY => print_grouped(&validated, worst)?,
-        Format::Text | Format::Full => print_text(&validated, args.short)?,
-        format => output::machine(&validated, format, args.strict)?,
-    }
-    let failed = validated.iter().any(|validated| validated.fails(worst));
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// When the findings of a bundle are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// As soon as it and those before it are validated, for people.
+    Each,
+    /// The same for programs.
+    EachForMachines,
+    /// With those of the others, each rule once.
+    Grouped,
+    /// With those of the others: it is one document.
+    Whole,
+}
+
+impl Form {
+    fn of(format: Format, bundles: usize, writes_baseline: bool) -> Self {
+        match format {
+            _ if writes_baseline => Form::Whole,
+            Format::Text if bundles > text::MANY => Form::Grouped,
+            Format::Text | Format::Full => Form::Each,
+            Format::Concise | Format::Github | Format::JsonAlpha1 => Form::EachForMachines,
+            Format::Json | Format::Sarif | Format::Junit => Form::Whole,
+        }
+    }
 }
 
 fn wrong_usage(message: &str) -> ExitCode {
@@ -281,35 +312,32 @@ fn sources(args: &Args) -> anyhow::Result<(Vec<Source>, Vec<olmkit::temporary::D
     Ok((sources, unpacked))
 }
 
-fn validate_all(sources: &[Source], options: &Options) -> anyhow::Result<Vec<Validated>> {
+/// Validates the bundles, several at a time, and hands them on in their order, each as soon as those before it are validated.
+fn validate_all(
+    sources: &[Source],
+    options: &Options,
+    mut print: impl FnMut(Validated) -> anyhow::Result<()> + Send,
+) -> anyhow::Result<()> {
     if let [source] = sources {
         let (validated, reading) = source.validate(options)?;
         warn_of_nothing_to_compare(options, reading.bundle.package(), &validated.name);
         // The process exits soon and frees all memory at once; freeing node by node would take a tenth of the run.
         std::mem::forget(reading);
-        return Ok(vec![validated]);
+        return print(validated);
     }
-    let bar = if std::io::stderr().is_terminal() {
-        ProgressBar::new(sources.len() as u64)
-    } else {
-        ProgressBar::hidden()
+    let bundles = Unit::Things(sources.len() as u64, "bundles");
+    let progress = Progress::begin("validating", bundles);
+    let validate = |source: &Source| {
+        let (validated, reading) = source.validate(options)?;
+        progress.step();
+        Ok((validated, reading.bundle.package().to_owned()))
     };
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} bundles {elapsed}") {
-        bar.set_style(style);
-    }
-    let validated: Result<Vec<Validated>, _> = sources
-        .par_iter()
-        .map(|source| {
-            let validated = source.validate(options).map(|(validated, reading)| {
-                warn_of_nothing_to_compare(options, reading.bundle.package(), &validated.name);
-                validated
-            });
-            bar.inc(1);
-            validated
+    in_order::each(sources, validate, |(validated, package)| {
+        progress.suspend(|| {
+            warn_of_nothing_to_compare(options, &package, &validated.name);
+            print(validated)
         })
-        .collect();
-    bar.finish_and_clear();
-    Ok(validated?)
+    })
 }
 
 /// Without earlier bundles `--against` finds nothing, which looks like success.
@@ -319,138 +347,4 @@ fn warn_of_nothing_to_compare(options: &Options, package: &str, bundle: &str) {
     {
         eprintln!("warning: {bundle} is compared with nothing: {name} has no bundle of package {package}");
     }
-}
-
-/// Prints the findings of every bundle with source lines, and a table of verdicts for several bundles.
-fn print_text(all: &[Validated], short: bool) -> anyhow::Result<()> {
-    let out = &mut terminal::styled_output();
-    for validated in all {
-        text(validated, short, out)?;
-    }
-    if all.len() > 1 {
-        summary(all, out)?;
-    }
-    Ok(())
-}
-
-/// Prints each broken rule once with a few places, the bundles that fail, and totals.
-fn print_grouped(all: &[Validated], worst: Severity) -> anyhow::Result<()> {
-    let out = &mut terminal::styled_output();
-    let reports: Vec<(&str, Report)> = all
-        .iter()
-        .map(|validated| (validated.name.as_str(), validated.report()))
-        .collect();
-    write_grouped(&reports, rules::all(), out)?;
-    let mut report = Report::new();
-    reports.into_iter().for_each(|(_, found)| report.append(found));
-    let failed: Vec<&Validated> = all.iter().filter(|validated| validated.fails(worst)).collect();
-    if !failed.is_empty() {
-        writeln!(out, "\nFailed:")?;
-    }
-    for validated in &failed {
-        let (errors, warnings) = (validated.count(Severity::Error), validated.count(Severity::Warning));
-        writeln!(
-            out,
-            "  {} ({}, {})",
-            UntrustedText::new(&validated.name),
-            counted(errors, "error"),
-            counted(warnings, "warning")
-        )?;
-    }
-    if let Some(text) = summary_of_suppressed(&report) {
-        writeln!(out, "\n{text}")?;
-    }
-    writeln!(
-        out,
-        "\n{} bundles: {} passed, {} failed; {}, {}\n-o full or concise prints each finding",
-        all.len(),
-        all.len() - failed.len(),
-        failed.len(),
-        counted(report.count(Severity::Error), "error"),
-        counted(report.count(Severity::Warning), "warning")
-    )?;
-    Ok(())
-}
-
-fn text(validated: &Validated, short: bool, out: &mut dyn Write) -> anyhow::Result<()> {
-    let report = Report {
-        findings: validated.findings(),
-        suppressed: validated.suppressed.clone(),
-        ..Report::new()
-    };
-    let options = TextOptions {
-        short,
-        color: true,
-        width: terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0.into()),
-    };
-    let mut text = Vec::new();
-    write_text(&report, options, &mut text)?;
-    let mut text = String::from_utf8_lossy(&text).into_owned();
-    if validated.is_image {
-        text = text.replace(
-            &*validated.directory.to_string_lossy(),
-            &UntrustedText::new(&validated.name).to_string(),
-        );
-    }
-    out.write_all(text.as_bytes())?;
-    // A finding has the same text, and its place.
-    if let Some(message) = validated
-        .outcome
-        .fatal
-        .as_ref()
-        .filter(|_| report.count(Severity::Error) == 0)
-    {
-        out.flush()?;
-        output::fatal(message);
-    }
-    let (errors, warnings) = (report.count(Severity::Error), report.count(Severity::Warning));
-    let suppressed = summary_of_suppressed(&report)
-        .map(|text| format!("; {text}"))
-        .unwrap_or_default();
-    if errors + warnings > 0 || !suppressed.is_empty() {
-        writeln!(
-            out,
-            "{}: {} and {}{suppressed}",
-            UntrustedText::new(&validated.name),
-            counted(errors, "error"),
-            counted(warnings, "warning")
-        )?;
-    } else if validated.outcome.passed() {
-        eprintln!(
-            "{}: all validation tests have completed successfully",
-            UntrustedText::new(&validated.name)
-        );
-    }
-    Ok(())
-}
-
-fn summary(all: &[Validated], out: &mut dyn Write) -> anyhow::Result<()> {
-    let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_header(["BUNDLE", "VERDICT", "ERRORS", "WARNINGS"]);
-    let mut failures = 0;
-    for validated in all {
-        let verdict = match (&validated.outcome.fatal, validated.outcome.passed()) {
-            (Some(_), _) => "not loaded",
-            (None, true) => "passed",
-            (None, false) => "failed",
-        };
-        failures += usize::from(verdict != "passed");
-        let errors = validated.count(Severity::Error);
-        table.add_row([
-            Cell::new(UntrustedText::new(&validated.name)),
-            Cell::new(verdict),
-            Cell::new(errors),
-            Cell::new(validated.count(Severity::Warning)),
-        ]);
-    }
-    writeln!(
-        out,
-        "{}\n{} bundles, {} passed, {failures} failed",
-        table.trim_fmt(),
-        all.len(),
-        all.len() - failures
-    )?;
-    Ok(())
 }

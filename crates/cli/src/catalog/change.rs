@@ -61,7 +61,7 @@ pub fn diff(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     let changes = difference::between(&old, &new);
     let mut out = terminal::output();
     match args.output {
-        Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&changes)?)?,
+        Output::Json => terminal::json(&changes)?,
         Output::Text => changes.iter().try_for_each(|change| writeln!(out, "{change}"))?,
     }
     Ok(if changes.is_empty() {
@@ -115,7 +115,7 @@ pub fn path(args: &PathArgs) -> anyhow::Result<ExitCode> {
     let steps = path::find(&catalog, &package.name, channel, &args.from, args.to.as_deref())?;
     let mut out = terminal::output();
     match args.output {
-        Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&steps)?)?,
+        Output::Json => terminal::json(&steps)?,
         Output::Text if steps.is_empty() => writeln!(out, "already at {}; nothing to upgrade", args.from)?,
         Output::Text => {
             for step in steps {
@@ -205,7 +205,7 @@ pub fn add(args: &AddArgs) -> anyhow::Result<ExitCode> {
         NewChannels::Refuse
     };
     source::add(&file, bundle, &args.channel, &edges, new)?;
-    eprintln!("added {} to {}", UntrustedText::new(&bundle.name), file.display());
+    note!("added {} to {}", UntrustedText::new(&bundle.name), file.display());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -236,7 +236,7 @@ pub fn deprecate(args: &DeprecateArgs) -> anyhow::Result<ExitCode> {
         (None, None) => ("olm.package", ""),
     };
     source::deprecate(&file, &args.package, schema, name, &args.message)?;
-    eprintln!("changed {}", file.display());
+    note!("changed {}", file.display());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -257,9 +257,9 @@ pub struct ImagesArgs {
 
 pub fn images(args: &ImagesArgs) -> anyhow::Result<ExitCode> {
     let images = mirror::images(&read(&args.catalog, &args.registry)?, args.package.as_deref());
-    let mut out = terminal::output();
+    let mut out = terminal::data();
     match args.output {
-        Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&images)?)?,
+        Output::Json => terminal::json(&images)?,
         Output::Text => images
             .keys()
             .try_for_each(|image| writeln!(out, "{}", UntrustedText::new(image)))?,

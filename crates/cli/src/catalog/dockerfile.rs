@@ -61,6 +61,6 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .open(&path)
         .with_context(|| format!("cannot make {}; it is never overwritten", path.display()))?;
     write!(file, "{text}")?;
-    eprintln!("wrote {}", path.display());
+    note!("wrote {}", path.display());
     Ok(ExitCode::SUCCESS)
 }

@@ -6,6 +6,7 @@ use olmkit_oci::spec::Platform;
 use olmkit_oci::{Location, fetch};
 
 use crate::registry_flags::RegistryFlags;
+use crate::runtime::block_on;
 
 /// Images by reference, read with the flags of the command.
 pub struct RegistryImages<'f> {
@@ -21,7 +22,7 @@ impl<'f> RegistryImages<'f> {
         let location: Location = reference.parse()?;
         let platform = Platform::host();
         let client = self.flags.client()?;
-        let fetched = crate::block_on(fetch(&client, &location, &Platforms::One(platform.clone())))??;
+        let fetched = block_on(fetch(&client, &location, &Platforms::One(platform.clone())))??;
         let labels = fetched.image(&platform)?.config.config.labels;
         let directory = olmkit::temporary::Directory::new("catalog")?;
         fetched.unpack(&platform, directory.path(), &[])?;

@@ -41,6 +41,6 @@ pub fn run(args: &Args, default: Output) -> anyhow::Result<ExitCode> {
     )?;
     let format = Format::from(args.output.unwrap_or(default));
     write::directory(order::blobs(catalog), format, &args.output_directory)?;
-    eprintln!("wrote {}", args.output_directory.display());
+    note!("wrote {}", args.output_directory.display());
     Ok(ExitCode::SUCCESS)
 }

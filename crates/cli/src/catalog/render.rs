@@ -1,5 +1,6 @@
 //! `olmkit catalog render`
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use olmkit::catalog::render::reference::{ImageTemplate, Options, render};
@@ -7,6 +8,7 @@ use olmkit::catalog::{order, write};
 
 use super::images::RegistryImages;
 use super::{MigrateLevel, Output};
+use crate::progress::{Progress, Unit};
 
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit catalog render quay.io/example/catalog:v1 -o yaml", "olmkit catalog render bundle --image-ref-template 'r.io/{{.Name}}:v{{.Version}}'"])]
@@ -42,7 +44,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         image_template: args.alpha_image_ref_template.clone(),
     };
     let images = RegistryImages::new(&args.registry);
+    // Pulls have bars of their own.
+    let is_here = |reference: &String| Path::new(reference).exists();
+    let progress = args.references.iter().all(is_here);
+    let progress = progress.then(|| Progress::begin("rendering", Unit::Read));
     let catalog = render(&args.references, &options, &images)?;
+    drop(progress);
     let mut out = crate::terminal::document();
     write::all(&order::blobs(catalog), args.output.into(), &mut out)?;
     Ok(ExitCode::SUCCESS)

@@ -120,19 +120,19 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 deprecations: &resolution.deprecations,
                 candidates: &resolution.candidates,
             };
-            writeln!(terminal::output(), "{}", serde_json::to_string_pretty(&answer)?)?;
+            terminal::json(&answer)?;
         }
         Output::Text => print(&resolution, args.catalogs.len() > 1)?,
     }
     for name in &resolution.without_package {
-        eprintln!(
+        note!(
             "note: {} has no package {}",
             UntrustedText::new(name),
             UntrustedText::new(&args.package)
         );
     }
     if request.installed.as_ref().is_some_and(|one| one.name().is_empty()) {
-        eprintln!(
+        note!(
             "note: no catalog has the installed version, so its name is not known and only a skipRange can lead on from it; \
              write NAME@VERSION if it is"
         );
@@ -149,7 +149,7 @@ fn range(text: &str) -> anyhow::Result<VersionRange> {
         format!("invalid --version {text:?}; write a version or a range, such as 1.2.3, '>=1.2, <2', ~1.4 or 1.x")
     })?;
     if !range.is_admitted() {
-        eprintln!(
+        note!(
             "note: the API server refuses {:?} in a ClusterExtension, though OLM v1 could read it; write a range of at most 64 \
              characters with operators, such as '>=1.2, <2'",
             UntrustedText::new(text).to_string()
@@ -167,7 +167,8 @@ struct Answer<'r> {
     candidates: &'r [Candidate],
 }
 
-fn print(resolution: &Resolution, several: bool) -> anyhow::Result<()> {
+/// Prints the choice, and why none of the others.
+pub fn print(resolution: &Resolution, several: bool) -> anyhow::Result<()> {
     let mut out = terminal::output();
     let mut candidates: Vec<&Candidate> = resolution.candidates.iter().collect();
     candidates.sort_by_key(|candidate| candidate.outcome);

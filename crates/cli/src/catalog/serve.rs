@@ -15,6 +15,7 @@ use olmkit_serve::source::{self, Options, Provenance};
 use olmkit_serve::{Index, Limits, Server, http};
 
 use super::images::RegistryImages;
+use crate::progress::{Progress, Unit};
 use crate::registry_flags::RegistryFlags;
 
 #[derive(clap::Args)]
@@ -144,24 +145,26 @@ impl Plan {
         // `open` reports what is wrong with the catalog.
         let index = source::prepared_without_blobs(directory, self.options()).ok()??;
         self.metrics.index_loaded(IndexLoad::Prepared);
-        eprintln!("the prepared index fits and answers gRPC; building one with what the HTTP API serves");
+        note!("the prepared index fits and answers gRPC; building one with what the HTTP API serves");
         Some(index)
     }
 
     /// Opens or builds the index, and says which.
     fn open(&self, directory: &Path) -> anyhow::Result<(Index, Provenance)> {
         let begin = Instant::now();
+        let progress = Progress::begin("reading the catalog", Unit::Read);
         let (index, provenance) =
             source::index(directory, self.options()).inspect_err(|_| self.metrics.index_loaded(IndexLoad::Failed))?;
+        drop(progress);
         let milliseconds = begin.elapsed().as_millis();
         self.metrics.index_loaded(match provenance {
             Provenance::Prepared => IndexLoad::Prepared,
             Provenance::Built | Provenance::Temporary(_) => IndexLoad::Built,
         });
         match &provenance {
-            Provenance::Prepared => eprintln!("the prepared index fits ({milliseconds} ms)"),
-            Provenance::Built => eprintln!("built the index ({milliseconds} ms)"),
-            Provenance::Temporary(None) => eprintln!("built a temporary index ({milliseconds} ms)"),
+            Provenance::Prepared => note!("the prepared index fits ({milliseconds} ms)"),
+            Provenance::Built => note!("built the index ({milliseconds} ms)"),
+            Provenance::Temporary(None) => note!("built a temporary index ({milliseconds} ms)"),
             Provenance::Temporary(Some(reason)) => {
                 let cache = self.cache.as_deref().unwrap_or(Path::new("")).display();
                 eprintln!("built a temporary index ({milliseconds} ms); it cannot be kept in {cache}: {reason}");
@@ -191,7 +194,8 @@ fn start(args: &Args) -> anyhow::Result<ExitCode> {
     let result = runtime.block_on(serve(args));
     // A pull that a registry holds up, or reading the catalog, must not keep the program from ending.
     runtime.shutdown_background();
-    olmkit::temporary::remove_all();
+    // Until the process is gone, what still runs makes nothing new.
+    std::mem::forget(olmkit::temporary::remove_all());
     result
 }
 
@@ -199,7 +203,7 @@ fn start(args: &Args) -> anyhow::Result<ExitCode> {
 fn report(index: &Index) {
     let (bundles, entries) = index.counts();
     let packages = index.packages().len();
-    eprintln!("{packages} packages, {bundles} bundles, {entries} channel entries");
+    note!("{packages} packages, {bundles} bundles, {entries} channel entries");
     for broken in index.broken() {
         let name = match broken.package.as_str() {
             "" => "a file or blob of no known package",
@@ -230,11 +234,11 @@ fn limits(args: &Args) -> Limits {
 async fn serve(args: &Args) -> anyhow::Result<ExitCode> {
     let address = SocketAddr::from((Ipv6Addr::UNSPECIFIED, args.port));
     let server = Server::bind_with(address, limits(args)).await?;
-    eprintln!("listening on {}", server.address());
+    note!("listening on {}", server.address());
     let (current, metrics) = (server.current(), server.metrics());
     for (address, routes) in routes(args, &current, &metrics) {
         let server = http::Server::bind_with(address, routes, limits(args)).await?;
-        eprintln!("listening for HTTP on {}", server.address()?);
+        note!("listening for HTTP on {}", server.address()?);
         tokio::spawn(server.run());
     }
     let plan = Plan::of(args, metrics.clone());
@@ -329,7 +333,7 @@ async fn follow(plan: Plan, directory: PathBuf, interval: Duration, current: Cur
         match opening.await {
             Ok(Ok((index, _))) => match newly_broken(&index, &current) {
                 None => {
-                    eprintln!("the catalog has changed");
+                    note!("the catalog has changed");
                     take_up(index, &current, &plan.metrics);
                 }
                 Some((package, message)) => {
@@ -360,5 +364,5 @@ fn newly_broken(index: &Index, current: &Current) -> Option<(String, String)> {
 /// Ends with SIGTERM or SIGINT.
 async fn stop_signal() {
     crate::signals::interrupted().await;
-    eprintln!("stopping; open calls may finish");
+    note!("stopping; open calls may finish");
 }

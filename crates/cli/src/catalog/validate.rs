@@ -24,6 +24,7 @@ use rayon::prelude::*;
 use super::images::RegistryImages;
 use crate::bundle::output::FailOn;
 use crate::policy::{PolicyFlags, summary_of_suppressed};
+use crate::progress::{Progress, Unit};
 use crate::registry_flags::RegistryFlags;
 use crate::terminal;
 
@@ -53,9 +54,6 @@ pub struct Args {
     /// Directory with bundles, at any depth, whose CRDs the catalog lacks.
     #[arg(long, value_name = "DIRECTORY", requires = "crd_safety")]
     bundles: Vec<PathBuf>,
-    /// Leave out notes, which need no action.
-    #[arg(short, long)]
-    quiet: bool,
     #[command(flatten)]
     policy: PolicyFlags,
     #[command(flatten)]
@@ -96,11 +94,17 @@ fn validate_as(args: &Args, output: Output) -> anyhow::Result<ExitCode> {
     };
     let located = locate(&args.catalog, &RegistryImages::new(&args.registry))?;
     anyhow::ensure!(located.path().is_dir(), "{} is not a directory", args.catalog);
+    let progress = Progress::begin("validating the catalog", Unit::Read);
     let catalog = load::directory(located.path());
     let verdict = validate::loaded(catalog.as_ref());
+    drop(progress);
     // A catalog that cannot be read has its finding in the verdict. One that nothing else needs is dropped.
     let catalog = catalog.ok().filter(|_| args.crd_safety);
-    let mut report = verdict.report(if args.quiet { Severity::Warning } else { Severity::Info });
+    let mut report = verdict.report(if terminal::is_quiet() {
+        Severity::Warning
+    } else {
+        Severity::Info
+    });
     if args.crd_safety {
         anyhow::ensure!(
             !matches!(output, Output::OpmJson | Output::OpmYaml),
@@ -139,7 +143,7 @@ fn validate_as(args: &Args, output: Output) -> anyhow::Result<ExitCode> {
     }
     let worst = chosen.fails_from(args.fail_on_warning);
     failed |= worst == Severity::Warning && report.count(Severity::Warning) > 0;
-    let out = &mut terminal::output();
+    let out = &mut terminal::data();
     match output {
         Output::Text => {
             let mut text = Vec::new();
@@ -148,9 +152,9 @@ fn validate_as(args: &Args, output: Output) -> anyhow::Result<ExitCode> {
             if let Some(root) = unpacked {
                 text = text.replace(&*root.join("").to_string_lossy(), "");
             }
-            out.write_all(text.as_bytes())?;
+            terminal::output().write_all(text.as_bytes())?;
             if let Some(text) = summary_of_suppressed(&report) {
-                writeln!(out, "{text}")?;
+                writeln!(terminal::output(), "{text}")?;
             }
         }
         Output::Json => write_json(&report, out)?,

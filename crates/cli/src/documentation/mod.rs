@@ -3,6 +3,7 @@
 //! `UPDATE_GENERATED=1 cargo test -p olmkit-cli --lib documentation` writes them anew.
 
 mod drop_in;
+mod rules;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -34,7 +35,7 @@ fn the_reference_of_commands_is_current() {
     let mut page = "\
 # Commands
 
-The help of every command. `olmkit COMMAND --help` prints the same; man pages and completions come with the releases, and `olmkit completion`
+The help of every command. `olmkit COMMAND --help` prints the same and the options of every command; man pages and completions come with the releases, and `olmkit completion`
 prints completions. This page is made from the program.
 
 ## Exit codes
@@ -47,6 +48,15 @@ prints completions. This page is made from the program.
 | 130, 143 | interrupted by SIGINT or SIGTERM |
 
 Commands under the names of other programs have the codes of those: `opm`, `grpc_health_probe`, `scorecard`.
+
+## Options of every command
+
+| option | |
+|---|---|
+| `--limit NAME=VALUE` | change a limit of what is read; [limits.md](limits.md) lists them (`OLMKIT_LIMIT`) |
+| `--color auto\\|always\\|never` | whether the output has colours; `auto` means on a terminal, unless `NO_COLOR` is set |
+| `--verbose` | log each request to registries and clusters on standard error |
+| `-q`, `--quiet` | print results, warnings and errors only: no progress and no notes |
 "
     .to_owned();
     let olmkit = command(crate::Cli::command());
@@ -66,7 +76,10 @@ fn describe(command: &Command, page: &mut String) {
         let name = command.get_bin_name().unwrap_or_default();
         let help = command
             .clone()
-            .mut_args(|argument| argument.hide_env_values(true))
+            .mut_args(|argument| {
+                let is_global = argument.is_global_set();
+                argument.hide_env_values(true).hide(is_global)
+            })
             .render_long_help()
             .to_string();
         let lines: Vec<&str> = help.lines().map(str::trim_end).collect();

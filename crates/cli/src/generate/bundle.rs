@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use olmkit::bundle::generate::job::package_and_layout;
-use olmkit::bundle::generate::{self, Digests, Input, Job, Options, Target, Weight};
+use olmkit::bundle::generate::{self, Digests, Input, Job, Notice, Options, Target, Weight};
 use olmkit::object::UntrustedText;
 
 use crate::registry_flags::RegistryFlags;
@@ -63,9 +63,6 @@ pub struct Args {
     /// Write metadata and bundle.Dockerfile even if the bundle has metadata.
     #[arg(long, num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true")]
     overwrite: bool,
-    /// Print only warnings and errors.
-    #[arg(short, long)]
-    quiet: bool,
     /// Print the manifests instead of writing them.
     #[arg(long)]
     stdout: bool,
@@ -140,10 +137,19 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Prints what generating a bundle has to say beside the bundle.
+fn print(notice: &Notice) {
+    if notice.weight == Weight::Note {
+        note!("{notice}");
+    } else {
+        eprintln!("{notice}");
+    }
+}
+
 impl Args {
     fn say(&self, text: &str) {
-        if !self.quiet && !self.stdout {
-            eprintln!("{text}");
+        if !self.stdout {
+            note!("{text}");
         }
     }
 
@@ -214,15 +220,9 @@ impl Args {
             None
         };
         let generated = job.manifests(&input, digests).inspect_err(|failure| {
-            for notice in &failure.notices {
-                eprintln!("{notice}");
-            }
+            failure.notices.iter().for_each(print);
         })?;
-        for notice in &generated.notices {
-            if !self.quiet || notice.weight != Weight::Note {
-                eprintln!("{notice}");
-            }
-        }
+        generated.notices.iter().for_each(print);
         super::check::csv(generated, package)
     }
 
@@ -245,7 +245,7 @@ impl Args {
             (Some(directory), ..) | (None, Some(directory), None, None) => Input::from_directory(directory)?,
             (None, Some(deploy), Some(crds), _) => Input::from_directories(deploy, crds)?,
             (None, None, Some(_), _) => bail!("--crds-dir needs --deploy-dir"),
-            (.., Some(directory)) => Input::from_reader(super::build::kustomize(directory)?.as_slice())?,
+            (.., Some(directory)) => Input::from_kustomization(&super::build::kustomize(directory)?, directory)?,
             (None, None, None, None) => Input::from_reader(std::io::stdin().lock())?,
         };
         input.read_base(&self.kustomize_dir, package)?;

@@ -18,6 +18,7 @@ use olmkit_serve::source;
 use super::build_flags::{BuildFlags, key_value};
 use super::output::Output;
 use crate::registry_flags::RegistryFlags;
+use crate::runtime::block_on;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -145,7 +146,7 @@ pub fn run(args: &Args, registry: &RegistryFlags) -> anyhow::Result<ExitCode> {
             base: Some(base @ Location::Store(reference)),
             ..
         } => Some((base, Fetched::stored(&store, reference)?)),
-        Kind::Files { base: Some(base), .. } => Some((base, crate::block_on(fetch(&client, base, &Platforms::All))??)),
+        Kind::Files { base: Some(base), .. } => Some((base, block_on(fetch(&client, base, &Platforms::All))??)),
         _ => None,
     };
     let mut built = Vec::new();
@@ -192,9 +193,9 @@ fn put(client: &Client, store: &Store, layout: &Layout, image: &Descriptor, flag
             Output::Push => {
                 let target = Location::Registry(flags.tag.clone());
                 let related = store.references()?;
-                crate::block_on(deliver(client, layout, image, &target, &name, &related))??;
+                block_on(deliver(client, layout, image, &target, &name, &related))??;
             }
-            Output::Place(place) => crate::block_on(deliver(client, layout, image, place, &name, &[]))??,
+            Output::Place(place) => block_on(deliver(client, layout, image, place, &name, &[]))??,
         }
     }
     // What went elsewhere need not stay here.

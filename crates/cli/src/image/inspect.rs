@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::or_in_store;
 use crate::registry_flags::RegistryFlags;
+use crate::runtime::block_on;
 
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit image inspect quay.io/example/cache-operator:v1", "olmkit image inspect oci:layout -o json"])]
@@ -35,22 +36,16 @@ pub enum Form {
 pub fn inspect(args: &InspectArgs, flags: &RegistryFlags) -> anyhow::Result<ExitCode> {
     let platform = args.platform.clone().unwrap_or_else(Platform::host);
     let client = flags.client()?;
-    let (requested, image) = or_in_store(
-        &[&args.image],
-        crate::block_on(describe(&client, &args.image, &platform))?,
-    )?;
+    let (requested, image) = or_in_store(&[&args.image], block_on(describe(&client, &args.image, &platform))?)?;
     match args.output {
-        Form::Json => println!(
-            "{}",
-            serde_json::to_string_pretty(&json!({
-                "name": args.image.to_string(),
-                "digest": requested.digest,
-                "mediaType": requested.media_type,
-                "imageDigest": image.descriptor.digest,
-                "manifest": image.manifest,
-                "config": image.config,
-            }))?
-        ),
+        Form::Json => crate::terminal::json(&json!({
+            "name": args.image.to_string(),
+            "digest": requested.digest,
+            "mediaType": requested.media_type,
+            "imageDigest": image.descriptor.digest,
+            "manifest": image.manifest,
+            "config": image.config,
+        }))?,
         Form::Text => print_text(&args.image.to_string(), &requested.digest.to_string(), &image),
     }
     Ok(ExitCode::SUCCESS)
@@ -130,7 +125,7 @@ pub fn digest(args: &DigestArgs, flags: &RegistryFlags) -> anyhow::Result<ExitCo
             other => Ok::<_, Error>(fetch(&client, other, &Platforms::All).await?.requested.digest),
         }
     };
-    let digest = or_in_store(&[&args.image], crate::block_on(digest)?)?;
+    let digest = or_in_store(&[&args.image], block_on(digest)?)?;
     println!("{digest}");
     Ok(ExitCode::SUCCESS)
 }
@@ -163,9 +158,9 @@ pub fn compare(args: &DiffArgs, flags: &RegistryFlags) -> anyhow::Result<ExitCod
             (&second.layout, &second.image(&platform)?),
         )
     };
-    let differences = or_in_store(&[&args.first, &args.second], crate::block_on(differences)?)?;
+    let differences = or_in_store(&[&args.first, &args.second], block_on(differences)?)?;
     if args.output == Form::Json {
-        println!("{}", serde_json::to_string_pretty(&differences)?);
+        crate::terminal::json(&differences)?;
     } else {
         for difference in &differences {
             println!("{}", UntrustedText::new(&difference.what));

@@ -6,6 +6,7 @@ use olmkit_oci::Reference;
 use olmkit_oci::store::Store;
 
 use crate::registry_flags::RegistryFlags;
+use crate::runtime::block_on;
 
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit image push quay.io/example/cache-operator-bundle:v1"])]
@@ -23,7 +24,7 @@ pub fn run(args: &Args, flags: &RegistryFlags) -> anyhow::Result<ExitCode> {
     let target = args.target.as_ref().unwrap_or(&args.image).with_default_tag();
     let client = flags.client()?;
     let related = store.references()?;
-    crate::block_on(client.push(store.layout(), &image, &target, &related))??;
+    block_on(client.push(store.layout(), &image, &target, &related))??;
     println!("{}", target.pinned(image.digest));
     Ok(ExitCode::SUCCESS)
 }

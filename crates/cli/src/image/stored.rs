@@ -72,6 +72,6 @@ pub fn prune(args: &PruneArgs) -> anyhow::Result<ExitCode> {
 fn free(store: &Store) -> anyhow::Result<ExitCode> {
     let pruned = store.layout().prune()?;
     warn_of_damage(&pruned);
-    eprintln!("freed {} kB", pruned.bytes / 1000);
+    note!("freed {} kB", pruned.bytes / 1000);
     Ok(ExitCode::SUCCESS)
 }

@@ -10,6 +10,7 @@ use olmkit_oci::{Fetched, Location, Reference, archive, deliver, fetch};
 
 use super::or_in_store;
 use crate::registry_flags::RegistryFlags;
+use crate::runtime::block_on;
 
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit image copy quay.io/example/cache-operator:v1 registry.example.com/mirror/cache-operator:v1", "olmkit image copy docker-archive:image.tar store:quay.io/example/cache-operator:v1"])]
@@ -82,7 +83,7 @@ pub fn load(args: &LoadArgs, flags: &RegistryFlags) -> anyhow::Result<ExitCode> 
             (None, None) => anyhow::bail!("the image in {} has no name; give one with --tag", args.file.display()),
         };
         let target = Location::Store(reference.clone());
-        crate::block_on(deliver(&client, &layout, &image, &target, "", &[]))??;
+        block_on(deliver(&client, &layout, &image, &target, "", &[]))??;
         println!("{}", reference.pinned(image.digest));
     }
     Ok(ExitCode::SUCCESS)
@@ -108,7 +109,7 @@ fn transfer(
     }
     let client = flags.client()?;
     let platforms = platform.clone().map_or(Platforms::All, Platforms::One);
-    let image = crate::block_on(async {
+    let image = block_on(async {
         let fetched = or_in_store(&[source], fetch(&client, source, &platforms).await)?;
         let image = match &platform {
             Some(platform) => fetched.image(platform)?.descriptor,

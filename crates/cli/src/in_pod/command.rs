@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::{Extraction, copy_bundle, copy_content, copy_files, extract};
+use crate::runtime::block_on;
 use clap::Parser;
 
 /// Runs the program that a name stands for. `None`: the name is not one of these.
@@ -94,7 +95,7 @@ pub fn run_extract(args: &ExtractArgs) -> anyhow::Result<ExitCode> {
         gzip: args.gzip,
         source_image: std::env::var("CONTAINER_IMAGE").ok(),
     };
-    crate::block_on(extract(&extraction, args.kubeconfig.as_deref()))??;
+    block_on(extract(&extraction, args.kubeconfig.as_deref()))??;
     eprintln!(
         "wrote {} to ConfigMap {}/{}",
         args.manifestsdir.display(),

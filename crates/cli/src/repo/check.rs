@@ -4,21 +4,23 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use olmkit::diagnostics::Suppressed;
+use anyhow::Context as _;
 use olmkit::policy::Judged;
 use olmkit::validate::source::Source;
 use olmkit_submission::{
-    Change, Checked, Git, Options, PreflightResults, Repository, Waivers, check_bundle, check_catalogs, check_operator,
-    preflight_operator_rules, static_checks,
+    Change, Checked, Git, Options, PreflightResults, Repository, Waivers, certification_hash, check_bundle,
+    check_catalogs, check_operator, preflight_operator_rules, static_checks,
 };
 use rayon::prelude::*;
 
 use super::image::{self, Policy};
+use super::outcome::Outcome;
 use super::output::{self, Format};
 use super::suite::{Kind, OpenShiftFlags};
 use crate::bundle::output::FailOn;
 use crate::fixes::FixFlags;
 use crate::policy::{Chosen, PolicyFlags};
+use crate::progress::{Progress, Unit};
 use crate::registry_flags::RegistryFlags;
 
 /// Run the checks of a hosted operator repository
@@ -44,7 +46,7 @@ pub struct Args {
     /// Rules of a kind of repository [default: by `organization` in config.yaml]
     #[arg(long)]
     suite: Option<Kind>,
-    /// Check an image instead of the repository, with preflight's rules: REFERENCE, oci:DIR, oci-archive:FILE, …
+    /// Check an image instead of the repository, with preflight's rules: REFERENCE, oci:DIR, oci-archive:FILE, dockerfile:FILE, …
     #[arg(long, value_name = "IMAGE", conflicts_with_all = ["operator", "bundle", "base", "strict_compat"])]
     image: Option<String>,
     /// Container policy for the image
@@ -73,24 +75,6 @@ pub struct Args {
     selection: PolicyFlags,
     #[command(flatten)]
     registry: RegistryFlags,
-}
-
-/// What one run looked at and found.
-#[derive(Default)]
-pub struct Outcome {
-    pub operators: usize,
-    pub bundles: usize,
-    pub catalogs: usize,
-    pub images: usize,
-    /// What was not checked, by name.
-    pub not_checked: Vec<String>,
-    /// The result in preflight's shape, if it is wanted.
-    pub preflight: Option<PreflightResults>,
-    pub found: Vec<Checked>,
-    /// Findings that the policy sets aside.
-    pub suppressed: Vec<Suppressed>,
-    /// Findings that config.yaml waives, with their operators.
-    pub waived: Vec<(String, Checked)>,
 }
 
 /// What to check of one operator.
@@ -141,10 +125,16 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     for problem in &waivers.problems {
         eprintln!("warning: {problem}");
     }
+    let progress = Progress::begin("checking", Unit::Things(targets.len() as u64, "operators"));
     let checked: Vec<Outcome> = targets
         .par_iter()
-        .map(|target| check(target, &repository, &options, &waivers))
+        .map(|target| {
+            let outcome = check(target, &repository, &options, &waivers);
+            progress.step();
+            outcome
+        })
         .collect();
+    drop(progress);
     for one in checked {
         outcome.operators += one.operators;
         outcome.bundles += one.bundles;
@@ -155,7 +145,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let (Some(operator), Some(version), Format::PreflightJson) = (&args.operator, &args.bundle, args.output) {
         let name = format!("operators/{operator}/{version}");
         let rules = preflight_operator_rules();
-        outcome.preflight = Some(PreflightResults::new(&name, &rules, &outcome.found));
+        let hash = certification_hash(&repository, operator, version)
+            .with_context(|| format!("reading {} failed", args.repo.join(&name).display()))?;
+        let results = PreflightResults::new(&name, &rules, &outcome.found);
+        outcome.preflight = Some(results.with_certification_hash(hash));
     }
     finish(args, outcome)
 }

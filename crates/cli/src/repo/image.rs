@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use anyhow::Context as _;
 use clap::ValueEnum;
 use olmkit::limits;
 use olmkit::temporary::Directory;
@@ -9,9 +10,10 @@ use olmkit_oci::Reference;
 use olmkit_oci::registry::Platforms;
 use olmkit_oci::source::{Location, fetch};
 use olmkit_oci::spec::Platform;
-use olmkit_submission::{Container, ContainerOutcome, check_container, packages};
+use olmkit_submission::{Container, ContainerOutcome, check_container, check_dockerfile, packages};
 
 use crate::registry_flags::RegistryFlags;
+use crate::runtime::block_on;
 
 /// Container policies of preflight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -41,6 +43,8 @@ impl From<Policy> for olmkit_submission::Policy {
     }
 }
 
+/// Before the name of a Dockerfile, instead of an image.
+const DOCKERFILE: &str = "dockerfile:";
 const LICENSES: &str = "/licenses";
 /// Where the database of packages may be, in preflight's order.
 const DATABASES: [&str; 3] = [
@@ -51,10 +55,15 @@ const DATABASES: [&str; 3] = [
 
 /// Pulls or opens an image and checks it.
 pub fn check(image: &str, policy: Policy, registry: &RegistryFlags) -> anyhow::Result<ContainerOutcome> {
+    if let Some(file) = image.strip_prefix(DOCKERFILE) {
+        let text = limits::read_named(Path::new(file), &limits::SETTINGS_FILE)
+            .with_context(|| format!("reading {file} failed"))?;
+        return Ok(check_dockerfile(file, &String::from_utf8_lossy(&text), policy.into()));
+    }
     let location: Location = image.parse()?;
     let client = registry.client()?;
     let platform = Platform::host();
-    let fetched = crate::block_on(fetch(&client, &location, &Platforms::One(platform.clone())))??;
+    let fetched = block_on(fetch(&client, &location, &Platforms::One(platform.clone())))??;
     let parsed = fetched.image(&platform)?;
     let folder = Directory::new("preflight")?;
     let mut wanted = vec![LICENSES];

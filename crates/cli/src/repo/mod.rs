@@ -3,6 +3,7 @@
 mod check;
 mod image;
 mod onboard;
+mod outcome;
 mod output;
 mod pending;
 mod release;

@@ -168,7 +168,7 @@ fn refuse(onboarded: &Onboarded) -> anyhow::Result<ExitCode> {
 fn summary(args: &Args, onboarded: &Onboarded) {
     for mapping in &onboarded.mapping {
         let catalogs = mapping.catalog_names.join(", ");
-        eprintln!(
+        note!(
             "{} ({}) renders to {}: same packages, channels, edges and bundles",
             UntrustedText::new(&mapping.template_name),
             mapping.kind,
@@ -186,6 +186,6 @@ fn summary(args: &Args, onboarded: &Onboarded) {
         );
     }
     if args.dry_run {
-        eprintln!("dry run: nothing is written");
+        note!("dry run: nothing is written");
     }
 }

@@ -6,22 +6,25 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use olmkit::diagnostics::{
-    Finding, Report, Rule, Severity, TextOptions, counted, write_concise, write_github, write_json, write_junit,
-    write_sarif, write_text,
+    Finding, Report, Rule, Severity, TextOptions, counted, write_concise, write_github, write_grouped, write_json,
+    write_junit, write_sarif, write_text,
 };
 use olmkit::object::UntrustedText;
 use olmkit_submission::Checked;
 use serde::Serialize;
 
-use super::check::Outcome;
+use super::outcome::Outcome;
+use crate::bundle::text::MANY;
 use crate::policy::summary_of_suppressed;
 use crate::terminal;
 
 /// Output formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// Findings with source lines
+    /// Findings with source lines; of more than ten bundles each rule once, with a few places
     Text,
+    /// Findings with source lines, of any number of bundles
+    Full,
     /// All findings with their places
     Json,
     /// SARIF 2.1.0 for code scanning services
@@ -60,7 +63,7 @@ pub fn print(mut outcome: Outcome, repository: &Path, format: Format, short: boo
         return pipeline_json(&outcome.found);
     }
     if let Some(results) = &outcome.preflight {
-        let out = &mut terminal::output();
+        let out = &mut terminal::data();
         serde_json::to_writer_pretty(&mut *out, results)?;
         writeln!(out)?;
         return Ok(());
@@ -74,15 +77,16 @@ pub fn print(mut outcome: Outcome, repository: &Path, format: Format, short: boo
     report.suppressed = std::mem::take(&mut outcome.suppressed);
     report.sort();
     match format {
-        Format::Text => text(&report, &outcome, short),
+        Format::Text if outcome.bundles > MANY => grouped(report, &outcome),
+        Format::Text | Format::Full => text(&report, &outcome, short),
         Format::Sarif => {
             let rules: Vec<&Rule> = olmkit_submission::rules();
-            Ok(write_sarif(&report, &rules, &mut terminal::output())?)
+            Ok(write_sarif(&report, &rules, &mut terminal::data())?)
         }
         Format::Github => Ok(write_github(&report, &mut terminal::workflow_commands())?),
-        Format::Concise => Ok(write_concise(&report, &mut terminal::output())?),
-        Format::Junit => Ok(write_junit(&report, "olmkit repo check", &mut terminal::output())?),
-        _ => Ok(write_json(&report, &mut terminal::output())?),
+        Format::Concise => Ok(write_concise(&report, &mut terminal::data())?),
+        Format::Junit => Ok(write_junit(&report, "olmkit repo check", &mut terminal::data())?),
+        _ => Ok(write_json(&report, &mut terminal::data())?),
     }
 }
 
@@ -126,7 +130,7 @@ fn pipeline_json(found: &[Checked]) -> anyhow::Result<()> {
         passed: !found.iter().any(|checked| checked.finding.severity == Severity::Error),
         outputs: outputs.collect(),
     };
-    let out = &mut terminal::output();
+    let out = &mut terminal::data();
     serde_json::to_writer(&mut *out, &result)?;
     writeln!(out)?;
     Ok(())
@@ -140,6 +144,64 @@ fn text(report: &Report, outcome: &Outcome, short: bool) -> anyhow::Result<()> {
         width: terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0.into()),
     };
     write_text(report, options, out)?;
+    let counts = (report.count(Severity::Error), report.count(Severity::Warning));
+    summary(report, outcome, counts, out)
+}
+
+/// Prints each broken rule once with a few places, and the operators that fail.
+fn grouped(report: Report, outcome: &Outcome) -> anyhow::Result<()> {
+    let out = &mut terminal::styled_output();
+    let mut by_operator: BTreeMap<String, Report> = BTreeMap::new();
+    let rest = Report {
+        suppressed: report.suppressed,
+        ..Report::new()
+    };
+    let (mut errors, mut warnings) = (0, 0);
+    for finding in report.findings {
+        errors += usize::from(finding.severity == Severity::Error);
+        warnings += usize::from(finding.severity == Severity::Warning);
+        by_operator.entry(operator_of(&finding)).or_default().push(finding);
+    }
+    let failed: Vec<String> = by_operator
+        .iter()
+        .filter(|(_, report)| report.has_errors())
+        .map(|(operator, report)| {
+            let (errors, warnings) = (report.count(Severity::Error), report.count(Severity::Warning));
+            let (errors, warnings) = (counted(errors, "error"), counted(warnings, "warning"));
+            format!("  {} ({errors}, {warnings})", UntrustedText::new(operator))
+        })
+        .collect();
+    let inputs: Vec<(&str, Report)> = by_operator
+        .iter_mut()
+        .map(|(operator, report)| (operator.as_str(), std::mem::take(report)))
+        .collect();
+    write_grouped(&inputs, "operator", &olmkit_submission::rules(), out)?;
+    if !failed.is_empty() {
+        writeln!(out, "\nFailed:\n{}\n", failed.join("\n"))?;
+    }
+    summary(&rest, outcome, (errors, warnings), out)?;
+    Ok(writeln!(out, "-o full or concise prints each finding")?)
+}
+
+/// The operator that a finding is about, by the place of its file: `operators/NAME/…` or `catalogs/VERSION/NAME/…`.
+fn operator_of(finding: &Finding) -> String {
+    let file = finding.file.as_deref().unwrap_or(Path::new(""));
+    let parts: Vec<_> = file.iter().map(|part| part.to_string_lossy()).collect();
+    let below = |folder: &str, at: usize| {
+        let start = parts.iter().rposition(|part| part == folder)?;
+        parts.get(start + at)
+    };
+    let name = below("operators", 1).or_else(|| below("catalogs", 2));
+    name.map_or_else(|| file.to_string_lossy().into_owned(), |name| name.clone().into_owned())
+}
+
+/// What was waived, set aside, checked and not checked.
+fn summary(
+    report: &Report,
+    outcome: &Outcome,
+    (errors, warnings): (usize, usize),
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
     let mut waived: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for (operator, checked) in &outcome.waived {
         *waived.entry((checked.check, operator)).or_default() += 1;
@@ -168,12 +230,12 @@ fn text(report: &Report, outcome: &Outcome, short: bool) -> anyhow::Result<()> {
     writeln!(
         out,
         "{what} checked: {} and {}",
-        counted(report.count(Severity::Error), "error"),
-        counted(report.count(Severity::Warning), "warning")
+        counted(errors, "error"),
+        counted(warnings, "warning")
     )?;
     writeln!(out, "not checked here:")?;
     for name in &outcome.not_checked {
-        writeln!(out, "  {name}")?;
+        writeln!(out, "  {}", UntrustedText::new(name))?;
     }
     Ok(())
 }

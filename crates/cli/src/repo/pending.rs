@@ -13,7 +13,8 @@ use olmkit::object::UntrustedText;
 use olmkit_scaffold::Tree;
 use olmkit_submission::{Change, Changes, Files, Options, Overlay, Platforms, Repository, Waivers};
 
-use super::check::{Outcome, Target, check};
+use super::check::{Target, check};
+use super::outcome::Outcome;
 use super::output::{self, Format};
 use super::suite::Kind;
 use crate::catalog::images::RegistryImages;

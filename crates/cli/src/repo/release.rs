@@ -102,7 +102,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let push = format!("git push {} HEAD:refs/heads/{branch}", git.remote());
     if args.dry_run {
-        eprintln!("dry run: nothing is written");
+        note!("dry run: nothing is written");
         return Ok(ExitCode::SUCCESS);
     }
     let undo = pending.write()?;

@@ -368,7 +368,7 @@ async fn upgrade_is_interrupted(cluster: &Cluster) {
 }
 
 /// Sends the signal of Ctrl-C and returns what the command printed.
-async fn interrupt(child: std::process::Child) -> String {
+pub async fn interrupt(child: std::process::Child) -> String {
     let kill = std::process::Command::new("kill")
         .args(["-INT", &child.id().to_string()])
         .status()

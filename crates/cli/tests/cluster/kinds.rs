@@ -14,6 +14,10 @@ use serde_json::{Value, json};
 
 use crate::bundle::Bundle;
 use crate::harness::{Cluster, within};
+use crate::lints::broken;
+
+/// A group that is none of OLM's.
+const OTHER: &str = "other.example.com/v1";
 
 const OLM: &str = "operators.coreos.com/v1alpha1";
 
@@ -195,23 +199,19 @@ async fn install_plans_complete_for_the_kinds_of_the_table_only() {
         package: "accepted".to_owned(),
         samples: accepted,
     });
-    let served = serve(&cluster, &trials).await;
-    for trial in &trials {
+    let others: Vec<Trial> = of_another_group().into_iter().map(Trial::of_another_group).collect();
+    for sample in others.iter().flat_map(|trial| &trial.samples) {
+        cluster.apply("customresourcedefinitions", sample.definition()).await;
+        cluster.serves(OTHER, sample.plural).await;
+    }
+    let served = serve(&cluster, trials.iter().chain(&others)).await;
+    for trial in trials.iter().chain(&others) {
         subscribe(&cluster, &trial.package, served).await;
     }
 
     let (mut table, mut wrong) = (String::new(), Vec::new());
     for trial in &trials {
-        let mut phase = String::new();
-        within(
-            Duration::from_secs(180),
-            "the InstallPlan is complete or failed",
-            async || {
-                phase = end_of_plan(&cluster, &trial.package).await.unwrap_or_default();
-                !phase.is_empty()
-            },
-        )
-        .await;
+        let phase = ended(&cluster, &trial.package).await;
         for sample in &trial.samples {
             let namespace = sample.is_namespaced().then_some(trial.package.as_str());
             let name = sample.name();
@@ -242,6 +242,7 @@ async fn install_plans_complete_for_the_kinds_of_the_table_only() {
         start.elapsed()
     );
     assert!(wrong.is_empty(), "OLM disagrees with the table about {wrong:?}");
+    own_kinds_are_looked_at_by_name(&cluster, &others).await;
 
     // The checks before an installation read the same table.
     cluster.namespace("monitored").await;
@@ -253,6 +254,66 @@ async fn install_plans_complete_for_the_kinds_of_the_table_only() {
         "{:?}",
         refused.errors()
     );
+}
+
+/// Kinds that have the name of one of OLM's, in another group that the cluster serves.
+fn of_another_group() -> Vec<Sample> {
+    vec![
+        Sample::new(OTHER, "Service", "services", json!({"spec": {}})),
+        Sample::new(OTHER, "ConfigMap", "configmaps", json!({"data": {"a": "b"}})),
+        Sample::new(OTHER, "Role", "roles", json!({"spec": {}})),
+        Sample::new(OTHER, "PriorityClass", "priorityclasses", json!({"value": 1})),
+    ]
+}
+
+/// Rule KUBE-3: kinds that OLM decodes into a type of its own are taken for its own, which fails or makes another object; the others
+/// are created as they are.
+async fn own_kinds_are_looked_at_by_name(cluster: &Cluster, trials: &[Trial]) {
+    for trial in trials {
+        let phase = ended(cluster, &trial.package).await;
+        let [sample] = trial.samples.as_slice() else {
+            panic!("one sample each")
+        };
+        let namespace = sample.is_namespaced().then_some(trial.package.as_str());
+        let name = sample.name();
+        let meant = cluster.get(OTHER, sample.kind, sample.plural, namespace, &name).await;
+        let core = if sample.kind == "Role" {
+            "rbac.authorization.k8s.io/v1"
+        } else {
+            "v1"
+        };
+        let taken_for = cluster.get(core, sample.kind, sample.plural, namespace, &name).await;
+        let found = (phase.as_str(), meant.is_some(), taken_for.is_some());
+        let expected = match sample.kind {
+            "Service" => ("Failed", false, false),
+            "PriorityClass" => ("Complete", true, false),
+            _ => ("Complete", false, true),
+        };
+        assert_eq!(found, expected, "{}", sample.kind);
+        let folder = cluster.folder.path().join(format!("{}.v1.0.0", trial.package));
+        let is_found = broken(&folder).contains(&"KUBE-3");
+        assert_eq!(is_found, sample.kind != "PriorityClass", "{}", sample.kind);
+    }
+}
+
+/// How OLM ends the installation of a bundle with an object, without a check of ours before it.
+pub async fn installed_with(cluster: &Cluster, api_version: &'static str, kind: &'static str, body: Value) -> String {
+    let trial = Trial::of_one(Sample::new(api_version, kind, "", body));
+    let served = serve(cluster, std::iter::once(&trial)).await;
+    subscribe(cluster, &trial.package, served).await;
+    ended(cluster, &trial.package).await
+}
+
+/// How the InstallPlan of a namespace ends.
+async fn ended(cluster: &Cluster, namespace: &str) -> String {
+    let mut phase = String::new();
+    let limit = Duration::from_secs(180);
+    within(limit, "the InstallPlan is complete or failed", async || {
+        phase = end_of_plan(cluster, namespace).await.unwrap_or_default();
+        !phase.is_empty()
+    })
+    .await;
+    phase
 }
 
 /// A package whose one bundle holds some samples.
@@ -268,10 +329,17 @@ impl Trial {
             samples: vec![sample],
         }
     }
+
+    fn of_another_group(sample: Sample) -> Self {
+        Trial {
+            package: format!("other-{}", sample.kind.to_lowercase()),
+            samples: vec![sample],
+        }
+    }
 }
 
 /// Serves one catalog with the packages until the test ends.
-async fn serve(cluster: &Cluster, trials: &[Trial]) -> SocketAddr {
+async fn serve(cluster: &Cluster, trials: impl Iterator<Item = &Trial>) -> SocketAddr {
     let mut catalog = Catalog::default();
     for trial in trials {
         let mut bundle = Bundle::new(&trial.package, "1.0.0");

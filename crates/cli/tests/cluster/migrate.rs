@@ -1,14 +1,12 @@
 //! `migrate`: what is said of operators that the real OLM has installed, and what the API server says of the planned objects.
 
-use std::path::PathBuf;
-use std::process::Command;
-
 use kube::api::{ListParams, Patch, PatchParams};
 use kube_testbed::Options;
 use olmkit::catalog::{load, model::Blob, render, write};
 use serde_json::{Value, json};
 
 use crate::bundle::Bundle;
+use crate::extension::definitions;
 use crate::harness::{Cluster, eventually};
 
 /// Where operators watch all namespaces.
@@ -117,21 +115,9 @@ async fn subscriptions_are_checked_and_planned_and_nothing_is_changed() {
 
     cluster.scene("OLM v1 admits what is planned, its configuration with the experimental definitions only");
     let config = json!({"spec": {"config": {"env": [{"name": "A", "value": "b"}]}}});
-    let Some(definitions) = definitions() else {
-        println!("skipped: the module of operator-controller is not there; `dev/tools/build.sh catalogd` fetches it");
+    if !definitions::standard(&cluster).await {
         return;
-    };
-    define(
-        &cluster,
-        &definitions.join("catalogd/crd/standard/olm.operatorframework.io_clustercatalogs.yaml"),
-    )
-    .await;
-    let extensions = definitions.join("operator-controller/crd");
-    define(
-        &cluster,
-        &extensions.join("standard/olm.operatorframework.io_clusterextensions.yaml"),
-    )
-    .await;
+    }
     for object in [catalog, extension] {
         assert_eq!(admitted(&cluster, object).await, Ok(()), "{object}");
     }
@@ -144,11 +130,7 @@ async fn subscriptions_are_checked_and_planned_and_nothing_is_changed() {
         refused.contains(".spec.config: field not declared in schema"),
         "{refused}"
     );
-    define(
-        &cluster,
-        &extensions.join("experimental/olm.operatorframework.io_clusterextensions.yaml"),
-    )
-    .await;
+    definitions::experimental(&cluster).await;
     eventually("the API server has the new definition", async || {
         admitted(&cluster, &objects[1]).await == Ok(())
     })
@@ -261,49 +243,6 @@ async fn patch(cluster: &Cluster, kind: (&str, &str, &str), namespace: &str, nam
         .patch(name, &PatchParams::default(), &Patch::Merge(changes))
         .await
         .unwrap();
-}
-
-/// Where the module of operator-controller has its definitions, if it is on this machine.
-fn definitions() -> Option<PathBuf> {
-    let module = "github.com/operator-framework/operator-controller";
-    let output = Command::new("go")
-        .args(["list", "-m", "-f", "{{.Dir}}", module])
-        .current_dir(test_support::repository("dev/tools/cluster"))
-        .env("GOPROXY", "off")
-        .env("GOWORK", "off")
-        .output()
-        .ok()?;
-    let folder = String::from_utf8(output.stdout).ok()?;
-    let folder = Some(folder.trim()).filter(|folder| !folder.is_empty())?;
-    Some(PathBuf::from(folder).join("helm/olmv1/base"))
-}
-
-/// Applies a CustomResourceDefinition and waits until it is served.
-async fn define(cluster: &Cluster, file: &std::path::Path) {
-    let text = std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-    let definition: Value = serde_yaml::from_str(&text).unwrap();
-    let name = definition["metadata"]["name"].as_str().unwrap().to_owned();
-    cluster.apply("customresourcedefinitions", definition).await;
-    eventually("the definition is established", async || {
-        let definition = cluster
-            .get(
-                "apiextensions.k8s.io/v1",
-                "CustomResourceDefinition",
-                "customresourcedefinitions",
-                None,
-                &name,
-            )
-            .await
-            .unwrap();
-        let conditions = definition["status"]["conditions"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default();
-        conditions
-            .iter()
-            .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
-    })
-    .await;
 }
 
 /// What the API server says of an object, unknown fields included; it is not written.

@@ -174,3 +174,20 @@ fn a_reader_that_has_seen_enough_is_no_error() {
         assert!(output.status.success(), "{arguments:?}: {}", output.status);
     }
 }
+
+#[test]
+fn colours_and_the_log_are_chosen_for_every_command() {
+    let empty = tempfile::tempdir().unwrap();
+    let folder = empty.path().to_str().unwrap();
+    let validated = |color: &str| olmkit(&["bundle", "validate", folder, "--color", color]).stdout;
+    assert!(validated("always").contains(&0x1b), "colours were asked for");
+    assert!(!validated("never").contains(&0x1b));
+    assert!(!validated("auto").contains(&0x1b), "a pipe is no terminal");
+    // Port 1 refuses.
+    let absent = ["image", "digest", "127.0.0.1:1/a/b:1"];
+    let quiet = olmkit(&absent);
+    let verbose = olmkit(&[&absent[..], &["--verbose"]].concat());
+    let log = |output: &std::process::Output| String::from_utf8_lossy(&output.stderr).contains("DEBUG registry");
+    assert!(!log(&quiet), "{}", String::from_utf8_lossy(&quiet.stderr));
+    assert!(log(&verbose), "{}", String::from_utf8_lossy(&verbose.stderr));
+}

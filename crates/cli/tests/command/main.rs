@@ -9,6 +9,8 @@ mod help;
 mod hostile;
 mod image;
 mod interrupted;
+mod olm_versions;
+mod output;
 mod repo;
 mod repo_publish;
 mod repo_suites;

@@ -73,6 +73,32 @@ fn git(root: &Path, arguments: &[&str]) {
 }
 
 #[test]
+fn equal_findings_of_many_bundles_are_shown_once() {
+    let folder = repository();
+    for patch in 3..15 {
+        bundle(folder.path(), &format!("0.0.{patch}"), "  replaces: hello.v9.9.9\n");
+    }
+    let (code, out, _) = run(folder.path(), &[]);
+    let (whole, concise) = (
+        run(folder.path(), &["-o", "full"]),
+        run(folder.path(), &["-o", "concise"]),
+    );
+    assert_eq!((code, whole.0, concise.0), (1, 1, 1), "{out}");
+    let found = concise.1.lines().count();
+    assert!(found >= 12, "{found}");
+    assert!(whole.1.lines().count() > found);
+    assert!(out.lines().count() < 80, "{out}");
+    assert!(out.contains("finding") && out.contains("in 1 operator"), "{out}");
+    assert!(out.contains("\nFailed:\n  hello ("), "{out}");
+    assert!(out.contains(" and 13 more"), "{out}");
+    assert!(out.contains("14 bundles"), "{out}");
+    assert!(out.ends_with("-o full or concise prints each finding\n"), "{out}");
+    // The same totals, however they are shown.
+    let totals = |text: &str| text.lines().find(|line| line.contains(" checked: ")).map(str::to_owned);
+    assert_eq!(totals(&out), totals(&whole.1));
+}
+
+#[test]
 fn findings_have_their_place_and_what_was_not_checked_is_named() {
     let folder = repository();
     bundle(folder.path(), "0.0.3", "  replaces: hello.v0.0.9\n");

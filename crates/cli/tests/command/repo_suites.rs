@@ -80,6 +80,11 @@ fn preflight_has_its_own_result() {
     let results: Value = serde_json::from_str(&out).unwrap();
     assert_eq!((code, &results["passed"]), (1, &Value::Bool(false)));
     assert_eq!(results["image"], "operators/hello/0.0.1");
+    let hash = results["certification_hash"].as_str().unwrap();
+    assert!(
+        hash.len() == 32 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        "{hash}"
+    );
     assert_eq!(
         names(&results, "failed"),
         ["ValidateOperatorBundle", "RequiredAnnotations"]
@@ -149,6 +154,26 @@ fn an_image_is_checked_by_a_container_policy() {
         assert!(out.contains(&format!("error[preflight/{rule}]")), "{rule}: {out}");
     }
     assert!(out.contains("HasUniqueTag (the tag is latest"), "{out}");
+}
+
+#[test]
+fn a_dockerfile_is_checked_before_the_build() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "FROM registry.access.redhat.com/ubi9\nLABEL name=\"Red Hat Hello\"\nUSER root\n";
+    std::fs::write(folder.path().join("Dockerfile"), text).unwrap();
+    let (code, out, _) = check(folder.path(), &["--image", "dockerfile:Dockerfile", "-o", "concise"]);
+    assert_eq!(code, 1);
+    for place in [
+        "Dockerfile:2:1: preflight/HasNoProhibitedLabels",
+        "Dockerfile:3:1: preflight/RunAsNonRoot",
+    ] {
+        assert!(out.contains(place), "{place}: {out}");
+    }
+    let (_, out, _) = check(folder.path(), &["--image", "dockerfile:Dockerfile"]);
+    assert!(out.contains("which registry.access.redhat.com/ubi9 may have"), "{out}");
+    assert!(out.contains("HasLicense (the Dockerfile does not say)"), "{out}");
+    let (code, _, error) = check(folder.path(), &["--image", "dockerfile:none"]);
+    assert!(code == 1 && error.contains("none"), "{error}");
 }
 
 #[test]

@@ -184,12 +184,12 @@ fn an_update_is_shown_before_it_is_made() {
     assert_eq!(code, 0);
     assert_eq!(fs::read_to_string(folder.path().join("PROJECT")).unwrap(), project);
     fs::write(&path, main).unwrap();
-    let old = project.replace("    templates: 2\n", "    templates: 1\n");
+    let old = project.replace("    templates: 3\n", "    templates: 2\n");
     assert_ne!(old, project);
     fs::write(folder.path().join("PROJECT"), old).unwrap();
     let (code, diff, errors) = olmkit(folder.path(), &["update", "--dry-run"]);
     assert_eq!(code, 0, "{errors}");
-    assert!(diff.contains("+    templates: 2\n"), "{diff}");
+    assert!(diff.contains("+    templates: 3\n"), "{diff}");
 }
 
 #[test]

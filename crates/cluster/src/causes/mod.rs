@@ -5,7 +5,7 @@
 mod catalog;
 mod csv;
 mod plan;
-mod pods;
+pub(crate) mod pods;
 mod resolution;
 mod unpack;
 

@@ -20,7 +20,7 @@ use super::json::text;
 use super::observe::{CrdState, Observation, condition_is_true};
 use super::reporter::{ProgressLog, ProgressReporter, Step};
 use super::rights::{self, Command, When};
-use super::{crd_origin, kinds, late, names};
+use super::{crd_origin, kinds, late, names, removal};
 
 /// What is to be removed besides Subscription, CSV and catalog.
 #[derive(Clone, Debug)]
@@ -259,46 +259,13 @@ impl Run<'_, '_> {
             self.report.removed.extend(existing);
             return Ok(true);
         }
-        let mut asked = Vec::new();
-        for object in objects {
-            if self.cluster.delete(object).await? {
-                asked.push(object.clone());
-            }
+        let removed = &mut self.report.removed;
+        let left = removal::remove(self.cluster, objects, self.deadline, removed, self.progress).await?;
+        for object in &left {
+            let cause = self.blocked(object).await?;
+            self.report.causes.extend(cause);
         }
-        let mut pause = Duration::from_millis(100);
-        let mut waiting = asked;
-        loop {
-            let mut left = Vec::new();
-            for object in waiting {
-                match self.cluster.get(&object).await? {
-                    Some(found) => {
-                        // OLM writes its Operator object again as long as anything carries the label.
-                        if found.pointer("/metadata/deletionTimestamp").is_none() {
-                            self.cluster.delete(&object).await?;
-                        }
-                        left.push(object);
-                    }
-                    None => {
-                        self.progress.done(format!("{object}: removed"));
-                        self.report.removed.push(object);
-                    }
-                }
-            }
-            waiting = left;
-            let Some(first) = waiting.first() else {
-                return Ok(true);
-            };
-            if Instant::now() > self.deadline {
-                for object in &waiting {
-                    let cause = self.blocked(object).await?;
-                    self.report.causes.extend(cause);
-                }
-                return Ok(false);
-            }
-            self.progress.waiting(format!("{first} to be deleted"));
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(Duration::from_secs(1));
-        }
+        Ok(left.is_empty())
     }
 
     /// Why an object is not deleted.
@@ -368,14 +335,14 @@ async fn keep_shared(cluster: &Cluster, options: &Options, scope: &mut Scope) ->
 }
 
 /// The objects of a CRD, in all namespaces.
-async fn instances_of(cluster: &Cluster, crd: &CrdState) -> Result<Vec<ObjectRef>, Error> {
+pub(super) async fn instances_of(cluster: &Cluster, crd: &CrdState) -> Result<Vec<ObjectRef>, Error> {
     let kind = crd.instances();
     let objects = cluster.list(kind.clone(), None, None).await?;
     Ok(objects.iter().map(|object| ObjectRef::of(&kind, object)).collect())
 }
 
 /// Those of the objects that are there.
-async fn existing(cluster: &Cluster, objects: &[ObjectRef]) -> Result<Vec<ObjectRef>, Error> {
+pub(super) async fn existing(cluster: &Cluster, objects: &[ObjectRef]) -> Result<Vec<ObjectRef>, Error> {
     let mut found = Vec::new();
     for object in objects {
         if cluster.get(object).await?.is_some() {
@@ -386,7 +353,7 @@ async fn existing(cluster: &Cluster, objects: &[ObjectRef]) -> Result<Vec<Object
 }
 
 /// Why an object that is being deleted stays, and who should act. `operators` are Deployments that OLM made near it.
-fn blocked(object: &ObjectRef, value: &Value, operators: &[Value]) -> Cause {
+pub(super) fn blocked(object: &ObjectRef, value: &Value, operators: &[Value]) -> Cause {
     let finalizers: Vec<&str> = value
         .pointer("/metadata/finalizers")
         .and_then(Value::as_array)

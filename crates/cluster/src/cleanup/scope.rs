@@ -21,6 +21,13 @@ pub struct Kept {
     pub why: String,
 }
 
+impl Kept {
+    /// An object that is left.
+    pub fn new(object: ObjectRef, why: String) -> Self {
+        Self { object, why }
+    }
+}
+
 /// What is to be removed, in parts that are removed one after the other.
 #[derive(Clone, Debug, Default)]
 pub struct Scope {

@@ -1,11 +1,14 @@
 //! The table of rights.
 
+use std::sync::LazyLock;
+
 use super::Command::{
-    BundleUpgrade, Cleanup, Diagnose, Migrate, OlmInstall, OlmStatus, OlmUninstall, RunBundle, Subscribe,
+    BundleUpgrade, Cleanup, CleanupV1, Diagnose, ExtensionUninstall, Migrate, OlmInstall, OlmStatus, OlmUninstall,
+    RunBundle, Scorecard, Subscribe,
 };
 use super::Place::{Catalogs, Cluster, KubeSystem, Namespace, Olm};
 use super::When::{Always, Better, CatalogPod, InBundle, Kept, NewGroup, OldJobs, Removed, Repair};
-use super::{Command, Place, Right, When};
+use super::{Command, Right};
 
 const CORE: &str = "";
 const APPS: &str = "apps";
@@ -33,525 +36,136 @@ const BUNDLES: &[Command] = &[RunBundle, BundleUpgrade];
 /// What is lost where objects of a bundle can neither be recorded nor labelled.
 const LEFT: &str = "cleanup can leave what the bundle holds for the whole cluster";
 
-const fn right(
-    commands: &'static [Command],
-    place: Place,
-    group: &'static str,
-    resources: &'static [&'static str],
-    verbs: &'static [&'static str],
-    when: When,
-) -> Right {
-    Right {
-        commands,
-        group,
-        resources,
-        verbs,
-        place,
-        when,
-    }
+/// Rows of the table: commands, place, group, resources, verbs, and when the right is needed.
+macro_rules! rights {
+    ($($commands:expr, $place:expr, $group:expr, $resources:expr, $verbs:expr, $when:expr;)+) => {
+        &[$(Right {
+            commands: $commands,
+            place: $place,
+            group: $group,
+            resources: &$resources,
+            verbs: &$verbs,
+            when: $when,
+        }),+]
+    };
 }
 
+mod olm_v1;
+
 /// Every right.
-pub static RIGHTS: &[Right] = &[
+pub static RIGHTS: LazyLock<Vec<Right>> = LazyLock::new(|| [OLM_V0, olm_v1::RIGHTS].concat());
+
+/// What speaks to OLM v0, and scorecard.
+const OLM_V0: &[Right] = rights! {
     // What is looked at.
-    right(FLOWS, Namespace, CORE, &["namespaces"], &["get"], Always),
-    right(
-        LOOKING,
-        Cluster,
-        CRDS,
-        &["customresourcedefinitions"],
-        &["list"],
-        Always,
-    ),
-    right(LOOKING, Cluster, APPS, &["deployments"], &["list"], Always),
-    right(LOOKING, Cluster, OLM, &["clusterserviceversions"], &["list"], Always),
-    right(FLOWS, Cluster, AGGREGATION, &["apiservices"], &["list"], Always),
-    right(
-        FLOWS,
-        Namespace,
-        OLM,
-        &["operatorgroups", "subscriptions", "installplans", "operatorconditions"],
-        &["list"],
-        Always,
-    ),
-    right(FLOWS, Catalogs, OLM, &["catalogsources"], &["list"], Always),
-    right(FLOWS, Catalogs, CORE, &["pods", "events"], &["list"], Always),
-    right(FLOWS, Catalogs, BATCH, &["jobs"], &["list"], Always),
-    right(
-        LOOKING,
-        Catalogs,
-        CORE,
-        &["pods", "pods/log"],
-        &["get"],
-        Better("causes lack the last lines of a pod's log"),
-    ),
-    right(
-        LOOKING,
-        Olm,
-        CORE,
-        &["namespaces"],
-        &["get"],
-        Better("OLM's namespace is not found where its Deployments are missing"),
-    ),
-    right(
-        BUNDLES,
-        Cluster,
-        CORE,
-        &["nodes"],
-        &["list"],
-        Better("the address that --serve-from-host guesses may not be one that nodes reach"),
-    ),
+    FLOWS, Namespace, CORE, ["namespaces"], ["get"], Always;
+    LOOKING, Cluster, CRDS, ["customresourcedefinitions"], ["list"], Always;
+    LOOKING, Cluster, APPS, ["deployments"], ["list"], Always;
+    LOOKING, Cluster, OLM, ["clusterserviceversions"], ["list"], Always;
+    FLOWS, Cluster, AGGREGATION, ["apiservices"], ["list"], Always;
+    FLOWS, Namespace, OLM, ["operatorgroups", "subscriptions", "installplans", "operatorconditions"], ["list"], Always;
+    FLOWS, Catalogs, OLM, ["catalogsources"], ["list"], Always;
+    FLOWS, Catalogs, CORE, ["pods", "events"], ["list"], Always;
+    FLOWS, Catalogs, BATCH, ["jobs"], ["list"], Always;
+    LOOKING, Catalogs, CORE, ["pods", "pods/log"], ["get"], Better("causes lack the last lines of a pod's log");
+    LOOKING, Olm, CORE, ["namespaces"], ["get"],
+        Better("OLM's namespace is not found where its Deployments are missing");
+    BUNDLES, Cluster, CORE, ["nodes"], ["list"],
+        Better("the address that --serve-from-host guesses may not be one that nodes reach");
     // What is looked at for the move to OLM v1.
-    right(
-        &[Migrate],
-        Cluster,
-        OLM,
-        &[
-            "subscriptions",
-            "clusterserviceversions",
-            "operatorgroups",
-            "operatorconditions",
-            "catalogsources",
-        ],
-        &["list"],
-        Always,
-    ),
-    right(&[Migrate], Cluster, OLM_V1, &["clusterextensions"], &["list"], Always),
+    &[Migrate], Cluster, OLM,
+        ["subscriptions", "clusterserviceversions", "operatorgroups", "operatorconditions", "catalogsources"], ["list"],
+        Always;
+    &[Migrate], Cluster, OLM_V1, ["clusterextensions"], ["list"], Always;
+    // Scorecard's pods.
+    &[Scorecard], Namespace, CORE, ["configmaps", "pods"], ["create", "patch"], Always;
+    &[Scorecard], Namespace, CORE, ["pods", "pods/log"], ["get"], Always;
+    &[Scorecard], Namespace, CORE, ["configmaps", "pods"], ["list", "delete"], Removed;
+    &[Scorecard], Namespace, CORE, ["events"], ["list"], Better("a test that reaches its limit lacks the pod's events");
+    &[Scorecard], Namespace, CORE, ["pods/exec"], ["create"], Better("files that tests leave are not collected");
     // The catalog.
-    right(
-        BUNDLES,
-        Namespace,
-        OLM,
-        &["catalogsources"],
-        &["get", "create", "patch", "delete"],
-        Always,
-    ),
-    right(
-        BUNDLES,
-        Namespace,
-        CORE,
-        &["configmaps", "services"],
-        &["get", "create", "patch"],
-        CatalogPod,
-    ),
-    right(
-        BUNDLES,
-        Namespace,
-        APPS,
-        &["deployments"],
-        &["get", "create", "patch"],
-        CatalogPod,
-    ),
-    right(BUNDLES, Namespace, BATCH, &["jobs"], &["delete"], OldJobs),
+    BUNDLES, Namespace, OLM, ["catalogsources"], ["get", "create", "patch", "delete"], Always;
+    BUNDLES, Namespace, CORE, ["configmaps", "services"], ["get", "create", "patch"], CatalogPod;
+    BUNDLES, Namespace, APPS, ["deployments"], ["get", "create", "patch"], CatalogPod;
+    BUNDLES, Namespace, BATCH, ["jobs"], ["delete"], OldJobs;
     // The installation.
-    right(
-        BUNDLES,
-        Namespace,
-        OLM,
-        &["subscriptions"],
-        &["get", "create", "patch", "delete"],
-        Always,
-    ),
-    right(
-        &[BundleUpgrade],
-        Namespace,
-        OLM,
-        &["subscriptions/status"],
-        &["patch"],
-        Always,
-    ),
-    right(
-        &[Subscribe],
-        Namespace,
-        OLM,
-        &["subscriptions"],
-        &["get", "create", "patch"],
-        Always,
-    ),
-    right(
-        &[RunBundle, Subscribe],
-        Namespace,
-        OLM,
-        &["operatorgroups"],
-        &["get", "create", "patch"],
-        NewGroup,
-    ),
-    right(INSTALLING, Namespace, OLM, &["installplans"], &["patch"], Always),
-    right(
-        BUNDLES,
-        Namespace,
-        OLM,
-        &["clusterserviceversions"],
-        &["get", "patch"],
-        Always,
-    ),
-    right(
-        BUNDLES,
-        Namespace,
-        OLM,
-        &["clusterserviceversions", "installplans"],
-        &["delete"],
-        Repair,
-    ),
-    right(
-        INSTALLING,
-        Cluster,
-        CRDS,
-        &["customresourcedefinitions"],
-        &["get"],
-        InBundle,
-    ),
-    right(
-        INSTALLING,
-        Cluster,
-        RBAC,
-        &["clusterroles", "clusterrolebindings"],
-        &["get"],
-        Better(LEFT),
-    ),
-    right(
-        INSTALLING,
-        Cluster,
-        SCHEDULING,
-        &["priorityclasses"],
-        &["get"],
-        Better(LEFT),
-    ),
-    right(
-        BUNDLES,
-        Cluster,
-        RBAC,
-        &["clusterroles"],
-        &["patch", "escalate", "bind"],
-        Better(LEFT),
-    ),
-    right(
-        BUNDLES,
-        Cluster,
-        RBAC,
-        &["clusterrolebindings"],
-        &["patch"],
-        Better(LEFT),
-    ),
-    right(
-        BUNDLES,
-        Cluster,
-        SCHEDULING,
-        &["priorityclasses"],
-        &["patch"],
-        Better(LEFT),
-    ),
-    right(
-        RECORDING,
-        Cluster,
-        OLM,
-        &["operators"],
-        &["get", "create", "patch"],
-        Better("cleanup leaves the CRDs that an installation without a catalog in the cluster created"),
-    ),
+    BUNDLES, Namespace, OLM, ["subscriptions"], ["get", "create", "patch", "delete"], Always;
+    &[BundleUpgrade], Namespace, OLM, ["subscriptions/status"], ["patch"], Always;
+    &[Subscribe], Namespace, OLM, ["subscriptions"], ["get", "create", "patch"], Always;
+    &[RunBundle, Subscribe], Namespace, OLM, ["operatorgroups"], ["get", "create", "patch"], NewGroup;
+    INSTALLING, Namespace, OLM, ["installplans"], ["patch"], Always;
+    BUNDLES, Namespace, OLM, ["clusterserviceversions"], ["get", "patch"], Always;
+    BUNDLES, Namespace, OLM, ["clusterserviceversions", "installplans"], ["delete"], Repair;
+    INSTALLING, Cluster, CRDS, ["customresourcedefinitions"], ["get"], InBundle;
+    INSTALLING, Cluster, RBAC, ["clusterroles", "clusterrolebindings"], ["get"], Better(LEFT);
+    INSTALLING, Cluster, SCHEDULING, ["priorityclasses"], ["get"], Better(LEFT);
+    BUNDLES, Cluster, RBAC, ["clusterroles"], ["patch", "escalate", "bind"], Better(LEFT);
+    BUNDLES, Cluster, RBAC, ["clusterrolebindings"], ["patch"], Better(LEFT);
+    BUNDLES, Cluster, SCHEDULING, ["priorityclasses"], ["patch"], Better(LEFT);
+    RECORDING, Cluster, OLM, ["operators"], ["get", "create", "patch"],
+        Better("cleanup leaves the CRDs that an installation without a catalog in the cluster created");
     // The removal.
-    right(
-        &[Cleanup],
-        Cluster,
-        RBAC,
-        &["clusterroles", "clusterrolebindings"],
-        &["list"],
-        Always,
-    ),
-    right(
-        &[Cleanup],
-        Cluster,
-        ADMISSION,
-        &["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
-        &["list"],
-        Always,
-    ),
-    right(&[Cleanup], Cluster, SCHEDULING, &["priorityclasses"], &["list"], Always),
-    right(&[Cleanup], KubeSystem, RBAC, &["rolebindings"], &["list"], Always),
-    right(&[Cleanup], Namespace, APPS, &["deployments"], &["list"], Always),
-    right(
-        &[Cleanup],
-        Namespace,
-        CORE,
-        &["services", "configmaps"],
-        &["list"],
-        Always,
-    ),
-    right(&[Cleanup], Namespace, NETWORK, &["networkpolicies"], &["list"], Always),
-    right(
-        &[Cleanup],
-        Namespace,
-        OLM,
-        &[
-            "subscriptions",
-            "installplans",
-            "clusterserviceversions",
-            "catalogsources",
-            "operatorgroups",
-        ],
-        &["get", "delete"],
-        Removed,
-    ),
-    right(
-        &[Cleanup],
-        Namespace,
-        APPS,
-        &["deployments"],
-        &["get", "delete"],
-        Removed,
-    ),
-    right(
-        &[Cleanup],
-        Namespace,
-        CORE,
-        &["services", "configmaps"],
-        &["get", "delete"],
-        Removed,
-    ),
-    right(
-        &[Cleanup],
-        Namespace,
-        NETWORK,
-        &["networkpolicies"],
-        &["get", "delete"],
-        Removed,
-    ),
-    right(
-        &[Cleanup],
-        KubeSystem,
-        RBAC,
-        &["rolebindings"],
-        &["get", "delete"],
-        Removed,
-    ),
-    right(
-        &[Cleanup],
-        Cluster,
-        RBAC,
-        &["clusterroles", "clusterrolebindings"],
-        &["get", "delete"],
-        Removed,
-    ),
-    right(
-        &[Cleanup],
-        Cluster,
-        ADMISSION,
-        &["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
-        &["get", "delete"],
-        Removed,
-    ),
-    right(
-        &[Cleanup],
-        Cluster,
-        SCHEDULING,
-        &["priorityclasses"],
-        &["get", "delete"],
-        Removed,
-    ),
-    right(
-        &[Cleanup],
-        Cluster,
-        CRDS,
-        &["customresourcedefinitions"],
-        &["get", "delete"],
-        Removed,
-    ),
-    right(&[Cleanup], Cluster, OLM, &["operators"], &["get", "delete"], Removed),
-    right(
-        &[Cleanup],
-        Cluster,
-        CRDS,
-        &["customresourcedefinitions"],
-        &["patch"],
-        Kept,
-    ),
+    &[Cleanup], Cluster, RBAC, ["clusterroles", "clusterrolebindings"], ["list"], Always;
+    &[Cleanup], Cluster, ADMISSION, ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"], ["list"],
+        Always;
+    &[Cleanup], Cluster, SCHEDULING, ["priorityclasses"], ["list"], Always;
+    &[Cleanup], KubeSystem, RBAC, ["rolebindings"], ["list"], Always;
+    &[Cleanup], Namespace, APPS, ["deployments"], ["list"], Always;
+    &[Cleanup], Namespace, CORE, ["services", "configmaps"], ["list"], Always;
+    &[Cleanup], Namespace, NETWORK, ["networkpolicies"], ["list"], Always;
+    &[Cleanup], Namespace, OLM,
+        ["subscriptions", "installplans", "clusterserviceversions", "catalogsources", "operatorgroups"], ["get", "delete"],
+        Removed;
+    &[Cleanup], Namespace, APPS, ["deployments"], ["get", "delete"], Removed;
+    &[Cleanup], Namespace, CORE, ["services", "configmaps"], ["get", "delete"], Removed;
+    &[Cleanup], Namespace, NETWORK, ["networkpolicies"], ["get", "delete"], Removed;
+    &[Cleanup], KubeSystem, RBAC, ["rolebindings"], ["get", "delete"], Removed;
+    &[Cleanup], Cluster, RBAC, ["clusterroles", "clusterrolebindings"], ["get", "delete"], Removed;
+    &[Cleanup], Cluster, ADMISSION,
+        ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"], ["get", "delete"],
+        Removed;
+    &[Cleanup], Cluster, SCHEDULING, ["priorityclasses"], ["get", "delete"], Removed;
+    &[Cleanup], Cluster, CRDS, ["customresourcedefinitions"], ["get", "delete"], Removed;
+    &[Cleanup], Cluster, OLM, ["operators"], ["get", "delete"], Removed;
+    &[Cleanup], Cluster, CRDS, ["customresourcedefinitions"], ["patch"], Kept;
     // OLM itself.
-    right(
-        &[OlmStatus],
-        Olm,
-        OLM,
-        &[
-            "operatorgroups",
-            "subscriptions",
-            "installplans",
-            "operatorconditions",
-            "catalogsources",
-        ],
-        &["list"],
-        Always,
-    ),
-    right(&[OlmStatus], Olm, CORE, &["pods", "events"], &["list"], Always),
-    right(&[OlmStatus], Olm, BATCH, &["jobs"], &["list"], Always),
-    right(&[OlmStatus], Cluster, AGGREGATION, &["apiservices"], &["get"], Always),
-    right(
-        &[OlmInstall],
-        Cluster,
-        CRDS,
-        &["customresourcedefinitions"],
-        &["get", "create", "patch"],
-        Always,
-    ),
-    right(
-        &[OlmInstall],
-        Cluster,
-        CORE,
-        &["namespaces", "serviceaccounts"],
-        &["create", "patch"],
-        Always,
-    ),
-    right(
-        &[OlmInstall],
-        Cluster,
-        NETWORK,
-        &["networkpolicies"],
-        &["create", "patch"],
-        Always,
-    ),
-    right(
-        &[OlmInstall],
-        Cluster,
-        RBAC,
-        &["clusterroles"],
-        &["create", "patch", "escalate"],
-        Always,
-    ),
-    right(
-        &[OlmInstall],
-        Cluster,
-        RBAC,
-        &["clusterrolebindings"],
-        &["create", "patch"],
-        Always,
-    ),
-    right(&[OlmInstall], Cluster, RBAC, &["clusterroles"], &["bind"], Always),
-    right(
-        &[OlmInstall],
-        Cluster,
-        APPS,
-        &["deployments"],
-        &["get", "list", "create", "patch"],
-        Always,
-    ),
-    right(&[OlmInstall], Cluster, CORE, &["pods", "events"], &["list"], Always),
-    right(&[OlmInstall], Cluster, BATCH, &["jobs"], &["list"], Always),
-    right(
-        &[OlmInstall],
-        Cluster,
-        OLM,
-        &["olmconfigs", "operatorgroups"],
-        &["create", "patch"],
-        Always,
-    ),
-    right(
-        &[OlmInstall],
-        Cluster,
-        OLM,
-        &["clusterserviceversions"],
-        &["get", "create", "patch"],
-        Always,
-    ),
-    right(
-        &[OlmInstall],
-        Cluster,
-        OLM,
-        &[
-            "operatorgroups",
-            "subscriptions",
-            "installplans",
-            "clusterserviceversions",
-            "operatorconditions",
-            "catalogsources",
-        ],
-        &["list"],
-        Always,
-    ),
-    right(
-        &[OlmUninstall],
-        Cluster,
-        OLM,
-        &[
-            "subscriptions",
-            "clusterserviceversions",
-            "catalogsources",
-            "installplans",
-            "operatorgroups",
-            "operatorconditions",
-            "operators",
-            "olmconfigs",
-        ],
-        &["list", "get", "delete"],
-        Always,
-    ),
-    right(
-        &[OlmUninstall],
-        Cluster,
-        OLM,
-        &["clusterserviceversions"],
-        &["patch"],
-        Repair,
-    ),
-    right(
-        &[OlmUninstall],
-        Cluster,
-        AGGREGATION,
-        &["apiservices"],
-        &["get", "delete"],
-        Always,
-    ),
-    right(
-        &[OlmUninstall],
-        Cluster,
-        APPS,
-        &["deployments"],
-        &["list", "get", "delete"],
-        Always,
-    ),
-    right(
-        &[OlmUninstall],
-        Cluster,
-        CRDS,
-        &["customresourcedefinitions"],
-        &["list", "get", "delete"],
-        Always,
-    ),
-    right(
-        &[OlmUninstall],
-        Cluster,
-        RBAC,
-        &["clusterroles", "clusterrolebindings"],
-        &["list", "get", "delete"],
-        Always,
-    ),
-    right(
-        &[OlmUninstall],
-        KubeSystem,
-        RBAC,
-        &["rolebindings"],
-        &["list", "get", "delete"],
-        Always,
-    ),
-    right(
-        &[OlmUninstall],
-        Cluster,
-        CORE,
-        &["namespaces"],
-        &["get", "delete"],
-        Always,
-    ),
-    right(
-        &[OlmUninstall],
-        Cluster,
-        "*",
-        &["*"],
-        &["list"],
-        Better("OLM's namespaces stay, since others may use them"),
-    ),
-];
+    &[OlmStatus], Olm, OLM,
+        ["operatorgroups", "subscriptions", "installplans", "operatorconditions", "catalogsources"], ["list"],
+        Always;
+    &[OlmStatus], Olm, CORE, ["pods", "events"], ["list"], Always;
+    &[OlmStatus], Olm, BATCH, ["jobs"], ["list"], Always;
+    &[OlmStatus], Cluster, AGGREGATION, ["apiservices"], ["get"], Always;
+    &[OlmInstall], Cluster, CRDS, ["customresourcedefinitions"], ["get", "create", "patch"], Always;
+    &[OlmInstall], Cluster, CORE, ["namespaces", "serviceaccounts"], ["create", "patch"], Always;
+    &[OlmInstall], Cluster, NETWORK, ["networkpolicies"], ["create", "patch"], Always;
+    &[OlmInstall], Cluster, RBAC, ["clusterroles"], ["create", "patch", "escalate"], Always;
+    &[OlmInstall], Cluster, RBAC, ["clusterrolebindings"], ["create", "patch"], Always;
+    &[OlmInstall], Cluster, RBAC, ["clusterroles"], ["bind"], Always;
+    &[OlmInstall], Cluster, APPS, ["deployments"], ["get", "list", "create", "patch"], Always;
+    &[OlmInstall], Cluster, CORE, ["pods", "events"], ["list"], Always;
+    &[OlmInstall], Cluster, BATCH, ["jobs"], ["list"], Always;
+    &[OlmInstall], Cluster, OLM, ["olmconfigs", "operatorgroups"], ["create", "patch"], Always;
+    &[OlmInstall], Cluster, OLM, ["clusterserviceversions"], ["get", "create", "patch"], Always;
+    &[OlmInstall], Cluster, OLM,
+        ["operatorgroups", "subscriptions", "installplans", "clusterserviceversions", "operatorconditions", "catalogsources"], ["list"],
+        Always;
+    &[OlmUninstall], Cluster, OLM,
+        ["subscriptions", "clusterserviceversions", "catalogsources", "installplans", "operatorgroups", "operatorconditions", "operators", "olmconfigs"], ["list", "get", "delete"],
+        Always;
+    &[OlmUninstall], Cluster, OLM, ["clusterserviceversions"], ["patch"], Repair;
+    &[OlmUninstall], Cluster, AGGREGATION, ["apiservices"], ["get", "delete"], Always;
+    &[OlmUninstall], Cluster, APPS, ["deployments"], ["list", "get", "delete"], Always;
+    &[OlmUninstall], Cluster, CRDS, ["customresourcedefinitions"], ["list", "get", "delete"], Always;
+    &[OlmUninstall], Cluster, RBAC, ["clusterroles", "clusterrolebindings"], ["list", "get", "delete"], Always;
+    &[OlmUninstall], KubeSystem, RBAC, ["rolebindings"], ["list", "get", "delete"], Always;
+    &[OlmUninstall], Cluster, CORE, ["namespaces"], ["get", "delete"], Always;
+    &[OlmUninstall], Cluster, "*", ["*"], ["list"], Better("OLM's namespaces stay, since others may use them");
+};
 
 /// The table of the documentation, in Markdown.
 pub fn markdown() -> String {
     let mut text = String::from("| command | resources | verbs | where | when |\n|---|---|---|---|---|\n");
-    for right in RIGHTS {
+    for right in RIGHTS.iter() {
         let names = right
             .resources
             .iter()
@@ -567,7 +181,8 @@ pub fn markdown() -> String {
         ));
     }
     let own = "those of the package's CRDs | list, get, delete | whole cluster | such CRDs are to be removed";
-    text.push_str(&format!("| `{}` | {own} |\n\n", Cleanup.as_str()));
+    let commands = [Cleanup, CleanupV1, ExtensionUninstall].map(|command| format!("`{}`", command.as_str()));
+    text.push_str(&format!("| {} | {own} |\n\n", commands.join(", ")));
     text
 }
 

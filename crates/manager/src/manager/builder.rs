@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use super::{Error, Manager};
 use crate::{
-    access::Requirement,
+    access::{Requirement, Where},
     events::Publisher,
     lease,
     metrics::Metrics,
@@ -42,6 +42,7 @@ pub struct Builder {
     stop: Option<CancellationToken>,
     metrics: Metrics,
     requirements: Vec<Requirement>,
+    election_id: Option<String>,
     reconcile: Duration,
     drain: Duration,
     #[cfg(feature = "log")]
@@ -57,6 +58,7 @@ impl Builder {
             stop: None,
             metrics: Metrics::new(),
             requirements: Vec::new(),
+            election_id: None,
             reconcile: RECONCILE_LIMIT,
             drain: DRAIN_LIMIT,
             #[cfg(feature = "log")]
@@ -89,7 +91,14 @@ impl Builder {
         self
     }
 
-    /// The permissions that the operator needs. Those that are missing at the start are logged, with the reason.
+    /// Name of the Lease unless `--leader-election-id` gives another; the operator's name otherwise.
+    pub fn leader_election_id(mut self, id: impl Into<String>) -> Self {
+        self.election_id = Some(id.into());
+        self
+    }
+
+    /// The permissions that the operator needs. Those that are missing at the start are logged, with the reason. Leases in the
+    /// operator's own namespace count only with leader election.
     pub fn requires(mut self, requirements: impl IntoIterator<Item = Requirement>) -> Self {
         self.requirements.extend(requirements);
         self
@@ -136,8 +145,8 @@ impl Builder {
         let namespace = namespace.unwrap_or_else(|| client.default_namespace().to_owned());
         let identity = identity(&self.name, &options);
         let lease = options.leader_elect.then(|| {
-            let name = options.leader_election_id.clone().unwrap_or_else(|| self.name.clone());
-            lease::Config::new(&namespace, name, &identity)
+            let name = options.leader_election_id.clone().or(self.election_id);
+            lease::Config::new(&namespace, name.unwrap_or_else(|| self.name.clone()), &identity)
         });
         let published = CancellationToken::new();
         let (events, publishing) = Publisher::until(
@@ -158,7 +167,7 @@ impl Builder {
             publishing: tokio::spawn(publishing),
             published,
             lease,
-            requirements: self.requirements,
+            requirements: needed(self.requirements, options.leader_elect),
             limits: Limits {
                 concurrency: usize::from(options.max_concurrent_reconciles),
                 time: self.reconcile,
@@ -259,6 +268,15 @@ impl Builder {
     }
 }
 
+/// Without an election nobody touches a Lease.
+fn needed(mut all: Vec<Requirement>, elected: bool) -> Vec<Requirement> {
+    let of_election = |known: &Requirement| {
+        known.scope == Where::Own && known.need.group == "coordination.k8s.io" && known.need.resource == "leases"
+    };
+    all.retain(|known| elected || !of_election(known));
+    all
+}
+
 fn listening(name: &str, server: &Server) {
     if let Ok(address) = server.address() {
         tracing::info!(server = name, %address, "listening");
@@ -278,4 +296,25 @@ fn identity(name: &str, options: &Options) -> String {
         pod.as_deref().unwrap_or(name),
         std::process::id()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::{coordination::v1::Lease, core::v1::Secret};
+
+    use super::*;
+    use crate::access::Grant;
+
+    #[test]
+    fn leases_are_needed_for_an_election_only() {
+        let table = [
+            Grant::of::<Lease>(Where::Own, &["get", "update"], "election"),
+            Grant::of::<Lease>(Where::Watched, &["list"], "what the operator is about"),
+            Grant::of::<Secret>(Where::Own, &["get"], "a key"),
+        ];
+        let all: Vec<Requirement> = table.iter().flat_map(Grant::requirements).collect();
+        assert_eq!(needed(all.clone(), true).len(), 4);
+        let left: Vec<String> = needed(all, false).into_iter().map(|known| known.why).collect();
+        assert_eq!(left, ["what the operator is about", "a key"]);
+    }
 }

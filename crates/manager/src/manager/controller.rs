@@ -162,9 +162,14 @@ where
         let reconcile = move |key: ObjectKey| {
             let is_synced = !K::Scope::NAMESPACED || readiness.is_synced_in(&key.namespace);
             let work = cache.get(&key).filter(|_| is_synced).map(&reconcile);
+            let cache = cache.clone();
             async move {
                 match work {
-                    Some(work) => work.await,
+                    Some(work) => match work.await {
+                        // It was deleted meanwhile.
+                        Err(_) if cache.get(&key).is_none() => Ok(Done::nothing("gone")),
+                        result => result,
+                    },
                     None if is_synced => Ok(Done::nothing("gone")),
                     None => Ok(Done::nothing("namespace not synced").requeue_after(UNSYNCED)),
                 }

@@ -6,12 +6,12 @@
 //! # use schemars::JsonSchema;
 //! # use serde::{Deserialize, Serialize};
 //! use k8s_openapi::api::core::v1::ConfigMap;
-//! use olmkit_manager::{Manager, worker::Done};
+//! use kube_manager::{Manager, worker::Done};
 //!
 //! # #[derive(CustomResource, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 //! # #[kube(group = "example.com", version = "v1", kind = "Greeting", namespaced)]
 //! # struct GreetingSpec { name: String }
-//! # async fn run() -> Result<(), olmkit_manager::manager::Error> {
+//! # async fn run() -> Result<(), kube_manager::manager::Error> {
 //! let mut manager = Manager::builder("greeter").start().await?;
 //! let client = manager.client();
 //! manager
@@ -109,7 +109,7 @@ pub enum Error {
     #[error(transparent)]
     Certificate(#[from] certificates::Error),
     /// Metrics over TLS were asked for.
-    #[error("metrics over TLS need the feature tls of olmkit-manager: build with it, or set --metrics-secure=false")]
+    #[error("metrics over TLS need the feature tls of kube-manager: build with it, or set --metrics-secure=false")]
     NoTls,
     /// Another replica leads, or may lead: this one must stop.
     #[error("leadership lost: exiting, to restart as a standby")]
@@ -285,7 +285,8 @@ impl Manager {
         self.beside.push(Box::pin(work));
     }
 
-    /// Serves webhooks from now on, on standby replicas too: `options` say where and with which certificate.
+    /// Serves webhooks from now on, on standby replicas too: `options` say where and with which certificate. Without
+    /// webhooks, or where they are disabled, nothing is served and no certificate needed.
     ///
     /// # Errors
     /// When there is no certificate, or the port is in use.
@@ -295,8 +296,11 @@ impl Manager {
         webhooks: crate::webhooks::Webhooks,
         options: &crate::webhooks::Options,
     ) -> Result<(), crate::webhooks::Error> {
+        let Some(address) = options.webhook_bind_address.filter(|_| !webhooks.is_empty()) else {
+            return Ok(());
+        };
         let certificates = options.certificates()?;
-        let server = webhooks.bind(options.webhook_bind_address, &certificates).await?;
+        let server = webhooks.bind(address, &certificates).await?;
         if let Ok(address) = server.address() {
             tracing::info!(server = "webhooks", %address, "listening");
         }

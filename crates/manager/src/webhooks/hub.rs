@@ -16,7 +16,7 @@ struct Spoke<K> {
 /// Conversions between the versions of a kind, all through the version `K`, the hub. The others are its spokes.
 ///
 /// ```
-/// use olmkit_manager::webhooks::Hub;
+/// use kube_manager::webhooks::Hub;
 /// use serde_json::json;
 ///
 /// # mod v1 {

@@ -6,7 +6,7 @@
 //! # use kube::CustomResource;
 //! # use schemars::JsonSchema;
 //! # use serde::{Deserialize, Serialize};
-//! use olmkit_manager::{
+//! use kube_manager::{
 //!     certificates::Certificates,
 //!     metrics::Metrics,
 //!     webhooks::{Denied, Webhooks},
@@ -57,9 +57,8 @@ pub use options::Options;
 
 use crate::{
     certificates::{self, Certificates},
-    listener::{self, Answer, BindError, Wire},
+    listener::{self, Answer, BindError, Wire, text},
     metrics::Metrics,
-    probes::text,
 };
 
 /// Larger admission requests are refused. controller-runtime has the same limit: two objects of the largest size that etcd
@@ -133,6 +132,11 @@ impl Webhooks {
             let answer = conversion::convert(body, &convert);
             Box::pin(std::future::ready(answer))
         })
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.routes.is_empty()
     }
 
     fn route(mut self, path: &str, limit: usize, handler: impl Fn(Value) -> Reply + Send + Sync + 'static) -> Self {

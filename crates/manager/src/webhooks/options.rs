@@ -1,18 +1,20 @@
 //! Flags of webhooks.
-use std::{net::SocketAddr, path::PathBuf};
+use std::path::PathBuf;
 
+#[cfg(feature = "flags")]
+use crate::options::bind_address;
 use crate::{
     certificates::{self, Certificates},
-    options::everywhere,
+    options::{BindAddress, everywhere},
 };
 
 /// What users of an operator with webhooks set.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "flags", derive(clap::Args), group(skip))]
 pub struct Options {
-    /// Address to serve webhooks on.
-    #[cfg_attr(feature = "flags", arg(long, default_value = ":9443", value_name = "ADDRESS", value_parser = address))]
-    pub webhook_bind_address: SocketAddr,
+    /// Address to serve webhooks on; 0 disables the server, for a run outside of the cluster.
+    #[cfg_attr(feature = "flags", arg(long, default_value = ":9443", value_name = "ADDRESS", value_parser = bind_address))]
+    pub webhook_bind_address: BindAddress,
 
     /// Directory of the certificate for webhooks; without one the places are searched where OLM, cert-manager and OpenShift
     /// mount it.
@@ -31,7 +33,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            webhook_bind_address: everywhere(9443),
+            webhook_bind_address: Some(everywhere(9443)),
             webhook_cert_path: None,
             webhook_cert_name: "tls.crt".to_owned(),
             webhook_cert_key: "tls.key".to_owned(),
@@ -53,11 +55,4 @@ impl Options {
             None => Certificates::find(),
         }
     }
-}
-
-#[cfg(feature = "flags")]
-fn address(text: &str) -> Result<SocketAddr, String> {
-    let address = crate::options::bind_address(text)?;
-    address
-        .ok_or_else(|| "webhooks cannot be disabled: the API server would refuse what they are asked about".to_owned())
 }

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use super::recipe::Recipe;
 use crate::error::Error;
 use crate::layer::LayerBuilder;
-use crate::layout::read_limited;
+use crate::read::read_limited;
 use crate::spec::Platform;
 use olmkit::yaml;
 

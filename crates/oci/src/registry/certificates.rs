@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use reqwest::{Certificate, ClientBuilder, Identity};
 
 use super::error::Error;
-use crate::layout::read_limited;
+use crate::read::read_limited;
 
 const FILE_LIMIT: u64 = 8 << 20;
 

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use tokio::io::AsyncWriteExt;
 
 use super::error::Error;
-use crate::layout::read_limited;
+use crate::read::read_limited;
 
 const FILE_LIMIT: u64 = 4 << 20;
 const HELPER_TIMEOUT: Duration = Duration::from_secs(60);

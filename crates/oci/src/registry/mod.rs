@@ -12,7 +12,7 @@ mod cache;
 mod certificates;
 mod credentials;
 mod endpoint;
-mod error;
+pub(crate) mod error;
 mod loopback;
 mod manifest;
 mod progress;

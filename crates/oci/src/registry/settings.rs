@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::error::Error;
 use crate::Reference;
-use crate::layout::read_limited;
+use crate::read::read_limited;
 
 const FILE_LIMIT: u64 = 4 << 20;
 

@@ -98,7 +98,12 @@ impl Peer<'_> {
     ) -> Result<Result<Response, reqwest::Error>, Error> {
         let used = self.client.tokens.get(&self.token_key());
         let time = self.client.options.answer() + Duration::from_secs(bytes / limits::UPLOAD_RATE);
-        let send = || self.authorized(make(&self.endpoint.uploads).timeout(time)).send();
+        let send = async || {
+            logged(
+                action,
+                self.authorized(make(&self.endpoint.uploads).timeout(time)).send().await,
+            )
+        };
         match send().await {
             Ok(response) if self.asks_for_credentials(&response) => {
                 self.renew(action, response, used).await?;
@@ -138,7 +143,7 @@ impl Peer<'_> {
     ) -> Result<Response, Error> {
         let mut failed = 0;
         loop {
-            let result = make().send().await;
+            let result = logged(action, make().send().await);
             let reason = match &result {
                 Ok(response) if !retry::is_transient(response.status().as_u16()) => {
                     return result.map_err(|error| self.unreachable(action, &error, failed));
@@ -251,4 +256,20 @@ fn with_header(request: RequestBuilder, header: Option<HeaderValue>) -> RequestB
         Some(header) => request.header(AUTHORIZATION, header),
         None => request,
     }
+}
+
+/// Notes a registry's answer in the log, without the query of its address, which may be a signature.
+fn logged(action: &str, result: Result<Response, reqwest::Error>) -> Result<Response, reqwest::Error> {
+    match &result {
+        Ok(response) => {
+            let (url, status) = (response.url(), response.status().as_u16());
+            tracing::debug!(action, host = url.host_str(), path = url.path(), status, "registry");
+        }
+        Err(error) => tracing::debug!(
+            action,
+            reason = error.is_timeout().then_some("time-out"),
+            "registry does not answer"
+        ),
+    }
+    result
 }

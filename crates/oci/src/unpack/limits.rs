@@ -27,6 +27,19 @@ pub struct Limits {
 impl Limits {
     /// Below this size a layer may be compressed as well as it likes.
     pub const RATIO_FREE: u64 = 64 << 20;
+
+    /// For an archive of reports that is kept in memory.
+    pub const REPORTS: Self = Self {
+        entries: 10_000,
+        name_bytes: 4 << 20,
+        file_bytes: 64 << 20,
+        written_bytes: 64 << 20,
+        layer_bytes: 128 << 20,
+        ratio: 200,
+        path_bytes: 4096,
+        depth: 32,
+        links: 40,
+    };
 }
 
 impl Default for Limits {

@@ -14,6 +14,7 @@ mod write;
 pub use limits::Limits;
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::Path;
 
 use super::error::Error;
@@ -48,6 +49,37 @@ pub fn unpack(
     let tree = read_tree(layout, image, limits)?;
     let plan = write::Plan::new(&tree, selection, limits)?;
     plan.write(layout, image, target, limits, tree.special)
+}
+
+/// The regular files of a tar archive with their clean paths; everything else is left out. For archives of others that fit into
+/// memory: at most [`Limits::written_bytes`] are kept.
+///
+/// # Errors
+/// [`Error::Refused`] for an archive that is broken or exceeds a limit.
+pub fn files(archive: &mut dyn Read, limits: &Limits) -> Result<BTreeMap<String, Vec<u8>>, Error> {
+    let what = "archive";
+    let mut files = BTreeMap::new();
+    let mut kept = 0_u64;
+    entries::for_each(archive, limits, what, |_, entry, content| {
+        let entries::Kind::File { size } = entry.kind else {
+            return Ok(());
+        };
+        kept = kept.saturating_add(size);
+        if kept > limits.written_bytes {
+            return Err(Error::Refused {
+                what: what.to_owned(),
+                reason: format!("its files have more than {} bytes", limits.written_bytes),
+            });
+        }
+        let mut bytes = Vec::new();
+        content.read_to_end(&mut bytes).map_err(|error| Error::Refused {
+            what: what.to_owned(),
+            reason: error.to_string(),
+        })?;
+        files.insert(entry.path, bytes);
+        Ok(())
+    })?;
+    Ok(files)
 }
 
 fn read_tree(layout: &Layout, image: &Image, limits: &Limits) -> Result<Tree, Error> {

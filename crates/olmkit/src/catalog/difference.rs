@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::graph;
 use super::model::{Bundle, Catalog, ChannelEntry, PROPERTY_GVK, PROPERTY_GVK_REQUIRED, PROPERTY_PACKAGE_REQUIRED};
 use super::property;
+use crate::limits;
 use crate::object::UntrustedText;
 
 /// How something differs.
@@ -116,10 +117,19 @@ fn shown(text: &str) -> &str {
     if text.is_empty() { "nothing" } else { text }
 }
 
+/// A name as facts have it, each of which repeats names. A long one is shortened, and stays different from others.
+fn named(name: &str) -> String {
+    let short = limits::name(name);
+    if short.len() < name.len() {
+        return format!("{short} ({})", sha256(name));
+    }
+    short
+}
+
 fn facts(catalog: &Catalog) -> Facts {
     let mut facts = Facts::new();
     for package in &catalog.packages {
-        let mut say = |what: &str, value: &str| facts.insert((package.name.clone(), what.to_owned()), Fact::of(value));
+        let mut say = |what: &str, value: &str| facts.insert((named(&package.name), what.to_owned()), Fact::of(value));
         say("package", "");
         say("default channel", &package.default_channel);
         say("description", &package.description);
@@ -127,21 +137,24 @@ fn facts(catalog: &Catalog) -> Facts {
         say("icon", icon.and_then(|icon| icon.data.as_deref()).unwrap_or_default());
     }
     for channel in &catalog.channels {
-        let name = &channel.name;
-        let mut say = |what: String, value: &str| facts.insert((channel.package.clone(), what), Fact::of(value));
+        let name = &named(&channel.name);
+        let mut say = |what: String, value: &str| facts.insert((named(&channel.package), what), Fact::of(value));
         say(format!("channel {name}"), "");
         say(format!("head of {name}"), &graph::heads(channel.entries()).join(", "));
         for entry in channel.entries() {
-            say(format!("entry {} in {name}", entry.name), "");
+            say(format!("entry {} in {name}", named(&entry.name)), "");
             for (from, edge) in edges(entry) {
-                say(format!("edge {from} -> {} in {name}", entry.name), edge);
+                say(
+                    format!("edge {} -> {} in {name}", named(from), named(&entry.name)),
+                    edge,
+                );
             }
         }
     }
     for bundle in &catalog.bundles {
         let mut say = |what: &str, value: &str| {
             facts.insert(
-                (bundle.package.clone(), format!("{what} {}", bundle.name)),
+                (named(&bundle.package), format!("{what} {}", named(&bundle.name))),
                 Fact::of(value),
             );
         };
@@ -152,21 +165,23 @@ fn facts(catalog: &Catalog) -> Facts {
                 // There may be many, and each says something by itself.
                 (values, PROPERTY_GVK | PROPERTY_GVK_REQUIRED | PROPERTY_PACKAGE_REQUIRED) => {
                     for value in values {
-                        say(&format!("{kind} {value} of"), "");
+                        say(&format!("{kind} {} of", named(value)), "");
                     }
                 }
                 (values, kind) => say(&format!("{kind} of"), &values.join(" ")),
             }
         }
         for image in &bundle.related_images {
-            say(&format!("related image {} of", image.image), "");
+            say(&format!("related image {} of", named(&image.image)), "");
         }
     }
     for blob in &catalog.deprecations {
         for entry in blob.entries.iter().flatten() {
             let kind = entry.schema.trim_start_matches("olm.");
-            let what = format!("deprecation of {kind} {}", entry.name).trim_end().to_owned();
-            facts.insert((blob.package.clone(), what), Fact::of(&entry.message));
+            let what = format!("deprecation of {kind} {}", named(&entry.name))
+                .trim_end()
+                .to_owned();
+            facts.insert((named(&blob.package), what), Fact::of(&entry.message));
         }
     }
     facts

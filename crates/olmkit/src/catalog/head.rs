@@ -1,5 +1,6 @@
 //! The head of a channel: the version that a new one follows.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -121,17 +122,17 @@ fn head_of(channel: &Value) -> Result<String, HeadsError> {
         .into_iter()
         .flatten()
         .collect();
-    let text = |entry: &Value, field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let mut heads: Vec<String> = entries.iter().map(|entry| text(entry, "name")).collect();
+    fn text<'e>(entry: &'e Value, field: &str) -> &'e str {
+        entry.get(field).and_then(Value::as_str).unwrap_or_default()
+    }
+    let mut below: BTreeSet<&str> = BTreeSet::new();
     for entry in &entries {
         let skips = entry.get("skips").and_then(Value::as_array).into_iter().flatten();
-        let below: Vec<String> = skips
-            .filter_map(Value::as_str)
-            .map(str::to_owned)
-            .chain([text(entry, "replaces")])
-            .collect();
-        heads.retain(|name| !below.contains(name));
+        below.extend(skips.filter_map(Value::as_str));
+        below.insert(text(entry, "replaces"));
     }
+    let names = entries.iter().map(|entry| text(entry, "name"));
+    let heads: Vec<String> = names.filter(|name| !below.contains(name)).map(str::to_owned).collect();
     match heads.as_slice() {
         [head] => Ok(head.clone()),
         [] => Err(HeadsError::None),

@@ -1,9 +1,15 @@
 //! `catalog list`: tables of packages, channels and bundles, laid out as opm lays them out.
 
+use std::collections::HashMap;
+
 use super::graph;
-use super::model::{Catalog, Channel, Package};
+use super::model::{Bundle, Catalog, Channel, Package};
 use super::objects;
+use crate::limits;
 use crate::object::UntrustedText;
+
+/// Characters of a column, blanks included, beyond which it is not aligned.
+const MOST_PADDING: usize = 16 << 20;
 
 /// A table: headings and rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,12 +28,14 @@ impl std::fmt::Display for Table {
         let shown = |row: &Vec<String>| row.iter().map(|cell| UntrustedText::new(cell).to_string()).collect();
         let lines: Vec<Vec<String>> = std::iter::once(headings).chain(self.rows.iter().map(shown)).collect();
         let width = |column: usize| {
-            lines
-                .iter()
-                .filter_map(|line| line.get(column))
-                .map(|cell| cell.chars().count())
-                .max()
-                .unwrap_or_default()
+            let cells = lines.iter().filter_map(|line| line.get(column));
+            let widest = cells.map(|cell| cell.chars().count()).max().unwrap_or_default();
+            // One name of a megabyte does not make a megabyte of each row.
+            if widest.saturating_mul(lines.len()) > MOST_PADDING {
+                0
+            } else {
+                widest
+            }
         };
         let widths: Vec<usize> = (0..self.headings.len()).map(width).collect();
         for line in &lines {
@@ -46,14 +54,19 @@ impl std::fmt::Display for Table {
 /// Packages with display name and default channel. The display name is that of the default channel's head, where the
 /// catalog holds its CSV.
 pub fn packages(catalog: &Catalog) -> Table {
+    let (bundles, mut default_channels) = (by_name(catalog), HashMap::new());
+    for channel in &catalog.channels {
+        let key = (channel.package.as_str(), channel.name.as_str());
+        default_channels.entry(key).or_insert(channel);
+    }
     let mut rows: Vec<Vec<String>> = catalog
         .packages
         .iter()
         .map(|package| {
             vec![
-                package.name.clone(),
-                display_name(catalog, package).unwrap_or_default(),
-                package.default_channel.clone(),
+                cell(&package.name),
+                display_name(package, &default_channels, &bundles).unwrap_or_default(),
+                cell(&package.default_channel),
             ]
         })
         .collect();
@@ -64,16 +77,28 @@ pub fn packages(catalog: &Catalog) -> Table {
     }
 }
 
-fn display_name(catalog: &Catalog, package: &Package) -> Option<String> {
-    let channel = catalog
-        .channels
-        .iter()
-        .find(|channel| channel.package == package.name && channel.name == package.default_channel)?;
+/// A name in a table, which each row may repeat.
+fn cell(name: &str) -> String {
+    limits::name(name)
+}
+
+/// Packages with names of something, and the first of each.
+type ByName<'c, T> = HashMap<(&'c str, &'c str), &'c T>;
+
+fn by_name(catalog: &Catalog) -> ByName<'_, Bundle> {
+    let mut bundles = HashMap::new();
+    for bundle in &catalog.bundles {
+        let key = (bundle.package.as_str(), bundle.name.as_str());
+        bundles.entry(key).or_insert(bundle);
+    }
+    bundles
+}
+
+fn display_name(package: &Package, channels: &ByName<'_, Channel>, bundles: &ByName<'_, Bundle>) -> Option<String> {
+    let name = package.name.as_str();
+    let channel = channels.get(&(name, package.default_channel.as_str()))?;
     let head = *graph::heads(channel.entries()).first()?;
-    let bundle = catalog
-        .bundles
-        .iter()
-        .find(|bundle| bundle.package == package.name && bundle.name == head)?;
+    let bundle = bundles.get(&(name, head))?;
     let objects = objects::of(bundle);
     let csv: serde_json::Value = serde_json::from_str(objects::csv(&objects)?).ok()?;
     csv.pointer("/spec/displayName")?.as_str().map(str::to_owned)
@@ -95,7 +120,7 @@ pub fn channels(catalog: &Catalog, package: Option<&str>) -> Table {
         .into_iter()
         .map(|channel| {
             let head = graph::heads(channel.entries()).first().copied().unwrap_or_default();
-            vec![channel.package.clone(), channel.name.clone(), head.to_owned()]
+            vec![cell(&channel.package), cell(&channel.name), cell(head)]
         })
         .collect();
     Table {
@@ -107,22 +132,20 @@ pub fn channels(catalog: &Catalog, package: Option<&str>) -> Table {
 /// Channel entries with their edges and images.
 pub fn bundles(catalog: &Catalog, package: Option<&str>) -> Table {
     let mut rows = Vec::new();
+    let of_name = by_name(catalog);
     for channel in chosen(catalog, package) {
         let mut entries: Vec<_> = channel.entries().iter().collect();
         entries.sort_by(|left, right| left.name.cmp(&right.name));
         for entry in entries {
-            let bundle = catalog
-                .bundles
-                .iter()
-                .find(|bundle| bundle.package == channel.package && bundle.name == entry.name);
+            let bundle = of_name.get(&(channel.package.as_str(), entry.name.as_str()));
             rows.push(vec![
-                channel.package.clone(),
-                channel.name.clone(),
-                entry.name.clone(),
-                entry.replaces.clone(),
+                cell(&channel.package),
+                cell(&channel.name),
+                cell(&entry.name),
+                cell(&entry.replaces),
                 entry.skips.join(","),
-                entry.skip_range.clone(),
-                bundle.map(|bundle| bundle.image.clone()).unwrap_or_default(),
+                cell(&entry.skip_range),
+                bundle.map(|bundle| cell(&bundle.image)).unwrap_or_default(),
             ]);
         }
     }

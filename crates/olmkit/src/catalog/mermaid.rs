@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use super::model::{BUNDLE, CHANNEL, Catalog, Channel, ChannelEntry, PACKAGE};
 use super::selection::{self, Reach, Selection};
+use crate::limits;
 use crate::object::{UntrustedText, Version, VersionRange};
 use olmkit_go::strconv::quote;
 
@@ -21,14 +22,14 @@ pub struct Drawing {
 /// Draws the channels of a catalog.
 ///
 /// # Errors
-/// A bundle's version cannot be read; the minimum edge is unknown.
+/// A bundle's version cannot be read; the minimum edge is unknown; the text is larger than [`limits::GRAPH_TEXT`].
 pub fn draw(catalog: &Catalog, selection: &Selection) -> Result<Drawing, String> {
     let versions = selection::versions(catalog)?;
     let mut channels = selection.channels(catalog, &versions)?;
     channels.sort_by(|left, right| left.name.cmp(&right.name));
     let mut painter = Painter::new(catalog, versions, selection.v0_semantics);
     for channel in &channels {
-        painter.channel(channel);
+        painter.channel(channel)?;
     }
     Ok(painter.finish())
 }
@@ -63,6 +64,33 @@ fn plain(text: &str) -> String {
     UntrustedText::new(text).to_string().replace('"', "#quot;")
 }
 
+/// The entries of a channel by version.
+struct Ascending {
+    versions: Vec<Version>,
+    /// The numbers of the entries of each version.
+    numbers: Vec<Vec<usize>>,
+}
+
+impl Ascending {
+    fn of(entries: &[ChannelEntry], version: impl Fn(&str) -> Version) -> Self {
+        let mut numbers: BTreeMap<Version, Vec<usize>> = BTreeMap::new();
+        for (number, entry) in entries.iter().enumerate() {
+            numbers.entry(version(&entry.name)).or_default().push(number);
+        }
+        let (versions, numbers) = numbers.into_iter().unzip();
+        Ascending { versions, numbers }
+    }
+
+    /// The numbers of the entries in a range, in the order of the channel.
+    fn within(&self, range: &VersionRange) -> Vec<usize> {
+        let stretches = range.within(&self.versions).into_iter();
+        let found = stretches.filter_map(|stretch| self.numbers.get(stretch)).flatten();
+        let mut found: Vec<usize> = found.flatten().copied().collect();
+        found.sort_unstable();
+        found
+    }
+}
+
 struct Painter<'c> {
     versions: BTreeMap<&'c str, Version>,
     deprecated: BTreeSet<(&'c str, &'c str)>,
@@ -74,6 +102,8 @@ struct Painter<'c> {
     links: usize,
     ignored: Vec<String>,
     warnings: Vec<String>,
+    /// Bytes of what is drawn.
+    bytes: usize,
 }
 
 impl<'c> Painter<'c> {
@@ -103,6 +133,7 @@ impl<'c> Painter<'c> {
             links: 0,
             ignored: Vec::new(),
             warnings: Vec::new(),
+            bytes: 0,
         }
     }
 
@@ -110,7 +141,7 @@ impl<'c> Painter<'c> {
         self.versions.get(name).cloned().unwrap_or_default()
     }
 
-    fn channel(&mut self, channel: &Channel) {
+    fn channel(&mut self, channel: &Channel) -> Result<(), String> {
         if self.deprecated.contains(&(PACKAGE, channel.package.as_str())) {
             self.deprecated_package = Some(channel.package.clone());
         }
@@ -129,17 +160,28 @@ impl<'c> Painter<'c> {
         let mut entries: Vec<&ChannelEntry> = channel.entries().iter().collect();
         entries.sort_by_key(|entry| std::cmp::Reverse(self.version(&entry.name)));
         let reach = Reach::of(channel.entries(), &self.versions);
+        let ascending = Ascending::of(channel.entries(), |name| self.version(name));
         for entry in entries {
-            self.entry(&mut text, channel, &id, entry, &reach);
+            self.entry(&mut text, channel, &id, entry, &reach, &ascending)?;
         }
         text.push_str("    end\n");
+        self.bytes += text.len();
         self.packages
             .entry(channel.package.clone())
             .or_insert_with(|| format!("  %% package {package}\n  subgraph {package}\n"))
             .push_str(&text);
+        Ok(())
     }
 
-    fn entry(&mut self, text: &mut String, channel: &Channel, id: &str, entry: &ChannelEntry, reach: &Reach<'_>) {
+    fn entry(
+        &mut self,
+        text: &mut String,
+        channel: &Channel,
+        id: &str,
+        entry: &ChannelEntry,
+        reach: &Reach<'_>,
+        ascending: &Ascending,
+    ) -> Result<(), String> {
         let node = |name: &str| format!("{id}-{}[{}]", identifier(name), label(name));
         let own = node(&entry.name);
         let _ = writeln!(text, "      {own}");
@@ -167,10 +209,10 @@ impl<'c> Painter<'c> {
             match VersionRange::parse(&entry.skip_range) {
                 Ok(range) => {
                     let label = format!("\"skipRange({})\"", plain(&entry.skip_range));
-                    let inside = channel
-                        .entries()
-                        .iter()
-                        .filter(|other| range.contains(&self.version(&other.name)));
+                    let inside = ascending.within(&range);
+                    // Before they are written, since their number is the square of what was read.
+                    self.check(inside.len().saturating_mul(label.len() + id.len() + entry.name.len()) + text.len())?;
+                    let inside = inside.into_iter().filter_map(|number| channel.entries().get(number));
                     edges.extend(inside.map(|other| (other.name.as_str(), label.clone())));
                 }
                 Err(error) => self.warnings.push(format!(
@@ -190,7 +232,17 @@ impl<'c> Painter<'c> {
                 self.ignored.push(self.links.to_string());
             }
             self.links += 1;
+            self.check(text.len())?;
         }
+        self.check(text.len())
+    }
+
+    /// Whether so much more may be drawn.
+    fn check(&self, bytes: usize) -> Result<(), String> {
+        if self.bytes.saturating_add(bytes) > limits::GRAPH_TEXT.count() {
+            return Err(selection::too_large());
+        }
+        Ok(())
     }
 
     fn finish(self) -> Drawing {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::model::Catalog;
+use crate::limits;
 
 /// Image references with what they are for: the bundles that name them. Empty references are left out.
 pub fn images(catalog: &Catalog, package: Option<&str>) -> BTreeMap<String, Vec<String>> {
@@ -14,7 +15,10 @@ pub fn images(catalog: &Catalog, package: Option<&str>) -> BTreeMap<String, Vec<
         let own = std::iter::once(&bundle.image);
         for image in own.chain(bundle.related_images.iter().map(|image| &image.image)) {
             if !image.is_empty() {
-                images.entry(image.clone()).or_default().push(bundle.name.clone());
+                images
+                    .entry(image.clone())
+                    .or_default()
+                    .push(limits::name(&bundle.name));
             }
         }
     }

@@ -4,14 +4,18 @@
 //! its version, and takes the one nearest to the head, counted along `replaces` from the head down. It goes on from
 //! there until nothing is newer.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde::Serialize;
 
 use super::graph;
-use super::model::{Catalog, Channel, ChannelEntry};
+use super::model::{Bundle, Catalog, Channel, ChannelEntry};
 use super::property;
+use crate::limits;
 use crate::object::{Version, VersionRange};
+
+/// What comparing a version with a range costs at least, counted in bytes.
+const COMPARISON: usize = 32;
 
 /// One upgrade.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -59,6 +63,9 @@ pub enum Error {
         /// What was reached before, for the text.
         reached: String,
     },
+    /// Comparing versions with ranges would take too long.
+    #[error("the skipRanges of channel {0:?} and its upgrades are too many to compare: {1}")]
+    Ranges(String, String),
     /// The path goes past the bundle that was asked for.
     #[error("the upgrades of channel {channel:?} lead past {to}: {path}")]
     Past {
@@ -87,7 +94,8 @@ pub fn find(catalog: &Catalog, package: &str, channel: &str, from: &str, to: Opt
         };
         return Err(Error::Head(channel.name.clone(), what));
     };
-    let version = |name: &str| version_of(catalog, package, name);
+    let bundles = bundles_of(catalog, package);
+    let version = |name: &str| version_of(bundles.get(name)?);
     let named = |text: &str| {
         let wanted = Version::parse(text.strip_prefix('v').unwrap_or(text)).ok();
         let mut names = channel.entries().iter().map(|entry| entry.name.as_str());
@@ -101,11 +109,17 @@ pub fn find(catalog: &Catalog, package: &str, channel: &str, from: &str, to: Opt
     if !known && at.is_none() {
         return Err(Error::From(from.to_owned()));
     }
-    let order = distance_from_head(channel.entries(), head);
+    let edges = Edges::of(channel.entries(), head);
+    let mut compared = 0;
     let (mut name, mut steps, mut seen) = (from.to_owned(), Vec::new(), BTreeSet::new());
     let goal = to.as_deref().unwrap_or(head);
     while name != goal {
-        let next = candidates(channel.entries(), &name, at.as_ref(), &order);
+        compared += edges.costs;
+        if compared > limits::RANGE_COMPARISONS.count() {
+            let exceeded = limits::RANGE_COMPARISONS.exceeded().to_string();
+            return Err(Error::Ranges(channel.name.clone(), exceeded));
+        }
+        let next = edges.from(&name, at.as_ref());
         let Some((first, others)) = next.split_first().filter(|_| seen.insert(name.clone())) else {
             if to.is_some() && !steps.is_empty() && name == *head {
                 let path = steps
@@ -137,7 +151,7 @@ pub fn find(catalog: &Catalog, package: &str, channel: &str, from: &str, to: Opt
             by: (*by).to_owned(),
             passed_over: others
                 .iter()
-                .map(|(other, by)| format!("{} ({by}) is further from the head", other.name))
+                .map(|(other, by)| format!("{} ({by}) is further from the head", limits::name(&other.name)))
                 .collect(),
         });
         name.clone_from(&entry.name);
@@ -160,64 +174,104 @@ fn channel_of<'c>(catalog: &'c Catalog, package: &str, name: &str) -> Result<&'c
         })
 }
 
-fn version_of(catalog: &Catalog, package: &str, name: &str) -> Option<Version> {
-    let bundle = catalog
-        .bundles
-        .iter()
-        .find(|bundle| bundle.package == package && bundle.name == name)?;
+/// The first bundle of each name.
+fn bundles_of<'c>(catalog: &'c Catalog, package: &str) -> HashMap<&'c str, &'c Bundle> {
+    let mut bundles = HashMap::new();
+    for bundle in catalog.bundles.iter().filter(|bundle| bundle.package == package) {
+        bundles.entry(bundle.name.as_str()).or_insert(bundle);
+    }
+    bundles
+}
+
+fn version_of(bundle: &Bundle) -> Option<Version> {
     let properties = property::parse(bundle).ok()?;
     Version::parse(&properties.first()?.version).ok()
 }
 
-/// Entries in the order in which OLM prefers them: along `replaces` from the head, then what is only skipped.
-fn distance_from_head<'c>(entries: &'c [ChannelEntry], head: &'c str) -> Vec<&'c str> {
-    let mut order = vec![head];
-    let mut current = entries.iter().find(|entry| entry.name == head);
-    while let Some(entry) = current {
-        let next = entry.replaces.as_str();
-        if order.contains(&next) {
-            break;
-        }
-        current = entries.iter().find(|other| other.name == next);
-        if let Some(found) = current {
-            order.push(&found.name);
-        }
-    }
-    order
+/// An entry, and how it follows.
+type Candidate<'c> = (&'c ChannelEntry, &'static str);
+
+/// The upgrades of a channel that OLM may take: those to entries on the chain of `replaces`, since its walk from the head meets
+/// no others.
+struct Edges<'c> {
+    /// The entries from the head down; several may have one name.
+    entries: Vec<&'c ChannelEntry>,
+    /// What follows a bundle by name, nearest to the head first.
+    named: HashMap<&'c str, Vec<(usize, &'static str)>>,
+    /// The entries with a range.
+    ranged: Vec<(usize, VersionRange)>,
+    /// What one look at all ranges costs: texts that are compared, and names that may be listed.
+    costs: usize,
 }
 
-/// Entries that may follow, the preferred one first.
-fn candidates<'c>(
-    entries: &'c [ChannelEntry],
-    name: &str,
-    version: Option<&Version>,
-    order: &[&str],
-) -> Vec<(&'c ChannelEntry, &'static str)> {
-    let mut found: Vec<(&ChannelEntry, &'static str)> = entries
-        .iter()
-        .filter(|entry| entry.name != name)
-        .filter_map(|entry| {
-            let in_range = || {
-                let range = VersionRange::parse(&entry.skip_range).ok();
-                range
-                    .zip(version)
-                    .is_some_and(|(range, version)| range.contains(version))
-            };
-            if entry.replaces == name {
-                Some((entry, "replaces"))
-            } else if entry.skips.iter().any(|skip| skip == name) {
-                Some((entry, "skips"))
-            } else if in_range() {
-                Some((entry, "skipRange"))
-            } else {
-                None
+impl<'c> Edges<'c> {
+    fn of(entries: &'c [ChannelEntry], head: &'c str) -> Self {
+        let distances = distances_from_head(entries, head);
+        let mut ordered: Vec<(usize, &ChannelEntry)> = entries
+            .iter()
+            .filter_map(|entry| Some((*distances.get(entry.name.as_str())?, entry)))
+            .collect();
+        ordered.sort_by_key(|(distance, _)| *distance);
+        let mut edges = Edges {
+            entries: ordered.into_iter().map(|(_, entry)| entry).collect(),
+            named: HashMap::new(),
+            ranged: Vec::new(),
+            costs: 0,
+        };
+        for (number, entry) in edges.entries.iter().enumerate() {
+            let replaced = Some((entry.replaces.as_str(), "replaces")).filter(|(name, _)| !name.is_empty());
+            let skipped = entry.skips.iter().map(|name| (name.as_str(), "skips"));
+            let mut seen = HashSet::new();
+            for (name, by) in replaced.into_iter().chain(skipped) {
+                if name != entry.name && seen.insert(name) {
+                    edges.named.entry(name).or_default().push((number, by));
+                }
             }
-        })
-        .collect();
-    // What OLM's walk from the head does not meet it never takes.
-    found.retain(|(entry, _)| order.contains(&entry.name.as_str()));
-    found.sort_by_key(|(entry, _)| order.iter().position(|name| *name == entry.name));
-    found
+            if let Ok(range) = VersionRange::parse(&entry.skip_range) {
+                edges.costs += COMPARISON + entry.skip_range.len() + entry.name.len();
+                edges.ranged.push((number, range));
+            }
+        }
+        edges
+    }
+
+    /// Entries that may follow a bundle, the one nearest to the head first.
+    fn from(&self, name: &str, version: Option<&Version>) -> Vec<Candidate<'c>> {
+        let mut found: Vec<(usize, &'static str)> = self.named.get(name).cloned().unwrap_or_default();
+        let by_name: HashSet<usize> = found.iter().map(|(number, _)| *number).collect();
+        if let Some(version) = version {
+            let inside = self
+                .ranged
+                .iter()
+                .filter(|(number, range)| !by_name.contains(number) && range.contains(version));
+            found.extend(inside.map(|(number, _)| (*number, "skipRange")));
+        }
+        found.sort_unstable_by_key(|(number, _)| *number);
+        let entry = |(number, by): (usize, &'static str)| Some((*self.entries.get(number)?, by));
+        found
+            .into_iter()
+            .filter_map(entry)
+            .filter(|(entry, _)| entry.name != name)
+            .collect()
+    }
+}
+
+/// How far the entries on the chain of `replaces` are from the head.
+fn distances_from_head<'c>(entries: &'c [ChannelEntry], head: &'c str) -> HashMap<&'c str, usize> {
+    let mut by_name: HashMap<&str, &ChannelEntry> = HashMap::new();
+    for entry in entries {
+        by_name.entry(&entry.name).or_insert(entry);
+    }
+    let mut distances = HashMap::from([(head, 0)]);
+    let mut current = by_name.get(head);
+    while let Some(entry) = current {
+        let next = entry.replaces.as_str();
+        current = by_name.get(next).filter(|_| !distances.contains_key(next));
+        if current.is_some() {
+            distances.insert(next, distances.len());
+        }
+    }
+    distances
 }
 
 #[cfg(test)]

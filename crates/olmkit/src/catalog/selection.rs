@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::graph;
 use super::model::{Catalog, Channel, ChannelEntry};
 use super::property;
+use crate::limits;
 use crate::object::Version;
 use olmkit_go::strconv::quote;
 
@@ -37,6 +38,10 @@ impl Selection {
                 Some(version.ok_or_else(|| format!("unknown minimum edge name: {}", quote(name)))?)
             }
         };
+        let edge_package = self.minimum_edge.as_ref().and_then(|name| {
+            let mut bundles = catalog.bundles.iter();
+            Some(bundles.find(|bundle| bundle.name == *name)?.package.as_str())
+        });
         let of_package = |channel: &Channel| self.package.as_ref().is_none_or(|name| *name == channel.package);
         let of_channel = |channel: &Channel| self.channel.as_ref().is_none_or(|name| *name == channel.name);
         Ok(catalog
@@ -45,24 +50,15 @@ impl Selection {
             .filter(|channel| of_package(channel) && of_channel(channel))
             .filter_map(|channel| match minimum {
                 None => Some(channel.clone()),
-                Some(minimum) => self.above(channel, catalog, versions, minimum),
+                Some(_) if edge_package != Some(channel.package.as_str()) => None,
+                Some(minimum) => self.above(channel, versions, minimum),
             })
             .collect())
     }
 
     /// A channel without what lies below the minimum edge; none if nothing is left.
-    fn above(
-        &self,
-        channel: &Channel,
-        catalog: &Catalog,
-        versions: &Versions<'_>,
-        minimum: &Version,
-    ) -> Option<Channel> {
+    fn above(&self, channel: &Channel, versions: &Versions<'_>, minimum: &Version) -> Option<Channel> {
         let edge = self.minimum_edge.as_ref()?;
-        let of_edge = catalog.bundles.iter().find(|bundle| bundle.name == *edge)?;
-        if of_edge.package != channel.package {
-            return None;
-        }
         let reaches = |name: &str| versions.get(name).is_some_and(|version| version >= minimum);
         let entries: Vec<ChannelEntry> = channel
             .entries()
@@ -114,6 +110,12 @@ pub(super) fn versions(catalog: &Catalog) -> Result<Versions<'_>, String> {
         versions.insert(bundle.name.as_str(), version);
     }
     Ok(versions)
+}
+
+/// The refusal of a graph whose text exceeds its limit.
+pub(super) fn too_large() -> String {
+    let exceeded = limits::GRAPH_TEXT.exceeded();
+    format!("the graph would be {exceeded}; or select a package or channel")
 }
 
 /// How OLM v0 gets from entry to entry of a channel.

@@ -11,6 +11,7 @@ use crate::object::UntrustedText;
 ///
 /// What the writer gives.
 pub fn write_github(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let report = &*report.shown();
     for finding in &report.findings {
         let command = match finding.severity {
             Severity::Error => "error",

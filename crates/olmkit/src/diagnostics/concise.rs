@@ -11,6 +11,7 @@ use crate::object::UntrustedText;
 ///
 /// What the writer gives.
 pub fn write_concise(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let report = &*report.shown();
     for finding in &report.findings {
         let place = finding.place().map(|place| place + ": ").unwrap_or_default();
         let message = UntrustedText::new(&finding.message);

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::Rule;
+use crate::limits;
 use crate::object::UntrustedText;
 use crate::yaml::{Node, Position};
 
@@ -84,12 +85,12 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Makes a finding without a place.
+    /// Makes a finding without a place. Long names in the message are shortened: thousands of findings may repeat them.
     pub fn new(rule: &'static Rule, severity: Severity, message: impl Into<String>) -> Self {
         Self {
             rule: rule.id,
             severity,
-            message: message.into(),
+            message: limits::message(message),
             object: None,
             path: None,
             file: None,
@@ -107,14 +108,14 @@ impl Finding {
     /// Names the object.
     #[must_use]
     pub fn object(mut self, object: impl Into<String>) -> Self {
-        self.object = Some(object.into());
+        self.object = Some(limits::name(object));
         self
     }
 
     /// Names the path inside the object.
     #[must_use]
     pub fn path(mut self, path: impl Into<String>) -> Self {
-        self.path = Some(path.into());
+        self.path = Some(limits::path(path));
         self
     }
 
@@ -140,6 +141,22 @@ impl Finding {
         self
     }
 
+    /// Shortens what was put into it since it was made.
+    pub(super) fn shorten(&mut self) {
+        self.message = limits::message(std::mem::take(&mut self.message));
+        self.hint = self.hint.take().map(limits::message);
+        self.object = self.object.take().map(limits::name);
+        self.path = self.path.take().map(limits::path);
+    }
+
+    /// Whether a text in it is longer than a message may be.
+    pub(super) fn is_long(&self) -> bool {
+        let longest = limits::QUOTED_TEXT.count().min(limits::MESSAGE.count());
+        let texts = [&self.hint, &self.object, &self.path];
+        let texts = texts.into_iter().flatten().chain([&self.message]);
+        texts.into_iter().any(|text| text.len() > longest)
+    }
+
     /// Where it is, for people: `FILE:LINE:COLUMN`, as far as that is known, without control characters.
     #[must_use]
     pub fn place(&self) -> Option<String> {
@@ -151,7 +168,7 @@ impl Finding {
     /// Says what to do.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        self.hint = Some(limits::message(hint));
         self
     }
 }

@@ -17,12 +17,12 @@ const LONGEST: usize = 200;
 type Found<'r> = (&'r str, &'r Finding);
 
 /// Writes the rules that were broken, the worst and most frequent first. Below each stand messages with a place each; equal messages
-/// count as one. The findings come by input, such as a bundle; `rules` says what the rules ask for.
+/// count as one. The findings come by input, such as a bundle, for which `noun` stands; `rules` says what the rules ask for.
 ///
 /// # Errors
 ///
 /// What the writer gives.
-pub fn write_grouped(inputs: &[(&str, Report)], rules: &[&Rule], out: &mut dyn Write) -> io::Result<()> {
+pub fn write_grouped(inputs: &[(&str, Report)], noun: &str, rules: &[&Rule], out: &mut dyn Write) -> io::Result<()> {
     let mut broken: BTreeMap<(Severity, &str), Vec<Found<'_>>> = BTreeMap::new();
     for (input, report) in inputs {
         for finding in &report.findings {
@@ -34,7 +34,7 @@ pub fn write_grouped(inputs: &[(&str, Report)], rules: &[&Rule], out: &mut dyn W
     groups.sort_by_key(|((severity, _), findings)| (*severity, std::cmp::Reverse(findings.len())));
     for ((severity, rule), findings) in groups {
         let summary = rules.iter().find(|known| known.id == rule).map(|rule| rule.summary);
-        group((severity, rule, summary.unwrap_or_default()), &findings, out)?;
+        group((severity, rule, summary.unwrap_or_default()), &findings, noun, out)?;
     }
     Ok(())
 }
@@ -42,6 +42,7 @@ pub fn write_grouped(inputs: &[(&str, Report)], rules: &[&Rule], out: &mut dyn W
 fn group(
     (severity, rule, summary): (Severity, &str, &str),
     findings: &[Found<'_>],
+    noun: &str,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let inputs: BTreeSet<&str> = findings.iter().map(|(input, _)| *input).collect();
@@ -60,7 +61,7 @@ fn group(
         out,
         "  {} in {}",
         counted(findings.len(), "finding"),
-        counted(inputs.len(), "bundle")
+        counted(inputs.len(), noun)
     )?;
     let mut messages: BTreeMap<&str, Vec<&Finding>> = BTreeMap::new();
     for (_, finding) in findings {

@@ -28,6 +28,7 @@ struct Json<'r> {
 ///
 /// What the writer gives.
 pub fn write_json(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let report = &*report.shown();
     let json = Json {
         version: VERSION,
         passed: !report.has_errors(),

@@ -11,6 +11,7 @@ use super::{Finding, Report, Severity, Suppressed};
 ///
 /// What the writer gives.
 pub fn write_junit(report: &Report, suite: &str, out: &mut dyn Write) -> io::Result<()> {
+    let report = &*report.shown();
     let failures = report.count(Severity::Error) + report.count(Severity::Warning);
     let cases = report.findings.len() + report.suppressed.len();
     writeln!(out, r#"<?xml version="1.0" encoding="UTF-8"?>"#)?;

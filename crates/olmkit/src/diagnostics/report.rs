@@ -1,8 +1,11 @@
 //! Findings of one run, and what was set aside.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use super::{Finding, Severity};
+use crate::limits;
 
 /// The findings about one input, in a stable order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -47,6 +50,20 @@ impl Suppression {
     /// Whether a baseline did.
     pub fn is_baseline(&self) -> bool {
         *self == Suppression::Baseline
+    }
+
+    /// What the user, or a comment in the file, says.
+    fn reason(&self) -> Option<&str> {
+        match self {
+            Suppression::Rule(text) | Suppression::Path(text) | Suppression::Comment(text) => Some(text),
+            Suppression::Baseline => None,
+        }
+    }
+
+    fn shorten(&mut self) {
+        if let Suppression::Rule(text) | Suppression::Path(text) | Suppression::Comment(text) = self {
+            *text = limits::message(std::mem::take(text));
+        }
     }
 }
 
@@ -116,6 +133,31 @@ impl Report {
         self.findings.extend(other.findings);
         self.suppressed.extend(other.suppressed);
         self.inputs.extend(other.inputs);
+    }
+
+    /// The report as the writers show it: no text of a finding is longer than a message may be, whatever its rule has put into it.
+    pub(super) fn shown(&self) -> Cow<'_, Report> {
+        let reasons = self.suppressed.iter().filter_map(|suppressed| suppressed.by.reason());
+        let is_short = |finding: &Finding| !finding.is_long();
+        if self.all().all(is_short)
+            && reasons
+                .into_iter()
+                .all(|reason| reason.len() <= limits::QUOTED_TEXT.count())
+        {
+            return Cow::Borrowed(self);
+        }
+        let mut shown = self.clone();
+        shown.findings.iter_mut().for_each(Finding::shorten);
+        for suppressed in &mut shown.suppressed {
+            suppressed.finding.shorten();
+            suppressed.by.shorten();
+        }
+        Cow::Owned(shown)
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Finding> {
+        let suppressed = self.suppressed.iter().map(|suppressed| &suppressed.finding);
+        self.findings.iter().chain(suppressed)
     }
 
     /// Sorts by file, place, severity, rule and message, so that the output does not depend on the order of checks.

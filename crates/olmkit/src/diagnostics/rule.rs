@@ -119,6 +119,13 @@ impl Rule {
         proof: None,
     };
 
+    /// The address of its documentation.
+    #[must_use]
+    pub fn page(&self) -> String {
+        let heading = self.id.to_lowercase().replace('/', "");
+        format!("{}/blob/main/docs/rules.md#{heading}", env!("CARGO_PKG_REPOSITORY"))
+    }
+
     /// Makes a rule of another tool outside this crate.
     pub const fn of_tool(id: &'static str, severity: Severity, origin: Origin, summary: &'static str) -> Self {
         let mut rule = Self::BLANK;

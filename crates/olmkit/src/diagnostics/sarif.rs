@@ -15,6 +15,7 @@ use super::{Finding, Report, Rule, Severity, Suppressed, Suppression};
 ///
 /// What the writer gives.
 pub fn write_sarif(report: &Report, rules: &[&Rule], out: &mut dyn Write) -> io::Result<()> {
+    let report = &*report.shown();
     let suppressed = report.suppressed.iter().map(|suppressed| &suppressed.finding);
     let used: BTreeSet<&str> = report
         .findings
@@ -32,6 +33,7 @@ pub fn write_sarif(report: &Report, rules: &[&Rule], out: &mut dyn Write) -> io:
                 "fullDescription": {"text": format!("{} {}", rule.summary, rule.why)},
                 "defaultConfiguration": {"level": level(rule.severity)},
                 "help": help(rule),
+                "helpUri": rule.page(),
             }),
             None => json!({"id": id}),
         })

@@ -33,6 +33,7 @@ pub struct TextOptions {
 ///
 /// What the writer gives.
 pub fn write_text(report: &Report, options: TextOptions, out: &mut dyn Write) -> io::Result<()> {
+    let report = &*report.shown();
     let renderer = if options.color {
         Renderer::styled()
     } else {

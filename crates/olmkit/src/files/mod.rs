@@ -44,6 +44,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
     let stage = Stage::beside(path)?;
     let named = |error: WriteError| at(path)(error.source);
     let fresh = stage.write(Path::new("file"), bytes).map_err(named)?;
+    let _held = stage.hold()?;
     let permissions = fs::metadata(path).ok().map(|present| present.permissions());
     if let Some(permissions) = permissions {
         fs::set_permissions(&fresh, permissions).map_err(at(&fresh))?;

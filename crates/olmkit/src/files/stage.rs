@@ -9,6 +9,8 @@ use std::time::{Duration, SystemTime};
 use rayon::prelude::*;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
+use crate::temporary::Registration;
+
 use super::{PREFIX, WriteError, at, create_file, create_folders, parent, step, sync_folder};
 
 /// The file that is locked while the folder is in use.
@@ -16,11 +18,12 @@ const LOCK: &str = "lock";
 /// From which age a folder without a lock is nobody's any more.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
-/// Files in a temporary folder beside their goal. It is removed when dropped; one that a killed process left is removed by the
-/// next that writes beside it.
+/// Files in a temporary folder beside their goal. It is removed when dropped and when the program is asked to end; one that a
+/// killed process left is removed by the next that writes beside it.
 #[derive(Debug)]
 pub struct Stage {
     folder: tempfile::TempDir,
+    registration: Registration,
     /// What takes the place of the goal.
     fresh: PathBuf,
     goal: PathBuf,
@@ -42,11 +45,14 @@ impl Stage {
         create_folders(&parent).map_err(at(&parent))?;
         remove_abandoned(&parent);
         let fail = at(&parent);
-        let (folder, lock) = locked_folder(&parent).map_err(&fail)?;
+        let (folder, lock, registration) = Registration::of(|| locked_folder(&parent)).map_err(&fail)?;
         let fresh = folder.path().join("new");
+        let held = registration.hold().map_err(&fail)?;
         create_folders(&fresh).map_err(&fail)?;
+        drop(held);
         Ok(Self {
             folder,
+            registration,
             fresh,
             goal,
             _lock: lock,
@@ -58,6 +64,7 @@ impl Stage {
     /// # Errors
     /// The path does not stay below the goal or is taken, or the file cannot be written.
     pub fn write(&self, path: &Path, bytes: &[u8]) -> Result<PathBuf, WriteError> {
+        let _held = self.hold()?;
         let to = self.place(path)?;
         create_file(&to, bytes).map_err(at(&self.goal.join(path)))?;
         Ok(to)
@@ -68,6 +75,7 @@ impl Stage {
     /// # Errors
     /// The file cannot be linked or copied.
     pub fn keep(&self, path: &Path) -> Result<(), WriteError> {
+        let _held = self.hold()?;
         let (from, to) = (self.goal.join(path), self.place(path)?);
         if step().and_then(|()| fs::hard_link(&from, &to)).is_ok() {
             return Ok(());
@@ -92,14 +100,22 @@ impl Stage {
     /// # Errors
     /// Something cannot be synced or renamed.
     pub fn take_place(self, removed: &[PathBuf]) -> Result<(), WriteError> {
-        let goal = &self.goal;
-        let files = list(&self.fresh).map_err(at(goal))?;
-        sync_folders(&self.fresh, &files).map_err(at(goal))?;
+        let files = list(&self.fresh).map_err(at(&self.goal))?;
+        sync_folders(&self.fresh, &files).map_err(at(&self.goal))?;
+        let _held = self.hold()?;
+        // The folder is gone before the program may end.
+        let stage = self;
+        let goal = &stage.goal;
         // A path such as `.` or `a/..` has no name of its own that could be renamed.
-        if goal.file_name().is_none() || self.swap().is_err() {
-            self.move_files(&files, removed)?;
+        if goal.file_name().is_none() || stage.swap().is_err() {
+            stage.move_files(&files, removed)?;
         }
         sync_folder(parent(goal)).map_err(at(goal))
+    }
+
+    /// Keeps the program from ending between two steps, as long as the result lives. Not to be called while another is held.
+    pub(super) fn hold(&self) -> Result<impl Drop + use<>, WriteError> {
+        self.registration.hold().map_err(at(&self.goal))
     }
 
     fn swap(&self) -> io::Result<()> {

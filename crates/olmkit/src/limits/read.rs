@@ -3,8 +3,17 @@
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Limit;
+
+/// For [`bytes_read`].
+static BYTES_READ: AtomicU64 = AtomicU64::new(0);
+
+/// How many bytes this process has read within limits so far: how far long reading is.
+pub fn bytes_read() -> u64 {
+    BYTES_READ.load(Ordering::Relaxed)
+}
 
 /// Opens a file that was found in a folder. Pipes, sockets and devices, which may never end, are refused; a directory gives an
 /// error when it is read.
@@ -57,7 +66,8 @@ pub fn read(from: impl Read, limit: &Limit) -> io::Result<Vec<u8>> {
 }
 
 fn read_into(mut bytes: Vec<u8>, from: impl Read, limit: &Limit) -> io::Result<Vec<u8>> {
-    from.take(limit.get().saturating_add(1)).read_to_end(&mut bytes)?;
+    let read = from.take(limit.get().saturating_add(1)).read_to_end(&mut bytes)?;
+    BYTES_READ.fetch_add(u64::try_from(read).unwrap_or_default(), Ordering::Relaxed);
     if u64::try_from(bytes.len()).is_ok_and(|length| length <= limit.get()) {
         Ok(bytes)
     } else {

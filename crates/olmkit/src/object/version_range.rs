@@ -1,5 +1,8 @@
 //! Version ranges by the rules of blang/semver v4: `>=1.0.0 <2.0.0 || 3.x`.
 
+use std::borrow::Borrow;
+use std::ops::Range;
+
 use super::{Version, VersionError};
 use olmkit_go::strconv::quote;
 
@@ -98,6 +101,40 @@ impl VersionRange {
             .iter()
             .any(|all| !all.is_empty() && all.iter().all(|one| one.holds(version)))
     }
+
+    /// Where the versions that the range contains stand among some that ascend and differ: stretches in order, none of which
+    /// touch. Each comparison is looked up, not made with every version.
+    pub fn within<V: Borrow<Version>>(&self, ascending: &[V]) -> Vec<Range<usize>> {
+        let mut stretches: Vec<Range<usize>> = Vec::new();
+        for all in self.alternatives.iter().filter(|all| !all.is_empty()) {
+            let (mut first, mut end) = (0, ascending.len());
+            let mut holes = Vec::new();
+            for one in all {
+                let equal = one.extent(ascending);
+                if one.operator == Operator::NotEqual {
+                    holes.push(equal);
+                } else {
+                    (first, end) = (first.max(equal.start), end.min(equal.end));
+                }
+            }
+            holes.sort_unstable_by_key(|hole| hole.start);
+            for hole in holes {
+                stretches.push(first..end.min(hole.start));
+                first = first.max(hole.end);
+            }
+            stretches.push(first..end);
+        }
+        stretches.retain(|stretch| !stretch.is_empty());
+        stretches.sort_unstable_by_key(|stretch| stretch.start);
+        stretches.dedup_by(|next, before| {
+            let touches = next.start <= before.end;
+            if touches {
+                before.end = before.end.max(next.end);
+            }
+            touches
+        });
+        stretches
+    }
 }
 
 impl Comparison {
@@ -126,6 +163,19 @@ impl Comparison {
             operator,
             version: parsed,
         })
+    }
+
+    /// Where the versions for which it holds stand among ascending ones; for inequality, those for which it does not.
+    fn extent<V: Borrow<Version>>(&self, ascending: &[V]) -> Range<usize> {
+        let below = || ascending.partition_point(|version| version.borrow() < &self.version);
+        let up_to = || ascending.partition_point(|version| version.borrow() <= &self.version);
+        match self.operator {
+            Operator::Equal | Operator::NotEqual => below()..up_to(),
+            Operator::Greater => up_to()..ascending.len(),
+            Operator::GreaterOrEqual => below()..ascending.len(),
+            Operator::Less => 0..below(),
+            Operator::LessOrEqual => 0..up_to(),
+        }
     }
 
     fn holds(&self, version: &Version) -> bool {
@@ -226,4 +276,49 @@ fn next_after(version: &str, lowest: &str) -> String {
         }
     }
     numbers.join(".")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looking_up_is_the_same_as_comparing_with_each() {
+        let versions: Vec<Version> = ["0.9.0", "1.0.0-rc1", "1.0.0", "1.1.0", "1.2.0", "2.0.0", "3.0.0"]
+            .map(|text| Version::parse(text).unwrap())
+            .into();
+        let ranges = [
+            ">=1.0.0 <1.2.0",
+            "<1.0.0",
+            "<=1.0.0",
+            ">3.0.0",
+            ">=3.0.0",
+            "1.1.0",
+            "!=1.1.0",
+            ">1.0.0 <2.0.0 !=1.1.0",
+            ">1.0.0 <2.0.0 !=1.1.0 !=1.2.0",
+            ">2.0.0 <1.0.0 || =2.0.0",
+            "1.x",
+            "4.x || >=0.1.0 <0.2.0",
+            "1.5.0",
+            ">=1.0.0 || !=1.0.0",
+            ">=1.1.0 <3.0.0 || >1.0.0 <2.0.0 || <1.0.0",
+        ];
+        for text in ranges {
+            let range = VersionRange::parse(text).unwrap();
+            for first in 0..versions.len() {
+                for end in first..=versions.len() {
+                    let some: Vec<&Version> = versions[first..end].iter().collect();
+                    let each: Vec<usize> = (0..some.len()).filter(|at| range.contains(some[*at])).collect();
+                    let stretches = range.within(&some);
+                    let looked_up: Vec<usize> = stretches.iter().cloned().flatten().collect();
+                    assert_eq!(looked_up, each, "{text}: {first}..{end}");
+                    assert!(
+                        stretches.windows(2).all(|two| two[0].end < two[1].start),
+                        "{stretches:?}"
+                    );
+                }
+            }
+        }
+    }
 }

@@ -157,9 +157,28 @@ fn conflict(installation: &Installation<'_>) -> Option<Obstacle> {
     )
 }
 
+/// OperatorGroups of a namespace that are looked at.
+const MOST_GROUPS: usize = 10;
+
 /// C1 and C6: where the operator works, and as whom it is installed.
 fn scope(installation: &Installation<'_>, obstacles: &mut Vec<Obstacle>) {
-    for group in installation.groups {
+    // OLM v0 installs nothing where there are two; thousands would be named for each of thousands of Subscriptions.
+    if let Some(more) = installation
+        .groups
+        .len()
+        .checked_sub(MOST_GROUPS)
+        .filter(|more| *more > 0)
+    {
+        obstacles.push(Obstacle {
+            id: "C1",
+            consent: false,
+            message: format!(
+                "its namespace has {more} OperatorGroups beyond {MOST_GROUPS}; OLM v0 installs with exactly one"
+            ),
+            hint: "delete the OperatorGroups that nothing uses",
+        });
+    }
+    for group in installation.groups.iter().take(MOST_GROUPS) {
         let name = text(group, "/metadata/name");
         let selector = group.pointer("/spec/selector").and_then(Value::as_object);
         if !list(group, "/spec/targetNamespaces").is_empty() || selector.is_some_and(|selector| !selector.is_empty()) {

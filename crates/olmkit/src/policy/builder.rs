@@ -111,6 +111,13 @@ impl<'r> Builder<'r> {
         self
     }
 
+    /// Whether findings that need no action are reported. They are unless this says otherwise.
+    #[must_use]
+    pub fn notes(mut self, reported: bool) -> Self {
+        self.policy.without_notes = !reported;
+        self
+    }
+
     /// Whether `# olmkit: ignore` comments count. They do unless this says otherwise.
     #[must_use]
     pub fn comments(mut self, count: bool) -> Self {

@@ -135,7 +135,7 @@ fn comment(line: &str) -> Option<(bool, Vec<String>, String)> {
     let (rules, reason) = rest.trim_start().split_once(char::is_whitespace)?;
     let reason = reason.trim();
     let rules: Vec<String> = rules.split(',').map(str::to_owned).collect();
-    (!reason.is_empty()).then(|| (of_file, rules, reason.to_owned()))
+    (!reason.is_empty()).then(|| (of_file, rules, limits::message(reason)))
 }
 
 fn is_ours(text: &str) -> bool {

@@ -51,6 +51,7 @@ pub struct Policy {
     severities: Vec<(Pattern, Severity)>,
     baseline: Option<Baseline>,
     comments: bool,
+    without_notes: bool,
     root: Root,
 }
 
@@ -160,6 +161,9 @@ impl Judge<'_> {
         }
         if let Some(severity) = self.policy.severity(finding.rule) {
             finding.severity = severity;
+        }
+        if self.policy.without_notes && finding.severity == Severity::Info {
+            return Judged::Dropped;
         }
         match self.suppression(&finding, with_comments) {
             Some(by) => Judged::Suppressed(Suppressed { finding, by }),

@@ -164,7 +164,7 @@ impl Project {
 
     /// Adds an admission webhook. With it, or with an API that is [converted](Api::converted_at), the Deployment has the port
     /// [`WEBHOOK_PORT`] and a volume with a certificate, and `config/` holds a Service and cert-manager's objects. The
-    /// operator finds the certificate with `olmkit_manager::certificates::Certificates::find`, also under OLM.
+    /// operator finds the certificate with `kube_manager::certificates::Certificates::find`, also under OLM.
     #[must_use]
     pub fn webhook(mut self, webhook: Webhook) -> Self {
         self.webhooks.push(webhook);

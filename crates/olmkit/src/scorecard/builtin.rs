@@ -2,12 +2,13 @@
 
 use std::cell::OnceCell;
 
-use olmkit_scorecard::{State, TestConfiguration, TestResult};
+use olmkit_scorecard::{TestConfiguration, TestResult};
 
+use super::csv::Csv;
 use super::rules::{Answer, SC_1};
 use super::{descriptors, examples, resources, schemas, validation};
 use crate::bundle::Object;
-use crate::bundle::load::{self, Reading};
+use crate::bundle::load::{self, Entry, Reading};
 use crate::diagnostics::Finding;
 use crate::object::Reference;
 
@@ -61,6 +62,18 @@ impl<'a> Bundle<'a> {
             reading,
             loaded: OnceCell::new(),
         }
+    }
+
+    /// The bundle's files with their paths from its root, in order.
+    pub fn files(&self) -> impl Iterator<Item = (String, &'a [u8])> + use<'a> {
+        self.reading
+            .bundle
+            .tree
+            .walk("")
+            .filter_map(|(path, entry)| match entry {
+                Entry::File(bytes) => Some((path, bytes.as_slice())),
+                _ => None,
+            })
     }
 
     /// The objects: of the directory of the ClusterServiceVersion that the walk over the whole bundle meets last, wherever it is.
@@ -129,51 +142,4 @@ fn ended(mut result: TestResult, text: &str, findings: Vec<Finding>) -> Answer {
     result.fail(text);
     result.log(text);
     Answer { result, findings }
-}
-
-/// A test of operator-sdk crashes: its state is what scorecard makes of that, the error says what the crash does not.
-pub(super) fn crash(result: &mut TestResult, error: String, panic: &str) {
-    result.state = State::Fail;
-    result.suggestions.clear();
-    result.errors = vec![error];
-    result.log = format!("panic: {panic}\n");
-}
-
-/// The ClusterServiceVersion.
-pub(super) struct Csv<'a> {
-    pub object: Option<&'a Object>,
-}
-
-impl<'a> Csv<'a> {
-    fn of(objects: &'a [Object]) -> Self {
-        let is_csv = |object: &&Object| object.kind() == "ClusterServiceVersion";
-        Self {
-            object: objects.iter().find(is_csv),
-        }
-    }
-
-    /// The value at a JSON pointer of the decoded object.
-    fn get(&self, pointer: &str) -> Option<&'a serde_json::Value> {
-        self.object?.typed.as_ref()?.pointer(pointer)
-    }
-
-    /// `metadata.name`
-    pub fn name(&self) -> &'a str {
-        let name = self.get("/metadata/name").and_then(serde_json::Value::as_str);
-        name.unwrap_or_default()
-    }
-
-    /// The examples; empty without.
-    pub fn examples(&self) -> &'a str {
-        let text = self.get("/metadata/annotations/alm-examples");
-        text.and_then(serde_json::Value::as_str).unwrap_or_default()
-    }
-
-    /// The owned CRDs.
-    pub fn owned(&self) -> &'a [serde_json::Value] {
-        let list = self.get("/spec/customresourcedefinitions/owned");
-        list.and_then(serde_json::Value::as_array)
-            .map(Vec::as_slice)
-            .unwrap_or_default()
-    }
 }

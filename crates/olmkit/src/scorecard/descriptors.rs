@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use olmkit_scorecard::State;
 use serde_json::Value;
 
-use super::builtin::Csv;
+use super::csv::Csv;
 use super::examples::{self, Example};
 use super::rules::{Answer, SC_3, SC_6, SC_7, SC_8, SC_9, owned_pointer};
 use crate::validate::Checked;

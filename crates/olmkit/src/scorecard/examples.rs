@@ -3,10 +3,12 @@
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::builtin::{Csv, crash};
+use super::csv::{Csv, crash};
 use super::rules::{Answer, EXAMPLES, SC_2, SC_3};
+use crate::bundle::Object;
 use crate::diagnostics::Severity;
 use crate::validate::Checked;
+use crate::yaml::{self, Style};
 use olmkit_go::json;
 
 /// One custom resource.
@@ -185,5 +187,21 @@ pub(super) fn check_spec(csv: &Csv<'_>, answer: &mut Answer) {
             unreadable(csv, &error, answer);
             answer.result.fail(format!("error getting custom resources: {error}"));
         }
+    }
+}
+
+impl Answer {
+    /// Adds a finding about an example, at its line where the annotation is a literal block.
+    pub(super) fn add_at(&mut self, csv: Option<&Object>, example: &Example, checked: Checked) {
+        let Some(csv) = csv else { return self.add(checked) };
+        let mut checked = checked.at(csv, EXAMPLES);
+        let (annotation, found) = csv.nearest(EXAMPLES);
+        if found && annotation.style == Style::Literal {
+            let line = annotation.start.line.saturating_add(1).saturating_add(example.line);
+            checked.finding.position = Some(yaml::Position { line, column: 1 });
+            checked.finding.end = None;
+        }
+        checked.finding.object = Some(format!("{}/{}", example.kind(), example.name()));
+        self.add(checked);
     }
 }

@@ -5,6 +5,7 @@
 
 mod builtin;
 mod config;
+mod csv;
 mod descriptors;
 mod examples;
 mod output;
@@ -26,20 +27,25 @@ use crate::diagnostics::Finding;
 use crate::validate::Selector;
 
 /// Why a test has no result: nothing here can run it.
-pub const NEEDS_CLUSTER: &str = "not run: only the built-in tests run without a cluster";
+pub const NEEDS_CLUSTER: &str = "not run: without --cluster only the built-in tests run";
 
 /// The tests of the configuration that a selector selects, stage by stage.
 pub fn selected<'a>(
     configuration: &'a Configuration,
     selector: &'a Selector,
 ) -> impl Iterator<Item = TestConfiguration> + use<'a> {
-    let tests = configuration.stages.iter().flat_map(|stage| &stage.tests);
-    tests
-        .filter(|test| {
-            let labels = test.labels.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-            selector.is_empty() || selector.matches(&labels.collect())
-        })
-        .cloned()
+    configuration
+        .stages
+        .iter()
+        .flat_map(|stage| selected_of(stage, selector))
+}
+
+fn selected_of<'a>(stage: &'a Stage, selector: &'a Selector) -> impl Iterator<Item = TestConfiguration> + use<'a> {
+    let is_selected = |test: &&TestConfiguration| {
+        let labels = test.labels.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        selector.is_empty() || selector.matches(&labels.collect())
+    };
+    stage.tests.iter().filter(is_selected).cloned()
 }
 
 /// The selected tests without results.
@@ -50,18 +56,32 @@ pub fn list(configuration: &Configuration, selector: &Selector) -> TestList {
         .collect()
 }
 
+/// The stages with the tests that a selector selects, each with the storage that holds for it.
+#[must_use]
+pub fn stages(configuration: &Configuration, selector: &Selector) -> Vec<Stage> {
+    let default = &configuration.storage.spec.mount_path.path;
+    let with_storage = |mut test: TestConfiguration| {
+        let path = &mut test.storage.spec.mount_path.path;
+        if path.is_empty() {
+            path.clone_from(default);
+        }
+        test
+    };
+    let stage = |stage: &Stage| Stage {
+        parallel: stage.parallel,
+        tests: selected_of(stage, selector).map(with_storage).collect(),
+    };
+    configuration.stages.iter().map(stage).collect()
+}
+
 /// Runs the selected tests. One that is not built in ends with the state `error`, so it does not pass unnoticed.
 #[must_use]
 pub fn run(bundle: &Bundle<'_>, configuration: &Configuration, selector: &Selector) -> TestList {
-    selected(configuration, selector)
-        .map(|mut test| {
-            if test.storage.spec.mount_path.path.is_empty() {
-                test.storage
-                    .spec
-                    .mount_path
-                    .path
-                    .clone_from(&configuration.storage.spec.mount_path.path);
-            }
+    let tests = stages(configuration, selector)
+        .into_iter()
+        .flat_map(|stage| stage.tests);
+    tests
+        .map(|test| {
             let result = match Builtin::of(&test) {
                 Some(builtin) => bundle.run(&builtin),
                 None => not_run(&test),
@@ -69,6 +89,13 @@ pub fn run(bundle: &Bundle<'_>, configuration: &Configuration, selector: &Select
             Test::new(test, result.into())
         })
         .collect()
+}
+
+/// What a test is called: its label `test`, else the last word of its command.
+#[must_use]
+pub fn test_name(test: &TestConfiguration) -> String {
+    let name = test.labels.get("test").or(test.entrypoint.last());
+    name.cloned().unwrap_or_default()
 }
 
 /// What the selected built-in tests find, with places and names. What several tests find is there once.
@@ -86,8 +113,7 @@ pub fn findings(bundle: &Bundle<'_>, configuration: &Configuration, selector: &S
 }
 
 fn not_run(test: &TestConfiguration) -> TestResult {
-    let name = test.labels.get("test").or(test.entrypoint.last());
-    let mut result = TestResult::new(name.cloned().unwrap_or_default());
+    let mut result = TestResult::new(test_name(test));
     result.error(format!("{NEEDS_CLUSTER}; image {}", test.image));
     result
 }

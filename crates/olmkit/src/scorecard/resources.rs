@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::builtin::Csv;
+use super::csv::Csv;
 use super::rules::{Answer, SC_5, owned_pointer};
 use crate::validate::Checked;
 

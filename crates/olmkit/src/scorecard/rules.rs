@@ -3,11 +3,8 @@
 use olmkit_scorecard::TestResult;
 use serde_json::Value;
 
-use super::examples::Example;
-use crate::bundle::Object;
 use crate::diagnostics::{Finding, Origin, Severity, define_rules};
 use crate::validate::Checked;
-use crate::yaml::{self, Style};
 
 define_rules! {
     SC_1 = {
@@ -118,20 +115,6 @@ impl Answer {
     /// Adds a finding.
     pub(super) fn add(&mut self, checked: Checked) {
         self.findings.push(checked.finding);
-    }
-
-    /// Adds a finding about an example, at its line where the annotation is a literal block.
-    pub(super) fn add_at(&mut self, csv: Option<&Object>, example: &Example, checked: Checked) {
-        let Some(csv) = csv else { return self.add(checked) };
-        let mut checked = checked.at(csv, EXAMPLES);
-        let (annotation, found) = csv.nearest(EXAMPLES);
-        if found && annotation.style == Style::Literal {
-            let line = annotation.start.line.saturating_add(1).saturating_add(example.line);
-            checked.finding.position = Some(yaml::Position { line, column: 1 });
-            checked.finding.end = None;
-        }
-        checked.finding.object = Some(format!("{}/{}", example.kind(), example.name()));
-        self.add(checked);
     }
 }
 

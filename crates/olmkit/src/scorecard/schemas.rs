@@ -3,7 +3,7 @@
 use olmkit_scorecard::State;
 use serde_json::Value;
 
-use super::builtin::Csv;
+use super::csv::Csv;
 use super::examples::{self, Crash, Example};
 use super::rules::{Answer, SC_4};
 use crate::bundle::Object;

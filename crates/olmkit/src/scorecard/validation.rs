@@ -1,6 +1,6 @@
 //! `olm-bundle-validation`
 
-use super::builtin::crash;
+use super::csv::crash;
 use super::rules::{Answer, SC_1};
 use crate::bundle::load::{self, Reading};
 use crate::diagnostics::{Finding, Severity};

@@ -40,6 +40,25 @@ pub fn decode(value: &Value, key: &str, from_yaml: bool) -> Result<Value, Decode
     }
 }
 
+/// Everything in `value` that does not fit, in the order of the fields, which Go's decoder stops at or passes over: at most
+/// [`MOST_MISFITS`]. [`decode`] says what it reports of them.
+#[must_use]
+pub fn misfits(value: &Value, key: &str, from_yaml: bool) -> Vec<DecodeError> {
+    let table = structs();
+    let Some(kind) = table.get(key) else {
+        return Vec::new();
+    };
+    let mut decoder = Decoder {
+        all: Some(Vec::new()),
+        ..Decoder::new(table)
+    };
+    decoder.value(value, kind, from_yaml.then_some(kind));
+    decoder.all.unwrap_or_default()
+}
+
+/// Misfits of one object that are named.
+pub const MOST_MISFITS: usize = 50;
+
 /// Reads a value with the decoder that a type has of its own. `None` is Go's zero value.
 pub(super) fn custom(table: &'static Structs, value: &Value, custom: Custom) -> Result<Option<Value>, DecodeError> {
     let mut decoder = Decoder::new(table);
@@ -50,6 +69,8 @@ pub(super) fn custom(table: &'static Structs, value: &Value, custom: Custom) -> 
 struct Decoder<'t> {
     table: &'t Structs,
     error: Option<DecodeError>,
+    /// All errors, when they are asked for; nothing stops the decoder then.
+    all: Option<Vec<DecodeError>>,
     /// Types with their own decoder stop everything when they fail; other misfits are skipped and reported at the end.
     stopped: bool,
     /// The struct whose field is being read; error texts begin with its name.
@@ -67,6 +88,7 @@ impl<'t> Decoder<'t> {
         Self {
             table,
             error: None,
+            all: None,
             stopped: false,
             outer: None,
             pinned: false,
@@ -127,6 +149,9 @@ impl<'t> Decoder<'t> {
 
     /// Runs a type's own decoder. What it refuses outweighs all misfits noted before.
     fn own_decoder(&mut self, decode: impl FnOnce(&mut Self) -> Option<Value>) -> Option<Value> {
+        if self.all.is_some() {
+            return decode(self);
+        }
         let noted = self.error.take();
         let decoded = decode(self);
         if self.error.is_some() {
@@ -300,13 +325,18 @@ impl<'t> Decoder<'t> {
     }
 
     fn fail(&mut self, message: String) -> Option<Value> {
-        if self.error.is_none() {
-            let pointer = self
-                .pointer
-                .iter()
-                .map(|part| format!("/{}", pointer_part(part)))
-                .collect::<String>();
-            self.error = Some(DecodeError { message, pointer });
+        let is_wanted = match &self.all {
+            Some(all) => all.len() < MOST_MISFITS,
+            None => self.error.is_none(),
+        };
+        if is_wanted {
+            let parts = self.pointer.iter().map(|part| format!("/{}", pointer_part(part)));
+            let pointer = parts.collect::<String>();
+            let error = DecodeError { message, pointer };
+            match &mut self.all {
+                Some(all) => all.push(error),
+                None => self.error = Some(error),
+            }
         }
         None
     }
@@ -453,6 +483,17 @@ mod tests {
              ConfigMapVolumeSource.spec.install.spec.deployments.spec.template.spec.volumes.VolumeSource.configMap.LocalObjectReference.name \
              of type string"
         );
+    }
+
+    #[test]
+    fn all_misfits_are_named_when_they_are_asked_for() {
+        let csv = json!({"metadata": {"name": 1}, "spec": {"displayName": [], "version": "x", "replaces": {}, "provider": {"name": true}}});
+        let found = misfits(&csv, "ClusterServiceVersion", true);
+        let places: Vec<&str> = found.iter().map(|error| error.pointer.as_str()).collect();
+        assert_eq!(places, ["/spec/displayName", "/spec/replaces", "/spec/version"]);
+        let many: Vec<Value> = (0..200).map(|_| json!({"name": []})).collect();
+        let csv = json!({"spec": {"maintainers": many}});
+        assert_eq!(misfits(&csv, "ClusterServiceVersion", true).len(), MOST_MISFITS);
     }
 
     #[test]

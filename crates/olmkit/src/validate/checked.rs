@@ -2,6 +2,7 @@
 
 use crate::bundle::Object;
 use crate::diagnostics::{Finding, Rule, Severity, json_path};
+use crate::limits;
 
 /// A finding, and what operator-sdk prints for it if it has the rule.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,7 +45,7 @@ impl Checked {
     /// A finding of a rule that operator-sdk has.
     pub fn shared(rule: &'static Rule, severity: Severity, subject: &Subject, detail: impl Into<String>) -> Self {
         let detail = detail.into();
-        let reference = Some(subject.text(severity, &detail));
+        let reference = Some(limits::message(subject.text(severity, &detail)));
         Self {
             finding: Finding::new(rule, severity, detail),
             reference,

@@ -44,6 +44,7 @@ use crate::bundle::load::metadata::LOC_3;
 use crate::bundle::load::{self, Reading};
 use crate::bundle::{Bundle, MediaType};
 use crate::diagnostics::{Finding, Severity};
+use crate::limits;
 
 /// The result of validating one bundle.
 #[derive(Debug, Clone, Default)]
@@ -73,7 +74,7 @@ impl Outcome {
     /// What operator-sdk prints.
     pub fn outputs(&self) -> Vec<Output> {
         let output = |checked: &Checked| {
-            let message = checked.reference.clone()?;
+            let message = limits::message(checked.reference.as_deref()?);
             let level = if checked.finding.severity == Severity::Error {
                 "error"
             } else {

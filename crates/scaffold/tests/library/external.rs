@@ -28,7 +28,7 @@ fn kinds_of_kubernetes_are_known() {
         deployment.contains("use k8s_openapi::api::apps::v1::Deployment;"),
         "{deployment}"
     );
-    assert!(read(&folder, "src/controller/node.rs").contains("setup.watch_cluster("));
+    assert!(read(&folder, "src/controller/node.rs").contains(".controller::<Node>(CONTROLLER)"));
     assert!(read(&folder, "config/rbac/cluster_role.yaml").contains("  - nodes\n"));
     assert!(read(&folder, "config/rbac/role.yaml").contains("  - rbac.authorization.k8s.io\n"));
     let project = read(&folder, "PROJECT");

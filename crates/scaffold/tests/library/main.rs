@@ -3,6 +3,7 @@
 
 mod adopt;
 mod external;
+mod pages;
 mod webhooks;
 
 use std::collections::BTreeMap;
@@ -93,7 +94,7 @@ fn a_project_has_its_rendered_configuration_at_once() {
     let folder = started(&options());
     assert!(read(&folder, "config/manager/manager.yaml").contains("image: example.com/memcached-operator:v0.0.1"));
     assert!(read(&folder, "config/rbac/role.yaml").contains("events.k8s.io"));
-    assert!(read(&folder, "Cargo.toml").contains("olmkit-manager = { version ="));
+    assert!(read(&folder, "Cargo.toml").contains("kube-manager = { version ="));
     assert!(!folder.path().join("config/crd").exists());
     assert_eq!(
         read(&folder, "PROJECT")
@@ -123,7 +124,10 @@ fn a_kind_is_wired_in_everywhere() {
     assert!(read(&folder, "src/api/mod.rs").ends_with("\n\npub mod v1alpha1;\n"));
     assert!(read(&folder, "src/api/v1alpha1/mod.rs").contains("pub mod memcached;"));
     let controllers = read(&folder, "src/controller/mod.rs");
-    assert!(controllers.contains("    memcached::start(setup);\n}"), "{controllers}");
+    assert!(
+        controllers.contains("    memcached::start(manager);\n}"),
+        "{controllers}"
+    );
     assert!(!controllers.contains("let _"), "{controllers}");
     let definition = read(&folder, "config/crd/bases/cache.example.com_memcacheds.yaml");
     assert!(
@@ -156,7 +160,7 @@ fn hand_edited_sources_keep_their_edits() {
     create_api(folder.path(), &api("cache", "v1alpha1", "Cluster")).unwrap();
     let text = read(&folder, "src/controller/mod.rs");
     assert!(
-        text.contains(mine) && text.contains("    memcached::start(setup);\n    cluster::start(setup);\n"),
+        text.contains(mine) && text.contains("    memcached::start(manager);\n    cluster::start(manager);\n"),
         "{text}"
     );
     assert!(text.contains("pub mod cluster;\npub mod memcached;\n"), "{text}");
@@ -205,7 +209,7 @@ fn groups_have_folders_in_a_multigroup_project() {
     });
     create_api(folder.path(), &api("cache", "v1", "Server")).unwrap();
     create_api(folder.path(), &api("web-site", "v1", "Server")).unwrap();
-    assert!(read(&folder, "src/controller/mod.rs").contains("web_site::server::start(setup);"));
+    assert!(read(&folder, "src/controller/mod.rs").contains("web_site::server::start(manager);"));
     assert!(read(&folder, "src/api/web_site/v1/mod.rs").contains("pub mod server;"));
     assert!(read(&folder, "src/packaging.rs").contains("fn web_site_server() -> Result<Api, Error>"));
 }
@@ -247,7 +251,7 @@ fn a_source_that_does_not_parse_is_named_with_its_line() {
     fs::write(&path, text.replace("pub fn start", "pub fn begin")).unwrap();
     let error = refused(&folder, &api("cache", "v1", "Memcached"));
     assert!(
-        error.contains("found no function `start`") && error.contains("memcached::start(setup);"),
+        error.contains("found no function `start`") && error.contains("memcached::start(manager);"),
         "{error}"
     );
 }

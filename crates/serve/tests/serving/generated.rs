@@ -13,6 +13,7 @@ fn generated_code_is_current() {
         .out_dir(out.path())
         .build_client(true)
         .disable_comments(["."])
+        .codec_path("crate::codec::Codec")
         .compile_fds(descriptors.clone())
         .unwrap();
     let code = std::fs::read_to_string(out.path().join("api.rs")).unwrap();

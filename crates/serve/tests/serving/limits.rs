@@ -78,7 +78,7 @@ async fn who_does_not_speak_read_or_ask_is_disconnected() {
             },
         ),
         (
-            Kind::Unread(50),
+            Kind::Unread(16),
             Limits {
                 send: SHORT,
                 ..Limits::default()
@@ -116,6 +116,38 @@ async fn bundles(channel: Channel) -> usize {
         count += 1;
     }
     count
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_makes_more_calls_at_once_than_it_may_is_disconnected() {
+    // No limit of time ends them.
+    let address = serve(CATALOG, Limits::default()).await;
+    until_closed(address, Kind::Unread(50)).await;
+    // A few too many, as by a client that has not seen the settings yet, are refused one by one.
+    let few = tokio::spawn(hostile::run(address, Kind::Unread(20)));
+    tokio::time::sleep(SHORT).await;
+    assert!(!few.is_finished());
+    few.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_probe_is_answered_while_there_is_no_room_for_answers() {
+    let limits = Limits {
+        waiting_bytes: 64 << 10,
+        connection_bytes: 64 << 10,
+        ..Limits::default()
+    };
+    let address = serve(&large(), limits).await;
+    // Of these some hold all the memory that there is, and the others wait for it.
+    let crowd: Vec<_> = (0..60)
+        .map(|_| tokio::spawn(hostile::run(address, Kind::Unread(16))))
+        .collect();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let five = Duration::from_secs(5);
+    for _ in 0..20 {
+        probe::check(&address.to_string(), "", five, five).await.unwrap();
+    }
+    crowd.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
 #[tokio::test(flavor = "multi_thread")]

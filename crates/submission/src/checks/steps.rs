@@ -2,13 +2,17 @@
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
 
-use super::{Check, Context, Found, Run, Suite, at, rule};
+use super::{BundleContext, Check, Context, Found, Run, Suite, at, rule};
+use crate::bundle::{MANIFESTS, METADATA, OPENSHIFT};
 use crate::python::Raise;
+use crate::python::text::shown;
 use crate::repository::Operator;
 
 pub(super) static CHECKS: &[Check] = &[
     Check::new(Suite::Common, &READ_CONFIG, Run::Operator(read_config)).step(),
     Check::new(Suite::Isv, &PROJECT, Run::Operator(project)).step(),
+    Check::new(Suite::Common, &VERSIONS, Run::Bundle(versions)).of_pull_request(),
+    Check::new(Suite::Common, &DOCKERFILE, Run::Bundle(dockerfile)).of_pull_request(),
 ];
 
 static READ_CONFIG: Rule = rule(
@@ -35,6 +39,86 @@ static PROJECT: Rule = rule(
 .because("The task certification-project-check stops without it.", "0.2.0")
 .example("merge: true", "cert_project_id: 0123456789abcdef01234567");
 
+static VERSIONS: Rule = rule(
+    "pipeline/get-supported-versions",
+    Severity::Error,
+    "step",
+    "com.redhat.openshift.versions selects an OpenShift that is supported; bundles that are not of the community must have it",
+)
+.because(
+    "The pipeline tests and publishes the bundle for each version that is selected, and stops without one.",
+    "0.2.0",
+)
+.example(
+    "annotations:\n  com.redhat.openshift.versions: v4.6-v4.8",
+    "annotations:\n  com.redhat.openshift.versions: v4.16",
+);
+
+static DOCKERFILE: Rule = rule(
+    "pipeline/dockerfile-creation",
+    Severity::Error,
+    "step",
+    "annotations.yaml names the directories of manifests and metadata",
+)
+.because(
+    "The pipeline builds the bundle image from a Dockerfile that it makes of the annotations.",
+    "0.2.0",
+)
+.example(
+    "annotations:\n  operators.operatorframework.io.bundle.manifests.v1: deploy/",
+    "annotations:\n  operators.operatorframework.io.bundle.manifests.v1: manifests/\n  \
+     operators.operatorframework.io.bundle.metadata.v1: metadata/",
+);
+
+fn versions(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+    let annotation = context.bundle.annotations()?.get(OPENSHIFT)?;
+    // A repository that does not say whose it is may be a community's.
+    let organization = context.repository.organization();
+    let is_community = organization.is_none_or(|organization| organization == "community-operators");
+    let (message, hint) = if !annotation.is_true() {
+        if is_community {
+            return Ok(());
+        }
+        let hint = "add it to metadata/annotations.yaml, such as v4.16 for that version and all later ones";
+        (format!("the annotation {OPENSHIFT} is missing"), hint)
+    } else {
+        let range = shown(annotation.node);
+        match context.options.platforms.selected(Some(&range)) {
+            Some(versions) if !versions.is_empty() => return Ok(()),
+            Some(_) => (
+                format!("{OPENSHIFT} {range:?} selects no OpenShift that is supported"),
+                "take in a later version; --ocp-versions and --platforms change what is supported",
+            ),
+            None => (
+                format!("{OPENSHIFT} {range:?} is not a range of versions"),
+                "write v4.16, =v4.16 or v4.16-v4.20",
+            ),
+        }
+    };
+    found.push(at(Finding::of(&VERSIONS, message), annotation).hint(hint));
+    Ok(())
+}
+
+fn dockerfile(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+    let annotations = context.bundle.annotations()?;
+    for (key, usual) in [(MANIFESTS, "manifests/"), (METADATA, "metadata/")] {
+        let folder = annotations.get(key)?;
+        let path = context.bundle.path(shown(folder.node).trim_matches('/'));
+        let message = if folder.is_none() {
+            format!("the annotation {key} is missing")
+        } else if !context.bundle.files().is_directory(&path) {
+            format!(
+                "{key} is {:?}, which is not a directory of the bundle",
+                shown(folder.node)
+            )
+        } else {
+            continue;
+        };
+        found.push(at(Finding::of(&DOCKERFILE, message), folder).hint(format!("set it to {usual}")));
+    }
+    Ok(())
+}
+
 fn read_config(_: &Context<'_>, operator: &Operator, found: &mut Found) -> Result<(), Raise> {
     let mode = operator.config()?.view().get("updateGraph")?;
     if operator.uses_catalogs()? && mode.is_true() {
@@ -59,6 +143,9 @@ fn project(_: &Context<'_>, operator: &Operator, found: &mut Found) -> Result<()
 mod tests {
     use std::sync::Arc;
 
+    use olmkit::diagnostics::Severity;
+
+    use super::super::fixture::{ANNOTATIONS, Edit, checks, found_with};
     use crate::{Memory, Options, Repository, Suite, check_operator};
 
     fn found(ci: &str, strict_compat: bool) -> Vec<&'static str> {
@@ -81,5 +168,63 @@ mod tests {
         assert!(found(both, true).is_empty());
         assert!(found("cert_project_id: x\nfbc: {enabled: true}\n", false).is_empty());
         assert!(found("cert_project_id: x\nupdateGraph: replaces-mode\n", false).is_empty());
+    }
+
+    /// The steps that have findings for one pull request after changes to a sound bundle.
+    fn steps(organization: &str, edits: &[Edit<'_>]) -> Vec<&'static str> {
+        let options = Options {
+            suites: vec![Suite::Common],
+            pull_request: true,
+            ..Options::default()
+        };
+        let config = format!("organization: {organization}\n");
+        let edits = [&[("config.yaml", "", config.as_str())][..], edits].concat();
+        let found = found_with(&options, &edits);
+        let mut steps = checks(&found, Severity::Error);
+        steps.retain(|name| !name.starts_with("check_"));
+        steps
+    }
+
+    #[test]
+    fn a_bundle_selects_a_supported_openshift() {
+        let range = |text| (ANNOTATIONS, "  com.redhat.openshift.versions: v4.20\n", text);
+        let step = vec!["get-supported-versions"];
+        for organization in ["community-operators", "certified-operators"] {
+            assert!(steps(organization, &[]).is_empty());
+            assert_eq!(
+                steps(organization, &[range("  com.redhat.openshift.versions: v4.6-v4.8\n")]),
+                step
+            );
+            assert_eq!(
+                steps(organization, &[range("  com.redhat.openshift.versions: latest\n")]),
+                step
+            );
+        }
+        assert!(steps("community-operators", &[range("")]).is_empty());
+        assert_eq!(steps("certified-operators", &[range("")]), step);
+    }
+
+    #[test]
+    fn the_annotations_make_a_dockerfile() {
+        let step = vec!["dockerfile-creation"];
+        let key = "operators.operatorframework.io.bundle.metadata.v1";
+        let line = format!("  {key}: metadata/\n");
+        assert_eq!(steps("community-operators", &[(ANNOTATIONS, line.as_str(), "")]), step);
+        let elsewhere = format!("  {key}: meta/\n");
+        assert_eq!(
+            steps(
+                "community-operators",
+                &[(ANNOTATIONS, line.as_str(), elsewhere.as_str())]
+            ),
+            step
+        );
+        let without_slash = format!("  {key}: metadata\n");
+        assert!(
+            steps(
+                "community-operators",
+                &[(ANNOTATIONS, line.as_str(), without_slash.as_str())]
+            )
+            .is_empty()
+        );
     }
 }

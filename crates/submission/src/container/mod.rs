@@ -2,6 +2,7 @@
 //!
 //! The rules are those of preflight 1.21.0; the words are ours.
 
+mod dockerfile;
 mod packages;
 mod sqlite;
 
@@ -14,6 +15,7 @@ use regex::Regex;
 use crate::checks::preflight::rule;
 use crate::run::Checked;
 
+pub use dockerfile::check_dockerfile;
 pub use packages::packages;
 
 pub(crate) static RULES: &[&Rule] = &[&LICENSE, &TAG, &LAYERS, &PACKAGES, &LABELS, &TRADEMARK, &ROOT, &NAME];
@@ -124,6 +126,19 @@ impl Policy {
         let is_konflux = self == Self::Konflux;
         !(is(&PACKAGES) && is_scratch || is(&ROOT) && may_be_root || (is(&TRADEMARK) || is(&NAME)) && is_konflux)
     }
+
+    /// The checks of the policy that no image alone decides.
+    fn name_what_is_not_checked(self, outcome: &mut ContainerOutcome) {
+        if !matches!(self, Self::ScratchNonroot | Self::ScratchRoot) {
+            let names = [
+                "HasModifiedFiles (compares the files of all layers with the RPM databases of the layers below)",
+                "BasedOnUbi (a hosted service knows the layers of base images)",
+            ];
+            outcome
+                .not_checked
+                .extend(names.map(|name| format!("preflight {name}")));
+        }
+    }
 }
 
 /// Checks an image.
@@ -153,15 +168,7 @@ pub fn check_container(image: &Container, policy: Policy) -> ContainerOutcome {
             is_traceback: is_error,
         });
     }
-    if !matches!(policy, Policy::ScratchNonroot | Policy::ScratchRoot) {
-        let reason = "compares the files of all layers with the RPM databases of the layers below";
-        outcome
-            .not_checked
-            .push(format!("preflight HasModifiedFiles ({reason})"));
-        outcome
-            .not_checked
-            .push("preflight BasedOnUbi (a hosted service knows the layers of base images)".to_owned());
-    }
+    policy.name_what_is_not_checked(&mut outcome);
     outcome
 }
 
@@ -239,18 +246,20 @@ fn prohibited_packages(image: &Container) -> Verdict {
     Verdict::Failed(message, "remove them")
 }
 
+/// The labels that an image must have.
+const REQUIRED_LABELS: [&str; 7] = [
+    "name",
+    "vendor",
+    "version",
+    "release",
+    "summary",
+    "description",
+    "maintainer",
+];
+
 fn labels(image: &Container) -> Verdict {
-    const REQUIRED: [&str; 7] = [
-        "name",
-        "vendor",
-        "version",
-        "release",
-        "summary",
-        "description",
-        "maintainer",
-    ];
     let is_missing = |label: &&&str| image.labels.get(**label).is_none_or(String::is_empty);
-    let missing: Vec<&str> = REQUIRED.iter().filter(is_missing).copied().collect();
+    let missing: Vec<&str> = REQUIRED_LABELS.iter().filter(is_missing).copied().collect();
     if missing.is_empty() {
         return Verdict::Passed;
     }

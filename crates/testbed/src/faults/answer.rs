@@ -1,5 +1,5 @@
 //! Bodies of answers with faults.
-use std::{collections::VecDeque, io, time::Duration};
+use std::{collections::VecDeque, io, sync::Arc, time::Duration};
 
 use futures::{Stream, StreamExt, stream};
 use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
@@ -10,9 +10,12 @@ use hyper::{
 };
 use kube::client::Body;
 use serde_json::json;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep, sleep_until},
+};
 
-use super::Fault;
+use super::{Fault, clock};
 
 /// The body of an answer of the proxy.
 pub(crate) type Answer = UnsyncBoxBody<Bytes, io::Error>;
@@ -42,27 +45,52 @@ pub(crate) fn status(code: u16, retry_after: Option<u32>) -> Response<Answer> {
     response
 }
 
-/// `body` as it is, or with `fault`.
-pub(crate) fn pass(body: Body, fault: Option<&Fault>) -> Answer {
+/// `body` as it is, or with `fault`; its times moved back by `ahead` seconds.
+pub(crate) fn pass(body: Body, fault: Option<&Fault>, watch: bool, ahead: i64) -> Answer {
     let parts = body.into_data_stream().map(|part| part.map_err(io::Error::other));
+    let parts = match ahead {
+        0 => parts.boxed(),
+        ahead => clock::shifted(parts, watch, -ahead),
+    };
     match fault {
         Some(Fault::EventsLate(delay)) => frames(late(parts, *delay)),
         Some(Fault::Dropped(after)) => frames(until(parts, *after).chain(stream::once(async {
             Err(io::Error::other("fault proxy: watch dropped"))
         }))),
         Some(Fault::Stalled(after)) => frames(until(parts, *after).chain(stream::pending())),
-        Some(Fault::Expired(after)) => {
-            let status = json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-                "message": "too old resource version", "reason": "Expired", "code": 410 });
-            let event = format!("{}\n", json!({ "type": "ERROR", "object": status }));
-            frames(until(parts, *after).chain(stream::once(async move { Ok(Bytes::from(event)) })))
-        }
+        Some(Fault::Expired(after)) => frames(until(parts, *after).chain(stream::once(async { Ok(expiry()) }))),
         Some(Fault::BookmarksOnly) => frames(lines(parts).filter(|line| {
             let keeps = !matches!(line, Ok(line) if !String::from_utf8_lossy(line).contains("\"type\":\"BOOKMARK\""));
             std::future::ready(keeps)
         })),
         _ => frames(parts),
     }
+}
+
+/// The event that tells a client to list anew.
+fn expiry() -> Bytes {
+    let status = json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": "too old resource version", "reason": "Expired", "code": 410 });
+    format!("{}\n", json!({ "type": "ERROR", "object": status })).into()
+}
+
+/// The body of a watch, which ends when `expire` is notified: with the error that makes a client list anew, or after `instead`.
+pub(crate) fn expiring(body: Answer, expire: Arc<Notify>, instead: Option<impl FnOnce() + Send + 'static>) -> Answer {
+    let notified = Box::pin(async move { expire.notified().await });
+    let begin = Some((body.into_data_stream(), notified, instead));
+    frames(stream::unfold(begin, async |state| {
+        let (mut parts, mut notified, instead) = state?;
+        tokio::select! {
+            () = &mut notified => match instead {
+                Some(act) => {
+                    act();
+                    None
+                }
+                None => Some((Ok(expiry()), None)),
+            },
+            part = parts.next() => part.map(|part| (part, Some((parts, notified, instead)))),
+        }
+    }))
 }
 
 fn frames(parts: impl Stream<Item = io::Result<Bytes>> + Send + 'static) -> Answer {
@@ -114,7 +142,7 @@ fn late(
 }
 
 /// `parts` cut at the ends of lines.
-fn lines(
+pub(super) fn lines(
     parts: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
 ) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
     let cut = parts.scan(Vec::new(), |rest: &mut Vec<u8>, part| {

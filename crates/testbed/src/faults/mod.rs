@@ -18,6 +18,7 @@
 //! # }
 //! ```
 mod answer;
+mod clock;
 mod request;
 mod server;
 mod webhook;
@@ -31,6 +32,7 @@ use std::{
 
 use kube::{Client, config::Kubeconfig};
 use serde_json::json;
+use tokio::sync::Notify;
 
 use crate::Error;
 pub use request::{Seen, Verb};
@@ -167,12 +169,24 @@ pub(crate) struct Shared {
     rules: Vec<Rule>,
     random: fastrand::Rng,
     seen: Vec<Seen>,
+    /// How many seconds the clocks of the clients are ahead.
+    ahead: i64,
+    /// Ends all watches.
+    expire: Arc<Notify>,
+    /// Resources of which the next watch is refused, because the answer of the last one has no room for an error.
+    expired: Vec<String>,
 }
 
 impl Shared {
     /// The fault for `request`, which is recorded. The second value is its place in the record.
     fn decide(&mut self, request: Seen) -> (Option<Fault>, usize) {
         let mut fault = None;
+        let expired = self.expired.iter().position(|resource| *resource == request.resource);
+        if let Some(place) = expired.filter(|_| request.verb == Verb::Watch) {
+            self.expired.remove(place);
+            self.seen.push(request);
+            return (Some(Fault::status(410)), self.seen.len() - 1);
+        }
         for rule in &mut self.rules {
             if rule.matches(&request) && self.random.f64() < rule.share {
                 rule.times = rule.times.map(|left| left - 1);
@@ -200,6 +214,9 @@ impl FaultProxy {
             rules: Vec::new(),
             random: fastrand::Rng::with_seed(seed),
             seen: Vec::new(),
+            ahead: 0,
+            expire: Arc::default(),
+            expired: Vec::new(),
         }));
         let connect = move || Client::try_from(upstream).map_err(Error::request("make a client for the fault proxy"));
         let (server, address) = server::Server::start(connect, Arc::clone(&shared))?;
@@ -248,9 +265,30 @@ impl FaultProxy {
         self.shared().rules.clear();
     }
 
+    /// From now on the clocks of the clients are ahead of the API server's by so many seconds, or behind, as far as anybody can see.
+    /// Their answers' times are shifted, so no client sees the times of others as they are.
+    pub fn clock_ahead(&self, seconds: i64) {
+        self.shared().ahead = seconds;
+    }
+
     /// All requests so far, in the order of their arrival.
     pub fn requests(&self) -> Vec<Seen> {
         self.shared().seen.clone()
+    }
+
+    /// Ends all watches that are open now with the error 410, so that clients list anew.
+    pub fn expire_watches(&self) {
+        self.shared().expire.notify_waiters();
+    }
+
+    /// The requests that arrived after the first `known` ones.
+    pub fn requests_after(&self, known: usize) -> Vec<Seen> {
+        self.shared().seen.iter().skip(known).cloned().collect()
+    }
+
+    /// How many requests there were so far.
+    pub fn count(&self) -> usize {
+        self.shared().seen.len()
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {

@@ -15,8 +15,8 @@ use tokio::{net::TcpListener, sync::oneshot, time::sleep};
 use super::{
     Fault, Shared,
     answer::{self, Answer},
-    answered,
-    request::Seen,
+    answered, clock,
+    request::{Seen, Verb},
 };
 use crate::Error;
 
@@ -100,12 +100,16 @@ async fn serve(listener: &TcpListener, client: &Client, shared: &Arc<Mutex<Share
 /// An error closes the connection without an answer.
 async fn answer(
     client: Client,
-    shared: &Mutex<Shared>,
+    shared: &Arc<Mutex<Shared>>,
     request: Request<Incoming>,
 ) -> Result<Response<Answer>, io::Error> {
     let (mut parts, body) = request.into_parts();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
-    let seen = Seen::new(&parts.method, &parts.uri, body.to_vec());
+    let ahead = shared.lock().unwrap_or_else(PoisonError::into_inner).ahead;
+    let mut body = body.to_vec();
+    clock::shift(&mut body, ahead);
+    let seen = Seen::new(&parts.method, &parts.uri, body.clone());
+    let watched = (seen.verb == Verb::Watch).then(|| seen.resource.clone());
     let (fault, place) = shared.lock().unwrap_or_else(PoisonError::into_inner).decide(seen);
     match fault {
         Some(Fault::Status { code, retry_after }) => {
@@ -132,5 +136,19 @@ async fn answer(
     let (mut parts, body) = response.into_parts();
     // The body is sent in chunks of its own.
     parts.headers.remove(hyper::header::TRANSFER_ENCODING);
-    Ok(Response::from_parts(parts, answer::pass(body, fault.as_ref())))
+    let body = answer::pass(body, fault.as_ref(), watched.is_some(), ahead);
+    let Some(resource) = watched else {
+        return Ok(Response::from_parts(parts, body));
+    };
+    // An error in JSON can only stand among events in JSON: other clients get it with their next watch.
+    let kind = parts.headers.get(hyper::header::CONTENT_TYPE);
+    let is_json = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+    let refused = Arc::clone(shared);
+    let refuse = move || {
+        let mut shared = refused.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.expired.push(resource);
+    };
+    let expire = Arc::clone(&shared.lock().unwrap_or_else(PoisonError::into_inner).expire);
+    let body = answer::expiring(body, expire, (!is_json).then_some(refuse));
+    Ok(Response::from_parts(parts, body))
 }

@@ -113,7 +113,7 @@ pub async fn judge(
     );
     let foreign = operator.converted_by_others().await?;
     count(
-        "HOOK-7: OLM leaves the conversion webhook of a CRD as it is",
+        "HOOK-7: OLM leaves the conversion webhook of a CRD as it is, and several versions are served",
         &["HOOK-7"],
         !foreign.is_empty(),
         &Answer::of(foreign.join(", ")),

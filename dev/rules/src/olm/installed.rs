@@ -30,6 +30,8 @@ enum Place<'n> {
     },
     /// One object in the namespace of the operator.
     Named(&'n str),
+    /// The namespace that the operator watches, as an object: a request for it is also one in it.
+    Itself,
 }
 
 /// The entries of a list; nothing for other values.
@@ -102,10 +104,14 @@ impl<'a, 's> Installed<'a, 's> {
             Place::Cluster => String::new(),
             Place::Namespace => self.namespace().to_owned(),
             Place::Watched { cluster_scoped: true } => String::new(),
-            Place::Watched { .. } => self.trial.target().unwrap_or_default(),
+            Place::Watched { .. } | Place::Itself => self.trial.target().unwrap_or_default(),
             Place::Named(_) => self.namespace().to_owned(),
         };
-        let name = if let Place::Named(name) = place { name } else { "" };
+        let name = match place {
+            Place::Named(name) => name,
+            Place::Itself => &namespace,
+            _ => "",
+        };
         self.review(
             account,
             json!({"resourceAttributes": {
@@ -305,7 +311,15 @@ impl<'a, 's> Installed<'a, 's> {
                         let bare = resource.split('/').next().unwrap_or(resource);
                         let is_scoped =
                             scoped.contains(&(group.to_owned(), bare.to_owned())) || self.said_of_scope(resource);
-                        if is_scoped && !self.may(account, verb, group, resource, Place::Cluster).await? {
+                        let place = match (bare, verb) {
+                            ("namespaces", "get" | "update" | "patch" | "delete") => Place::Itself,
+                            // Asked for the namespace of a pod.
+                            ("securitycontextconstraints" | "podsecuritypolicies", "use") => {
+                                Place::Watched { cluster_scoped: false }
+                            }
+                            _ => Place::Cluster,
+                        };
+                        if is_scoped && !self.may(account, verb, group, resource, place).await? {
                             refused.insert(format!("{verb} {resource}.{group}"));
                         }
                     }
@@ -384,7 +398,7 @@ impl<'a, 's> Installed<'a, 's> {
         Ok(found)
     }
 
-    /// CRDs with a conversion webhook that is not a service of OLM.
+    /// CRDs with a conversion webhook that is not a service of OLM, and with a version that the webhook must convert.
     pub async fn converted_by_others(&self) -> anyhow::Result<Vec<String>> {
         let mut found = Vec::new();
         let services: Vec<String> = list(&self.trial.csv, "/spec/install/spec/deployments")
@@ -399,7 +413,9 @@ impl<'a, 's> Installed<'a, 's> {
             let Some(crd) = self.server.find(&path).await? else {
                 continue;
             };
-            if crd["spec"]["conversion"]["strategy"] != "Webhook" {
+            let mut versions = list(&crd, "/spec/versions").iter();
+            let is_converted = versions.any(|version| version["served"] == true && version["storage"] != true);
+            if crd["spec"]["conversion"]["strategy"] != "Webhook" || !is_converted {
                 continue;
             }
             let service = &crd["spec"]["conversion"]["webhook"]["clientConfig"]["service"];
@@ -412,7 +428,8 @@ impl<'a, 's> Installed<'a, 's> {
         Ok(found)
     }
 
-    /// Secrets with `cert` in their names that pods of an operator with webhooks need, and that do not exist.
+    /// Secrets with `cert` in their names that containers of an operator with webhooks mount, and that do not exist. The kubelet
+    /// waits for no volume that nobody mounts.
     pub async fn missing_certificates(&self) -> anyhow::Result<Vec<String>> {
         let mut found = Vec::new();
         if list(&self.trial.csv, "/spec/webhookdefinitions").is_empty() {
@@ -429,7 +446,15 @@ impl<'a, 's> Installed<'a, 's> {
             .filter_map(|(_, name)| name.as_str())
             .collect();
         for deployment in &self.deployments {
-            for volume in list(deployment, "/spec/template/spec/volumes") {
+            let containers = ["containers", "initContainers"]
+                .iter()
+                .flat_map(|key| list(deployment, &format!("/spec/template/spec/{key}")));
+            let mounted: BTreeSet<&str> = containers
+                .flat_map(|container| list(container, "/volumeMounts"))
+                .map(|mount| text(mount, "/name"))
+                .collect();
+            let volumes = list(deployment, "/spec/template/spec/volumes").iter();
+            for volume in volumes.filter(|volume| mounted.contains(text(volume, "/name"))) {
                 let name = text(volume, "/secret/secretName");
                 if !name.contains("cert") || volume["secret"]["optional"] == true || of_openshift.contains(name) {
                     continue;

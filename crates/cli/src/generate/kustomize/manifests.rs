@@ -35,9 +35,6 @@ pub struct Args {
     /// Accepted for compatibility with operator-sdk; Go types are read from config/crd/bases.
     #[arg(long, value_name = "DIR", default_value = "api", hide = true)]
     apis_dir: PathBuf,
-    /// Print only warnings and errors.
-    #[arg(short, long)]
-    quiet: bool,
     /// Always ask (true) or never ask (false).
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     interactive: Option<bool>,
@@ -75,9 +72,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if !kustomization.exists() {
         write::file(&kustomization, kustomization_text(&name).as_bytes())?;
     }
-    if !args.quiet {
-        eprintln!("Kustomize files written to {}", args.output_dir.display());
-    }
+    note!("Kustomize files written to {}", args.output_dir.display());
     Ok(ExitCode::SUCCESS)
 }
 

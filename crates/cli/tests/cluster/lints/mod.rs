@@ -6,6 +6,7 @@ mod catalogs;
 mod olm;
 mod server;
 mod tools;
+mod webhooks;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ use crate::bundle::Bundle;
 use crate::harness::Cluster;
 
 /// The ids of the lints that a written bundle breaks.
-fn broken(folder: &Path) -> Vec<&'static str> {
+pub fn broken(folder: &Path) -> Vec<&'static str> {
     rules_of(folder, Checks::default())
 }
 
@@ -56,6 +57,17 @@ fn earlier(folder: &Path) -> Earlier {
 
 /// Whether the API server would let a service account do something, everywhere. A resource is `NAME[.GROUP][/SUBRESOURCE]`.
 async fn may(cluster: &Cluster, namespace: &str, account: &str, verb: &str, resource: &str) -> bool {
+    may_in(cluster, (namespace, account), verb, resource, None).await
+}
+
+/// The same with one namespace, which is an object too: a request for it is also one in it.
+async fn may_in(
+    cluster: &Cluster,
+    (namespace, account): (&str, &str),
+    verb: &str,
+    resource: &str,
+    place: Option<&str>,
+) -> bool {
     let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
     let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
     let review = SubjectAccessReview {
@@ -66,6 +78,8 @@ async fn may(cluster: &Cluster, namespace: &str, account: &str, verb: &str, reso
                 verb: Some(verb.into()),
                 resource: Some(resource.into()),
                 group: Some(group.into()),
+                namespace: place.map(str::to_owned),
+                name: place.map(str::to_owned),
                 subresource: Some(subresource.into()),
                 ..ResourceAttributes::default()
             }),
@@ -83,20 +97,42 @@ async fn may(cluster: &Cluster, namespace: &str, account: &str, verb: &str, reso
 #[tokio::test]
 async fn permissions_reach_as_far_as_the_install_mode() {
     let cluster = Cluster::start(Options::default().with_olm()).await;
-    for (name, modes, warned, granted) in [
-        ("everywhere", vec!["AllNamespaces"], false, true),
-        ("here", vec!["OwnNamespace"], true, false),
+    for (name, modes, resource, verb, warned, granted) in [
+        ("everywhere", vec!["AllNamespaces"], "nodes", "get", false, true),
+        ("here", vec!["OwnNamespace"], "nodes", "get", true, false),
+        ("listing", vec!["OwnNamespace"], "namespaces", "list", true, false),
+        ("reading", vec!["OwnNamespace"], "namespaces", "get", false, false),
+        (
+            "using",
+            vec!["OwnNamespace"],
+            "securitycontextconstraints.security.openshift.io",
+            "use",
+            false,
+            false,
+        ),
+        (
+            "reviewing",
+            vec!["OwnNamespace"],
+            "selfsubjectaccessreviews.authorization.k8s.io",
+            "create",
+            false,
+            true,
+        ),
     ] {
         cluster.namespace(name).await;
         let mut bundle = Bundle::new(name, "1.0.0");
         bundle.modes = modes;
         bundle.cluster_rules = vec![json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]})];
-        bundle.rules = vec![json!({"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]})];
+        let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
+        bundle.rules = vec![json!({"apiGroups": [group], "resources": [plural], "verbs": [verb]})];
         let folder = bundle.write(cluster.folder.path());
         assert_eq!(broken(&folder).contains(&"RBAC-5"), warned, "{name}");
         cluster.run_bundle(&folder, name, &[]).await.fine();
         let account = format!("{name}-account");
-        assert_eq!(may(&cluster, name, &account, "get", "nodes").await, granted, "{name}");
+        assert_eq!(may(&cluster, name, &account, verb, resource).await, granted, "{name}");
+        // A Role is enough where the server asks for a namespace: for that itself, and for the constraints of a pod in it.
+        let in_it = may_in(&cluster, (name, &account), verb, resource, Some(name)).await;
+        assert!(in_it || warned, "{name}");
         assert!(may(&cluster, name, &account, "list", "pods").await, "{name}");
         cluster.cleanup(name, name, &[]).await.fine();
     }

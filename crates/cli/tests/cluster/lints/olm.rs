@@ -4,13 +4,15 @@
 use kube_testbed::Options;
 use serde_json::{Value, json};
 
+use super::webhooks::{fails_to_convert, mounts_foreign_secret, secrets, unlisted_conversion};
 use super::{broken, broken_since, earlier, may};
 use crate::bundle::Bundle;
 use crate::harness::Cluster;
+use crate::kinds::installed_with;
 
-const NAMESPACE: &str = "operators";
+pub const NAMESPACE: &str = "operators";
 const HOOKS: &str = "/spec/webhookdefinitions";
-const POD: &str = "/spec/install/spec/deployments/0/spec/template/spec";
+pub const POD: &str = "/spec/install/spec/deployments/0/spec/template/spec";
 
 #[tokio::test]
 async fn olm_does_what_rules_say() {
@@ -26,7 +28,7 @@ async fn olm_does_what_rules_say() {
 }
 
 /// A bundle whose operator runs as the default service account and owns nothing.
-fn plain(name: &str) -> Bundle {
+pub fn plain(name: &str) -> Bundle {
     let mut bundle = Bundle::new(name, "1.0.0");
     bundle.modes = vec!["AllNamespaces"];
     bundle.changes = vec![
@@ -66,7 +68,7 @@ fn hook(name: &str, other: Value) -> Value {
     hook
 }
 
-fn hooks(name: &str, others: &[Value]) -> Bundle {
+pub fn hooks(name: &str, others: &[Value]) -> Bundle {
     let all: Vec<Value> = others.iter().map(|other| hook(name, other.clone())).collect();
     with(name, vec![(HOOKS, all.into())])
 }
@@ -145,21 +147,35 @@ async fn install_strategies(cluster: &Cluster) {
     let pod_3 = with("pod-3", vec![("/spec/install/spec/deployments", two)]);
     assert!(broken(&pod_3.write(cluster.folder.path())).contains(&"POD-3"));
     create(cluster, &pod_3).await;
-    let cert_1 = secrets("cert-1", "cert");
-    assert!(broken(&cert_1.write(cluster.folder.path())).contains(&"CERT-1"));
-    create(cluster, &cert_1).await;
-    let replaced = secrets("cert-1-fine", "webhook-cert");
-    assert!(!broken(&replaced.write(cluster.folder.path())).contains(&"CERT-1"));
-    create(cluster, &replaced).await;
-    let unlisted = unlisted_conversion("hook-7");
-    assert!(broken(&unlisted.write(cluster.folder.path())).contains(&"HOOK-7"));
-    create(cluster, &unlisted).await;
+    // Where a pod mounts the Secret of cert-manager, and whether it waits for it.
+    let certificates = [
+        ("cert-1", "cert", "/certs", true),
+        ("cert-1-name", "webhook-cert", "/certs", false),
+        ("cert-1-place", "cert", "/tmp/k8s-webhook-server/serving-certs", false),
+    ]
+    .map(|(name, volume, path, waits)| (secrets(name, volume, path), waits));
+    for (bundle, waits) in &certificates {
+        let ids = broken(&bundle.write(cluster.folder.path()));
+        assert_eq!(ids.contains(&"CERT-1"), *waits, "{}", bundle.file);
+        create(cluster, bundle).await;
+    }
+    let conversions =
+        [("hook-7", true), ("hook-7-single", false)].map(|(name, both)| (unlisted_conversion(name, both), both));
+    for (bundle, both) in &conversions {
+        let ids = broken(&bundle.write(cluster.folder.path()));
+        assert_eq!(ids.contains(&"HOOK-7"), *both, "{}", bundle.file);
+        create(cluster, bundle).await;
+    }
 
     for (_, _, bundle) in claims.iter().filter(|(_, warned, _)| !warned) {
         cluster.settled(NAMESPACE, &bundle.csv_name()).await;
     }
-    cluster.settled(NAMESPACE, &unlisted.csv_name()).await;
-    cluster.settled(NAMESPACE, &replaced.csv_name()).await;
+    for (bundle, _) in &conversions {
+        cluster.settled(NAMESPACE, &bundle.csv_name()).await;
+    }
+    for (bundle, _) in &certificates {
+        cluster.settled(NAMESPACE, &bundle.csv_name()).await;
+    }
     for (rule, _, bundle) in claims.iter().filter(|(_, warned, _)| *warned) {
         let phase = cluster.phase(NAMESPACE, &bundle.csv_name()).await;
         println!("{rule} {}: {phase}", bundle.file);
@@ -169,17 +185,14 @@ async fn install_strategies(cluster: &Cluster) {
         .get("apps/v1", "Deployment", "deployments", Some(NAMESPACE), "pod-3-manager")
         .await;
     assert!(named.is_some(), "one Deployment stands for both");
-    // OLM makes its own certificate, and no Secret of another name.
-    let secret = async |name: &str| cluster.get("v1", "Secret", "secrets", Some(NAMESPACE), name).await;
-    assert!(secret("from-cert-manager-cert-1").await.is_none());
-    assert!(secret("cert-1-fine-manager-service-cert").await.is_some());
-    let volumes = async |name: &str| {
-        let deployment = cluster
-            .get("apps/v1", "Deployment", "deployments", Some(NAMESPACE), name)
-            .await;
-        deployment.unwrap()["spec"]["template"]["spec"]["volumes"].to_string()
-    };
-    assert!(!volumes("cert-1-fine-manager").await.contains("from-cert-manager"));
+    // OLM makes its own certificate, and no Secret of another name. The kubelet waits for volumes that a container mounts.
+    for (bundle, waits) in &certificates {
+        let name = &bundle.file;
+        let secret = async |name: &str| cluster.get("v1", "Secret", "secrets", Some(NAMESPACE), name).await;
+        assert!(secret(&format!("from-cert-manager-{name}")).await.is_none());
+        assert!(secret(&format!("{name}-manager-service-cert")).await.is_some());
+        assert_eq!(mounts_foreign_secret(cluster, name).await, *waits, "{name}");
+    }
     // Who is listed is converted by OLM's service, who is not stays as it was.
     let service = async |name: &str| {
         let crd = cluster
@@ -193,35 +206,14 @@ async fn install_strategies(cluster: &Cluster) {
             .await;
         crd.unwrap()["spec"]["conversion"]["webhook"]["clientConfig"]["service"]["name"].clone()
     };
-    assert_eq!(service("things.hook-7.example.com").await, "of-the-author");
+    for (bundle, both) in &conversions {
+        assert_eq!(service(&bundle.crd_name()).await, "of-the-author");
+        assert_eq!(fails_to_convert(cluster, bundle).await, *both, "{}", bundle.file);
+    }
     assert_eq!(
         service("things.hook-6-fine.example.com").await,
         "hook-6-fine-manager-service"
     );
-}
-
-/// A pod that needs the Secret of cert-manager, in a volume of some name.
-fn secrets(name: &str, volume: &str) -> Bundle {
-    let mut bundle = hooks(name, &[json!({})]);
-    let mut pod = bundle.csv().pointer(POD).unwrap().clone();
-    pod["volumes"] = json!([{"name": volume, "secret": {"secretName": format!("from-cert-manager-{name}")}}]);
-    bundle.changes.push((POD, pod));
-    bundle
-}
-
-/// A CRD with a conversion webhook that the ClusterServiceVersion does not list.
-fn unlisted_conversion(name: &str) -> Bundle {
-    let mut bundle = plain(name);
-    bundle
-        .changes
-        .retain(|(pointer, _)| *pointer != "/spec/customresourcedefinitions");
-    let mut crd = bundle.crd();
-    crd["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {
-        "conversionReviewVersions": ["v1"],
-        "clientConfig": {"service": {"name": "of-the-author", "namespace": "elsewhere"}},
-    }});
-    bundle.definition = Some(crd);
-    bundle
 }
 
 /// Puts the CRD, if the bundle owns it, and the ClusterServiceVersion into the cluster.
@@ -331,7 +323,13 @@ async fn missing_api(cluster: &Cluster) {
     assert!(broken(&folder).contains(&"KUBE-2"));
     cluster.namespace("monitored").await;
     let answer = cluster.run_bundle(&folder, "monitored", &["--timeout", "30s"]).await;
-    assert!(!answer.success, "OLM installs an object of an API that does not exist");
+    assert!(!answer.success, "an API that does not exist is not missed");
+    // OLM itself, both ways.
+    let spec = json!({"spec": {"endpoints": [], "selector": {}}});
+    let phase = installed_with(cluster, "monitoring.coreos.com/v1", "ServiceMonitor", spec).await;
+    assert_eq!(phase, "Failed");
+    let phase = installed_with(cluster, "v1", "ConfigMap", json!({"data": {"a": "b"}})).await;
+    assert_eq!(phase, "Complete");
 }
 
 /// An object that the new schema refuses keeps OLM from upgrading.

@@ -103,6 +103,8 @@ async fn sample(cluster: &Cluster) {
         bundle.definition = Some(crd.clone());
         let is_refused = row["refused"] == true;
         assert_eq!(warns(cluster, &bundle, "CRD-30"), is_refused, "{}", row["about"]);
+        let is_impossible = row["impossible"] == true;
+        assert_eq!(warns(cluster, &bundle, "CRD-37"), is_impossible, "{}", row["about"]);
         let reply = define(cluster, &crd, false).await;
         assert_eq!(reply.refused(), is_refused, "{}: {}", row["about"], reply.text());
         let objects = row["objects"].as_array().cloned().unwrap_or_default();

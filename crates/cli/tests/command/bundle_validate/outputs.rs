@@ -374,3 +374,27 @@ fn images_are_read_in_place_and_their_labels_compared() {
         assert_eq!(printed.out.contains("META-3"), differs, "{}", printed.out);
     }
 }
+
+/// People read a defect once, with the places where it repeats; programs and `full` have each.
+#[test]
+fn what_repeats_is_said_once_to_people() {
+    let more = "      description: A widget\n    \
+                - {name: gadgets.demo.example.com, version: v1, kind: Gadget}\n    \
+                - {name: gizmos.demo.example.com, version: v1, kind: Gizmo}\n";
+    let bundle = folder(&[(CSV, "      description: A widget\n", more)]);
+    for (form, times) in [("text", 1), ("full", 2), ("json", 2), ("concise", 2)] {
+        let printed = validate(bundle.path(), &["demo", "-o", form, "--select", "CSV-10"]);
+        assert_eq!(
+            printed.out.matches("has no example").count(),
+            times,
+            "{form}: {}",
+            printed.out
+        );
+    }
+    let printed = validate(bundle.path(), &["demo", "--select", "CSV-10"]);
+    assert!(
+        printed.out.contains("Kind=Gadget has no example (also Kind=Gizmo)"),
+        "{}",
+        printed.out
+    );
+}

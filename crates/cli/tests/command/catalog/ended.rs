@@ -98,6 +98,78 @@ fn a_silent_registry_does_not_keep_commands_from_ending_and_nothing_stays() {
     assert_eq!(temporary_files(&desk), 0);
 }
 
+/// A catalog of so many packages that writing them takes a while.
+fn many_packages(desk: &Desk, packages: usize) {
+    let mut text = String::new();
+    for at in 0..packages {
+        text.push_str(&format!(
+            "---\nschema: olm.package\nname: p{at}\ndefaultChannel: c\n---\nschema: olm.channel\npackage: p{at}\nname: c\n\
+             entries: [{{name: p{at}.v1}}]\n---\nschema: olm.bundle\npackage: p{at}\nname: p{at}.v1\nimage: r.io/p{at}:v1\n\
+             properties: [{{type: olm.package, value: {{packageName: p{at}, version: 1.0.0}}}}]\n"
+        ));
+    }
+    fs::create_dir_all(desk.path("many")).unwrap();
+    fs::write(desk.path("many/catalog.yaml"), text).unwrap();
+}
+
+/// Starts a command that writes and stops it (SIGSTOP) as soon as its folder stands beside the goal, which is not there yet.
+fn stopped_while_it_writes(desk: &Desk) -> Option<Child> {
+    let mut child = desk
+        .command(&["catalog", "migrate", "many", "written/out"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let is_writing = || {
+        let mut stages = fs::read_dir(desk.path("written")).into_iter().flatten();
+        stages.next().is_some()
+    };
+    while !is_writing() {
+        if child.try_wait().unwrap().is_some() {
+            return None;
+        }
+    }
+    send(&child, "-STOP");
+    if is_writing() && !desk.path("written/out").exists() {
+        return Some(child);
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+    None
+}
+
+#[test]
+fn a_folder_in_the_making_goes_with_a_command_that_is_asked_to_end() {
+    let desk = Desk::new();
+    let mut ends = 0;
+    // Often, for a signal may come at any moment from the first one on.
+    for (signal, code) in [("-TERM", 143), ("-INT", 130)].repeat(10) {
+        let mut packages = 500;
+        let mut child = loop {
+            many_packages(&desk, packages);
+            let _ = fs::remove_dir_all(desk.path("written"));
+            if let Some(child) = stopped_while_it_writes(&desk) {
+                break child;
+            }
+            // This machine writes too fast.
+            packages *= 2;
+            assert!(packages < 50_000, "the command is never met while it writes");
+        };
+        send(&child, signal);
+        send(&child, "-CONT");
+        let status = ended(&mut child);
+        // On a busy machine it may have written everything before it hears of the signal.
+        let expected = if status.success() { 0 } else { code };
+        assert_eq!(status.code(), Some(expected), "{signal}: {status}");
+        assert!(!status.success() || desk.path("written/out").exists(), "{signal}");
+        ends += usize::from(!status.success());
+        let left: Vec<_> = fs::read_dir(desk.path("written")).unwrap().flatten().collect();
+        let left: Vec<_> = left.iter().filter(|entry| entry.file_name() != "out").collect();
+        assert!(left.is_empty(), "{signal}: {left:?}");
+    }
+    assert!(ends > 0, "no signal came in time");
+}
+
 #[test]
 fn pipes_in_a_catalog_are_refused() {
     let desk = Desk::with_catalog();

@@ -1,6 +1,7 @@
 //! `olmkit generate bundle`: equal to operator-sdk 1.42.3 on recorded cases, and better where that loses something.
 
 mod base;
+mod kustomized;
 mod pinned;
 mod recorded;
 mod strict;

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use test_support::demo_bundle;
 
-fn write(folder: &Path, name: &str, text: &str) {
+pub fn write(folder: &Path, name: &str, text: &str) {
     let path = folder.join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();
@@ -16,7 +16,7 @@ fn write(folder: &Path, name: &str, text: &str) {
 const BOUNDED: &str = "ulimit -t 5 && ulimit -v 1048576 && exec \"$0\" \"$@\"";
 
 /// Runs a command over a folder; gives what it said.
-fn bounded(folder: &Path, arguments: &str) -> String {
+pub fn bounded(folder: &Path, arguments: &str) -> String {
     let output = Command::new("sh")
         .args(["-c", BOUNDED])
         .arg(assert_cmd::cargo::cargo_bin("olmkit"))
@@ -90,6 +90,34 @@ fn annotations_that_each_deployment_gets() {
     let said = bounded(folder.path(), "bundle render --olmv1 bundle -n demo");
     assert!(said.contains("are larger than 64 MiB"), "{said:.300}");
     bounded(folder.path(), "bundle validate bundle");
+}
+
+/// Webhooks of one Deployment share a Service, whose ports are each compared with the others.
+#[test]
+fn countless_ports_of_webhooks() {
+    let folder = tempfile::tempdir().unwrap();
+    let webhook = |number: usize| {
+        let port = 1 + number % 60_000;
+        format!(
+            "  - {{type: ValidatingAdmissionWebhook, generateName: w{number}.example.com, deploymentName: demo, containerPort: {port}, \
+             targetPort: p{number}, admissionReviewVersions: [v1], sideEffects: None}}\n"
+        )
+    };
+    let webhooks: String = (0..3_000).map(webhook).collect();
+    bundle(
+        folder.path(),
+        "  webhookdefinitions:\n",
+        &format!("  webhookdefinitions:\n{webhooks}"),
+    );
+    let said = bounded(folder.path(), "bundle render --olmv1 bundle -n demo");
+    assert!(said.contains("port: 3000"), "{said:.300}");
+    assert!(said.len() < 16 * webhooks.len(), "{}", said.len());
+    bounded(
+        folder.path(),
+        "bundle render --olmv1 bundle -n demo --cert-provider openshift-service-ca",
+    );
+    bounded(folder.path(), "bundle validate bundle --profile olmv1");
+    bounded(folder.path(), "bundle unpack bundle");
 }
 
 #[test]
@@ -171,4 +199,97 @@ fn countless_fixes() {
     }
     let said = bounded(folder.path(), "bundle validate bundle --fix");
     assert!(said.contains("or another run makes it"), "{said:.300}");
+}
+
+/// A channel of one chain, whose entries have the range that a number gives, and as many bundles.
+fn chain(package: &str, channel: &str, entries: usize, range: impl Fn(usize) -> String) -> String {
+    let listed: Vec<String> = (0..entries)
+        .map(|at| {
+            let replaces = at
+                .checked_sub(1)
+                .map(|before| format!("{package}.v{before}"))
+                .unwrap_or_default();
+            let range = range(at);
+            format!("{{\"name\":\"{package}.v{at}\",\"replaces\":\"{replaces}\",\"skipRange\":\"{range}\"}}")
+        })
+        .collect();
+    let listed = listed.join(",");
+    format!("{{\"schema\":\"olm.channel\",\"package\":\"{package}\",\"name\":\"{channel}\",\"entries\":[{listed}]}}\n")
+}
+
+fn bundles(package: &str, count: usize) -> String {
+    let bundle = |at| {
+        format!(
+            "{{\"schema\":\"olm.bundle\",\"package\":\"{package}\",\"name\":\"{package}.v{at}\",\"image\":\"r.io/p:v{at}\",\
+             \"properties\":[{{\"type\":\"olm.package\",\"value\":{{\"packageName\":\"{package}\",\"version\":\"{at}.0.0\"}}}}]}}\n"
+        )
+    };
+    (0..count).map(bundle).collect()
+}
+
+const PACKAGE: &str = "{\"schema\":\"olm.package\",\"name\":\"p\",\"defaultChannel\":\"c\"}\n";
+
+#[test]
+fn long_chains_of_upgrades() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, entries) in [("shorter", 4_000), ("catalog", 8_000)] {
+        // No range holds anything, so that each is compared with everything there is.
+        let channel = chain("p", "c", entries, |_| ">=99999.0.0".to_owned());
+        let catalog = format!("{PACKAGE}{channel}{}", bundles("p", entries));
+        write(folder.path(), &format!("{name}/catalog.json"), &catalog);
+    }
+    // The longer one takes four of the five seconds in an unoptimised build.
+    let said = bounded(folder.path(), "catalog validate shorter");
+    assert!(said.contains("contains no earlier version"), "{said:.300}");
+    for output in ["mermaid", "dot", "svg"] {
+        let said = bounded(folder.path(), &format!("catalog graph catalog -o {output}"));
+        assert!(said.contains("p.v7999"), "{said:.300}");
+    }
+    bounded(folder.path(), "catalog list bundles catalog");
+    let said = bounded(folder.path(), "catalog path catalog --from p.v7900");
+    assert!(said.contains("p.v7999"), "{said:.300}");
+    let said = bounded(folder.path(), "catalog path catalog --from p.v0");
+    assert!(said.contains("too many to compare"), "{said:.300}");
+}
+
+#[test]
+fn upgrades_from_everything_to_everything() {
+    let folder = tempfile::tempdir().unwrap();
+    let entries = 3_000;
+    let channel = chain("p", "c", entries, |at| format!(">=0.0.0 !={at}.0.0"));
+    let catalog = format!("{PACKAGE}{channel}{}", bundles("p", entries));
+    write(folder.path(), "catalog/catalog.json", &catalog);
+    let said = bounded(folder.path(), "catalog graph catalog");
+    assert!(said.contains("graph-text=VALUE"), "{said:.300}");
+    bounded(folder.path(), "catalog validate catalog");
+    let said = bounded(folder.path(), "catalog path catalog --from p.v0");
+    assert!(said.contains("p.v2999"), "{said:.300}");
+}
+
+#[test]
+fn many_channels_with_deprecations_and_one_long_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let (channels, count) = (1_000, 20);
+    let mut catalog = PACKAGE.to_owned() + &bundles("p", count);
+    let mut deprecated = Vec::new();
+    for at in 0..channels {
+        catalog.push_str(&chain("p", &format!("c{at}"), count, |_| "<1.0.0".to_owned()));
+        deprecated.push(format!(
+            "{{\"reference\":{{\"schema\":\"olm.channel\",\"name\":\"c{at}\"}},\"message\":\"old\"}}"
+        ));
+    }
+    let long = "x".repeat(1 << 17);
+    catalog.push_str(&chain("p", &long, 2_000, |_| String::new()));
+    let deprecated = deprecated.join(",");
+    catalog.push_str(&format!(
+        "{{\"schema\":\"olm.deprecations\",\"package\":\"p\",\"entries\":[{deprecated}]}}\n"
+    ));
+    write(folder.path(), "catalog/catalog.json", &catalog);
+    bounded(folder.path(), "catalog validate catalog");
+    bounded(folder.path(), "catalog graph catalog -o svg");
+    for output in ["mermaid", "dot"] {
+        let said = bounded(folder.path(), &format!("catalog graph catalog -o {output}"));
+        assert!(said.contains("graph-text=VALUE"), "{output}: {said:.300}");
+    }
+    bounded(folder.path(), "catalog list bundles catalog");
 }

@@ -128,6 +128,10 @@ impl Inputs {
             "repository/catalogs/v4.20/hello/catalog.yaml",
             &format!("schema: olm.bundle\nimage: {h}\n"),
         );
+        self.write(
+            "Dockerfile",
+            &format!("FROM {HOSTILE}\nLABEL name=\"Red Hat {HOSTILE}\"\nUSER {HOSTILE}\n"),
+        );
     }
 
     fn catalogs(&self) {

@@ -4,6 +4,7 @@
 mod exhaust;
 mod inputs;
 mod names;
+mod repeated;
 
 use std::collections::BTreeSet;
 use std::process::Output;
@@ -244,6 +245,7 @@ fn commands() -> Vec<(Form, Vec<&'static str>)> {
             vec!["repo", "check", "--repo", "repository", "--suite", "preflight"],
         ),
         (Text, vec!["repo", "check", "--image", h]),
+        (Text, vec!["repo", "check", "--image", "dockerfile:Dockerfile"]),
         (Text, vec!["repo", "onboard", h, "--repo", "repository"]),
         (
             Text,
@@ -430,6 +432,36 @@ fn commands() -> Vec<(Form, Vec<&'static str>)> {
         (Text, vec!["migrate", "check", "-o", "json"]),
         (Document, vec!["migrate", "plan"]),
         (Text, vec!["cleanup", h, "--timeout", "1s"]),
+        (Text, vec!["cleanup", h, "--olm", "v1", "--timeout", "1s"]),
+        (Text, vec!["cleanup", "plain", "--olm", "v1", "--timeout", "1s"]),
+        (
+            Text,
+            vec!["run", "bundle", "bundles/plain", "--olm", "v1", "--timeout", "1s"],
+        ),
+        (
+            Text,
+            vec!["run", "bundle", "bundles/names", "--olm", "v1", "--push-to", h],
+        ),
+        (
+            Text,
+            vec![
+                "run",
+                "bundle-upgrade",
+                "bundles/plain",
+                "--olm",
+                "v1",
+                "--timeout",
+                "1s",
+            ],
+        ),
+        (Text, vec!["extension", "install", h, "--timeout", "1s"]),
+        (Text, vec!["extension", "install", "plain", "--version", h]),
+        (Text, vec!["extension", "install", "plain", "--catalog", h]),
+        (Text, vec!["extension", "status"]),
+        (Text, vec!["extension", "status", h]),
+        (Text, vec!["extension", "diff", h]),
+        (Text, vec!["extension", "diff", "plain", "--version", h]),
+        (Text, vec!["extension", "uninstall", h, "--timeout", "1s"]),
         (Text, vec!["olm", "status", "--timeout", "1s"]),
         (Text, vec!["olm", "install", "--timeout", "1s"]),
         (Text, vec!["olm", "uninstall", "--timeout", "1s"]),
@@ -507,10 +539,8 @@ fn every_command_is_run_over_hostile_input() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
-/// On a terminal our own colours appear, and nothing else.
-#[test]
-fn on_a_terminal_only_our_own_colours_are_shown() {
-    const TERMINAL: &str = r#"
+/// A program for python3 that runs another on a terminal, and prints what it shows.
+pub const TERMINAL: &str = r#"
 import os, pty, sys
 child, terminal = pty.fork()
 if child == 0:
@@ -528,6 +558,10 @@ while True:
 os.waitpid(child, 0)
 sys.stdout.buffer.write(shown)
 "#;
+
+/// On a terminal our own colours appear, and nothing else.
+#[test]
+fn on_a_terminal_only_our_own_colours_are_shown() {
     let inputs = Inputs::new();
     for arguments in [
         &["bundle", "validate", "bundles/names"][..],

@@ -164,7 +164,7 @@ impl Input {
 
     /// Takes the objects out of one file. What is not an object gives a notice, not an error: directories of manifests hold
     /// settings and scripts too.
-    fn add(&mut self, bytes: &[u8], file: Option<&Path>, from_crds_dir: bool) -> Result<(), Error> {
+    pub(super) fn add(&mut self, bytes: &[u8], file: Option<&Path>, from_crds_dir: bool) -> Result<(), Error> {
         for part in split(bytes) {
             let (first_line, text) = part.map_err(|line| Error::Separator {
                 origin: Origin {
@@ -310,7 +310,7 @@ fn entries(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(paths)
 }
 
-fn read_file(path: &Path) -> Result<Vec<u8>, Error> {
+pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, Error> {
     limits::read_file(path, &limits::GENERATE_INPUT).map_err(|reason| Error::Io {
         path: path.to_owned(),
         reason,

@@ -19,6 +19,7 @@ mod files;
 mod images;
 mod input;
 pub mod job;
+mod kustomization;
 mod metadata;
 mod notice;
 pub mod present;

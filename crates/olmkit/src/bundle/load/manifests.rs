@@ -6,8 +6,9 @@ use rayon::prelude::*;
 
 use super::manifest::Manifest;
 use super::tree::{Entry, Tree};
-use super::{Object, manifest, typed, typed_yaml};
+use super::{Object, manifest, misfit, typed, typed_yaml};
 use crate::diagnostics::{Finding, Origin, Rule, Severity, define_rules};
+use crate::types::decode::misfits;
 use olmkit_go::filepath;
 
 define_rules! {
@@ -319,7 +320,9 @@ impl Directory<'_> {
                 if stopped.is_none() {
                     stopped = Some(problem.message.clone());
                 }
+                let others = other_misfits(&object, &problem);
                 self.problems.push(problem.file(&path));
+                self.problems.extend(others.into_iter().map(|other| other.file(&path)));
             }
             self.objects.push(object);
         }
@@ -334,7 +337,7 @@ impl Directory<'_> {
     }
 
     fn decode(&self, object: &mut Object, name: &str, csvs: &mut usize) -> Result<(), Box<Finding>> {
-        let (word, key) = match (object.kind(), object.api_version()) {
+        match (object.kind(), object.api_version()) {
             ("ClusterServiceVersion", _) => {
                 *csvs += 1;
                 if *csvs > 1 {
@@ -342,17 +345,17 @@ impl Directory<'_> {
                     let problem = Finding::of(&LOAD_6, "invalid bundle: contains multiple CSVs");
                     return Err(Box::new(problem.hint(hint)));
                 }
-                ("CSV", "ClusterServiceVersion")
             }
-            ("CustomResourceDefinition", "apiextensions.k8s.io/v1") => ("CRD", "v1.CustomResourceDefinition"),
-            ("CustomResourceDefinition", "apiextensions.k8s.io/v1beta1") => ("CRD", "v1beta1.CustomResourceDefinition"),
-            ("CustomResourceDefinition", version) => {
+            ("CustomResourceDefinition", version) if type_of(object).is_none() => {
                 let problem = Finding::of(&LOAD_8, format!("unsupported CRD version {version} for {name}"))
                     .at(object.position("/apiVersion"))
                     .hint("use `apiVersion: apiextensions.k8s.io/v1`");
                 return Err(Box::new(problem));
             }
-            _ => return Ok(()),
+            _ => {}
+        }
+        let Some((word, key)) = type_of(object) else {
+            return Ok(());
         };
         let decoded = match object.typed_document.take() {
             None => typed(&object.node, &object.value, key),
@@ -363,14 +366,40 @@ impl Directory<'_> {
                 object.typed = Some(value);
                 Ok(())
             }
-            Err(mut problem) => {
-                problem.rule = LOAD_7.id;
-                problem.message = format!("unable to parse {word} {name}: {}", problem.message);
-                let hint = type_hint(&problem);
-                Err(Box::new(problem.hint(hint)))
-            }
+            Err(problem) => Err(Box::new(named(*problem, word, name))),
         }
     }
+}
+
+/// What operator-sdk calls an object that it decodes into a Go type, and the key of that type.
+fn type_of(object: &Object) -> Option<(&'static str, &'static str)> {
+    match (object.kind(), object.api_version()) {
+        ("ClusterServiceVersion", _) => Some(("CSV", "ClusterServiceVersion")),
+        ("CustomResourceDefinition", "apiextensions.k8s.io/v1") => Some(("CRD", "v1.CustomResourceDefinition")),
+        ("CustomResourceDefinition", "apiextensions.k8s.io/v1beta1") => {
+            Some(("CRD", "v1beta1.CustomResourceDefinition"))
+        }
+        _ => None,
+    }
+}
+
+/// A value that does not fit, in operator-sdk's words and with a hint.
+fn named(mut problem: Finding, word: &str, name: &str) -> Finding {
+    problem.rule = LOAD_7.id;
+    problem.message = format!("unable to parse {word} {name}: {}", problem.message);
+    let hint = type_hint(&problem);
+    problem.hint(hint)
+}
+
+/// The other values of an object that do not fit. operator-sdk names one.
+fn other_misfits(object: &Object, first: &Finding) -> Vec<Finding> {
+    let Some((word, key)) = type_of(object).filter(|_| first.rule == LOAD_7.id) else {
+        return Vec::new();
+    };
+    let name = object.path.rsplit('/').next().unwrap_or_default();
+    let all = misfits(&object.value, key, true);
+    let findings = all.iter().map(|error| named(misfit(&object.node, error), word, name));
+    findings.filter(|other| other.path != first.path).collect()
 }
 
 /// How to put right a value that does not fit its field: Go's words, in those of YAML.

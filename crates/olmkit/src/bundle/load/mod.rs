@@ -22,7 +22,7 @@ pub use metadata::{CHANNELS, DEFAULT_CHANNEL, MANIFESTS, MEDIA_TYPE, METADATA, M
 pub use tree::{Entry, Limits, Tree, TreeError};
 
 use crate::diagnostics::{Finding, Origin, Severity, define_rules, json_path};
-use crate::types::decode::decode;
+use crate::types::decode::{DecodeError, decode};
 use crate::yaml;
 
 define_rules! {
@@ -320,12 +320,15 @@ pub(crate) fn media_type_of(tree: &Tree, root: &str, directory: &str) -> Result<
 }
 
 fn typed(node: &yaml::Node, value: &Value, key: &str) -> Result<Value, Box<Finding>> {
-    decode(value, key, true).map_err(|error| {
-        let message = format!("error unmarshaling JSON: while decoding JSON: {}", error.message);
-        let mut problem = Finding::of(&manifests::LOAD_7, message).path(json_path(&error.pointer));
-        problem.position = node.pointer(&error.pointer).map(|node| node.start);
-        Box::new(problem)
-    })
+    decode(value, key, true).map_err(|error| Box::new(misfit(node, &error)))
+}
+
+/// The finding of a value that does not fit its type.
+fn misfit(node: &yaml::Node, error: &DecodeError) -> Finding {
+    let message = format!("error unmarshaling JSON: while decoding JSON: {}", error.message);
+    let mut problem = Finding::of(&manifests::LOAD_7, message).path(json_path(&error.pointer));
+    problem.position = node.pointer(&error.pointer).map(|node| node.start);
+    problem
 }
 
 /// The path of a bundle directory argument.

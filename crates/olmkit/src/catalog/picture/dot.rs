@@ -4,28 +4,35 @@ use std::fmt::Write as _;
 
 use olmkit_go::strconv::quote;
 
-use super::{IGNORED, Marks, drawn};
+use super::{Deprecated, IGNORED, Marks, deprecated, drawn};
 use crate::catalog::model::{Catalog, Channel};
-use crate::catalog::selection::{Selection, Versions};
+use crate::catalog::selection::{Selection, Versions, too_large};
+use crate::limits;
 
 /// Graphviz text of the selected channels of a catalog.
 ///
 /// # Errors
-/// The minimum edge is unknown; a text for the user.
+/// The minimum edge is unknown, or the text is larger than [`limits::GRAPH_TEXT`]; a text for the user.
 pub fn dot(catalog: &Catalog, selection: &Selection) -> Result<String, String> {
     let (channels, v0) = drawn(catalog, selection)?;
     let mut out = String::from("digraph catalog {\n  rankdir=TB;\n  node [shape=box];\n");
+    let deprecated = deprecated(catalog);
     for channel in &channels {
-        draw(catalog, channel, v0.as_ref(), &mut out);
+        draw(&deprecated, channel, v0.as_ref(), &mut out)?;
     }
     out.push_str("}\n");
     Ok(out)
 }
 
 // Writing to a String cannot fail.
-fn draw(catalog: &Catalog, channel: &Channel, v0: Option<&Versions<'_>>, out: &mut String) {
+fn draw(
+    deprecated: &Deprecated<'_>,
+    channel: &Channel,
+    v0: Option<&Versions<'_>>,
+    out: &mut String,
+) -> Result<(), String> {
     let id = |name: &str| quote(&format!("{}/{}/{name}", channel.package, channel.name));
-    let marks = Marks::of(catalog, channel, v0);
+    let marks = Marks::of(deprecated, channel, v0);
     let label = quote(&format!("{} {}", channel.package, channel.name));
     let _ = writeln!(
         out,
@@ -46,10 +53,12 @@ fn draw(catalog: &Catalog, channel: &Channel, v0: Option<&Versions<'_>>, out: &m
             },
             quote(marks.entry(name))
         );
+        check(out)?;
     }
     for name in &marks.absent {
         let label = quote(&format!("{name}\n(not in the channel)"));
         let _ = writeln!(out, "  {} [label={label}, style=dashed];", id(name));
+        check(out)?;
     }
     for entry in channel.entries() {
         let mut edge = |from: &str, label: &str| {
@@ -64,15 +73,26 @@ fn draw(catalog: &Catalog, channel: &Channel, v0: Option<&Versions<'_>>, out: &m
                 id(&entry.name),
                 quote(label)
             );
+            check(out)
         };
         for skip in &entry.skips {
-            edge(skip, "skips");
+            edge(skip, "skips")?;
         }
         if !entry.replaces.is_empty() {
-            edge(&entry.replaces, "replaces");
+            edge(&entry.replaces, "replaces")?;
         }
     }
     for head in &marks.heads {
         let _ = writeln!(out, "  {} -> {} [label=\"head\"];", id(head), id(""));
+        check(out)?;
     }
+    Ok(())
+}
+
+/// Each line repeats the names of package and channel, which may be long.
+fn check(text: &str) -> Result<(), String> {
+    if text.len() > limits::GRAPH_TEXT.count() {
+        return Err(too_large());
+    }
+    Ok(())
 }

@@ -4,7 +4,7 @@ mod dot;
 mod rows;
 mod svg;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub use dot::dot;
 pub use svg::svg;
@@ -35,26 +35,36 @@ fn sources(entry: &ChannelEntry) -> impl Iterator<Item = &str> {
     entry.skips.iter().map(String::as_str).chain(replaces)
 }
 
+/// Schemas and names of what is deprecated, by package.
+type Deprecated<'c> = BTreeMap<&'c str, BTreeSet<(&'c str, &'c str)>>;
+
+fn deprecated(catalog: &Catalog) -> Deprecated<'_> {
+    let mut deprecated = Deprecated::new();
+    for blob in &catalog.deprecations {
+        let entries = blob.entries.iter().flatten();
+        let names = entries.map(|entry| (entry.schema.as_str(), entry.name.as_str()));
+        deprecated.entry(&blob.package).or_default().extend(names);
+    }
+    deprecated
+}
+
 /// Which entries of a channel stand out.
 struct Marks<'c> {
+    /// In order.
     heads: Vec<&'c str>,
     skipped: BTreeSet<&'c str>,
     /// Named as a source, and not in the channel.
     absent: BTreeSet<&'c str>,
-    deprecated: BTreeSet<(&'c str, &'c str)>,
+    deprecated: Option<&'c BTreeSet<(&'c str, &'c str)>>,
     channel: &'c str,
     /// How OLM v0 goes, where that is to be seen.
     reach: Option<Reach<'c>>,
 }
 
 impl<'c> Marks<'c> {
-    fn of(catalog: &'c Catalog, channel: &'c Channel, v0: Option<&Versions<'_>>) -> Self {
+    fn of(deprecated: &'c Deprecated<'c>, channel: &'c Channel, v0: Option<&Versions<'_>>) -> Self {
         let entries = channel.entries();
         let known: BTreeSet<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
-        let deprecations = catalog
-            .deprecations
-            .iter()
-            .filter(|deprecation| deprecation.package == channel.package);
         Marks {
             heads: graph::heads(entries),
             skipped: entries
@@ -67,10 +77,7 @@ impl<'c> Marks<'c> {
                 .flat_map(sources)
                 .filter(|name| !known.contains(name))
                 .collect(),
-            deprecated: deprecations
-                .flat_map(|deprecation| deprecation.entries.iter().flatten())
-                .map(|entry| (entry.schema.as_str(), entry.name.as_str()))
-                .collect(),
+            deprecated: deprecated.get(channel.package.as_str()),
             channel: &channel.name,
             reach: v0.map(|versions| Reach::of(entries, versions)),
         }
@@ -85,9 +92,9 @@ impl<'c> Marks<'c> {
 
     /// The colour of an entry.
     fn entry(&self, name: &str) -> &'static str {
-        if self.deprecated.contains(&(BUNDLE, name)) {
+        if self.is_deprecated(BUNDLE, name) {
             DEPRECATED
-        } else if self.heads.contains(&name) {
+        } else if self.heads.binary_search(&name).is_ok() {
             "lightgreen"
         } else if self.skipped.contains(name) {
             "lightgray"
@@ -98,11 +105,15 @@ impl<'c> Marks<'c> {
 
     /// The colour of the channel itself.
     fn channel(&self) -> &'static str {
-        if self.deprecated.contains(&(PACKAGE, "")) || self.deprecated.contains(&(CHANNEL, self.channel)) {
+        if self.is_deprecated(PACKAGE, "") || self.is_deprecated(CHANNEL, self.channel) {
             DEPRECATED
         } else {
             "white"
         }
+    }
+
+    fn is_deprecated(&self, schema: &str, name: &str) -> bool {
+        self.deprecated.is_some_and(|set| set.contains(&(schema, name)))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::rows::{Line, Rows};
-use super::{IGNORED, Marks, drawn, sources};
+use super::{Deprecated, IGNORED, Marks, deprecated, drawn, sources};
 use crate::catalog::model::{Catalog, Channel, ChannelEntry};
 use crate::catalog::selection::{Selection, Versions};
 use crate::limits;
@@ -46,10 +46,11 @@ pub fn svg(catalog: &Catalog, selection: &Selection) -> Result<String, String> {
             limits::PICTURE_EDGES.exceeded()
         ));
     }
+    let deprecated = deprecated(catalog);
     let mut body = String::new();
     let (mut width, mut top) = (LEGEND.len() * CHARACTER, MARGIN + ROW);
     for channel in &channels {
-        let panel = Panel::of(catalog, channel, v0.as_ref(), top);
+        let panel = Panel::of(&deprecated, channel, v0.as_ref(), top);
         width = width.max(panel.width());
         panel.draw(&mut body);
         top = panel.bottom() + ROW;
@@ -86,12 +87,14 @@ struct Panel<'c> {
     rows: Rows<'c>,
     /// What stands behind each name: its range.
     notes: Vec<&'c str>,
+    /// Pixels of a box from left to right.
+    box_width: usize,
     top: usize,
 }
 
 impl<'c> Panel<'c> {
-    fn of(catalog: &'c Catalog, channel: &'c Channel, v0: Option<&Versions<'_>>, top: usize) -> Self {
-        let marks = Marks::of(catalog, channel, v0);
+    fn of(deprecated: &'c Deprecated<'c>, channel: &'c Channel, v0: Option<&Versions<'_>>, top: usize) -> Self {
+        let marks = Marks::of(deprecated, channel, v0);
         let rows = Rows::of(channel.entries(), |from, to, replaces| {
             marks.is_ignored(from, to, replaces)
         });
@@ -101,9 +104,11 @@ impl<'c> Panel<'c> {
             .map(|entry| (entry.name.as_str(), entry.skip_range.as_str()))
             .collect();
         let note = |name: &&str| ranges.get(name).copied().unwrap_or("(not in the channel)");
+        let notes: Vec<&str> = rows.names.iter().map(note).collect();
         Panel {
             title: format!("{} {}", channel.package, channel.name),
-            notes: rows.names.iter().map(note).collect(),
+            box_width: box_width(&rows.names, &notes),
+            notes,
             entries: channel.entries(),
             marks,
             rows,
@@ -111,17 +116,9 @@ impl<'c> Panel<'c> {
         }
     }
 
-    /// Pixels of a box from left to right.
-    fn box_width(&self) -> usize {
-        let length = |text: &str| text.chars().count().min(LONGEST);
-        let rows = self.rows.names.iter().zip(&self.notes);
-        let longest = rows.map(|(name, note)| length(name) + length(note)).max();
-        (longest.unwrap_or_default() + 4) * CHARACTER
-    }
-
     fn width(&self) -> usize {
         let title = self.title.chars().count().min(LONGEST) * CHARACTER;
-        title.max(self.box_width() + (self.rows.lanes + 2) * LANE)
+        title.max(self.box_width + (self.rows.lanes + 2) * LANE)
     }
 
     fn bottom(&self) -> usize {
@@ -153,7 +150,7 @@ impl<'c> Panel<'c> {
             } else {
                 ""
             };
-            let (y, width) = (self.y(row), self.box_width());
+            let (y, width) = (self.y(row), self.box_width);
             let _ = writeln!(
                 out,
                 "<g><title>{}</title><rect x=\"{MARGIN}\" y=\"{}\" width=\"{width}\" height=\"{HEIGHT}\" rx=\"4\" fill=\"{}\" \
@@ -185,7 +182,7 @@ impl<'c> Panel<'c> {
             );
             return;
         };
-        let edge = MARGIN + self.box_width();
+        let edge = MARGIN + self.box_width;
         let x = edge + (lane + 1) * LANE + LANE / 2;
         // From the farthest row to the entry, with a branch to each other row.
         let target = self.y(line.to);
@@ -213,6 +210,17 @@ impl<'c> Panel<'c> {
             let _ = writeln!(out, "<path d=\"M{branches}\" {style} fill=\"none\"/>");
         }
     }
+}
+
+/// Pixels of a box that holds any of the names with its note.
+fn box_width(names: &[&str], notes: &[&str]) -> usize {
+    let length = |text: &str| text.chars().take(LONGEST).count();
+    let longest = names
+        .iter()
+        .zip(notes)
+        .map(|(name, note)| length(name) + length(note))
+        .max();
+    (longest.unwrap_or_default() + 4) * CHARACTER
 }
 
 /// A label that fits its box.

@@ -1,7 +1,7 @@
 //! What a bundle blob says by itself: its version, release, properties, image references.
 
 use super::Problem;
-use super::model::BundleFacts;
+use super::facts::BundleFacts;
 use crate::catalog::model::Bundle;
 use crate::catalog::property::{self, PackageProperty};
 use crate::diagnostics::{Origin, Severity, define_rules};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Problem;
-use super::model::{Model, PackageFacts};
+use super::facts::{DeprecationEntry, Model, PackageFacts};
 use crate::catalog::model::{self, Deprecation};
 use crate::diagnostics::{Origin, Severity, define_rules};
 use olmkit_go::strconv::quote;
@@ -31,24 +31,16 @@ define_rules! {
     }
 }
 
-/// The entry of an `olm.deprecations` blob that deprecates something.
-#[derive(Debug, Clone, Copy)]
-pub struct DeprecationEntry<'c> {
-    blob: &'c Deprecation,
-    index: usize,
-}
-
-impl DeprecationEntry<'_> {
-    /// The problem that the entry has no message.
-    pub fn without_message(self, object: &str) -> Option<Problem> {
-        let entry = self.blob.entries.iter().flatten().nth(self.index)?;
-        let text = "invalid deprecation: message must be set";
-        entry.message.is_empty().then(|| {
-            Problem::error(&DEPRECATION_MESSAGE, text, &self.blob.origin)
-                .at(format!("/entries/{}", self.index))
-                .of(object)
-        })
-    }
+/// The problem that an entry has no message.
+pub fn without_message(deprecation: DeprecationEntry<'_>, object: &str) -> Option<Problem> {
+    let DeprecationEntry { blob, index } = deprecation;
+    let entry = blob.entries.as_ref()?.get(index)?;
+    let text = "invalid deprecation: message must be set";
+    entry.message.is_empty().then(|| {
+        Problem::error(&DEPRECATION_MESSAGE, text, &blob.origin)
+            .at(format!("/entries/{index}"))
+            .of(object)
+    })
 }
 
 /// Assigns deprecations to what they deprecate.

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::Problem;
-use super::model::{ChannelFacts, Model, PackageFacts, channel_origin};
+use super::facts::{ChannelFacts, Model, PackageFacts, channel_origin};
 use crate::catalog::graph;
 use crate::catalog::model::{ChannelEntry, PROPERTY_BUNDLE_OBJECT, PROPERTY_CSV_METADATA};
 use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
-use crate::object::Reference;
-use crate::object::VersionRange;
+use crate::object::{Reference, Version, VersionRange};
 
 define_rules! {
     NO_METADATA = {
@@ -130,12 +129,15 @@ pub fn check(model: &Model<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     for package in model.packages.values() {
         bundles(package, &mut problems);
+        let mut versions: Vec<&Version> = package.bundles.values().map(|facts| &facts.version).collect();
+        versions.sort();
+        versions.dedup();
         for channel in package.channels.values() {
             let upgrades = upgrades(package, channel);
             for entry in &channel.entries {
                 falling_version(package, channel, entry, &mut problems);
                 ignored_edge(package, channel, entry, &upgrades, &mut problems);
-                skip_range(package, channel, entry, &mut problems);
+                skip_range(package, channel, entry, &versions, &mut problems);
             }
         }
         differing_entries(package, &mut problems);
@@ -193,11 +195,7 @@ fn bundles(package: &PackageFacts<'_>, problems: &mut Vec<Problem>) {
 }
 
 fn at_entry(channel: &ChannelFacts<'_>, entry: &ChannelEntry, field: &str) -> String {
-    let entries = channel.blob.map(|blob| blob.entries()).unwrap_or_default();
-    let index = entries
-        .iter()
-        .position(|other| other.name == entry.name)
-        .unwrap_or_default();
+    let index = channel.position(&entry.name).unwrap_or_default();
     format!("/entries/{index}/{field}")
 }
 
@@ -264,6 +262,7 @@ fn skip_range(
     package: &PackageFacts<'_>,
     channel: &ChannelFacts<'_>,
     entry: &ChannelEntry,
+    versions: &[&Version],
     problems: &mut Vec<Problem>,
 ) {
     let Ok(range) = VersionRange::parse(&entry.skip_range) else {
@@ -285,17 +284,19 @@ fn skip_range(
             entry.skip_range, entry.name, own.version
         );
         report(message);
-    } else if !package
-        .bundles
-        .values()
-        .any(|other| other.version < own.version && range.contains(&other.version))
-    {
+    } else if range.within(earlier(versions, &own.version)).is_empty() {
         let message = format!(
             "the skipRange {:?} of {} contains no earlier version in the catalog",
             entry.skip_range, entry.name
         );
         report(message);
     }
+}
+
+/// Those of ascending versions that come before one.
+fn earlier<'v>(ascending: &'v [&'v Version], version: &Version) -> &'v [&'v Version] {
+    let end = ascending.partition_point(|other| *other < version);
+    ascending.get(..end).unwrap_or_default()
 }
 
 /// One bundle, in several channels, with different skip ranges: which upgrades work then depends on the channel.

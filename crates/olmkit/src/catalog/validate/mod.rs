@@ -6,6 +6,7 @@
 
 pub(crate) mod bundle;
 pub(crate) mod deprecation;
+mod facts;
 pub(crate) mod lints;
 pub(crate) mod model;
 pub(crate) mod package;
@@ -17,6 +18,7 @@ use std::path::Path;
 use super::load;
 use super::model::{Catalog, Origin};
 use crate::diagnostics::{self, Finding, Report, Rule, Severity, define_rules};
+use crate::limits;
 
 pub use tree::Tree;
 
@@ -57,7 +59,7 @@ impl Problem {
         Problem {
             rule,
             severity: Severity::Error,
-            message: message.into(),
+            message: limits::message(message),
             object: String::new(),
             origin: origin.clone(),
             pointer: String::new(),
@@ -85,7 +87,7 @@ impl Problem {
     }
 
     fn of(mut self, object: impl Into<String>) -> Self {
-        self.object = object.into();
+        self.object = limits::name(object);
         self
     }
 
@@ -174,7 +176,7 @@ pub fn opm_text(catalog: &Catalog) -> Option<String> {
 }
 
 /// What opm prints, and the problems behind it.
-fn opm_verdict(built: &model::Model<'_>) -> (Option<String>, Vec<Problem>) {
+fn opm_verdict(built: &facts::Model<'_>) -> (Option<String>, Vec<Problem>) {
     let (tree, found) = package::check(built);
     let text = match built.problems.first() {
         Some(first) => Some(first.message.clone()),

@@ -6,10 +6,11 @@ use rayon::prelude::*;
 
 use super::Problem;
 use super::bundle::bundle_facts;
-use super::deprecation::{DeprecationEntry, deprecations};
-use crate::catalog::model::{Bundle, Catalog, Channel, ChannelEntry, Origin, Package};
+use super::deprecation::deprecations;
+use super::facts::{BundleFacts, ChannelFacts, Model, PackageFacts};
+use crate::catalog::model::{Bundle, Catalog, Channel, Package};
 use crate::diagnostics::{self, Severity, define_rules};
-use crate::object::{Version, dns1123_label_problems};
+use crate::object::dns1123_label_problems;
 use olmkit_go::strconv::quote;
 
 define_rules! {
@@ -115,56 +116,6 @@ define_rules! {
     }
 }
 
-/// What a bundle blob says, read by type.
-#[derive(Debug, Clone)]
-pub struct BundleFacts<'c> {
-    /// The blob.
-    pub bundle: &'c Bundle,
-    /// Its version; zero if it cannot be read.
-    pub version: Version,
-    /// Its release; mostly empty.
-    pub release: String,
-    /// Number of `olm.package` properties; none if the properties cannot be read.
-    pub packages: Option<usize>,
-    /// The entry that deprecates it, if any.
-    pub deprecation: Option<DeprecationEntry<'c>>,
-}
-
-/// A channel with its entries.
-#[derive(Debug)]
-pub struct ChannelFacts<'c> {
-    /// The blob; none for the channel that opm makes up for a default channel that does not exist.
-    pub blob: Option<&'c Channel>,
-    /// Its name.
-    pub name: &'c str,
-    /// The first entry of each name.
-    pub entries: Vec<&'c ChannelEntry>,
-    /// The entry that deprecates it, if any.
-    pub deprecation: Option<DeprecationEntry<'c>>,
-}
-
-/// A package with everything that belongs to it.
-#[derive(Debug)]
-pub struct PackageFacts<'c> {
-    /// The blob.
-    pub blob: &'c Package,
-    /// Channels by name.
-    pub channels: BTreeMap<&'c str, ChannelFacts<'c>>,
-    /// Bundles by name.
-    pub bundles: BTreeMap<&'c str, BundleFacts<'c>>,
-    /// The entry that deprecates it, if any.
-    pub deprecation: Option<DeprecationEntry<'c>>,
-}
-
-/// A catalog with channels and bundles assigned to their packages.
-#[derive(Debug, Default)]
-pub struct Model<'c> {
-    /// Packages by name.
-    pub packages: BTreeMap<&'c str, PackageFacts<'c>>,
-    /// What did not fit, in opm's order: the first is what it stops at.
-    pub problems: Vec<Problem>,
-}
-
 /// Builds the model of a catalog.
 pub fn build(catalog: &Catalog) -> Model<'_> {
     let mut model = Model::default();
@@ -261,9 +212,11 @@ fn channels<'c>(model: &mut Model<'c>, channels: &'c [Channel]) -> Entries<'c> {
         }
         let mut names = BTreeSet::new();
         let mut entries = Vec::new();
+        let mut positions = HashMap::new();
         for (index, entry) in channel.entries().iter().enumerate() {
             if names.insert(entry.name.as_str()) {
                 entries.push(entry);
+                positions.insert(entry.name.as_str(), index);
             } else {
                 let message = format!(
                     "invalid package {}, channel {}: duplicate entry {}",
@@ -283,6 +236,7 @@ fn channels<'c>(model: &mut Model<'c>, channels: &'c [Channel]) -> Entries<'c> {
                 blob: Some(channel),
                 name,
                 entries,
+                positions,
                 deprecation: None,
             },
         );
@@ -354,14 +308,10 @@ fn made_up_default_channels(model: &mut Model<'_>) {
                 blob: None,
                 name: default,
                 entries: Vec::new(),
+                positions: HashMap::new(),
                 deprecation: None,
             };
             package.channels.insert(default, facts);
         }
     }
-}
-
-/// The origin of a channel, or of its package where opm makes the channel up.
-pub fn channel_origin<'m>(package: &'m PackageFacts<'_>, channel: &'m ChannelFacts<'_>) -> &'m Origin {
-    channel.blob.map_or(&package.blob.origin, |blob| &blob.origin)
 }

@@ -1,8 +1,9 @@
 //! The second phase: each package, channel and bundle on its own.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::model::{ChannelFacts, Model, PackageFacts, channel_origin};
+use super::deprecation::without_message;
+use super::facts::{ChannelFacts, Model, PackageFacts, channel_origin};
 use super::{Problem, Tree};
 use crate::catalog::graph;
 use crate::catalog::model::{ChannelEntry, PROPERTY_BUNDLE_OBJECT};
@@ -188,7 +189,7 @@ fn check_package(package: &PackageFacts<'_>, problems: &mut Vec<Problem>) -> Opt
     if let Some(message) = duplicate_versions(package) {
         messages.add(report(&VERSION_DUPLICATE, &message, ""));
     }
-    if let Some(problem) = package.deprecation.and_then(|entry| entry.without_message(name)) {
+    if let Some(problem) = package.deprecation.and_then(|entry| without_message(entry, name)) {
         messages.add(problem);
     }
     let Messages { problems, mut leaves } = messages;
@@ -201,8 +202,10 @@ fn check_package(package: &PackageFacts<'_>, problems: &mut Vec<Problem>) -> Opt
 /// Bundles of equal version; build metadata and release count.
 fn duplicate_versions(package: &PackageFacts<'_>) -> Option<String> {
     let mut versions: BTreeMap<String, (Version, BTreeSet<&str>)> = BTreeMap::new();
-    for entry in package.channels.values().flat_map(|channel| &channel.entries) {
-        let bundle = package.bundles.get(entry.name.as_str());
+    let entries = package.channels.values().flat_map(|channel| &channel.entries);
+    let names: BTreeSet<&str> = entries.map(|entry| entry.name.as_str()).collect();
+    for name in names {
+        let bundle = package.bundles.get(name);
         let version = bundle.map(|bundle| bundle.version.clone()).unwrap_or_default();
         let release = bundle.map(|bundle| bundle.release.as_str()).unwrap_or_default();
         let text = if release.is_empty() {
@@ -214,7 +217,7 @@ fn duplicate_versions(package: &PackageFacts<'_>) -> Option<String> {
             .entry(text)
             .or_insert_with(|| (version, BTreeSet::new()))
             .1
-            .insert(&entry.name);
+            .insert(name);
     }
     let mut duplicates: Vec<_> = versions.into_iter().filter(|(_, (_, names))| names.len() > 1).collect();
     duplicates.sort_by(|(_, (left, _)), (_, (right, _))| left.cmp(right));
@@ -251,7 +254,7 @@ fn check_channel(package: &PackageFacts<'_>, channel: &ChannelFacts<'_>, problem
     } else if let Err((rule, message, culprit)) = replaces_chain(&channel.entries) {
         messages.add(report(rule, &message, &entry_pointer(channel, culprit.as_deref())));
     }
-    if let Some(problem) = channel.deprecation.and_then(|entry| entry.without_message(&object)) {
+    if let Some(problem) = channel.deprecation.and_then(|entry| without_message(entry, &object)) {
         messages.add(problem);
     }
     let Messages { problems, mut leaves } = messages;
@@ -262,8 +265,7 @@ fn check_channel(package: &PackageFacts<'_>, channel: &ChannelFacts<'_>, problem
 }
 
 fn entry_pointer(channel: &ChannelFacts<'_>, name: Option<&str>) -> String {
-    let entries = channel.blob.map(|blob| blob.entries()).unwrap_or_default();
-    let index = name.and_then(|name| entries.iter().position(|entry| entry.name == name));
+    let index = name.and_then(|name| channel.position(name));
     index.map_or_else(|| "/entries".into(), |index| format!("/entries/{index}"))
 }
 
@@ -286,16 +288,17 @@ fn replaces_chain(entries: &[&ChannelEntry]) -> Result<(), (&'static Rule, Strin
         .map(String::as_str)
         .collect();
     let mut chain = vec![head];
+    let mut on_chain = HashMap::from([(head, 0)]);
     let mut current = by_name.get(head);
     while let Some(entry) = current {
         let next = entry.replaces.as_str();
-        if let Some(start) = chain.iter().position(|name| *name == next) {
-            chain.push(next);
+        chain.push(next);
+        if let Some(&start) = on_chain.get(next) {
             let cycle = chain.get(start..).unwrap_or_default().join(" -> ");
             let message = format!("detected cycle in replaces chain of upgrade graph: {cycle}");
             return Err((&CYCLE, message, Some(entry.name.clone())));
         }
-        chain.push(next);
+        on_chain.insert(next, chain.len() - 1);
         if skipped.contains(next) {
             break;
         }
@@ -304,7 +307,7 @@ fn replaces_chain(entries: &[&ChannelEntry]) -> Result<(), (&'static Rule, Strin
     let stranded: Vec<&str> = by_name
         .keys()
         .copied()
-        .filter(|name| !chain.contains(name) && !skipped.contains(name))
+        .filter(|name| !on_chain.contains_key(name) && !skipped.contains(name))
         .collect();
     if let Some(first) = stranded.first() {
         let message = format!("channel contains one or more stranded bundles: {}", stranded.join(", "));
@@ -408,7 +411,7 @@ fn check_bundle(
     if bundle.image.is_empty() && !inline {
         add(&NO_IMAGE, "bundle image must be set".into(), "/image");
     }
-    if let Some(problem) = facts.deprecation.and_then(|entry| entry.without_message(&bundle.name)) {
+    if let Some(problem) = facts.deprecation.and_then(|entry| without_message(entry, &bundle.name)) {
         messages.add(problem);
     }
 }

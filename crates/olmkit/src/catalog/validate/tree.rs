@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::limits;
+
 /// A message with messages below it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tree {
@@ -13,7 +15,7 @@ impl Tree {
     /// A message of its own.
     pub fn leaf(message: impl Into<String>) -> Self {
         Tree {
-            message: message.into(),
+            message: limits::message(message),
             below: Vec::new(),
         }
     }
@@ -25,7 +27,7 @@ impl Tree {
         }
         below.sort();
         Some(Tree {
-            message: format!("{}:", message.into()),
+            message: format!("{}:", limits::message(message)),
             below,
         })
     }

@@ -7,6 +7,7 @@
 mod defaults;
 mod format;
 mod metadata;
+mod range;
 mod rules;
 mod schema;
 mod unknown;
@@ -17,12 +18,19 @@ use serde_json::Value;
 
 use crate::object::pointer_part;
 
+pub(crate) use range::impossible_bounds;
+
+/// The message about a required field that is missing.
+pub(crate) const REQUIRED: &str = "is required";
+
 /// What kind of fault an object has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum InstanceFault {
     /// A value does not fit the schema; the API server refuses the object.
     Invalid,
+    /// The schema allows no value at all; the API server refuses the object.
+    Impossible,
     /// A CEL rule does not hold; the API server refuses the object.
     Rule,
     /// A field is not in the schema; the API server silently drops it.
@@ -130,7 +138,7 @@ pub fn schema_of_version<'c>(crd: &'c Value, version: &str) -> Option<(Option<&'
 }
 
 /// A JSON pointer as people write paths: `/spec/ports/0/name` is `spec.ports[0].name`.
-fn dotted(pointer: &str) -> String {
+pub(crate) fn dotted(pointer: &str) -> String {
     let mut path = String::new();
     for token in pointer.split('/').skip(1) {
         let token = token.replace("~1", "/").replace("~0", "~");

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use olmkit_cel::GoRegex;
 use serde_json::{Map, Value};
 
-use super::{InstanceFault, InstanceFinding, flag, format, member};
+use super::range::{Range, impossible_bounds};
+use super::{InstanceFault, InstanceFinding, REQUIRED, flag, format, member};
 
 /// Fields that the API server checks by itself, whatever the schema says.
 const OWN: [&str; 3] = ["apiVersion", "kind", "metadata"];
@@ -106,7 +107,7 @@ impl Checker {
             .filter_map(Value::as_str)
         {
             if !fields.contains_key(name) && !skipped.contains(&name) {
-                self.fault(&member(pointer, name), "is required".to_owned());
+                self.fault(&member(pointer, name), REQUIRED.to_owned());
             }
         }
         self.count(
@@ -191,6 +192,13 @@ impl Checker {
     fn number(&mut self, schema: &Value, number: &serde_json::Number, pointer: &str) {
         let Some(value) = number.as_f64() else { return };
         let bound = |name: &str| schema.get(name).and_then(Value::as_f64);
+        for (keyword, bound, wanted) in impossible_bounds(schema) {
+            self.findings.push(InstanceFinding {
+                pointer: pointer.to_owned(),
+                fault: InstanceFault::Impossible,
+                message: format!("cannot have a value: the {keyword} {bound} of its schema is not a {wanted}"),
+            });
+        }
         if let Some(least) = bound("minimum") {
             let exclusive = flag(schema, "exclusiveMinimum");
             if value < least || (exclusive && value <= least) {
@@ -210,10 +218,10 @@ impl Checker {
         {
             self.fault(pointer, format!("must be a multiple of {step}, is {number}"));
         }
-        if schema.get("format").and_then(Value::as_str) == Some("int32")
-            && !(f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&value)
-        {
-            self.fault(pointer, format!("must fit 32 bits, is {number}"));
+        let range = Range::of(schema);
+        let is_exact = range == Range::Int64 && number.is_i64();
+        if !is_exact && !range.holds(value) {
+            self.fault(pointer, format!("must be a {}, is {number}", range.name()));
         }
     }
 

@@ -7,6 +7,7 @@ use super::installed::{self, Installed, VersionRelease};
 use super::{Candidate, Outcome, Policy, Request};
 use crate::catalog::model::{self, Catalog, Channel, ChannelEntry};
 use crate::catalog::{Bundle, model::DeprecationEntry};
+use crate::limits;
 use crate::object::VersionRange;
 use crate::olmv1::dependencies::REFUSED;
 use olmkit_go::strconv::quote;
@@ -145,6 +146,7 @@ fn behind(all: &mut [(Candidate, Result<VersionRelease, String>)]) {
     let Some(((best, best_version), rest)) = all.split_first_mut() else {
         return;
     };
+    let name = limits::name(&best.bundle);
     for (candidate, version) in rest {
         if candidate.outcome == Outcome::Excluded {
             continue;
@@ -155,14 +157,11 @@ fn behind(all: &mut [(Candidate, Result<VersionRelease, String>)]) {
             _ => false,
         };
         candidate.reasons = vec![if candidate.deprecated && !best.deprecated {
-            format!("it is deprecated, and {} is not", best.bundle)
+            format!("it is deprecated, and {name} is not")
         } else if lower {
-            format!("{} is newer", best.bundle)
+            format!("{name} is newer")
         } else {
-            format!(
-                "it has the version of {}, which comes first in the catalog",
-                best.bundle
-            )
+            format!("it has the version of {name}, which comes first in the catalog")
         }];
     }
 }
@@ -206,10 +205,12 @@ fn eligible(
             None => reasons.push(no_edge(entries, installed, !request.channels.is_empty())),
         }
     }
+    // Each bundle repeats names of the others, and of the channel.
+    let short = |texts: Vec<String>| texts.into_iter().map(limits::message).collect();
     if reasons.is_empty() {
-        (true, how)
+        (true, short(how))
     } else {
-        (false, reasons)
+        (false, short(reasons))
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::super::checked::Checked;
 use super::super::context::{Context, Csv, field};
 use crate::bundle::Object;
-use crate::crd::instance::{self, InstanceFault};
+use crate::crd::instance::{self, InstanceFault, InstanceFinding};
 use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 use crate::yaml::{self, Node, Position, Style};
 
@@ -121,21 +121,46 @@ fn check_example(context: &Context<'_>, csv: &Csv<'_>, at: usize, example: &Node
     let faults = schema
         .map(|schema| instance::check_created(schema, &value, has_status))
         .unwrap_or_default();
-    for fault in faults.iter().take(SHOWN) {
+    // Fields that an example lacks are added together.
+    let (lacking, others): (Vec<_>, Vec<_>) = faults.iter().partition(|fault| fault.message == instance::REQUIRED);
+    if let Some(first) = lacking.first() {
+        let message = format!("the API server refuses {title}: {}", required(&lacking));
+        found.push(place(Checked::new(&EX_1, message), nearest(example, &first.pointer)));
+    }
+    for fault in others.iter().take(SHOWN) {
         let node = nearest(example, &fault.pointer);
         let checked = match fault.fault {
             InstanceFault::Unknown => Checked::new(&EX_2, format!("{title}: {fault}")),
             InstanceFault::Invalid | InstanceFault::Rule => {
                 Checked::new(&EX_1, format!("the API server refuses {title}: {fault}"))
             }
+            InstanceFault::Impossible => Checked::new(&EX_1, format!("the API server refuses {title}: {fault}"))
+                .hint("repair the schema (CRD-37)"),
         };
         found.push(place(checked, node));
     }
-    if faults.len() > SHOWN {
-        let message = format!("{title} has {} more faults", faults.len() - SHOWN);
+    if others.len() > SHOWN {
+        let message = format!("{title} has {} more faults", others.len() - SHOWN);
         found.push(place(Checked::new(&EX_1, message), example));
     }
     found
+}
+
+/// Says that fields are required.
+fn required(lacking: &[&InstanceFinding]) -> String {
+    let paths: Vec<String> = lacking.iter().map(|fault| instance::dotted(&fault.pointer)).collect();
+    match paths.as_slice() {
+        [] => String::new(),
+        [one] => format!("{one}: {}", instance::REQUIRED),
+        [first @ .., last] => {
+            let shown: Vec<&str> = first.iter().take(SHOWN).map(String::as_str).collect();
+            let last = match first.len().saturating_sub(SHOWN) {
+                0 => last.clone(),
+                more => format!("{} more", more + 1),
+            };
+            format!("{} and {last} are required", shown.join(", "))
+        }
+    }
 }
 
 /// The decoded CRD of an example in the bundle, and the example's version.

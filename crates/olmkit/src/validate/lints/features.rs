@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::super::checked::Checked;
 use super::super::context::Context;
-use crate::bundle::Object;
+use crate::bundle::{Object, kinds};
 use crate::crd::cel::{Need, newest_need};
 use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 use crate::object::Version;
@@ -43,6 +43,22 @@ define_rules! {
             "crates/cli/tests/cluster/lints/olm.rs: olm_does_what_rules_say",
         ),
     }
+    KUBE_3 = {
+        id: "KUBE-3",
+        severity: Severity::Error,
+        origin: Origin::Lint,
+        summary: "An object that has the name of a kind which OLM installs is of that kind's API group.",
+        why: "OLM looks at the kind alone: it takes the object for its own kind, and the object that was meant is never created.",
+        bad: "apiVersion: demo.example.com/v1\nkind: Service",
+        good: "let the operator create the object, or give it as an example in alm-examples",
+        since: "0.1.0",
+        proof: Proof::new(
+            Witness::Olm,
+            "the InstallPlan fails, or makes an object of the kind's own API instead",
+            "OLM 0.46",
+            "crates/cli/tests/cluster/kinds.rs: install_plans_complete_for_the_kinds_of_the_table_only",
+        ),
+    }
 }
 
 /// Keywords of CRD schemas, the minor release of Kubernetes 1 that first knows them without a feature gate, and what older ones
@@ -65,6 +81,9 @@ const KEYWORDS: [(&str, u64, &str); 3] = [
     ),
 ];
 
+/// The group of roles and their bindings.
+const RBAC: &str = "rbac.authorization.k8s.io";
+
 /// Objects that older releases do not serve.
 const KINDS: [(&str, &str, u64); 1] = [("policy/v1", "PodDisruptionBudget", 21)];
 
@@ -82,6 +101,7 @@ const FOREIGN_KINDS: [(&str, &str); 8] = [
 
 pub fn check(context: &Context<'_>) -> Vec<Checked> {
     let mut found = foreign_kinds(context);
+    found.extend(other_groups(context));
     found.extend(too_new(context));
     found
 }
@@ -100,6 +120,35 @@ fn foreign_kinds(context: &Context<'_>) -> Vec<Checked> {
         }
     }
     found
+}
+
+/// Objects that have the name of a kind which OLM decodes into a type of its own, and another group. It creates objects of the other
+/// kinds as they are.
+fn other_groups(context: &Context<'_>) -> Vec<Checked> {
+    let objects = context.bundle.objects.iter();
+    objects
+        .filter_map(|object| {
+            let known = kinds::find(object.kind()).filter(|known| ["", RBAC].contains(&known.group))?;
+            if !is_foreign(object.group()) {
+                return None;
+            }
+            let (kind, api_version) = (known.kind, object.api_version());
+            let own = if known.group.is_empty() {
+                "the core API"
+            } else {
+                known.group
+            };
+            let message =
+                format!("OLM takes this {kind} of {api_version} for one of {own}, since it looks at the kind alone");
+            let hint = "let the operator create the object, or give it as an example in `alm-examples`";
+            Some(Checked::new(&KUBE_3, message).at(object, "/apiVersion").hint(hint))
+        })
+        .collect()
+}
+
+/// Whether a group is neither of Kubernetes nor of OpenShift, whose older kinds for roles mean the same as today's.
+fn is_foreign(group: &str) -> bool {
+    group.contains('.') && !group.ends_with(".k8s.io") && !group.ends_with(".openshift.io")
 }
 
 fn too_new(context: &Context<'_>) -> Vec<Checked> {

@@ -3,12 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::checked::Checked;
-
-/// At most this many of the other places are named.
-const NAMED: usize = 5;
-
-/// Longest name of a place, in bytes.
-const LONGEST_NAME: usize = 100;
+use crate::diagnostics::{Finding, folded};
 
 /// Rules whose findings each need a change of its own, so that each is shown.
 const EACH_SHOWN: [&str; 4] = ["CRD-30", "EX-1", "EX-2", "EX-3"];
@@ -27,59 +22,18 @@ pub fn fold(findings: Vec<Checked>) -> Vec<Checked> {
             }
         }
     }
-    kept.into_iter().map(|(first, others)| folded(first, &others)).collect()
-}
-
-fn folded(mut first: Checked, others: &[Checked]) -> Checked {
-    if others.is_empty() {
-        return first;
-    }
-    let mut names: Vec<String> = others.iter().map(|other| name_beside(&first, other)).collect();
-    names.dedup();
-    let rest = names.len().saturating_sub(NAMED);
-    names.truncate(NAMED);
-    let mut also = names.join(", ");
-    if rest > 0 {
-        also.push_str(&format!(" and {rest} more"));
-    }
-    first.finding.message.push_str(&format!(" (also {also})"));
-    first
-}
-
-/// What distinguishes a finding from another one: the part of the message that differs, else the object, else the path.
-fn name_beside(first: &Checked, other: &Checked) -> String {
-    let (first, other) = (&first.finding, &other.finding);
-    let differing = differing_words(&first.message, &other.message);
-    if !differing.is_empty() && differing.len() <= LONGEST_NAME {
-        return differing;
-    }
-    match (&other.object, &other.path, &other.file) {
-        (Some(object), _, _) if other.object != first.object => object.clone(),
-        (_, Some(path), _) => path.clone(),
-        (_, None, Some(file)) => file.display().to_string(),
-        (_, None, None) => other.message.clone(),
-    }
-}
-
-/// The words of `other` between those that it begins and ends with as `first` does.
-fn differing_words(first: &str, other: &str) -> String {
-    let (first, other): (Vec<&str>, Vec<&str>) = (first.split(' ').collect(), other.split(' ').collect());
-    let same = |(a, b): &(&&str, &&str)| a == b;
-    let start = first.iter().zip(&other).take_while(same).count();
-    let shorter = first.len().min(other.len()) - start;
-    let end = first
-        .iter()
-        .rev()
-        .zip(other.iter().rev())
-        .take(shorter)
-        .take_while(same)
-        .count();
-    other.get(start..other.len() - end).unwrap_or_default().join(" ")
+    kept.into_iter()
+        .map(|(mut first, others)| {
+            let others: Vec<Finding> = others.into_iter().map(|other| other.finding).collect();
+            first.finding = folded(first.finding, &others);
+            first
+        })
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::webhooks::CERT_2;
+    use super::super::certificates::CERT_2;
     use super::*;
 
     fn finding(message: &str, object: &str) -> Checked {

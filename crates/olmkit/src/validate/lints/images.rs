@@ -142,19 +142,41 @@ fn images(csv: &Csv<'_>) -> Vec<Checked> {
             );
         }
     }
-    if let Some(image) = csv.annotation("containerImage").filter(|image| !image.is_empty()) {
-        let known = used.contains_key(image) || related.contains(image);
-        if !known && !used.is_empty() {
-            let message = format!("containerImage is {image}, which the operator does not use");
-            let hint = "use the image of the operator's container";
-            findings.push(
-                Checked::new(&IMG_5, message)
-                    .at(csv.object, "/metadata/annotations/containerImage")
-                    .hint(hint),
-            );
-        }
+    let all: Vec<&str> = used.keys().copied().chain(related.iter().copied()).collect();
+    if let Some(message) = csv.annotation("containerImage").and_then(|image| unused(image, &all)) {
+        findings.push(
+            Checked::new(&IMG_5, message)
+                .at(csv.object, "/metadata/annotations/containerImage")
+                .hint("use the image of the operator's container"),
+        );
     }
     findings
+}
+
+/// What is wrong with the image that consoles show, beside those that the operator uses.
+fn unused(image: &str, used: &[&str]) -> Option<String> {
+    if image.is_empty() || used.is_empty() || used.contains(&image) {
+        return None;
+    }
+    let not_used = || Some(format!("containerImage is {image}, which the operator does not use"));
+    let parsed = |image: &str| Reference::parse_normalized(image).ok();
+    let Some(own) = parsed(image) else { return not_used() };
+    let same: Vec<Reference> = used
+        .iter()
+        .filter_map(|other| parsed(other))
+        .filter(|other| other.name() == own.name())
+        .collect();
+    // Only the registry knows whether a tag and a digest are the same image.
+    let may_be =
+        |other: &Reference| other.version() == own.version() || other.digest().is_some() != own.digest().is_some();
+    let is_bare = own.tag().is_none() && own.digest().is_none();
+    match same.first() {
+        Some(other) if is_bare && other.version() != own.version() => Some(format!(
+            "containerImage is {image}, without the tag or digest that the operator uses: {other}"
+        )),
+        Some(_) if same.iter().any(may_be) => None,
+        _ => not_used(),
+    }
 }
 
 /// Every image of a container or of an environment variable like RELATED_IMAGE_…, with its first place.
@@ -173,6 +195,8 @@ fn used<'v>(csv: &Csv<'v>) -> BTreeMap<&'v str, String> {
                 }
                 for (number, variable) in items(container, "env").iter().enumerate() {
                     let value = variable.get("value").and_then(Value::as_str).unwrap_or_default();
+                    // Proxies load plugins from images that are written so.
+                    let value = value.strip_prefix("oci://").unwrap_or(value);
                     if field(variable, "name").starts_with("RELATED_IMAGE_") && !value.is_empty() {
                         used.entry(value)
                             .or_insert_with(|| format!("{pointer}/env/{number}/value"));

@@ -1,5 +1,6 @@
 //! Lints: rules that operator-sdk does not have. They warn and never change operator-sdk's verdict.
 
+pub(crate) mod certificates;
 pub(crate) mod dependencies;
 pub(crate) mod descriptors;
 pub(crate) mod examples;
@@ -23,13 +24,14 @@ use super::context::Context;
 
 /// Runs all lints; of those that nothing proves only if they are asked for.
 pub fn check(context: &Context<'_>) -> Vec<Checked> {
-    let families: [fn(&Context<'_>) -> Vec<Checked>; 16] = [
+    let families: [fn(&Context<'_>) -> Vec<Checked>; 17] = [
         files::check,
         fields::check,
         dependencies::check,
         icon::check,
         permissions::check,
         webhooks::check,
+        certificates::check,
         images::check,
         pods::check,
         pod_security::check,

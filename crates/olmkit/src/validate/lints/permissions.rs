@@ -1,6 +1,6 @@
 //! RBAC: the permissions of the operator, against what it visibly needs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -155,8 +155,8 @@ define_rules! {
     }
 }
 
-/// Cluster-scoped resources of Kubernetes that operators ask for, with their groups.
-const CLUSTER_SCOPED: [(&str, &str); 24] = [
+/// Cluster-scoped resources of Kubernetes that operators ask for, with their groups; but for those that everybody has.
+const CLUSTER_SCOPED: [(&str, &str); 23] = [
     ("", "namespaces"),
     ("", "nodes"),
     ("", "persistentvolumes"),
@@ -169,7 +169,6 @@ const CLUSTER_SCOPED: [(&str, &str); 24] = [
     ("apiregistration.k8s.io", "apiservices"),
     ("authentication.k8s.io", "tokenreviews"),
     ("authorization.k8s.io", "subjectaccessreviews"),
-    ("authorization.k8s.io", "selfsubjectaccessreviews"),
     ("certificates.k8s.io", "certificatesigningrequests"),
     ("networking.k8s.io", "ingressclasses"),
     ("node.k8s.io", "runtimeclasses"),
@@ -182,6 +181,16 @@ const CLUSTER_SCOPED: [(&str, &str); 24] = [
     ("security.openshift.io", "securitycontextconstraints"),
     ("config.openshift.io", "clusterversions"),
 ];
+
+/// Whether a Role grants what is not namespaced. The API server takes the name of a namespace also for the namespace of the request, and
+/// who may use a security context constraint or policy is asked for the namespace of the pod.
+fn is_granted_by_roles(resource: &str, verb: &str) -> bool {
+    match resource.split('/').next() {
+        Some("namespaces") => matches!(verb, "get" | "update" | "patch" | "delete"),
+        Some("securitycontextconstraints" | "podsecuritypolicies") => verb == "use",
+        _ => false,
+    }
+}
 
 const NAMESPACED: &str = "/spec/install/spec/permissions";
 const CLUSTER: &str = "/spec/install/spec/clusterPermissions";
@@ -354,6 +363,16 @@ fn owned_apis(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
     findings
 }
 
+/// True when a rule lets the operator write status or finalizers in a group that it names.
+fn reconciles_in(rules: &[(String, &str, &Value)], group: &str) -> bool {
+    rules.iter().any(|(_, _, rule)| {
+        strings(rule, "resources").any(|resource| match resource.split_once('/') {
+            Some((plural, _)) => reconciles(rule, group, plural),
+            None => resource == "*" && names(rule, group, "*") && allows(rule, group, "*/status", "update"),
+        })
+    })
+}
+
 /// A status that the operator may not write stays empty.
 fn status(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
     let rules = rules(csv);
@@ -361,10 +380,19 @@ fn status(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
     if rules.is_empty() {
         return findings;
     }
-    for crd in context.bundle.crds() {
-        let Some(typed) = &crd.typed else { continue };
+    let crds = || context.bundle.crds().filter_map(|crd| Some((crd, crd.typed.as_ref()?)));
+    let group_of = |typed: &'_ Value| typed.pointer("/spec/group").and_then(Value::as_str).map(str::to_owned);
+    let served: BTreeSet<String> = crds()
+        .filter_map(|(_, typed)| group_of(typed))
+        .filter(|group| reconciles_in(&rules, group))
+        .collect();
+    for (crd, typed) in crds() {
         let text = |pointer: &str| typed.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let (group, plural) = (text("/spec/group"), text("/spec/names/plural"));
+        // Beside APIs that the operator serves, a group in which it writes no status may be served by somebody else.
+        if !served.is_empty() && !served.contains(group) {
+            continue;
+        }
         let versions = typed.pointer("/spec/versions").and_then(Value::as_array);
         let has_status = |version: &Value| version.pointer("/subresources/status").is_some();
         let Some(at) = versions.and_then(|versions| versions.iter().position(has_status)) else {
@@ -384,13 +412,8 @@ fn status(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
                 .any(|(_, _, rule)| names(rule, group, plural) && allows(rule, group, plural, verb))
         });
         if writes && !may_write {
-            let message = format!(
-                "{} has a status subresource, but the operator may not write {subresource}",
-                crd.name()
-            );
-            let hint = format!(
-                "add a rule: apiGroups [{group}], resources [{subresource}], verbs [update, patch]; or remove the subresource"
-            );
+            let message = format!("the operator may write objects of {}, but not their status", crd.name());
+            let hint = "add a rule for the resource with `/status`, verbs [update, patch]; or remove the subresource";
             let pointer = format!("/spec/versions/{at}/subresources/status");
             findings.push(Checked::new(&RBAC_9, message).at(crd, &pointer).hint(hint));
         }
@@ -488,7 +511,8 @@ fn scope(context: &Context<'_>, csv: &Csv<'_>) -> Option<Checked> {
             strings(rule, "apiGroups").any(|group| cluster_scoped.contains(&(group, bare)))
         });
         for (what, shown) in urls.chain(resources.map(|resource| (resource, resource.to_string()))) {
-            if !granted_for_the_cluster(csv, account, rule, what) {
+            let needed = strings(rule, "verbs").filter(|verb| !is_granted_by_roles(what, verb));
+            if !granted_for_the_cluster(csv, account, rule, what, needed) {
                 refused.insert(shown);
                 place.get_or_insert_with(|| pointer.clone());
             }
@@ -503,8 +527,14 @@ fn scope(context: &Context<'_>, csv: &Csv<'_>) -> Option<Checked> {
     Some(Checked::new(&RBAC_5, message).at(csv.object, &place?).hint(hint))
 }
 
-/// Whether `clusterPermissions` grant an account all that a rule says of one resource or URL.
-fn granted_for_the_cluster(csv: &Csv<'_>, account: &str, rule: &Value, what: &str) -> bool {
+/// Whether `clusterPermissions` grant an account some verbs of a rule on one of its resources or URLs.
+fn granted_for_the_cluster<'v>(
+    csv: &Csv<'_>,
+    account: &str,
+    rule: &Value,
+    what: &str,
+    mut verbs: impl Iterator<Item = &'v str>,
+) -> bool {
     let of_account = csv
         .list(CLUSTER)
         .iter()
@@ -517,7 +547,7 @@ fn granted_for_the_cluster(csv: &Csv<'_>, account: &str, rule: &Value, what: &st
     } else {
         "resources"
     };
-    strings(rule, "verbs").all(|verb| {
+    verbs.all(|verb| {
         let groups: Vec<&str> = strings(rule, "apiGroups").collect();
         let granted = |group: &str| {
             cluster.iter().any(|other| {
@@ -536,6 +566,7 @@ fn granted_for_the_cluster(csv: &Csv<'_>, account: &str, rule: &Value, what: &st
 
 fn too_much(csv: &Csv<'_>) -> Vec<Checked> {
     let mut findings = Vec::new();
+    let mut escalating: BTreeMap<&str, (String, BTreeSet<&str>)> = BTreeMap::new();
     for (pointer, account, rule) in rules(csv) {
         let all = |key: &str| strings(rule, key).any(|value| value == "*");
         if all("apiGroups") && all("resources") && all("verbs") {
@@ -544,21 +575,28 @@ fn too_much(csv: &Csv<'_>) -> Vec<Checked> {
             findings.push(Checked::new(&RBAC_6, message).at(csv.object, &pointer).hint(hint));
             continue;
         }
-        let verbs: Vec<&str> = strings(rule, "verbs")
-            .filter(|verb| matches!(*verb, "escalate" | "bind" | "impersonate"))
-            .collect();
-        if !verbs.is_empty() {
-            let message = format!(
-                "the verb {} lets service account {account:?} escalate its own permissions",
-                verbs.join(", ")
-            );
-            let hint = "grant those permissions directly and remove the verb";
-            findings.push(
-                Checked::new(&RBAC_7, message)
-                    .at(csv.object, &format!("{pointer}/verbs"))
-                    .hint(hint),
-            );
+        // Whoever may bind named roles or impersonate named accounts gets what these have, not everything.
+        let names_some = !items(rule, "resourceNames").is_empty();
+        let verbs = strings(rule, "verbs")
+            .filter(|verb| *verb == "escalate" || !names_some && matches!(*verb, "bind" | "impersonate"));
+        for verb in verbs {
+            let first = || (format!("{pointer}/verbs"), BTreeSet::new());
+            escalating.entry(account).or_insert_with(first).1.insert(verb);
         }
+    }
+    for (account, (pointer, verbs)) in escalating {
+        let verbs: Vec<&str> = verbs.into_iter().collect();
+        let (noun, lets) = if verbs.len() == 1 {
+            ("verb", "lets")
+        } else {
+            ("verbs", "let")
+        };
+        let message = format!(
+            "the {noun} {} {lets} service account {account:?} escalate its own permissions",
+            verbs.join(", ")
+        );
+        let hint = "grant those permissions directly and remove the verb";
+        findings.push(Checked::new(&RBAC_7, message).at(csv.object, &pointer).hint(hint));
     }
     findings
 }

@@ -1,7 +1,12 @@
-//! CRD-30: what the API server refuses in the schema of a CRD and operator-sdk does not check.
+//! CRD-30: what the API server refuses in the schema of a CRD and operator-sdk does not check. CRD-37: what it accepts there, and then
+//! refuses in every object.
+
+use serde_json::Value;
 
 use super::super::checked::Checked;
 use super::super::context::Context;
+use crate::bundle::Object;
+use crate::crd::instance::{dotted, impossible_bounds};
 use crate::crd::validation::{ApiVersion, validate_schemas};
 use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 use crate::object::pointer_part;
@@ -20,6 +25,22 @@ define_rules! {
             Witness::ApiServer,
             "the API server refuses the definition",
             "Kubernetes 1.36; since 1.16",
+            "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
+        ),
+    }
+    CRD_37 = {
+        id: "CRD-37",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "The bounds of a number are values of its type and format.",
+        why: "Since Kubernetes 1.36 the API server refuses every object in which the field has a value.",
+        bad: "type: integer\nformat: int32\nmaximum: 4294967295",
+        good: "type: integer\nformat: int64\nmaximum: 4294967295",
+        since: "0.2.0",
+        proof: Proof::new(
+            Witness::ApiServer,
+            "the API server refuses an object with any value in the field",
+            "Kubernetes 1.36; since 1.36",
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
     }
@@ -45,7 +66,56 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
             checked.push(Checked::new(&CRD_30, message).at(crd, "/spec/versions"));
         }
     }
+    for crd in context.bundle.crds() {
+        let shared = "/spec/validation/openAPIV3Schema".to_owned();
+        let versions = crd
+            .typed
+            .as_ref()
+            .and_then(|typed| typed.pointer("/spec/versions")?.as_array());
+        let own = (0..versions.map_or(0, Vec::len)).map(|at| format!("/spec/versions/{at}/schema/openAPIV3Schema"));
+        for root in own.chain([shared]) {
+            if let Some(schema) = crd.typed.as_ref().and_then(|typed| typed.pointer(&root)) {
+                bounds(crd, schema, (&root, ""), &mut checked);
+            }
+        }
+    }
     checked
+}
+
+/// Bounds of numbers that are none. `pointer` is the place of the schema in the CRD, `path` that of the value in an object.
+fn bounds(crd: &Object, schema: &Value, (pointer, path): (&str, &str), checked: &mut Vec<Checked>) {
+    for (keyword, bound, wanted) in impossible_bounds(schema) {
+        let message = format!(
+            "{}: the {keyword} {bound} is not a {wanted}: since Kubernetes 1.36 the API server refuses every value",
+            dotted(path)
+        );
+        let hint = "use a format that can hold the bound, such as int64 for 4294967295, or remove the bound";
+        checked.push(
+            Checked::new(&CRD_37, message)
+                .at(crd, &format!("{pointer}/{keyword}"))
+                .hint(hint),
+        );
+    }
+    for (name, field) in schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
+        let name = pointer_part(name);
+        let place = (&*format!("{pointer}/properties/{name}"), &*format!("{path}/{name}"));
+        bounds(crd, field, place, checked);
+    }
+    for keyword in ["items", "additionalProperties"] {
+        if let Some(inner) = schema.get(keyword) {
+            bounds(
+                crd,
+                inner,
+                (&format!("{pointer}/{keyword}"), &format!("{path}/*")),
+                checked,
+            );
+        }
+    }
 }
 
 /// The place of a field. What all versions share appears once in the API server's internal form, and in every version in

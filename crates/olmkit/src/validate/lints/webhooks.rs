@@ -1,4 +1,4 @@
-//! HOOK and CERT: webhooks as OLM serves them.
+//! HOOK: webhooks as OLM serves them.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::super::checked::Checked;
 use super::super::context::{Context, Csv, field, items, strings};
 use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
-use crate::object::{dns1123_subdomain_problems, pointer_part};
+use crate::object::dns1123_subdomain_problems;
 
 define_rules! {
     HOOK_1 = {
@@ -104,14 +104,14 @@ define_rules! {
         id: "HOOK-7",
         severity: Severity::Warning,
         origin: Origin::Lint,
-        summary: "A CRD with a conversion webhook is listed by a ConversionWebhook of the ClusterServiceVersion: OLM sets the address and the certificate from it.",
+        summary: "A CRD with a conversion webhook and several versions is listed by a ConversionWebhook of the ClusterServiceVersion: OLM sets the address and the certificate from it.",
         why: "Otherwise the API server calls an address that OLM does not serve, and reading objects in another version fails.",
         bad: "conversion: {strategy: Webhook}   # without a webhookdefinition",
         good: "webhookdefinitions:\n- type: ConversionWebhook\n  conversionCRDs: [widgets.example.com]",
         since: "0.1.0",
         proof: Proof::new(
             Witness::Olm,
-            "OLM leaves the conversion as the definition has it",
+            "OLM leaves the conversion as the definition has it, and objects cannot be read in another version",
             "OLM 0.46",
             "crates/cli/tests/cluster/lints/olm.rs: olm_does_what_rules_say",
         ),
@@ -132,49 +132,14 @@ define_rules! {
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
     }
-    CERT_1 = {
-        id: "CERT-1",
-        severity: Severity::Warning,
-        origin: Origin::Lint,
-        summary: "No volume needs a Secret that cert-manager would create: OLM creates and mounts its own certificate.",
-        why: "The pod waits forever for a Secret that does not exist.",
-        bad: "volumes:\n- secret: {secretName: webhook-server-cert}",
-        good: "remove the volume and its mount",
-        since: "0.1.0",
-        proof: Proof::new(
-            Witness::Olm,
-            "nobody creates the Secret",
-            "OLM 0.46",
-            "crates/cli/tests/cluster/lints/olm.rs: olm_does_what_rules_say",
-        ),
-    }
-    CERT_2 = {
-        id: "CERT-2",
-        severity: Severity::Info,
-        origin: Origin::Lint,
-        summary: "No annotation asks cert-manager to inject a CA bundle.",
-        why: "OLM injects its own CA bundle; without cert-manager the annotation does nothing, with it the two overwrite each other.",
-        bad: "cert-manager.io/inject-ca-from: demo/serving-cert",
-        good: "remove the annotation",
-        since: "0.1.0",
-        proof: Proof::new(
-            Witness::Convention,
-            "OLM manages the certificates of webhooks itself",
-            "any",
-            "https://olm.operatorframework.io/docs/advanced-tasks/adding-admission-and-conversion-webhooks/",
-        ),
-    }
 }
 
 const LIST: &str = "/spec/webhookdefinitions";
 
 pub fn check(context: &Context<'_>) -> Vec<Checked> {
-    let mut findings = cert_manager(context);
-    if let Some(csv) = context.csv() {
-        findings.extend(definitions(&csv));
-        findings.extend(conversions(context, &csv));
-        findings.extend(volumes(context, &csv));
-    }
+    let Some(csv) = context.csv() else { return Vec::new() };
+    let mut findings = definitions(&csv);
+    findings.extend(conversions(context, &csv));
     findings
 }
 
@@ -294,6 +259,16 @@ fn blocks_itself(csv: &Csv<'_>, webhook: &Value, pointer: &str) -> Option<Checke
     )
 }
 
+/// Whether the API server ever converts: some version that is served is not the one that is stored.
+fn is_converted(crd: &Value) -> bool {
+    let versions = crd.pointer("/spec/versions").and_then(Value::as_array);
+    let is = |version: &Value, key: &str| version.get(key) == Some(&Value::Bool(true));
+    versions
+        .into_iter()
+        .flatten()
+        .any(|version| is(version, "served") && !is(version, "storage"))
+}
+
 fn conversions(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
     let owned: BTreeSet<&str> = csv
         .list("/spec/customresourcedefinitions/owned")
@@ -317,100 +292,14 @@ fn conversions(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
         }
     }
     for crd in context.bundle.crds() {
-        if crd.text("/spec/conversion/strategy") == "Webhook" && !converted.contains(crd.name()) {
+        let has_webhook = crd.text("/spec/conversion/strategy") == "Webhook";
+        if has_webhook && is_converted(&crd.value) && !converted.contains(crd.name()) {
             let message = format!(
                 "{} has a conversion webhook, but no ConversionWebhook of the ClusterServiceVersion lists it",
                 crd.name()
             );
             let hint = "add a webhookdefinition of type ConversionWebhook with this name in `conversionCRDs`; OLM sets the address and the certificate";
             findings.push(Checked::new(&HOOK_7, message).at(crd, "/spec/conversion").hint(hint));
-        }
-    }
-    findings
-}
-
-/// Secrets that OpenShift creates for Services of the bundle that ask for a certificate.
-fn serving_certificates<'c>(context: &Context<'c>) -> BTreeSet<&'c str> {
-    let annotations = context
-        .bundle
-        .objects
-        .iter()
-        .filter_map(|object| object.value.pointer("/metadata/annotations")?.as_object());
-    let asked = annotations
-        .flatten()
-        .filter(|(key, _)| key.starts_with("service.") && key.ends_with("openshift.io/serving-cert-secret-name"));
-    asked.filter_map(|(_, name)| name.as_str()).collect()
-}
-
-/// The Secret that OLM v0 makes for the webhooks of a Deployment.
-fn certificate_secret(deployment: &str) -> String {
-    format!("{}-service-cert", deployment.replace('.', "-"))
-}
-
-/// Secrets with certificates that nothing creates under OLM.
-fn volumes(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
-    let in_bundle: BTreeSet<&str> = context
-        .bundle
-        .objects
-        .iter()
-        .filter(|object| object.kind() == "Secret")
-        .map(super::super::super::bundle::Object::name)
-        .collect();
-    let of_openshift = serving_certificates(context);
-    let of_olm: BTreeSet<String> = csv
-        .list(LIST)
-        .iter()
-        .map(|webhook| certificate_secret(field(webhook, "deploymentName")))
-        .collect();
-    let mut findings = Vec::new();
-    if csv.list(LIST).is_empty() {
-        return findings;
-    }
-    for (at, deployment) in csv.deployments().iter().enumerate() {
-        let volumes = deployment
-            .pointer("/spec/template/spec")
-            .map(|pod| items(pod, "volumes"))
-            .unwrap_or_default();
-        for (index, volume) in volumes.iter().enumerate() {
-            let Some(secret) = volume.get("secret") else { continue };
-            let name = field(secret, "secretName");
-            let optional = secret.get("optional") == Some(&Value::Bool(true));
-            // OLM replaces volumes of these two names by its own.
-            let replaced = matches!(field(volume, "name"), "apiservice-cert" | "webhook-cert");
-            if name.contains("cert")
-                && !optional
-                && !replaced
-                && !in_bundle.contains(name)
-                && !of_openshift.contains(name)
-                && !of_olm.contains(name)
-            {
-                let message = format!("the pod waits for Secret {name:?}, which neither the bundle nor OLM creates");
-                let pointer = format!("/spec/install/spec/deployments/{at}/spec/template/spec/volumes/{index}");
-                let hint = "remove the volume and its mount: OLM mounts the webhook's certificate at \
-                            /tmp/k8s-webhook-server/serving-certs and /apiserver.local.config/certificates";
-                findings.push(Checked::new(&CERT_1, message).at(csv.object, &pointer).hint(hint));
-            }
-        }
-    }
-    findings
-}
-
-fn cert_manager(context: &Context<'_>) -> Vec<Checked> {
-    let mut findings = Vec::new();
-    for object in &context.bundle.objects {
-        let annotations = object.value.pointer("/metadata/annotations").and_then(Value::as_object);
-        for (key, _) in annotations
-            .into_iter()
-            .flatten()
-            .filter(|(key, _)| key.starts_with("cert-manager.io/inject"))
-        {
-            let message = format!("annotation {key} asks cert-manager for a CA bundle, which OLM injects itself");
-            let pointer = format!("/metadata/annotations/{}", pointer_part(key));
-            findings.push(
-                Checked::new(&CERT_2, message)
-                    .at(object, &pointer)
-                    .hint("remove it: OLM writes the CA bundle into the CRD"),
-            );
         }
     }
     findings

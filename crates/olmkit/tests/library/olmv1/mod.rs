@@ -4,6 +4,7 @@ mod definitions;
 mod profile;
 mod refusals;
 mod render;
+mod resolve;
 
 use std::path::Path;
 

@@ -3,6 +3,7 @@
 mod catalog_rules;
 pub mod changes;
 mod optional_rules;
+mod own_details;
 mod own_rules;
 mod recorded;
 mod reference_rules;

@@ -35,9 +35,16 @@ pub const CHANGES: &[Change] = &[
     ),
     (
         CRD,
+        "  versions:\n",
+        "  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {service: {name: a, namespace: b}}}}\n  versions:\n  - {name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}\n",
+        &["HOOK-7"],
+    ),
+    // One version is never converted.
+    (
+        CRD,
         "  scope: Namespaced",
         "  scope: Namespaced\n  conversion:\n    strategy: Webhook\n    webhook:\n      conversionReviewVersions: [v1]\n      clientConfig:\n        service: {name: a, namespace: b}",
-        &["HOOK-7"],
+        &[],
     ),
     (CSV, "  replaces: demo.v0.0.9", "  replaces: demo.v0.1.0", &["UPG-1"]),
     (CSV, "<0.1.0", "~0.1.0", &["UPG-2"]),
@@ -74,8 +81,21 @@ pub const CHANGES: &[Change] = &[
     ),
     (
         CSV,
-        "  - type: MultiNamespace\n    supported: false\n  - type: AllNamespaces\n    supported: true\n  install:\n    strategy: deployment\n    spec:\n",
+        IN_SOME_NAMESPACES,
         "  - type: MultiNamespace\n    supported: true\n  - type: AllNamespaces\n    supported: true\n  install:\n    strategy: deployment\n    spec:\n      permissions:\n      - serviceAccountName: demo\n        rules:\n        - {apiGroups: [\"\"], resources: [nodes], verbs: [get]}\n",
+        &["RBAC-5"],
+    ),
+    // A Role is enough to read the namespace that it is in, but not to list namespaces; and to use security context constraints there.
+    (
+        CSV,
+        IN_SOME_NAMESPACES,
+        "  - type: MultiNamespace\n    supported: true\n  - type: AllNamespaces\n    supported: true\n  install:\n    strategy: deployment\n    spec:\n      permissions:\n      - serviceAccountName: demo\n        rules:\n        - {apiGroups: [\"\"], resources: [namespaces], verbs: [get, patch]}\n        - {apiGroups: [security.openshift.io], resources: [securitycontextconstraints], verbs: [use]}\n        - {apiGroups: [authorization.k8s.io], resources: [selfsubjectaccessreviews], verbs: [create]}\n",
+        &[],
+    ),
+    (
+        CSV,
+        IN_SOME_NAMESPACES,
+        "  - type: MultiNamespace\n    supported: true\n  - type: AllNamespaces\n    supported: true\n  install:\n    strategy: deployment\n    spec:\n      permissions:\n      - serviceAccountName: demo\n        rules:\n        - {apiGroups: [\"\"], resources: [namespaces], verbs: [get, list]}\n",
         &["RBAC-5"],
     ),
     (
@@ -128,8 +148,8 @@ pub const CHANGES: &[Change] = &[
     ),
     (
         CSV,
-        "              containers:",
-        "              volumes: [{name: cert, secret: {secretName: webhook-server-cert}}]\n              containers:",
+        MANAGER,
+        "              volumes: [{name: cert, secret: {secretName: webhook-server-cert}}]\n              containers:\n              - name: manager\n                volumeMounts: [{name: cert, mountPath: /certs}]",
         &["CERT-1"],
     ),
     (CSV, DIGEST, ":1.0", &["IMG-1"]),
@@ -190,6 +210,18 @@ pub const CHANGES: &[Change] = &[
         &["EX-1"],
     ),
     (CSV, "\"size\": 1", "\"size\": \"1\"", &["EX-1"]),
+    (
+        CRD,
+        "type: integer",
+        "type: integer\n                format: int32\n                maximum: 4294967295",
+        &["CRD-37", "EX-1"],
+    ),
+    (
+        CRD,
+        "type: integer",
+        "type: integer\n                format: int64\n                maximum: 4294967295",
+        &[],
+    ),
     (CSV, "\"size\": 1", "\"sise\": 1", &["EX-2"]),
     (CSV, "\"metadata\": {\"name\": \"a\"}, ", "", &["EX-3"]),
     (
@@ -258,6 +290,12 @@ pub const CHANGES: &[Change] = &[
         "apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nmetadata: {name: a}\n",
         &["KUBE-2"],
     ),
+    (
+        "manifests/map.yaml",
+        "",
+        "apiVersion: demo.example.com/v1\nkind: ConfigMap\nmetadata: {name: a}\n",
+        &["KUBE-3"],
+    ),
     (CSV, "capabilities: {drop: [ALL]}", "capabilities: {}", &["POD-4"]),
     (CSV, "runAsNonRoot: true", "runAsUser: 0", &["POD-1", "POD-4"]),
     (
@@ -306,38 +344,8 @@ fn tags_are_a_warning_for_disconnected_clusters() {
     }
 }
 
-/// OLM makes a Secret for the webhooks of a Deployment; a volume may name it.
-#[test]
-fn the_certificate_of_olm_is_not_missing() {
-    for (secret, is_missing) in [("demo-service-cert", false), ("other-service-cert", true)] {
-        let volume = format!(
-            "              volumes: [{{name: tls, secret: {{secretName: {secret}}}}}]\n              containers:"
-        );
-        let outcome = outcome(changed(CSV, "              containers:", &volume), &options(""));
-        let missing = outcome.findings().any(|finding| finding.rule == "CERT-1");
-        assert_eq!(missing, is_missing, "{secret}");
-    }
-}
+/// The end of the install modes, in front of the permissions.
+const IN_SOME_NAMESPACES: &str = "  - type: MultiNamespace\n    supported: false\n  - type: AllNamespaces\n    supported: true\n  install:\n    strategy: deployment\n    spec:\n";
 
-/// OpenShift makes the Secret that a Service of the bundle asks for.
-#[test]
-fn a_certificate_of_openshift_is_not_missing() {
-    let volume = "              volumes: [{name: tls, secret: {secretName: serving-cert}}]\n              containers:";
-    for (annotation, is_missing) in [
-        (
-            "service.beta.openshift.io/serving-cert-secret-name: serving-cert",
-            false,
-        ),
-        ("service.beta.openshift.io/serving-cert-secret-name: other-cert", true),
-    ] {
-        let mut tree = changed(CSV, "              containers:", volume);
-        let service = format!(
-            "apiVersion: v1\nkind: Service\nmetadata:\n  name: tls\n  annotations:\n    {annotation}\n\
-             spec:\n  ports: [{{port: 443}}]\n"
-        );
-        tree.insert("manifests/tls.yaml", service.into_bytes());
-        let outcome = outcome(tree, &options(""));
-        let missing = outcome.findings().any(|finding| finding.rule == "CERT-1");
-        assert_eq!(missing, is_missing, "{annotation}");
-    }
-}
+/// The start of the containers, in front of which there is room for volumes.
+pub const MANAGER: &str = "              containers:\n              - name: manager";

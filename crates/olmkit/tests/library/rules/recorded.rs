@@ -1,11 +1,12 @@
-//! The rules about OLM v1 against what its own code says of real and made-up bundles.
+//! The rules about OLM v1 against what its own code says of real and made-up bundles, and those about OLM against what the real one made
+//! of bundles of our own.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use olmkit::bundle::load::{Limits, Tree};
 use serde_json::Value;
-use test_support::corpus;
+use test_support::{corpus, demo_bundle};
 
 use super::changes::{ids, options, outcome};
 
@@ -57,6 +58,60 @@ fn olm_v1_refuses_what_rules_say() {
     assert!(wrong.is_empty(), "{asked} asked\n{}", wrong.join("\n"));
     assert!(asked > 100, "{asked}");
     assert_eq!(seen, BTreeSet::from(["V1-2", "V1-3"]));
+}
+
+/// The claims of `olm.json` about OLM, with the rules that make them. RBAC-1 says of an account that it does not exist: it has no pods
+/// and no rights.
+const CLAIMS: &[(&str, &[&str])] = &[
+    ("CERT-1", &["CERT-1"]),
+    (
+        "HOOK-1 to HOOK-4, HOOK-6",
+        &["HOOK-1", "HOOK-2", "HOOK-3", "HOOK-4", "HOOK-6", "RBAC-1"],
+    ),
+    ("HOOK-7", &["HOOK-7"]),
+    ("KUBE-2", &["KUBE-2"]),
+    ("RBAC-1", &["RBAC-1"]),
+    ("RBAC-2", &["RBAC-2"]),
+    ("RBAC-3", &["RBAC-3", "RBAC-1"]),
+    ("RBAC-4", &["RBAC-4", "RBAC-1"]),
+    ("RBAC-5", &["RBAC-5"]),
+    ("RBAC-6", &["RBAC-6"]),
+    ("RBAC-8", &["RBAC-8"]),
+    ("RBAC-9", &["RBAC-9"]),
+];
+
+/// `dev/rules/precision.sh --olm --record` installs these bundles with the real OLM and writes down what happens.
+#[test]
+fn olm_did_what_rules_say() {
+    let rows: Vec<Value> = serde_json::from_str(include_str!("olm.json")).unwrap();
+    let (mut happened, mut wrong) = (BTreeSet::new(), Vec::new());
+    for row in &rows {
+        let text = |change: &Value, at: usize| change[at].as_str().unwrap_or_default().to_owned();
+        let changes = row["changes"].as_array().unwrap().iter();
+        let changes: Vec<_> = changes
+            .map(|change| (text(change, 0), text(change, 1), text(change, 2)))
+            .collect();
+        let changes: Vec<_> = changes
+            .iter()
+            .map(|(file, from, to)| (&**file, &**from, &**to))
+            .collect();
+        let folder = demo_bundle::folder(&changes);
+        let tree = Tree::from_dir(&folder.path().join("demo"), Limits::default()).unwrap();
+        let said = ids(&outcome(tree, &options("")));
+        for (claim, happens) in row["answers"].as_object().expect("recorded answers") {
+            let (claim, rules) = CLAIMS.iter().find(|(known, _)| known == claim).expect("a known claim");
+            if happens == true {
+                happened.insert(*claim);
+            }
+            if rules.iter().any(|rule| said.contains(rule)) != (happens == true) {
+                wrong.push(format!("{}: {claim} is {happens}, said {said:?}", row["about"]));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // Each claim both ways: in most rows nothing of it happens.
+    let never: Vec<_> = CLAIMS.iter().filter(|(claim, _)| !happened.contains(claim)).collect();
+    assert!(never.is_empty() && rows.len() > CLAIMS.len(), "{never:?}");
 }
 
 fn lines(path: &Path) -> Vec<Value> {

@@ -1,13 +1,12 @@
 //! What operatorhub.io asks of images: that of the operator and that of the bundle.
 
-use std::collections::BTreeMap;
-
 use olmkit::diagnostics::{Finding, Rule, Severity};
 
 use super::super::{BundleContext, Check, Found, Run, Suite, at};
 use super::bundle::annotation;
-use super::{pattern, rule};
-use crate::bundle::{CHANNELS, OPENSHIFT, PACKAGE};
+use super::rule;
+use crate::bundle::{CHANNELS, MANIFESTS, METADATA, OPENSHIFT, PACKAGE};
+use crate::dockerfile;
 use crate::python::text::shown;
 use crate::python::{Raise, bytes, read_document};
 
@@ -44,9 +43,9 @@ static LABELS: Rule = rule(
 /// The labels that are compared.
 const COMPARED: [&str; 6] = [
     CHANNELS,
-    "operators.operatorframework.io.bundle.manifests.v1",
+    MANIFESTS,
     "operators.operatorframework.io.bundle.mediatype.v1",
-    "operators.operatorframework.io.bundle.metadata.v1",
+    METADATA,
     PACKAGE,
     OPENSHIFT,
 ];
@@ -91,12 +90,12 @@ fn labels(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
             }
         }
     }
-    let dockerfile = context.bundle.path("Dockerfile");
-    if !files.is_file(&dockerfile) {
+    let path = context.bundle.path("Dockerfile");
+    if !files.is_file(&path) {
         return Ok(());
     }
-    let text = bytes(files, &dockerfile)?;
-    let in_dockerfile = docker_labels(&String::from_utf8_lossy(&text));
+    let text = bytes(files, &path)?;
+    let in_dockerfile = dockerfile::labels(&String::from_utf8_lossy(&text));
     for key in COMPARED {
         let annotation = annotations.get(key)?;
         let wanted = (!annotation.is_none()).then(|| shown(annotation.node));
@@ -109,7 +108,7 @@ fn labels(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
             (Some((_, label)), None) => format!("the label {key} is {label:?}, there is no such annotation"),
             (None, _) => format!("the label {key} is missing, which is an annotation"),
         };
-        let mut finding = Finding::new(&LABELS, Severity::Warning, message).file(&dockerfile);
+        let mut finding = Finding::new(&LABELS, Severity::Warning, message).file(&path);
         if let Some((line, _)) = label {
             finding = finding.at(olmkit_yaml::Position { line: *line, column: 1 });
         }
@@ -118,36 +117,4 @@ fn labels(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
         found.push(finding.hint(hint));
     }
     Ok(())
-}
-
-/// The labels of a Dockerfile with their lines; the last of a name wins.
-fn docker_labels(text: &str) -> BTreeMap<String, (u32, String)> {
-    let mut labels = BTreeMap::new();
-    let Some(pair) = pattern(r#"([^\s="]+|"[^"]*")=("(?:[^"\\]|\\.)*"|[^\s]*)"#) else {
-        return labels;
-    };
-    let mut is_label = false;
-    for (number, line) in (1..).zip(text.lines()) {
-        let trimmed = line.trim();
-        let rest = if is_label {
-            Some(trimmed)
-        } else {
-            let word = trimmed.get(..5).filter(|word| word.eq_ignore_ascii_case("LABEL"));
-            word.and_then(|_| trimmed.get(5..))
-                .filter(|rest| rest.starts_with([' ', '\t']))
-        };
-        let Some(rest) = rest else { continue };
-        is_label = rest.ends_with('\\');
-        for capture in pair.captures_iter(rest.trim_end_matches('\\')) {
-            let part = |number| {
-                capture
-                    .get(number)
-                    .map_or("", |part| part.as_str())
-                    .trim_matches('"')
-                    .to_owned()
-            };
-            labels.insert(part(1), (number, part(2).replace("\\\"", "\"")));
-        }
-    }
-    labels
 }

@@ -8,7 +8,6 @@ mod image;
 use std::collections::BTreeMap;
 
 use olmkit::diagnostics::{Finding, Origin, Rule, Severity};
-use regex::Regex;
 
 use super::{Check, Context, Found, Run, Suite, at};
 use crate::files::join;
@@ -179,11 +178,6 @@ fn reviewers(_: &Context<'_>, operator: &Operator, found: &mut Found) -> Result<
         found.push(at(Finding::of(&REVIEWERS, message), reviewers).hint("name at least one, or remove the key"));
     }
     Ok(())
-}
-
-/// A pattern that is part of the program.
-fn pattern(text: &str) -> Option<Regex> {
-    Regex::new(text).ok()
 }
 
 #[cfg(test)]

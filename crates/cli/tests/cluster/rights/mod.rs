@@ -1,30 +1,23 @@
 //! The rights of each command: enough, none too many, checked before anything is changed, and as the documentation says.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+mod accounts;
+mod audit;
 
-use kube_testbed::{AuditEvent, Options};
+use std::path::Path;
+
+use kube_testbed::Options;
 use olmkit::catalog::{load, model::Blob, render, write};
-use olmkit_cluster::rights::{Command, Place, RIGHTS, Right, When};
+use olmkit_cluster::rights::{Command, Right, When};
 use serde_json::{Value, json};
 
 use crate::bundle::Bundle;
 use crate::harness::{Answer, Cluster};
 
-/// Where the accounts are.
-const ACCOUNTS: &str = "accounts";
+pub use accounts::{ACCOUNTS, grant, revoke};
+pub use audit::compare;
 
 /// Where operators are installed.
-const NAMESPACE: &str = "rights";
-
-/// Whether the scenes bring it about.
-fn is_exercised(command: Command, when: When) -> bool {
-    match when {
-        When::OldJobs | When::Repair | When::Kept | When::Better(_) => false,
-        When::CatalogPod => command == Command::RunBundle,
-        _ => true,
-    }
-}
+pub const NAMESPACE: &str = "rights";
 
 #[tokio::test]
 async fn each_command_needs_the_rights_that_are_listed_and_no_others() {
@@ -46,6 +39,7 @@ async fn each_command_needs_the_rights_that_are_listed_and_no_others() {
         Command::Subscribe,
         Command::Diagnose,
         Command::Migrate,
+        Command::Scorecard,
         Command::OlmStatus,
     ];
     compare(&cluster, &used, "first.example.com").await;
@@ -61,6 +55,25 @@ async fn flows(cluster: &Cluster, old: &Bundle, new: &Bundle) {
     run(cluster, &account, &arguments).await.fine();
     let account = grant(cluster, Command::Diagnose, |_| true).await;
     run(cluster, &account, &["diagnose"]).await.fine();
+    cluster.scene("scorecard, whose pods no node runs");
+    let config = cluster.folder.path().join("scorecard.yaml");
+    std::fs::write(&config, "stages:\n- tests:\n  - image: registry.example.com/test:1\n").unwrap();
+    let account = grant(cluster, Command::Scorecard, |_| true).await;
+    let arguments = [
+        "scorecard",
+        text(&old),
+        "--config",
+        text(&config),
+        "--cluster",
+        "--wait-time",
+        "1s",
+    ];
+    let tests = run(cluster, &account, &arguments).await;
+    assert_eq!(
+        tests.json["items"][0]["status"]["results"][0]["state"], "error",
+        "{}",
+        tests.stderr
+    );
     let account = grant(cluster, Command::OlmStatus, |_| true).await;
     // No Deployments of OLM run here, which is what the status says.
     let status = run(cluster, &account, &["olm", "status"]).await;
@@ -221,7 +234,7 @@ async fn rights_that_are_missing_are_named_before_anything_is_changed() {
 }
 
 #[track_caller]
-fn assert_named(refused: &Answer, resource: &str, verb: &str) {
+pub fn assert_named(refused: &Answer, resource: &str, verb: &str) {
     assert!(refused.codes().contains(&"forbidden"), "{}", refused.stdout);
     let causes = refused.json["causes"].as_array().unwrap();
     let named = causes
@@ -338,7 +351,7 @@ async fn the_account_of_the_documentation_lets_olm_install() {
     }
 }
 
-fn text(path: &Path) -> &str {
+pub fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
@@ -349,215 +362,6 @@ async fn run(cluster: &Cluster, kubeconfig: &Path, arguments: &[&str]) -> Answer
         all.extend(["-n", NAMESPACE]);
     }
     cluster.olmkit(&all).await
-}
-
-fn name(command: Command) -> String {
-    command.as_str().replace(' ', "-")
-}
-
-/// An account with the rights of a command that pass, and no others.
-async fn grant(cluster: &Cluster, command: Command, passes: impl Fn(&Right) -> bool) -> PathBuf {
-    let account = name(command);
-    let object =
-        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account, "namespace": ACCOUNTS}});
-    cluster.apply("serviceaccounts", object).await;
-    let rights = || {
-        RIGHTS
-            .iter()
-            .filter(|right| right.commands.contains(&command) && passes(right))
-    };
-    let rules = |places: &[Place]| -> Vec<Value> {
-        rights()
-            .filter(|right| places.contains(&right.place))
-            .map(|right| json!({"apiGroups": [right.group], "resources": right.resources, "verbs": right.verbs}))
-            .collect()
-    };
-    let mut of_cluster = rules(&[Place::Cluster]);
-    if command == Command::Cleanup {
-        of_cluster.push(json!({"apiGroups": ["first.example.com", "second.example.com"], "resources": ["things"], "verbs": ["list", "get", "delete"]}));
-    }
-    bind(cluster, &account, None, of_cluster).await;
-    bind(cluster, &account, Some("kube-system"), rules(&[Place::KubeSystem])).await;
-    let exists = |name| cluster.get("v1", "Namespace", "namespaces", None, name);
-    if exists("olm").await.is_some() {
-        bind(cluster, &account, Some("olm"), rules(&[Place::Catalogs, Place::Olm])).await;
-    }
-    if exists(NAMESPACE).await.is_some() {
-        bind(
-            cluster,
-            &account,
-            Some(NAMESPACE),
-            rules(&[Place::Namespace, Place::Catalogs]),
-        )
-        .await;
-    }
-    cluster
-        .plane
-        .service_account_kubeconfig(ACCOUNTS, &account)
-        .await
-        .unwrap()
-}
-
-async fn bind(cluster: &Cluster, account: &str, namespace: Option<&str>, rules: Vec<Value>) {
-    let role = format!("test-{account}");
-    let (kind, scope) = if namespace.is_some() {
-        ("Role", "roles")
-    } else {
-        ("ClusterRole", "clusterroles")
-    };
-    let group = "rbac.authorization.k8s.io";
-    let metadata = json!({"name": role, "namespace": namespace});
-    let api_version = format!("{group}/v1");
-    cluster
-        .apply(
-            scope,
-            json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "rules": rules}),
-        )
-        .await;
-    let bindings = if namespace.is_some() {
-        "rolebindings"
-    } else {
-        "clusterrolebindings"
-    };
-    cluster
-        .apply(
-            bindings,
-            json!({"apiVersion": api_version, "kind": format!("{kind}Binding"), "metadata": metadata,
-            "roleRef": {"apiGroup": group, "kind": kind, "name": role},
-            "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": ACCOUNTS}]}),
-        )
-        .await;
-}
-
-/// Removes the accounts and what they were granted.
-async fn revoke(cluster: &Cluster) {
-    let api_version = "rbac.authorization.k8s.io/v1";
-    for object in cluster.inventory().await {
-        let Some((kind, path)) = object.split_once(' ') else {
-            continue;
-        };
-        let Some((namespace, name)) = path.split_once('/') else {
-            continue;
-        };
-        let namespace = (!namespace.is_empty()).then_some(namespace);
-        match kind {
-            "Role" | "RoleBinding" | "ClusterRole" | "ClusterRoleBinding" if name.starts_with("test-") => {
-                cluster
-                    .delete(api_version, kind, &format!("{}s", kind.to_lowercase()), namespace, name)
-                    .await;
-            }
-            "ServiceAccount" if namespace == Some(ACCOUNTS) && name != "default" => {
-                cluster.delete("v1", kind, "serviceaccounts", namespace, name).await;
-            }
-            _ => {}
-        }
-    }
-}
-
-/// One use of a right: resource, verb, and the place that the request named.
-type Use = (String, String, String, String);
-
-/// Compares the table with what the API server has recorded.
-async fn compare(cluster: &Cluster, commands: &[Command], own_group: &str) {
-    let events = cluster.plane.audit_events().unwrap();
-    let (mut unlisted, mut unused) = (Vec::new(), Vec::new());
-    for command in commands {
-        let user = format!("system:serviceaccount:{ACCOUNTS}:{}", name(*command));
-        let uses: BTreeSet<Use> = events
-            .iter()
-            .filter(|event| event.user.username == user)
-            .flat_map(uses)
-            .filter(|(group, ..)| ![own_group, "second.example.com", "authorization.k8s.io"].contains(&group.as_str()))
-            .collect();
-        assert!(!uses.is_empty(), "{command:?}");
-        let rights = || RIGHTS.iter().filter(|right| right.commands.contains(command));
-        for used in &uses {
-            if !rights().any(|right| covers(right, used)) {
-                unlisted.push(format!("{command:?}: {used:?}"));
-            }
-        }
-        for right in rights().filter(|right| is_exercised(*command, right.when)) {
-            for (resource, verb) in right
-                .resources
-                .iter()
-                .flat_map(|one| right.verbs.iter().map(move |verb| (one, verb)))
-            {
-                let is_used = |used: &Use| covers(right, used) && used.1 == *resource && used.2 == *verb;
-                let is_unseen = UNSEEN.contains(&(*command, format!("{verb} {resource}").as_str()))
-                    // Nothing but OLM's own objects is there to be removed.
-                    || *command == Command::OlmUninstall && *verb != "list";
-                if !is_unseen && !uses.iter().any(is_used) {
-                    unused.push(format!("{command:?}: {verb} {resource}"));
-                }
-            }
-        }
-    }
-    assert!(
-        unlisted.is_empty(),
-        "rights are needed that the table does not have: {unlisted:#?}"
-    );
-    assert!(unused.is_empty(), "the table has rights that nobody uses: {unused:#?}");
-}
-
-/// Rights that are needed and that these scenes do not bring about, or that no request shows.
-const UNSEEN: &[(Command, &str)] = &[
-    // Asked for by the API server when a ClusterRole or a binding is written.
-    (Command::OlmInstall, "escalate clusterroles"),
-    (Command::OlmInstall, "bind clusterroles"),
-    // What belongs to the CatalogSource may be gone with it.
-    (Command::Cleanup, "get configmaps"),
-    (Command::Cleanup, "get services"),
-    (Command::Cleanup, "get deployments"),
-    // The bundles have no webhooks, and nothing is in need of a network policy.
-    (Command::Cleanup, "get networkpolicies"),
-    (Command::Cleanup, "delete networkpolicies"),
-    (Command::Cleanup, "get rolebindings"),
-    (Command::Cleanup, "delete rolebindings"),
-    (Command::Cleanup, "get mutatingwebhookconfigurations"),
-    (Command::Cleanup, "delete mutatingwebhookconfigurations"),
-    (Command::Cleanup, "get validatingwebhookconfigurations"),
-    (Command::Cleanup, "delete validatingwebhookconfigurations"),
-    // Without waiting for packageserver.
-    (Command::OlmInstall, "get clusterserviceversions"),
-];
-
-fn uses(event: &AuditEvent) -> Vec<Use> {
-    let Some(object) = &event.object_ref else {
-        return Vec::new();
-    };
-    let resource = if object.subresource.is_empty() {
-        object.resource.clone()
-    } else {
-        format!("{}/{}", object.resource, object.subresource)
-    };
-    let used = |verb: &str| {
-        (
-            object.api_group.clone(),
-            resource.clone(),
-            verb.to_owned(),
-            object.namespace.clone(),
-        )
-    };
-    let code = event.code();
-    let mut found = vec![used(&event.verb)];
-    // An apply that creates is a patch in the log.
-    if event.verb == "patch" && code == 201 {
-        found.push(used("create"));
-    }
-    found
-}
-
-fn covers(right: &Right, (group, resource, verb, namespace): &Use) -> bool {
-    let place = match right.place {
-        Place::Cluster => true,
-        Place::Namespace => namespace == NAMESPACE,
-        Place::Catalogs => namespace == NAMESPACE || namespace == "olm",
-        Place::Olm => namespace == "olm",
-        Place::KubeSystem => namespace == "kube-system",
-    };
-    let of_group = right.group == group || right.group == "*";
-    let of_resource = right.resources.contains(&resource.as_str()) || right.resources == ["*"];
-    place && of_group && of_resource && right.verbs.contains(&verb.as_str())
 }
 
 async fn make_thing(cluster: &Cluster) {

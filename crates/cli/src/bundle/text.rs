@@ -1,0 +1,168 @@
+//! The findings of `olmkit bundle validate` for people.
+
+use std::io::Write as _;
+
+use comfy_table::{Cell, Table, presets};
+use olmkit::diagnostics::{Report, Severity, TextOptions, counted, fold_repeated, write_grouped, write_text};
+use olmkit::object::UntrustedText;
+use olmkit::rules;
+use olmkit::validate::source::Validated;
+
+use super::output;
+use crate::policy::summary_of_suppressed;
+use crate::terminal;
+
+/// The findings of more bundles are shown by rule.
+pub const MANY: usize = 10;
+
+/// What stays of a bundle when its findings are printed.
+pub struct Row {
+    name: String,
+    verdict: &'static str,
+    errors: usize,
+    warnings: usize,
+    pub fails: bool,
+}
+
+impl Row {
+    /// What stays of this one; `worst` is the lowest severity that fails it.
+    pub fn of(validated: &Validated, worst: Severity) -> Self {
+        Self {
+            name: validated.name.clone(),
+            verdict: match (&validated.outcome.fatal, validated.outcome.passed()) {
+                (Some(_), _) => "not loaded",
+                (None, true) => "passed",
+                (None, false) => "failed",
+            },
+            errors: validated.count(Severity::Error),
+            warnings: validated.count(Severity::Warning),
+            fails: validated.fails(worst),
+        }
+    }
+}
+
+/// Prints each broken rule once with a few places, the bundles that fail, and totals.
+pub fn grouped(all: &[Validated], rows: &[Row]) -> anyhow::Result<()> {
+    let out = &mut terminal::styled_output();
+    let reports: Vec<(&str, Report)> = all
+        .iter()
+        .map(|validated| (validated.name.as_str(), validated.report()))
+        .collect();
+    write_grouped(&reports, "bundle", rules::all(), out)?;
+    let mut report = Report::new();
+    reports.into_iter().for_each(|(_, found)| report.append(found));
+    let failed: Vec<&Row> = rows.iter().filter(|row| row.fails).collect();
+    if !failed.is_empty() {
+        writeln!(out, "\nFailed:")?;
+    }
+    for row in &failed {
+        writeln!(
+            out,
+            "  {} ({}, {})",
+            UntrustedText::new(&row.name),
+            counted(row.errors, "error"),
+            counted(row.warnings, "warning")
+        )?;
+    }
+    if let Some(text) = summary_of_suppressed(&report) {
+        writeln!(out, "\n{text}")?;
+    }
+    writeln!(
+        out,
+        "\n{} bundles: {} passed, {} failed; {}, {}\n-o full or concise prints each finding",
+        all.len(),
+        all.len() - failed.len(),
+        failed.len(),
+        counted(report.count(Severity::Error), "error"),
+        counted(report.count(Severity::Warning), "warning")
+    )?;
+    Ok(())
+}
+
+/// Prints the findings of one bundle with source lines, in full or what repeats once.
+pub fn print(validated: &Validated, short: bool, in_full: bool) -> anyhow::Result<()> {
+    let out = &mut terminal::styled_output();
+    let report = Report {
+        findings: validated.findings(),
+        suppressed: validated.suppressed.clone(),
+        ..Report::new()
+    };
+    let options = TextOptions {
+        short,
+        color: true,
+        width: terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0.into()),
+    };
+    let shown = if in_full {
+        report.clone()
+    } else {
+        Report {
+            findings: fold_repeated(report.findings.clone()),
+            ..Report::new()
+        }
+    };
+    let mut text = Vec::new();
+    write_text(&shown, options, &mut text)?;
+    let mut text = String::from_utf8_lossy(&text).into_owned();
+    if validated.is_image {
+        text = text.replace(
+            &*validated.directory.to_string_lossy(),
+            &UntrustedText::new(&validated.name).to_string(),
+        );
+    }
+    out.write_all(text.as_bytes())?;
+    // A finding has the same text, and its place.
+    if let Some(message) = validated
+        .outcome
+        .fatal
+        .as_ref()
+        .filter(|_| report.count(Severity::Error) == 0)
+    {
+        out.flush()?;
+        output::fatal(message);
+    }
+    let (errors, warnings) = (report.count(Severity::Error), report.count(Severity::Warning));
+    let suppressed = summary_of_suppressed(&report)
+        .map(|text| format!("; {text}"))
+        .unwrap_or_default();
+    if errors + warnings > 0 || !suppressed.is_empty() {
+        writeln!(
+            out,
+            "{}: {} and {}{suppressed}",
+            UntrustedText::new(&validated.name),
+            counted(errors, "error"),
+            counted(warnings, "warning")
+        )?;
+    } else if validated.outcome.passed() {
+        note!(
+            "{}: all validation tests have completed successfully",
+            UntrustedText::new(&validated.name)
+        );
+    }
+    Ok(())
+}
+
+/// The table of verdicts of several bundles.
+pub fn summary(rows: &[Row]) -> anyhow::Result<()> {
+    let out = &mut terminal::styled_output();
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_header(["BUNDLE", "VERDICT", "ERRORS", "WARNINGS"]);
+    for row in rows {
+        table.add_row([
+            Cell::new(UntrustedText::new(&row.name)),
+            Cell::new(row.verdict),
+            Cell::new(row.errors),
+            Cell::new(row.warnings),
+        ]);
+    }
+    let failures = rows.iter().filter(|row| row.verdict != "passed").count();
+    writeln!(
+        out,
+        "{}\n{} bundles, {} passed, {failures} failed",
+        table.trim_fmt(),
+        rows.len(),
+        rows.len() - failures
+    )?;
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! `olmkit extension uninstall`
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use olmkit_cluster::Cluster;
+use olmkit_cluster::extension::{self, RemoveOptions};
+
+use crate::cleanup;
+use crate::cluster_args::{Output, duration};
+
+#[derive(clap::Args)]
+#[command(after_help = examples!["olmkit extension uninstall cache-operator --dry-run", "olmkit extension uninstall cache-operator"])]
+pub struct Args {
+    /// ClusterExtension
+    name: String,
+    /// Print what would be removed, without removing it
+    #[arg(long)]
+    dry_run: bool,
+    /// Kubeconfig file
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Total time to wait, such as 90s or 5m
+    #[arg(long, default_value = "2m", value_parser = duration)]
+    timeout: Duration,
+    /// Output format
+    #[arg(short, long, value_enum, default_value = "text")]
+    output: Output,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let options = RemoveOptions {
+        name: args.name.clone(),
+        with_catalog: false,
+        only_ours: false,
+        dry_run: args.dry_run,
+        timeout: args.timeout,
+    };
+    let cluster = Cluster::connect(args.kubeconfig.as_deref(), None);
+    cleanup::remove(cluster, args.dry_run, args.output, async |cluster, console| {
+        extension::remove(cluster, &options, console).await
+    })
+}

@@ -1,0 +1,155 @@
+//! `olmkit scorecard --cluster`
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use olmkit::object::UntrustedText;
+use olmkit::scorecard::{self, Bundle, Configuration, TestList};
+use olmkit::validate::Selector;
+use olmkit_cluster::scorecard::{Options, PodSecurity, Run, STORAGE_IMAGE, UNTAR_IMAGE};
+use olmkit_cluster::{Cluster, Error};
+
+use crate::cluster_args::Output;
+use crate::console::{Console, print_causes, stopped};
+use crate::runtime::block_on;
+use crate::signals;
+
+// No doc comment: the command that flattens this would show it as its own help.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Tests in pods")]
+pub struct PodFlags {
+    /// Run the tests with images of their own in pods; the flags below are about these
+    #[arg(long)]
+    pub cluster: bool,
+    /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config, else the pod's account]
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Namespace of the pods [default: that of the kubeconfig's current context]
+    #[arg(short, long)]
+    namespace: Option<String>,
+    /// Service account of the pods, unless the configuration names one [default: default]
+    #[arg(short, long, value_name = "NAME")]
+    service_account: Option<String>,
+    /// Time that each test may take, with the pull of its image [default: 2m]
+    #[arg(short, long, value_name = "DURATION", value_parser = crate::cluster_args::duration)]
+    wait_time: Option<Duration>,
+    /// Keep the pods
+    #[arg(short = 'x', long)]
+    skip_cleanup: bool,
+    /// Directory for files that tests leave, in DIR/SUITE/TEST [default: test-output]
+    #[arg(short, long, value_name = "DIR")]
+    test_output: Option<PathBuf>,
+    /// Image with sleep and tar that gives these files [default: operator-sdk's]
+    #[arg(short = 'b', long, value_name = "IMAGE")]
+    storage_image: Option<String>,
+    /// Image with sh, cat and tar that unpacks the bundle; needed only for files above 900 kB [default: operator-sdk's]
+    #[arg(short, long, value_name = "IMAGE")]
+    untar_image: Option<String>,
+    /// What the pods may do [default: restricted]
+    #[arg(long, value_enum)]
+    pod_security: Option<Security>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Security {
+    /// What the restricted pod security standard allows
+    Restricted,
+    /// No security context: images may run as root
+    Legacy,
+}
+
+impl PodFlags {
+    /// Says which flags have no effect because no pod is started.
+    pub fn note_without_effect(&self) {
+        if self.cluster {
+            return;
+        }
+        let given: Vec<&str> = [
+            ("--kubeconfig", self.kubeconfig.is_some()),
+            ("--namespace", self.namespace.is_some()),
+            ("--service-account", self.service_account.is_some()),
+            ("--wait-time", self.wait_time.is_some()),
+            ("--skip-cleanup", self.skip_cleanup),
+            ("--test-output", self.test_output.is_some()),
+            ("--storage-image", self.storage_image.is_some()),
+            ("--untar-image", self.untar_image.is_some()),
+            ("--pod-security", self.pod_security.is_some()),
+        ]
+        .into_iter()
+        .filter_map(|(flag, given)| given.then_some(flag))
+        .collect();
+        if !given.is_empty() {
+            note!(
+                "note: no pods are started without --cluster; without effect: {}",
+                given.join(", ")
+            );
+        }
+    }
+
+    fn options(&self) -> Options {
+        let default = Options::default();
+        Options {
+            service_account: self.service_account.clone().unwrap_or(default.service_account),
+            limit: self.wait_time.unwrap_or(default.limit),
+            security: match self.pod_security {
+                Some(Security::Legacy) => PodSecurity::Legacy,
+                Some(Security::Restricted) | None => PodSecurity::Restricted,
+            },
+            keep: self.skip_cleanup,
+            output: self.test_output.clone().unwrap_or(default.output),
+            storage_image: self.storage_image.clone().unwrap_or_else(|| STORAGE_IMAGE.to_owned()),
+            always_untar: self.untar_image.is_some(),
+            untar_image: self.untar_image.clone().unwrap_or_else(|| UNTAR_IMAGE.to_owned()),
+        }
+    }
+}
+
+/// Runs the selected tests, those with images of their own in pods; an exit code when they cannot be run. Whatever happens, an
+/// interruption too, what was created is removed.
+pub fn run(
+    flags: &PodFlags,
+    bundle: &Bundle<'_>,
+    configuration: &Configuration,
+    selector: &Selector,
+) -> anyhow::Result<Result<TestList, ExitCode>> {
+    let options = flags.options();
+    let stages = scorecard::stages(configuration, selector);
+    let console = Console::new();
+    let outcome = block_on(async {
+        let cluster = Cluster::connect(flags.kubeconfig.as_deref(), flags.namespace.as_deref()).await?;
+        let run = Run::new(&cluster, &options, &console);
+        let missing = run.missing_rights().await?;
+        if !missing.is_empty() {
+            print_causes(&missing);
+            return Ok(Err(ExitCode::FAILURE));
+        }
+        let ended = tokio::select! {
+            ended = run.run(bundle, &stages, &configuration.service_account) => Some(ended),
+            () = signals::interrupted() => None,
+        };
+        if options.keep {
+            eprintln!(
+                "kept: kubectl -n {} get pods,configmaps -l testrun={}",
+                UntrustedText::new(&cluster.namespace),
+                run.name
+            );
+        } else {
+            run.clean_up().await?;
+        }
+        match ended {
+            Some(tests) => tests.map(Ok),
+            None => {
+                eprintln!("interrupted");
+                Ok(Err(ExitCode::from(130)))
+            }
+        }
+    })?;
+    console.finish();
+    match outcome {
+        Ok(outcome) => Ok(outcome),
+        Err(error @ Error::Bundle(_)) => Err(error.into()),
+        Err(error) => stopped(error, Output::Text).map(Err),
+    }
+}

@@ -1,0 +1,116 @@
+//! Accounts with the rights of one command.
+
+use std::path::PathBuf;
+
+use olmkit_cluster::rights::{Command, Place, RIGHTS, Right};
+use serde_json::{Value, json};
+
+use super::NAMESPACE;
+use crate::harness::Cluster;
+
+/// Where the accounts are.
+pub const ACCOUNTS: &str = "accounts";
+
+/// How the account of a command is called.
+pub fn name(command: Command) -> String {
+    command.as_str().replace(' ', "-")
+}
+
+/// An account with the rights of a command that pass, and no others.
+pub async fn grant(cluster: &Cluster, command: Command, passes: impl Fn(&Right) -> bool) -> PathBuf {
+    let account = name(command);
+    let object =
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account, "namespace": ACCOUNTS}});
+    cluster.apply("serviceaccounts", object).await;
+    let rights = || {
+        RIGHTS
+            .iter()
+            .filter(|right| right.commands.contains(&command) && passes(right))
+    };
+    let rules = |places: &[Place]| -> Vec<Value> {
+        rights()
+            .filter(|right| places.contains(&right.place))
+            .map(|right| json!({"apiGroups": [right.group], "resources": right.resources, "verbs": right.verbs}))
+            .collect()
+    };
+    let mut of_cluster = rules(&[Place::Cluster]);
+    if [Command::Cleanup, Command::CleanupV1, Command::ExtensionUninstall].contains(&command) {
+        of_cluster.push(json!({"apiGroups": ["first.example.com", "second.example.com"], "resources": ["things"], "verbs": ["list", "get", "delete"]}));
+    }
+    bind(cluster, &account, None, of_cluster).await;
+    bind(cluster, &account, Some("kube-system"), rules(&[Place::KubeSystem])).await;
+    let exists = |name| cluster.get("v1", "Namespace", "namespaces", None, name);
+    if exists("olm").await.is_some() {
+        bind(cluster, &account, Some("olm"), rules(&[Place::Catalogs, Place::Olm])).await;
+    }
+    if exists(NAMESPACE).await.is_some() {
+        bind(
+            cluster,
+            &account,
+            Some(NAMESPACE),
+            rules(&[Place::Namespace, Place::Catalogs]),
+        )
+        .await;
+    }
+    cluster
+        .plane
+        .service_account_kubeconfig(ACCOUNTS, &account)
+        .await
+        .unwrap()
+}
+
+async fn bind(cluster: &Cluster, account: &str, namespace: Option<&str>, rules: Vec<Value>) {
+    let role = format!("test-{account}");
+    let (kind, scope) = if namespace.is_some() {
+        ("Role", "roles")
+    } else {
+        ("ClusterRole", "clusterroles")
+    };
+    let group = "rbac.authorization.k8s.io";
+    let metadata = json!({"name": role, "namespace": namespace});
+    let api_version = format!("{group}/v1");
+    cluster
+        .apply(
+            scope,
+            json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "rules": rules}),
+        )
+        .await;
+    let bindings = if namespace.is_some() {
+        "rolebindings"
+    } else {
+        "clusterrolebindings"
+    };
+    cluster
+        .apply(
+            bindings,
+            json!({"apiVersion": api_version, "kind": format!("{kind}Binding"), "metadata": metadata,
+            "roleRef": {"apiGroup": group, "kind": kind, "name": role},
+            "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": ACCOUNTS}]}),
+        )
+        .await;
+}
+
+/// Removes the accounts and what they were granted.
+pub async fn revoke(cluster: &Cluster) {
+    let api_version = "rbac.authorization.k8s.io/v1";
+    for object in cluster.inventory().await {
+        let Some((kind, path)) = object.split_once(' ') else {
+            continue;
+        };
+        let Some((namespace, name)) = path.split_once('/') else {
+            continue;
+        };
+        let namespace = (!namespace.is_empty()).then_some(namespace);
+        match kind {
+            "Role" | "RoleBinding" | "ClusterRole" | "ClusterRoleBinding" if name.starts_with("test-") => {
+                cluster
+                    .delete(api_version, kind, &format!("{}s", kind.to_lowercase()), namespace, name)
+                    .await;
+            }
+            "ServiceAccount" if namespace == Some(ACCOUNTS) && name != "default" => {
+                cluster.delete("v1", kind, "serviceaccounts", namespace, name).await;
+            }
+            _ => {}
+        }
+    }
+}

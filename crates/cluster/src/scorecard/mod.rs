@@ -1,0 +1,350 @@
+//! Scorecard's tests in pods: those of a bundle that are programs in images of their own, such as kuttl.
+//!
+//! Each test has its own limit, and one that reaches it ends with what its pod waits for, its last events and the end of its log.
+
+mod gather;
+mod objects;
+mod status;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use futures::{StreamExt as _, TryStreamExt as _};
+use k8s_openapi::api::core::v1::{Event, Pod};
+use olmkit::limits;
+use olmkit::scorecard::{self, Builtin, Bundle, Stage, Test, TestConfiguration, TestList, TestResult, TestStatus};
+use serde_json::Value;
+
+use crate::cause::Cause;
+use crate::causes::pods;
+use crate::client::{Cluster, ObjectRef, read};
+use crate::error::Error;
+use crate::kinds;
+use crate::reporter::ProgressReporter;
+use crate::rights::{self, Command, When};
+use objects::{Parcel, TEST};
+
+/// How often a pod is looked at.
+const INTERVAL: Duration = Duration::from_millis(500);
+/// Tests of a parallel stage that run at a time.
+const AT_ONCE: usize = 32;
+/// How long a pod outlives its test's limit: for its files and its log.
+const GRACE: Duration = Duration::from_secs(60);
+/// Lines of the log and events of a test without a result.
+const LAST_LINES: i64 = 20;
+
+/// What operator-sdk 1.42 unpacks bundles with.
+pub const UNTAR_IMAGE: &str = "quay.io/operator-framework/scorecard-untar@sha256:2e728c5e67a7f4dec0df157a322dd5671212e8ae60f69137463bd4fdfbff8747";
+/// What operator-sdk 1.42 collects files with.
+pub const STORAGE_IMAGE: &str = "quay.io/operator-framework/scorecard-storage@sha256:a3bfda71281393c7794cabdd39c563fb050d3020fd0b642ea164646bdd39a0e2";
+
+/// What the containers may do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum PodSecurity {
+    /// What a namespace with the restricted pod security standard admits.
+    #[default]
+    Restricted,
+    /// What the namespace admits; images may run as root.
+    Legacy,
+}
+
+/// How the tests run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The pods' service account, unless the configuration names one.
+    pub service_account: String,
+    /// How long each test may take, with the pull of its image.
+    pub limit: Duration,
+    /// What the containers may do.
+    pub security: PodSecurity,
+    /// Whether the pods stay.
+    pub keep: bool,
+    /// Where the files that tests leave are written, below `SUITE/TEST`.
+    pub output: PathBuf,
+    /// The image with `sleep` and `tar` that gives these files.
+    pub storage_image: String,
+    /// The image with `sh`, `cat` and `tar` that unpacks the bundle where it must be.
+    pub untar_image: String,
+    /// Whether the bundle is unpacked by that image in any case.
+    pub always_untar: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            service_account: "default".to_owned(),
+            limit: Duration::from_secs(120),
+            security: PodSecurity::default(),
+            keep: false,
+            output: PathBuf::from("test-output"),
+            storage_image: STORAGE_IMAGE.to_owned(),
+            untar_image: UNTAR_IMAGE.to_owned(),
+            always_untar: false,
+        }
+    }
+}
+
+/// One run of scorecard in a cluster. Whoever starts one ends it with [`Run::clean_up`], also when it was interrupted.
+pub struct Run<'a> {
+    cluster: &'a Cluster,
+    options: &'a Options,
+    reporter: &'a dyn ProgressReporter,
+    /// The name of the run's first ConfigMap, and what its objects are labelled with.
+    pub name: String,
+    started: Instant,
+}
+
+/// What a run needs in the cluster.
+struct Ready {
+    parcel: Parcel,
+    owner: Value,
+    account: String,
+}
+
+impl<'a> Run<'a> {
+    /// Names a run. Nothing is created yet.
+    #[must_use]
+    pub fn new(cluster: &'a Cluster, options: &'a Options, reporter: &'a dyn ProgressReporter) -> Self {
+        Self {
+            cluster,
+            options,
+            reporter,
+            name: format!("scorecard-test-{:06x}", fastrand::u32(..1 << 24)),
+            started: Instant::now(),
+        }
+    }
+
+    /// The rights that the account lacks.
+    ///
+    /// # Errors
+    /// [`Error::Request`].
+    pub async fn missing_rights(&self) -> Result<Vec<Cause>, Error> {
+        rights::missing(self.cluster, Command::Scorecard, |right| {
+            right.when == When::Always || right.when == When::Removed && !self.options.keep
+        })
+        .await
+    }
+
+    /// Runs the stages one after the other: built-in tests here, the others in pods. A test without a result has the state
+    /// `error` and says why.
+    ///
+    /// # Errors
+    /// [`Error::Request`], [`Error::Bundle`] when the bundle does not get into a pod.
+    pub async fn run(&self, bundle: &Bundle<'_>, stages: &[Stage], account: &str) -> Result<TestList, Error> {
+        let in_pods = |stage: &Stage| stage.tests.iter().any(|test| Builtin::of(test).is_none());
+        let ready = match stages.iter().any(in_pods) {
+            true => Some(self.prepare(bundle, account).await?),
+            false => None,
+        };
+        let mut done = Vec::new();
+        for stage in stages {
+            let first = done.len();
+            let tests = stage.tests.iter().enumerate().map(|(number, test)| {
+                let ready = ready.as_ref();
+                async move {
+                    let status = match (Builtin::of(test), ready) {
+                        (Some(builtin), _) => bundle.run(&builtin).into(),
+                        (None, Some(ready)) => self.in_pod(first + number, test, ready).await?,
+                        (None, None) => TestStatus::default(),
+                    };
+                    Ok::<_, Error>(Test::new(test.clone(), status))
+                }
+            });
+            let at_once = if stage.parallel { AT_ONCE } else { 1 };
+            let results: Vec<Test> = futures::stream::iter(tests).buffered(at_once).try_collect().await?;
+            done.extend(results);
+        }
+        Ok(done.into_iter().collect())
+    }
+
+    async fn prepare(&self, bundle: &Bundle<'_>, account: &str) -> Result<Ready, Error> {
+        let files: Vec<(String, &[u8])> = bundle.files().collect();
+        let parcel = objects::pack(&self.name, &self.cluster.namespace, &files, self.options.always_untar)
+            .map_err(Error::Bundle)?;
+        let mut owner = Value::Null;
+        for map in &parcel.config_maps {
+            let made = self.cluster.apply(map).await?;
+            if owner.is_null() {
+                owner = made;
+            }
+        }
+        self.done(&format!("ConfigMap {}: holds the bundle", self.name));
+        Ok(Ready {
+            parcel,
+            owner,
+            account: [account, &self.options.service_account]
+                .into_iter()
+                .find(|name| !name.is_empty())
+                .unwrap_or("default")
+                .to_owned(),
+        })
+    }
+
+    async fn in_pod(&self, number: usize, test: &TestConfiguration, ready: &Ready) -> Result<TestStatus, Error> {
+        let place = (self.name.as_str(), number, self.cluster.namespace.as_str());
+        let manifest = objects::pod(place, test, &ready.account, &ready.parcel, &ready.owner, self.options);
+        let name = scorecard::test_name(test);
+        let pod = match self.cluster.apply(&manifest).await {
+            Ok(made) => ObjectRef::of(&kinds::pod(), &made),
+            // What the API server refuses is this test's fault, not the run's.
+            Err(error) if matches!(error.code(), Some(400 | 403 | 422)) => {
+                return Ok(without_result(
+                    &name,
+                    format!("the pod is refused: {error}"),
+                    String::new(),
+                ));
+            }
+            Err(error) => return Err(error),
+        };
+        self.reporter
+            .waiting(self.started.elapsed(), &format!("test {name}: pod {}", pod.name));
+        let status = self.result(&name, &pod, test).await?;
+        let states: Vec<_> = status.results.iter().map(|result| result.state.as_str()).collect();
+        self.done(&format!("test {name}: {}", states.join(", ")));
+        Ok(status)
+    }
+
+    fn done(&self, text: &str) {
+        self.reporter.done(self.started.elapsed(), text);
+    }
+
+    async fn result(&self, name: &str, pod: &ObjectRef, test: &TestConfiguration) -> Result<TestStatus, Error> {
+        let reason = match self.ended(pod).await? {
+            Ok(()) => {
+                let log = self.log(pod).await?;
+                let mut status = parsed(name, &log);
+                if let Err(reason) = self.gather(pod, test).await {
+                    let missed = format!(
+                        "the files in {} were not collected: {reason}",
+                        test.storage.spec.mount_path.path
+                    );
+                    status
+                        .results
+                        .iter_mut()
+                        .take(1)
+                        .for_each(|result| result.suggest(missed.clone()));
+                }
+                return Ok(status);
+            }
+            Err(reason) => reason,
+        };
+        let events = self.events().await;
+        let mut log = pods::warnings(&events, "Pod", &pod.name).join("\n");
+        // A container that has not started has no log.
+        let namespace = &self.cluster.namespace;
+        if let Ok(lines) = self
+            .cluster
+            .log_tail(namespace, &pod.name, TEST, false, LAST_LINES)
+            .await
+        {
+            log = format!("{log}\n{}", lines.join("\n"));
+        }
+        Ok(without_result(name, reason, log.trim().to_owned()))
+    }
+
+    /// Waits for a test's end; the text says why there is none.
+    async fn ended(&self, pod: &ObjectRef) -> Result<Result<(), String>, Error> {
+        let began = Instant::now();
+        loop {
+            let Some(found) = self.cluster.get(pod).await? else {
+                return Ok(Err("the pod was deleted".to_owned()));
+            };
+            let found: Pod = read("Pod", found)?;
+            let is_late = began.elapsed() >= self.options.limit;
+            let events = if is_late { self.events().await } else { Vec::new() };
+            match status::of(&found, &events) {
+                status::State::Ended => return Ok(Ok(())),
+                status::State::Lost(reason) => return Ok(Err(reason)),
+                status::State::Waiting(reason) if is_late => {
+                    let limit = self.options.limit.as_secs();
+                    return Ok(Err(format!("no result after {limit} s (--wait-time): {reason}")));
+                }
+                status::State::Waiting(_) => tokio::time::sleep(INTERVAL).await,
+            }
+        }
+    }
+
+    /// The namespace's events; none without the right to see them.
+    async fn events(&self) -> Vec<Event> {
+        let namespace = Some(self.cluster.namespace.as_str());
+        self.cluster
+            .list_as(kinds::event(), namespace, None)
+            .await
+            .unwrap_or_default()
+    }
+
+    async fn log(&self, pod: &ObjectRef) -> Result<String, Error> {
+        let limit = limits::SCORECARD_LOG.get();
+        self.cluster.log(&self.cluster.namespace, &pod.name, TEST, limit).await
+    }
+
+    async fn gather(&self, pod: &ObjectRef, test: &TestConfiguration) -> Result<(), String> {
+        let storage = &test.storage.spec.mount_path.path;
+        if storage.is_empty() {
+            return Ok(());
+        }
+        let label = |name: &str| test.labels.get(name).map_or("unnamed", String::as_str);
+        let goal = gather::goal(&self.options.output, [label("suite"), label("test")])?;
+        gather::files(self.cluster, &pod.name, storage, &goal).await
+    }
+
+    /// Removes what the run created. Pods go with the ConfigMap that owns them, also one that is being created meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::Request`].
+    pub async fn clean_up(&self) -> Result<(), Error> {
+        let selector = format!("{}={}", objects::RUN, self.name);
+        let namespace = Some(self.cluster.namespace.as_str());
+        for kind in [kinds::pod(), kinds::config_map()] {
+            for object in self.cluster.list(kind.clone(), namespace, Some(&selector)).await? {
+                self.cluster.delete(&ObjectRef::of(&kind, &object)).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a test printed. It must be a `TestStatus` and nothing else.
+fn parsed(name: &str, log: &str) -> TestStatus {
+    let reason = match serde_json::from_str::<TestStatus>(log) {
+        Ok(status) if status.results.is_empty() => "the test printed no result".to_owned(),
+        Ok(status) => return status,
+        Err(error) if log.len() as u64 >= limits::SCORECARD_LOG.get() => {
+            format!("the test printed more than {}: {error}", limits::SCORECARD_LOG.shown())
+        }
+        Err(error) => format!("the test printed something other than a TestStatus in JSON: {error}"),
+    };
+    let mut result = TestResult::new(name);
+    result.fail(reason);
+    log.clone_into(&mut result.log);
+    result.into()
+}
+
+/// The status of a test that did not run to its end.
+fn without_result(name: &str, reason: String, log: String) -> TestStatus {
+    let mut result = TestResult::new(name);
+    result.error(reason);
+    result.log = log;
+    result.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use olmkit::scorecard::State;
+
+    use super::*;
+
+    #[test]
+    fn a_test_prints_its_status_and_nothing_else() {
+        let status = parsed("t", r#"{"results": [{"name": "a", "state": "pass"}]}"#);
+        assert_eq!(status.results[0].state, State::Pass);
+        let status = parsed("t", "starting\n{}");
+        assert_eq!(
+            (status.results[0].name.as_str(), status.results[0].state),
+            ("t", State::Fail)
+        );
+        assert!(status.results[0].errors[0].contains("something other than a TestStatus"));
+        assert_eq!(status.results[0].log, "starting\n{}");
+        assert_eq!(parsed("t", "{}").results[0].state, State::Fail);
+    }
+}

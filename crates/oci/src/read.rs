@@ -1,0 +1,24 @@
+//! Reading files whose size a stranger chose.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use crate::Error;
+
+/// Reads a file that must not be larger than `limit` bytes.
+pub(crate) fn read_limited(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
+    let file = File::open(path).map_err(Error::file("read", path))?;
+    let mut bytes = Vec::new();
+    file.take(limit + 1)
+        .read_to_end(&mut bytes)
+        .map_err(Error::file("read", path))?;
+    if bytes.len() as u64 > limit {
+        let reason = format!("it has more than {limit} bytes");
+        return Err(Error::Refused {
+            what: path.display().to_string(),
+            reason,
+        });
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,80 @@
+//! What the blobs of a catalog say, with channels and bundles assigned to their packages.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::Problem;
+use crate::catalog::model::{Bundle, Channel, ChannelEntry, Deprecation, Origin, Package};
+use crate::object::Version;
+
+/// The entry of an `olm.deprecations` blob that deprecates something.
+#[derive(Debug, Clone, Copy)]
+pub struct DeprecationEntry<'c> {
+    /// The blob.
+    pub blob: &'c Deprecation,
+    /// Where the entry stands in it.
+    pub index: usize,
+}
+
+/// What a bundle blob says, read by type.
+#[derive(Debug, Clone)]
+pub struct BundleFacts<'c> {
+    /// The blob.
+    pub bundle: &'c Bundle,
+    /// Its version; zero if it cannot be read.
+    pub version: Version,
+    /// Its release; mostly empty.
+    pub release: String,
+    /// Number of `olm.package` properties; none if the properties cannot be read.
+    pub packages: Option<usize>,
+    /// The entry that deprecates it, if any.
+    pub deprecation: Option<DeprecationEntry<'c>>,
+}
+
+/// A channel with its entries.
+#[derive(Debug)]
+pub struct ChannelFacts<'c> {
+    /// The blob; none for the channel that opm makes up for a default channel that does not exist.
+    pub blob: Option<&'c Channel>,
+    /// Its name.
+    pub name: &'c str,
+    /// The first entry of each name.
+    pub entries: Vec<&'c ChannelEntry>,
+    /// Where each of them stands in the blob.
+    pub positions: HashMap<&'c str, usize>,
+    /// The entry that deprecates it, if any.
+    pub deprecation: Option<DeprecationEntry<'c>>,
+}
+
+impl ChannelFacts<'_> {
+    /// Where the first entry of a name stands in the blob.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.positions.get(name).copied()
+    }
+}
+
+/// A package with everything that belongs to it.
+#[derive(Debug)]
+pub struct PackageFacts<'c> {
+    /// The blob.
+    pub blob: &'c Package,
+    /// Channels by name.
+    pub channels: BTreeMap<&'c str, ChannelFacts<'c>>,
+    /// Bundles by name.
+    pub bundles: BTreeMap<&'c str, BundleFacts<'c>>,
+    /// The entry that deprecates it, if any.
+    pub deprecation: Option<DeprecationEntry<'c>>,
+}
+
+/// A catalog with channels and bundles assigned to their packages.
+#[derive(Debug, Default)]
+pub struct Model<'c> {
+    /// Packages by name.
+    pub packages: BTreeMap<&'c str, PackageFacts<'c>>,
+    /// What did not fit, in opm's order: the first is what it stops at.
+    pub problems: Vec<Problem>,
+}
+
+/// The origin of a channel, or of its package where opm makes the channel up.
+pub fn channel_origin<'m>(package: &'m PackageFacts<'_>, channel: &'m ChannelFacts<'_>) -> &'m Origin {
+    channel.blob.map_or(&package.blob.origin, |blob| &blob.origin)
+}

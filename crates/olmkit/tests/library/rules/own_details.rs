@@ -1,0 +1,179 @@
+//! When lints speak and when they are silent, where one change of the bundle does not show it.
+
+use super::changes::{CRD, CSV, changed, options, outcome};
+use super::own_rules::MANAGER;
+
+/// Whether CERT-1 speaks of a volume with a Secret that is mounted at a path, or nowhere.
+fn waits(volume: &str, secret: &str, path: Option<&str>, service: Option<&str>) -> bool {
+    let mount = path.map_or(String::new(), |path| {
+        format!("\n                volumeMounts: [{{name: {volume}, mountPath: {path}}}]")
+    });
+    let pod =
+        format!("              volumes: [{{name: {volume}, secret: {{secretName: {secret}}}}}]\n{MANAGER}{mount}");
+    let mut tree = changed(CSV, MANAGER, &pod);
+    if let Some(service) = service {
+        tree.insert("manifests/tls.yaml", service.as_bytes().to_vec());
+    }
+    let outcome = outcome(tree, &options(""));
+    outcome.findings().any(|finding| finding.rule == "CERT-1")
+}
+
+/// OLM makes a Secret for the webhooks of a Deployment; a volume may name it.
+#[test]
+fn the_certificate_of_olm_is_not_missing() {
+    for (secret, is_missing) in [("demo-service-cert", false), ("other-service-cert", true)] {
+        assert_eq!(waits("tls", secret, Some("/certs"), None), is_missing, "{secret}");
+    }
+}
+
+/// OLM mounts its certificate in place of what a container mounts at two places, and the kubelet ignores a volume without mounts.
+#[test]
+fn a_certificate_that_gives_way_to_that_of_olm_is_not_missing() {
+    for (volume, path, is_missing) in [
+        ("cert", Some("/tmp/k8s-webhook-server/serving-certs"), false),
+        ("cert", Some("/apiserver.local.config/certificates"), false),
+        ("cert", Some("/tmp/k8s-webhook-server/other"), true),
+        ("webhook-cert", Some("/certs"), false),
+        ("cert", None, false),
+    ] {
+        assert_eq!(
+            waits(volume, "webhook-server-cert", path, None),
+            is_missing,
+            "{volume} {path:?}"
+        );
+    }
+}
+
+/// OpenShift makes the Secret that a Service of the bundle asks for.
+#[test]
+fn a_certificate_of_openshift_is_not_missing() {
+    for (annotation, is_missing) in [
+        (
+            "service.beta.openshift.io/serving-cert-secret-name: serving-cert",
+            false,
+        ),
+        ("service.beta.openshift.io/serving-cert-secret-name: other-cert", true),
+    ] {
+        let service = format!(
+            "apiVersion: v1\nkind: Service\nmetadata:\n  name: tls\n  annotations:\n    {annotation}\n\
+             spec:\n  ports: [{{port: 443}}]\n"
+        );
+        assert_eq!(
+            waits("tls", "serving-cert", Some("/certs"), Some(&service)),
+            is_missing,
+            "{annotation}"
+        );
+    }
+}
+
+/// Fields that an example lacks are added together, and one finding names them.
+#[test]
+fn what_an_example_lacks_is_one_finding() {
+    for (required, message) in [
+        (
+            "[size, a]",
+            "the API server refuses example 1 of Widget: spec.a: is required",
+        ),
+        (
+            "[size, a, b, c]",
+            "the API server refuses example 1 of Widget: spec.a, spec.b and spec.c are required",
+        ),
+    ] {
+        let properties = format!(
+            "required: {required}\n            properties:\n              a: {{type: string}}\n              \
+             b: {{type: string}}\n              c: {{type: string}}\n              size"
+        );
+        let outcome = outcome(
+            changed(CRD, "properties:\n              size", &properties),
+            &options(""),
+        );
+        let found = outcome.findings().filter(|finding| finding.rule == "EX-1");
+        assert_eq!(found.map(|finding| &*finding.message).collect::<Vec<_>>(), [message]);
+    }
+}
+
+/// An API of a group in which the operator writes no status, while it writes others', belongs to another controller.
+#[test]
+fn a_status_of_another_controller_is_not_missed() {
+    let is_missed = |group: &str, served: &str| {
+        let mut tree = changed(CRD, "    schema:", "    subresources: {status: {}}\n    schema:");
+        let text = String::from_utf8(tree.file(CRD).unwrap_or_default().to_vec()).expect("text");
+        let other = text.replace("demo.example.com", group).replace("idget", "adget");
+        tree.insert("manifests/other.yaml", other.into_bytes());
+        let csv = String::from_utf8(tree.file(CSV).unwrap_or_default().to_vec()).expect("text");
+        let granted = format!(
+            "rules:\n        - {{apiGroups: [demo.example.com], resources: [{served}], verbs: ['*']}}\n        \
+             - {{apiGroups: [{group}], resources: [wadgets], verbs: [create, update]}}\n"
+        );
+        tree.insert(CSV, csv.replacen("rules:\n", &granted, 1).into_bytes());
+        let outcome = outcome(tree, &options(""));
+        outcome.findings().any(|finding| finding.rule == "RBAC-9")
+    };
+    assert!(is_missed("demo.example.com", "widgets/status"));
+    assert!(is_missed("dns.example.org", "widgets"));
+    assert!(!is_missed("dns.example.org", "widgets/status"));
+    assert!(!is_missed("dns.example.org", "'*'"));
+}
+
+/// An image without the tag that the operator uses is another one, but its author sees the same; whether a tag and a digest are one
+/// image only the registry knows.
+#[test]
+fn the_shown_image_is_one_that_the_operator_uses() {
+    for (image, words) in [
+        (
+            "quay.io/example/demo",
+            "without the tag or digest that the operator uses: quay.io/example/demo@sha256:",
+        ),
+        ("quay.io/example/dem:1.0", "which the operator does not use"),
+        ("quay.io/example/demo:1.0", ""),
+    ] {
+        let annotation = format!("    containerImage: {image}\n    capabilities: Basic");
+        let outcome = outcome(changed(CSV, "    capabilities: Basic", &annotation), &options(""));
+        let found = outcome.findings().find(|finding| finding.rule == "IMG-5");
+        let message = found.map_or("", |finding| finding.message.as_str());
+        assert!(
+            message.contains(words) && message.is_empty() == words.is_empty(),
+            "{image}: {message}"
+        );
+    }
+}
+
+/// Verbs with which an account raises its own rights are one finding for each account; with the names of objects they raise little.
+#[test]
+fn escalation_is_one_finding() {
+    let rules = "verbs: [get, list, watch, update]\n        - {apiGroups: [a], resources: [b], verbs: [bind]}\n        \
+                 - {apiGroups: [a], resources: [c], verbs: [escalate, bind]}\n        \
+                 - {apiGroups: [a], resources: [d], verbs: [impersonate], resourceNames: [e]}";
+    let outcome = outcome(changed(CSV, "verbs: [get, list, watch, update]", rules), &options(""));
+    let found = outcome.findings().filter(|finding| finding.rule == "RBAC-7");
+    assert_eq!(
+        found.map(|finding| &*finding.message).collect::<Vec<_>>(),
+        ["the verbs bind, escalate let service account \"demo\" escalate its own permissions"]
+    );
+}
+
+/// A definition whose only version is stored is never converted, whatever its conversion says.
+#[test]
+fn only_several_versions_are_converted() {
+    for (served, is_missing) in [("true", true), ("false", false)] {
+        let versions = format!(
+            "  conversion: {{strategy: Webhook, webhook: {{conversionReviewVersions: [v1]}}}}\n  versions:\n  \
+             - {{name: v2, served: {served}, storage: false, schema: {{openAPIV3Schema: {{type: object}}}}}}\n"
+        );
+        let outcome = outcome(changed(CRD, "  versions:\n", &versions), &options(""));
+        let missing = outcome.findings().any(|finding| finding.rule == "HOOK-7");
+        assert_eq!(missing, is_missing, "{served}");
+    }
+}
+
+/// A plugin in an image has a scheme where a proxy reads it.
+#[test]
+fn a_plugin_of_a_proxy_is_an_image() {
+    let plugin = "RELATED_IMAGE_PLUGIN\n                  value: oci://quay.io/x/plugin:1";
+    let outcome = outcome(
+        changed(CSV, "LOG_LEVEL\n                  value: info", plugin),
+        &options(""),
+    );
+    let found: Vec<&str> = outcome.findings().map(|finding| finding.rule).collect();
+    assert!(!found.contains(&"IMG-3") && found.contains(&"IMG-4"), "{found:?}");
+}

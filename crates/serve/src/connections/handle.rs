@@ -1,0 +1,217 @@
+//! What answers hold on a connection: calls, memory and the turn to take more of it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use prost::bytes::Bytes;
+
+use super::{Entry, LOOK_AGAIN, LOOK_AGAIN_OWN, Link, Shared, State};
+use crate::limits::{ALL_CALLS, CALLS_IN_NEED, PROOF_BYTES, ROOM_AT_ONCE};
+
+/// A connection, for those who answer on it.
+#[derive(Debug, Clone)]
+pub struct Handle(pub(super) Arc<Registered>);
+
+#[derive(Debug)]
+pub(super) struct Registered {
+    pub(super) id: u64,
+    pub(super) link: Arc<Link>,
+    pub(super) shared: Arc<Shared>,
+}
+
+impl Handle {
+    pub(super) fn change(&self, change: impl FnOnce(&mut Entry, &mut usize)) {
+        let mut state = self.0.shared.state();
+        let State { open, waiting, .. } = &mut *state;
+        if let Some(entry) = open.get_mut(&self.0.id) {
+            change(entry, waiting);
+        }
+    }
+
+    /// Notes a call until the result is dropped.
+    pub fn call(&self) -> Call {
+        let mut state = self.0.shared.state();
+        let State { open, calls, .. } = &mut *state;
+        *calls += 1;
+        let mut too_many = *calls > ALL_CALLS;
+        if let Some(entry) = open.get_mut(&self.0.id) {
+            entry.calls += 1;
+            entry.progress = Instant::now();
+            too_many &= entry.calls > CALLS_IN_NEED;
+        }
+        drop(state);
+        Call {
+            handle: self.clone(),
+            too_many,
+        }
+    }
+
+    /// Whether a further piece of an answer may be made.
+    fn may_answer(&self) -> Result<(), Full> {
+        let limits = &self.0.shared.limits;
+        let state = self.0.shared.state();
+        let Some(entry) = state.open.get(&self.0.id) else {
+            return Ok(());
+        };
+        if entry.waiting >= limits.connection_bytes {
+            return Err(Full::Connection);
+        }
+        // Half is kept for clients that are known to take their answers.
+        let share = if entry.proven { 1 } else { 2 };
+        if state.waiting < limits.waiting_bytes / share {
+            return Ok(());
+        }
+        Err(Full::Server { proven: entry.proven })
+    }
+
+    /// Waits until a further piece of an answer may be made.
+    pub async fn may_answer_soon(&self) {
+        if self.may_answer().is_ok() {
+            return;
+        }
+        let _first = self.0.link.turn.lock().await;
+        self.wait_for_room(true).await;
+    }
+
+    /// As [`Handle::may_answer_soon`], for an answer that has begun. It waits for no turn: such an answer is looked at only when
+    /// its client can take more, and would keep its turn meanwhile.
+    pub async fn may_go_on_soon(&self) {
+        self.wait_for_room(false).await;
+    }
+
+    async fn wait_for_room(&self, in_turn: bool) {
+        let shared = &self.0.shared;
+        let mut turn = None;
+        loop {
+            let released = shared.released.notified();
+            let own = self.0.link.released.notified();
+            match self.may_answer() {
+                Ok(()) => return,
+                Err(Full::Connection) => {
+                    // Only what this client takes makes room.
+                    turn = None;
+                    let _ = tokio::time::timeout(LOOK_AGAIN_OWN, own).await;
+                    continue;
+                }
+                Err(Full::Server { proven }) if in_turn && turn.is_none() => {
+                    let [new, known] = &shared.turns;
+                    turn = Some(if proven { known } else { new }.lock().await);
+                    continue;
+                }
+                Err(Full::Server { .. }) => {
+                    let room = shared.limits.waiting_bytes / ROOM_AT_ONCE;
+                    shared.state().close_slowest(self.0.id, room);
+                }
+            }
+            let _ = tokio::time::timeout(LOOK_AGAIN, released).await;
+        }
+    }
+
+    /// Notes that an answer was taken to its end.
+    pub fn prove(&self) {
+        self.change(|entry, _| entry.proven = true);
+    }
+
+    /// Whether [`Handle::may_answer_soon`] would not wait.
+    pub fn may_answer_now(&self) -> bool {
+        self.may_answer().is_ok()
+    }
+
+    /// Counts memory that an answer takes until the result is dropped.
+    pub fn reserve(&self, bytes: usize) -> Reserved {
+        self.change(|entry, waiting| {
+            entry.waiting += bytes;
+            *waiting += bytes;
+        });
+        Reserved {
+            handle: self.clone(),
+            bytes,
+            piece: None,
+        }
+    }
+
+    /// A piece of an answer, counted until all of it has been handed to the system.
+    pub fn piece(&self, bytes: Bytes) -> Bytes {
+        let mut reserved = self.reserve(bytes.len());
+        let number = self.0.shared.state().number();
+        self.change(|entry, _| {
+            entry.pieces.insert(number, Instant::now());
+        });
+        reserved.piece = Some(number);
+        Bytes::from_owner(Piece {
+            bytes,
+            _reserved: reserved,
+        })
+    }
+}
+
+/// Why no further piece may be made now.
+enum Full {
+    /// The connection has enough to take.
+    Connection,
+    /// All connections together have.
+    Server { proven: bool },
+}
+
+/// A call that has not ended.
+#[derive(Debug)]
+pub struct Call {
+    handle: Handle,
+    too_many: bool,
+}
+
+impl Call {
+    /// Whether there are so many calls that this one is not to be answered.
+    pub fn is_too_many(&self) -> bool {
+        self.too_many
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        let registered = &self.handle.0;
+        let mut state = registered.shared.state();
+        state.calls -= 1;
+        if let Some(entry) = state.open.get_mut(&registered.id) {
+            entry.calls -= 1;
+            entry.progress = Instant::now();
+        }
+    }
+}
+
+/// Memory that is counted.
+#[derive(Debug)]
+pub struct Reserved {
+    handle: Handle,
+    bytes: usize,
+    piece: Option<u64>,
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        let (bytes, piece) = (self.bytes, self.piece);
+        self.handle.change(|entry, waiting| {
+            entry.waiting -= bytes;
+            *waiting -= bytes;
+            if let Some(piece) = piece {
+                entry.pieces.remove(&piece);
+                entry.progress = Instant::now();
+                entry.taken = entry.taken.saturating_add(bytes);
+                entry.proven |= entry.taken >= PROOF_BYTES;
+            }
+        });
+        self.handle.0.link.released.notify_waiters();
+        self.handle.0.shared.released.notify_waiters();
+    }
+}
+
+struct Piece {
+    bytes: Bytes,
+    _reserved: Reserved,
+}
+
+impl AsRef<[u8]> for Piece {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}

@@ -1,0 +1,476 @@
+//! Measures operators one after the other on one API server, and prints a Markdown table with a column for each.
+//!
+//! ```sh
+//! measure_operator --counts 1000,10000 --settle 200,1000 \
+//!     --operator 'rust=target/dist/memcached-operator,config/crd/bases/cache.example.com_memcacheds.yaml'
+//! ```
+//!
+//! An operator is a program that runs outside of a cluster with KUBECONFIG, makes a Deployment of the same name for each object of
+//! the kind in its definition, and whose objects have `spec.size`. There are no controllers: what others do takes no time. Requests are
+//! counted by a proxy between operator and API server.
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, bail};
+use clap::Parser;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use k8s_openapi::{
+    api::{
+        apps::v1::Deployment,
+        core::v1::{Service, ServiceAccount},
+        policy::v1::PodDisruptionBudget,
+        rbac::v1::ClusterRoleBinding,
+    },
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{
+    Api, Client,
+    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams},
+};
+use kube_testbed::{
+    ControlPlane, Options,
+    faults::{FaultProxy, Seen, Verb},
+};
+use serde_json::json;
+use tokio::time::sleep;
+
+/// Measure operators on one API server
+#[derive(Parser)]
+struct Arguments {
+    /// NAME=PROGRAM,DEFINITION[,SEEDER]: a column; SEEDER is a program that makes the objects faster, for large counts
+    #[arg(long = "operator", required = true, value_parser = column)]
+    operators: Vec<Column>,
+    /// Numbers of objects at which to measure memory and a new list
+    #[arg(long, value_delimiter = ',', default_value = "1000,10000")]
+    counts: Vec<usize>,
+    /// Numbers of objects to create at once
+    #[arg(long, value_delimiter = ',', default_value = "200,1000")]
+    settle: Vec<usize>,
+    /// Seconds of watching an operator that has nothing to do
+    #[arg(long, default_value_t = 60)]
+    rest: u64,
+    /// Seconds of changes, 100 in each second, with the largest count; 0 leaves this out
+    #[arg(long, default_value_t = 0)]
+    churn: u64,
+}
+
+#[derive(Clone)]
+struct Column {
+    name: String,
+    program: PathBuf,
+    definition: PathBuf,
+    seeder: PathBuf,
+}
+
+fn column(text: &str) -> Result<Column, String> {
+    let wrong = || format!("expected NAME=PROGRAM,DEFINITION[,SEEDER], not {text:?}");
+    let (name, rest) = text.split_once('=').ok_or_else(wrong)?;
+    let mut parts = rest.split(',').map(PathBuf::from);
+    let (program, definition) = parts.next().zip(parts.next()).ok_or_else(wrong)?;
+    Ok(Column {
+        name: name.to_owned(),
+        seeder: parts.next().unwrap_or_else(|| program.clone()),
+        program,
+        definition,
+    })
+}
+
+/// So long without a request is a rest.
+const QUIET: Duration = Duration::from_secs(3);
+/// The operators' account, and the namespace of everything.
+const ACCOUNT: &str = "bench";
+const NAMESPACE: &str = "default";
+
+/// A running operator, killed on drop.
+struct Operator {
+    process: Child,
+    started: Instant,
+}
+
+/// Where an operator with this kubeconfig logs.
+fn log(kubeconfig: &Path) -> PathBuf {
+    kubeconfig.with_extension("log")
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Operator {
+    fn start(program: &Path, kubeconfig: &Path) -> anyhow::Result<Self> {
+        let process = Command::new(program)
+            .args(["--metrics-bind-address=0", "--health-probe-bind-address=0"])
+            .env("KUBECONFIG", kubeconfig)
+            .env("POD_NAMESPACE", NAMESPACE)
+            .env("MEMCACHED_IMAGE", "registry.example.com/library/memcached:1.6")
+            .env("WATCH_NAMESPACE", "")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(log(kubeconfig))?)
+            .spawn()
+            .with_context(|| format!("start {}", program.display()))?;
+        Ok(Self {
+            process,
+            started: Instant::now(),
+        })
+    }
+
+    /// Resident memory in MiB.
+    fn memory(&self) -> anyhow::Result<f64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
+        let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+        let kib = line
+            .and_then(|line| line.split_whitespace().nth(1))
+            .context("no VmRSS")?;
+        Ok(kib.parse::<f64>()? / 1024.0)
+    }
+
+    /// Processor time so far, in seconds.
+    fn processor(&self) -> anyhow::Result<f64> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id()))?;
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        let ticks = |place: usize| fields.get(place).context("short stat")?.parse::<f64>().context("stat");
+        Ok((ticks(11)? + ticks(12)?) / 100.0)
+    }
+}
+
+/// One operator's surroundings.
+struct Bench {
+    client: Client,
+    objects: Api<DynamicObject>,
+    kind: ApiResource,
+    proxy: FaultProxy,
+    kubeconfig: PathBuf,
+}
+
+impl Bench {
+    async fn new(plane: &ControlPlane, column: &Column) -> anyhow::Result<Self> {
+        let text = std::fs::read_to_string(&column.definition)
+            .with_context(|| format!("read {}", column.definition.display()))?;
+        let definition: CustomResourceDefinition = serde_yaml::from_str(&text)?;
+        let spec = &definition.spec;
+        let version = spec.versions.first().context("a definition without versions")?;
+        let kind = GroupVersionKind::gvk(&spec.group, &version.name, &spec.names.kind);
+        let kind = ApiResource::from_gvk_with_plural(&kind, &spec.names.plural);
+        plane.install([definition]).await?;
+        let client = plane.client().await?;
+        let kubeconfig = plane.service_account_kubeconfig(NAMESPACE, ACCOUNT).await?;
+        let proxy = plane.faults_as(&kubeconfig, 1).await?;
+        Ok(Self {
+            objects: Api::namespaced_with(client.clone(), NAMESPACE, &kind),
+            kubeconfig: proxy.kubeconfig(&kubeconfig)?,
+            client,
+            kind,
+            proxy,
+        })
+    }
+
+    async fn create(&self, range: std::ops::Range<usize>) -> anyhow::Result<()> {
+        let create = |index: usize| async move {
+            let mut object = DynamicObject::new(&format!("m{index}"), &self.kind);
+            object.data = json!({ "spec": { "size": 1, "containerPort": 11211 } });
+            self.objects.create(&PostParams::default(), &object).await.map(drop)
+        };
+        stream::iter(range.map(create))
+            .buffer_unordered(16)
+            .try_collect::<()>()
+            .await?;
+        Ok(())
+    }
+
+    /// Waits until the operator has sent nothing for a while. Returns what it has sent since `known`.
+    async fn quiet(&self, known: usize) -> Vec<Seen> {
+        let mut seen = (self.proxy.count(), Instant::now());
+        while seen.1.elapsed() < QUIET {
+            sleep(Duration::from_millis(100)).await;
+            if self.proxy.count() != seen.0 {
+                seen = (self.proxy.count(), Instant::now());
+            }
+        }
+        self.proxy.requests_after(known)
+    }
+
+    /// Waits until `count` objects have their Deployments and the operator is quiet. Fails if it gives up before.
+    async fn settled(&self, count: usize, known: usize) -> anyhow::Result<Vec<Seen>> {
+        for _ in 0..5 {
+            let requests = self.quiet(known).await;
+            let deployments: Api<Deployment> = Api::namespaced(self.client.clone(), NAMESPACE);
+            let found = deployments.list_metadata(&ListParams::default()).await?.items.len();
+            if found == count {
+                return Ok(requests);
+            }
+        }
+        let log = std::fs::read_to_string(log(&self.kubeconfig))?;
+        let errors = log.lines().rev().filter(|line| line.to_lowercase().contains("error"));
+        let lines: Vec<&str> = errors.take(5).collect();
+        let newest = lines.join("\n");
+        bail!("the operator is quiet, and there are not {count} Deployments; its newest errors:\n{newest}")
+    }
+
+    /// Removes everything; the operator takes its finalizers away.
+    async fn clear(&self) -> anyhow::Result<()> {
+        let (delete, all) = (DeleteParams::background(), ListParams::default());
+        self.objects.delete_collection(&delete, &all).await?;
+        while !self
+            .objects
+            .list_metadata(&all.clone().limit(1))
+            .await?
+            .items
+            .is_empty()
+        {
+            sleep(Duration::from_millis(200)).await;
+        }
+        let client = || self.client.clone();
+        Api::<Deployment>::namespaced(client(), NAMESPACE)
+            .delete_collection(&delete, &all)
+            .await?;
+        // Services have no collection that can be deleted on older API servers.
+        let services: Api<Service> = Api::namespaced(client(), NAMESPACE);
+        for service in services.list_metadata(&all).await? {
+            let name = service.metadata.name.unwrap_or_default();
+            if name != "kubernetes" {
+                services.delete(&name, &delete).await?;
+            }
+        }
+        Api::<PodDisruptionBudget>::namespaced(client(), NAMESPACE)
+            .delete_collection(&delete, &all)
+            .await?;
+        self.quiet(0).await;
+        Ok(())
+    }
+}
+
+/// Name and value of a measurement, in the order of the table.
+type Row = (String, String);
+
+fn mib(value: f64) -> String {
+    format!("{value:.1} MiB")
+}
+
+/// Whether a request changes something. A question about rights is created, too.
+fn writes(seen: &Seen) -> bool {
+    seen.verb.is_write() && seen.resource != "selfsubjectaccessreviews"
+}
+
+/// Reads and writes among requests. What opens a watch is neither.
+fn requests(seen: &[Seen]) -> String {
+    let writes = seen.iter().filter(|seen| writes(seen)).count();
+    let reads = seen
+        .iter()
+        .filter(|seen| matches!(seen.verb, Verb::Get | Verb::List))
+        .count();
+    let refused = seen
+        .iter()
+        .filter(|seen| seen.answer.is_some_and(|(code, _)| code == 409))
+        .count();
+    match refused {
+        0 => format!("{writes} writes, {reads} reads"),
+        refused => format!("{writes} writes ({refused} conflicts), {reads} reads"),
+    }
+}
+
+/// From `begin` to the last write, in seconds.
+fn last_write(seen: &[Seen], begin: Instant) -> String {
+    let last = seen
+        .iter()
+        .filter(|seen| seen.verb.is_write())
+        .map(|seen| seen.at)
+        .max();
+    last.map_or_else(
+        || "–".to_owned(),
+        |last| format!("{:.2} s", last.duration_since(begin).as_secs_f64()),
+    )
+}
+
+async fn measure(plane: &ControlPlane, column: &Column, arguments: &Arguments) -> anyhow::Result<Vec<Row>> {
+    let bench = Bench::new(plane, column).await?;
+    let mut rows: Vec<Row> = Vec::new();
+    let mut note = |name: String, value: String| {
+        eprintln!("{}: {name}: {value}", column.name);
+        rows.push((name, value));
+    };
+    // One object that nobody has reconciled.
+    bench.create(0..1).await?;
+    let known = bench.proxy.count();
+    let operator = Operator::start(&column.program, &bench.kubeconfig)?;
+    let seen = bench.settled(1, known).await?;
+    let first = seen
+        .iter()
+        .find(|seen| seen.verb.is_write())
+        .context("it has written nothing")?;
+    let took = first.at.duration_since(operator.started);
+    note("start to the first write".into(), format!("{} ms", took.as_millis()));
+    bench.clear().await?;
+    note("memory at rest, no objects".into(), mib(operator.memory()?));
+
+    let known = bench.proxy.count();
+    bench.create(0..1).await?;
+    note(
+        "requests for a new object".into(),
+        requests(&bench.settled(1, known).await?),
+    );
+    let known = bench.proxy.count();
+    let resize = Patch::Merge(json!({ "spec": { "size": 3 } }));
+    bench.objects.patch("m0", &PatchParams::default(), &resize).await?;
+    note("requests for a new size".into(), requests(&bench.quiet(known).await));
+    let known = bench.proxy.count();
+    sleep(Duration::from_secs(arguments.rest)).await;
+    note(
+        format!("requests at rest in {} s", arguments.rest),
+        requests(&bench.proxy.requests_after(known)),
+    );
+    let known = bench.proxy.count();
+    bench.objects.delete("m0", &DeleteParams::default()).await?;
+    note("requests for a deletion".into(), requests(&bench.quiet(known).await));
+    bench.clear().await?;
+
+    for count in &arguments.settle {
+        let (known, begin) = (bench.proxy.count(), Instant::now());
+        bench.create(0..*count).await?;
+        let seen = bench.settled(*count, known).await?;
+        note(
+            format!("{count} objects created at once: last write after"),
+            last_write(&seen, begin),
+        );
+        note(format!("{count} objects: requests"), requests(&seen));
+        bench.clear().await?;
+    }
+    drop(operator);
+
+    let mut there = 0;
+    for count in &arguments.counts {
+        let seeder = Operator::start(&column.seeder, &bench.kubeconfig)?;
+        bench.create(there..*count).await?;
+        bench.settled(*count, 0).await?;
+        drop(seeder);
+        there = *count;
+        let known = bench.proxy.count();
+        let operator = Operator::start(&column.program, &bench.kubeconfig)?;
+        let seen = bench.quiet(known).await;
+        note(format!("start with {count} settled objects: requests"), requests(&seen));
+        note(format!("memory with {count} objects"), mib(operator.memory()?));
+        relist(&bench, &operator, *count, &mut note).await?;
+        if arguments.churn > 0 && Some(count) == arguments.counts.last() {
+            churn(&bench, &operator, (*count, arguments.churn), &mut note).await?;
+        }
+    }
+    // Whoever removes finalizers is faster.
+    let _seeder = Operator::start(&column.seeder, &bench.kubeconfig)?;
+    bench.clear().await?;
+    Ok(rows)
+}
+
+/// Ends all watches with the error that makes a client list anew.
+async fn relist(
+    bench: &Bench,
+    operator: &Operator,
+    count: usize,
+    note: &mut impl FnMut(String, String),
+) -> anyhow::Result<()> {
+    let (known, before) = (bench.proxy.count(), operator.processor()?);
+    bench.proxy.expire_watches();
+    // Each watch is opened anew at once, or after a pause.
+    sleep(Duration::from_secs(10)).await;
+    let seen = bench.quiet(known).await;
+    let lists = seen
+        .iter()
+        .filter(|seen| matches!(seen.verb, Verb::List | Verb::Watch))
+        .count();
+    anyhow::ensure!(lists > 0, "no watch was opened anew");
+    let took = operator.processor()? - before;
+    note(
+        format!("processor time of a new list of {count}"),
+        format!("{took:.2} s"),
+    );
+    note(format!("requests after it, {count} objects"), requests(&seen));
+    note(format!("memory after it, {count} objects"), mib(operator.memory()?));
+    Ok(())
+}
+
+/// 100 changes of sizes in each second; the time from the API server's answer to the operator's first write for the object.
+async fn churn(
+    bench: &Bench,
+    operator: &Operator,
+    (count, seconds): (usize, u64),
+    note: &mut impl FnMut(String, String),
+) -> anyhow::Result<()> {
+    let (known, memory) = (bench.proxy.count(), operator.memory()?);
+    let mut ticks = tokio::time::interval(Duration::from_millis(10));
+    let mut changed = Vec::new();
+    for index in 0..usize::try_from(seconds)? * 100 {
+        ticks.tick().await;
+        let name = format!("m{}", (index * 7919) % count);
+        let change = Patch::Merge(json!({ "spec": { "size": 1 + index % 3 } }));
+        let objects = bench.objects.clone();
+        changed.push(tokio::spawn(async move {
+            let sent = Instant::now();
+            let answer = objects.patch(&name, &PatchParams::default(), &change).await;
+            answer.map(|_| (name, sent))
+        }));
+    }
+    let seen = bench.quiet(known).await;
+    let mut delays = Vec::new();
+    for change in changed {
+        let (name, sent) = change.await??;
+        let write = seen
+            .iter()
+            .find(|seen| seen.verb.is_write() && seen.name == name && seen.at >= sent);
+        delays.extend(write.map(|write| write.at.duration_since(sent).as_millis()));
+    }
+    delays.sort_unstable();
+    let p99 = delays
+        .get(delays.len() * 99 / 100)
+        .context("no change was followed by a write")?;
+    note(
+        format!("{seconds} s of 100 changes a second: change to write, p99"),
+        format!("{p99} ms"),
+    );
+    note(
+        "memory before and after it".into(),
+        format!("{}, {}", mib(memory), mib(operator.memory()?)),
+    );
+    Ok(())
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    let plane = ControlPlane::start(Options::default().without_controllers().pods_become_ready(false)).await?;
+    let client = plane.client().await?;
+    let account: ServiceAccount = serde_json::from_value(json!({ "metadata": { "name": ACCOUNT } }))?;
+    Api::<ServiceAccount>::namespaced(client.clone(), NAMESPACE)
+        .create(&PostParams::default(), &account)
+        .await?;
+    let binding: ClusterRoleBinding = serde_json::from_value(json!({ "metadata": { "name": ACCOUNT },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin" },
+        "subjects": [{ "kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE }] }))?;
+    Api::<ClusterRoleBinding>::all(client)
+        .create(&PostParams::default(), &binding)
+        .await?;
+    let mut columns = Vec::new();
+    for column in &arguments.operators {
+        columns.push(
+            measure(&plane, column, &arguments)
+                .await
+                .with_context(|| column.name.clone())?,
+        );
+    }
+    let names: Vec<&str> = arguments.operators.iter().map(|column| column.name.as_str()).collect();
+    println!("| | {} |", names.join(" | "));
+    println!("|---|{}", "---|".repeat(names.len()));
+    for (place, (name, _)) in columns.first().into_iter().flatten().enumerate() {
+        let values: Vec<&str> = columns
+            .iter()
+            .map(|rows| rows.get(place).map_or("", |(_, value)| value.as_str()))
+            .collect();
+        println!("| {name} | {} |", values.join(" | "));
+    }
+    Ok(())
+}

@@ -1,0 +1,48 @@
+//! Servers that crash and come back.
+
+use std::time::Duration;
+
+use crate::{ControlPlane, Error};
+
+/// A server of the control plane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Server {
+    /// The storage. The API server goes on, and answers with errors.
+    Etcd,
+    /// The API server: connections are refused, and watches end.
+    ApiServer,
+}
+
+impl Server {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Etcd => "etcd",
+            Self::ApiServer => "kube-apiserver",
+        }
+    }
+}
+
+impl ControlPlane {
+    /// Kills a server, as a crash does, starts it again after `down`, and waits until the API server is ready. What was stored
+    /// stays: only what was on its way is lost.
+    ///
+    /// # Errors
+    /// When the server cannot be started, or is not ready in time.
+    pub async fn crash(&self, server: Server, down: Duration) -> Result<(), Error> {
+        let client = self.client().await?;
+        let mut processes = self.processes.lock().await;
+        let Some(process) = processes.iter_mut().find(|process| process.name() == server.name()) else {
+            return Ok(());
+        };
+        process.kill();
+        tokio::time::sleep(down).await;
+        process.revive()?;
+        process
+            .wait_until("/readyz", crate::api_server::START_LIMIT, async || {
+                let request = http::Request::get("/readyz").body(Vec::new());
+                let answer = client.request_text(request.map_err(|error| error.to_string())?).await;
+                answer.map(drop).map_err(|error| error.to_string())
+            })
+            .await
+    }
+}

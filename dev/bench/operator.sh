@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# What memcached-operator costs beside the operator in Go that operator-sdk scaffolds for memcached (deploy-image plugin), in one
+# run on one API server. Prints a Markdown table. The peer is moved to a current controller-runtime; the second column of it has a
+# cache without managed fields, which is all that its reconciler can do without: it updates whole Deployments from the cache, and they
+# carry no label to select them by. All run without leader election, metrics and probes.
+#
+#   PROFILE=dist        Cargo profile of memcached-operator (default dev)
+#   COUNTS=1000,10000   numbers of objects for memory and new lists; SETTLE=200,1000 those that are created at once
+#   REST=60             seconds of rest; CHURN=600 adds so many seconds with 100 changes each
+#   PEER=FOLDER         where the peer is built and kept (default: bench-peer in the cache folder)
+#
+# Needs Go and its module proxy, and the programs of `dev/tools/build.sh control-plane upstream`. With the numbers above the peer
+# takes an hour and more: its client sends 20 requests a second. Seeding is done by a build without that limit.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+repository=$PWD cache=${OLMKIT_DEV_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/olmkit}
+profile=${PROFILE:-dev} peer=${PEER:-$cache/bench-peer} controller_runtime=v0.24.1
+export PATH=$cache/bin:$PATH
+for program in go operator-sdk etcd kube-apiserver; do
+  command -v "$program" > /dev/null || { echo "error: no $program; see the head of $0" >&2; exit 1; }
+done
+
+# peer: scaffolds and builds default, trimmed and fast into $peer/.
+peer() {
+  local work=$1/memcached-operator
+  mkdir -p "$work"; cd "$work"
+  operator-sdk init --plugins go/v4 --domain peer.example.com --repo example.com/memcached-operator --project-name memcached-operator
+  operator-sdk create api --group cache --version v1alpha1 --kind Memcached --plugins deploy-image/v1-alpha --make=false \
+    --image docker.io/library/memcached:1.6.39-alpine --image-container-command "memcached,-m=64,-o,modern,-v" \
+    --image-container-port 11211 --run-as-user 1001
+  go get "sigs.k8s.io/controller-runtime@$controller_runtime"
+  go mod tidy
+  make generate manifests
+  export CGO_ENABLED=0
+  go build -o ../default ./cmd
+  cp cmd/main.go ../main.go
+  sed -i 's#ctrl.NewManager(ctrl.GetConfigOrDie(),#ctrl.NewManager(unlimited(),#' cmd/main.go
+  cat >> cmd/main.go <<'GO'
+
+func unlimited() *rest.Config {
+	config := ctrl.GetConfigOrDie()
+	config.QPS = -1
+	return config
+}
+GO
+  sed -i 's#^import (#import (\n\t"k8s.io/client-go/rest"#' cmd/main.go
+  go build -o ../fast ./cmd
+  cp ../main.go cmd/main.go
+  sed -i 's#^import (#import (\n\t"sigs.k8s.io/controller-runtime/pkg/cache"#
+    s#^\t\tScheme:  *scheme,#\t\tScheme: scheme,\n\t\tCache: cache.Options{DefaultTransform: cache.TransformStripManagedFields()},#' cmd/main.go
+  grep -q 'cache.Options' cmd/main.go
+  go build -o ../trimmed ./cmd
+  cp config/crd/bases/cache.peer.example.com_memcacheds.yaml ../definition.yaml
+}
+if [ ! -x "$peer/trimmed" ]; then
+  work=$(mktemp -d); trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
+  (peer "$work") > "$work/log" 2>&1 < /dev/null || { tail -n 30 "$work/log" >&2; exit 1; }
+  mkdir -p "$peer"; cp "$work"/{default,fast,definition.yaml,trimmed} "$peer/"
+fi
+
+target=${CARGO_TARGET_DIR:-target}/$(rustc -vV | sed -n 's/^host: //p')
+cargo build --locked --quiet -p memcached-operator --profile "$profile"
+cargo build --locked --quiet -p kube-testbed --features cli --example measure_operator
+rust=$target/$([ "$profile" = dev ] && echo debug || echo "$profile")/memcached-operator
+size() { awk -v plain="$(stat -c %s "$1")" -v packed="$(gzip -9c "$1" | wc -c)" 'BEGIN { printf "%.1f MB, %.1f MB packed", plain / 1e6, packed / 1e6 }'; }
+"$target/debug/examples/measure_operator" --counts "${COUNTS:-1000,10000}" --settle "${SETTLE:-200,1000}" --rest "${REST:-60}" --churn "${CHURN:-0}" \
+  --operator "memcached-operator ($profile)=$rust,$repository/config/crd/bases/cache.example.com_memcacheds.yaml" \
+  --operator "Go, as scaffolded=$peer/default,$peer/definition.yaml,$peer/fast" \
+  --operator "Go, trimmed cache=$peer/trimmed,$peer/definition.yaml,$peer/fast"
+echo "| size of the program, which is the image but for its base | $(size "$rust") | $(size "$peer/default") | $(size "$peer/trimmed") |"
