@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::edit::each_scalar;
+use super::scalars::each_scalar;
 use crate::yaml::{Node, Style};
 
 /// All comments in order: what stands behind a `#` that is at the start of a line or behind a blank, and in no scalar.

@@ -6,6 +6,7 @@
 use serde_json::Value;
 
 use super::comments::comments;
+use super::scalars::each_scalar;
 use crate::object::pointer_part;
 use crate::yaml::{self, Node, Style};
 
@@ -296,18 +297,4 @@ fn literals(node: &Node) -> Vec<(usize, usize)> {
         }
     });
     found
-}
-
-/// Visits every scalar, keys too.
-pub(super) fn each_scalar<'n>(node: &'n Node, visit: &mut dyn FnMut(&'n Node)) {
-    match &node.value {
-        yaml::Value::Mapping(entries) => {
-            for (key, value) in entries {
-                each_scalar(key, visit);
-                each_scalar(value, visit);
-            }
-        }
-        yaml::Value::Sequence(items) => items.iter().for_each(|item| each_scalar(item, visit)),
-        _ => visit(node),
-    }
 }

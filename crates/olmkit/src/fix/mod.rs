@@ -11,6 +11,7 @@ mod edit;
 mod examples;
 mod facts;
 mod resources;
+mod scalars;
 mod security;
 mod spelling;
 mod versions;

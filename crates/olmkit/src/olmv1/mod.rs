@@ -28,6 +28,7 @@ mod installer;
 mod later;
 pub mod migrate;
 mod modes;
+mod property;
 mod provider;
 mod read;
 mod release;

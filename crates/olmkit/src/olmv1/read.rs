@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::dependencies;
 use super::modes::InstallModes;
+use super::property::{self, Property};
 use super::stream;
 use crate::bundle::load::{Entry, PACKAGE, Tree};
 use crate::object::{SetAt as _, pointer_part};
@@ -302,7 +302,7 @@ fn collect_properties(csv: &mut Object, tree: &Tree) -> Result<(), ReadError> {
     let pointer = format!("/metadata/annotations/{}", pointer_part(OLM_PROPERTIES));
     let mut all = Vec::new();
     if let Some(text) = csv.value.pointer(&pointer).and_then(Value::as_str) {
-        let properties = dependencies::parse(text).map_err(|message| ReadError {
+        let properties = property::parse(text).map_err(|message| ReadError {
             message: format!("failed to unmarshal csv.metadata.annotations['olm.properties']: {message}"),
             place: csv.place(&pointer),
         })?;
@@ -330,7 +330,7 @@ fn collect_properties(csv: &mut Object, tree: &Tree) -> Result<(), ReadError> {
     let file = typed_yaml(PROPERTIES, bytes, "PropertiesFile").map_err(refused)?;
     let list = file.get("properties").and_then(Value::as_array);
     for (at, property) in list.into_iter().flatten().enumerate() {
-        let property = dependencies::property(property).map_err(|message| {
+        let property = property::property(property).map_err(|message| {
             let message = format!("error unmarshaling JSON: while decoding JSON: {message}");
             let mut error = at_file(PROPERTIES, message);
             let node = yaml::parse(bytes).ok();
@@ -345,7 +345,7 @@ fn collect_properties(csv: &mut Object, tree: &Tree) -> Result<(), ReadError> {
     let text = if all.is_empty() {
         "null".to_owned()
     } else {
-        let texts: Vec<String> = all.iter().map(dependencies::Property::json).collect();
+        let texts: Vec<String> = all.iter().map(Property::json).collect();
         format!("[{}]", texts.join(","))
     };
     csv.value

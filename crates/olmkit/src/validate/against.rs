@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::context::{Csv, field, strings};
+use super::csv_view::{Csv, field, strings};
 use crate::bundle::load::Reading;
 use crate::catalog::{Bundle, Catalog, objects};
 use crate::object::{Version, VersionRange};

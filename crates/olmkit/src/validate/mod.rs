@@ -12,6 +12,7 @@ pub mod context;
 pub mod crd_safety;
 pub(crate) mod crds;
 pub(crate) mod csv;
+mod csv_view;
 pub(crate) mod dependencies;
 pub(crate) mod examples;
 pub mod external;
