@@ -2,20 +2,17 @@
 //!
 //! OLM labels every CRD that a CSV owns, also those that it found, so labels say nothing. Its InstallPlan knows: a step is
 //! `Created` or `Present`. But plans go with their Subscription, and OLM keeps only the last few. So the flows record what a
-//! plan created in the package's Operator object, which no bundle can hold and which lives as long as the package: names with
-//! UIDs, since another CRD may take the name later.
+//! plan created (see [`super::record`]): names with UIDs, since another CRD may take the name later.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::json;
-
 use super::cause::{Cause, Code};
-use super::client::{Cluster, ObjectRef};
+use super::client::ObjectRef;
 use super::facts::BundleFacts;
 use super::json::text;
+use super::kinds;
 use super::observe::{CrdState, Observation};
 use super::origin::Record;
-use super::{Error, cluster_objects, kinds, names};
 use olmkit::types::{DeployedCsv, InstallPlan};
 
 /// The CRDs that exist because of the package: those that were recorded, and those that its plans created.
@@ -93,70 +90,10 @@ pub fn taken_over(
     causes
 }
 
-/// Reads what was recorded for a package.
-///
-/// # Errors
-/// [`Error::Request`].
-pub async fn recorded(cluster: &Cluster, package: &str) -> Result<Record, Error> {
-    let found = match cluster.get(&object(cluster, package)).await {
-        Ok(found) => found,
-        // Accounts that see one namespace only: the plans remain.
-        Err(error) if error.code() == Some(403) => None,
-        Err(error) => return Err(error),
-    };
-    let annotation = found.as_ref().and_then(|found| {
-        let annotations = found.pointer("/metadata/annotations")?;
-        annotations.get(names::CREATED_ANNOTATION)?.as_str()
-    });
-    Ok(annotation
-        .and_then(|found| serde_json::from_str(found).ok())
-        .unwrap_or_default())
-}
-
-/// Records what the plans that stand in the namespace created for a CSV of the package. Returns whether it could be recorded.
-///
-/// # Errors
-/// [`Error::Request`], [`Error::Unreadable`].
-pub async fn record(cluster: &Cluster, package: &str, csv: &str, plans: &[InstallPlan]) -> Result<bool, Error> {
-    let mut crds = BTreeMap::new();
-    let steps = plans.iter().flat_map(|plan| &plan.status.plan);
-    let wanted = steps.filter(|step| step.resource.kind == "CustomResourceDefinition" && step.resolving == csv);
-    for step in wanted {
-        let reference = ObjectRef::cluster(kinds::custom_resource_definition(), &step.resource.name);
-        if let Some(found) = cluster.get(&reference).await? {
-            crds.insert(step.resource.name.clone(), CrdState::of(&found));
-        }
-    }
-    let mut new = by_plans(plans, &crds, |resolving| resolving == csv);
-    new.extend(cluster_objects::brought(cluster, plans, csv).await?);
-    let known = recorded(cluster, package).await?;
-    if new.iter().all(|entry| known.get(entry.0) == Some(entry.1)) {
-        return Ok(true);
-    }
-    let all: Record = known.into_iter().chain(new).collect();
-    let object = object(cluster, package);
-    let manifest = json!({
-        "apiVersion": object.kind.api_version(),
-        "kind": object.kind.kind,
-        "metadata": {
-            "name": object.name,
-            "annotations": {names::CREATED_ANNOTATION: serde_json::to_string(&all).unwrap_or_default()},
-        },
-    });
-    match cluster.apply(&manifest).await {
-        Ok(_) => Ok(true),
-        Err(error) if matches!(error.code(), Some(403 | 404)) => Ok(false),
-        Err(error) => Err(error),
-    }
-}
-
-/// OLM's Operator object for the package.
-fn object(cluster: &Cluster, package: &str) -> ObjectRef {
-    ObjectRef::cluster(kinds::operator(), &names::operator(package, &cluster.namespace))
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::super::origin::Origin;
     use super::*;
 

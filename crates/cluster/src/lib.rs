@@ -61,6 +61,7 @@ mod origin;
 mod ownership;
 mod preflight;
 mod progress;
+mod record;
 pub mod release;
 mod removal;
 pub mod reporter;

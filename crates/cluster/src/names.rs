@@ -27,6 +27,10 @@ pub const CATALOG_LABEL: &str = "olmkit.dev/catalog-source";
 /// names and UIDs: CRDs by name, other objects as `ClusterRole/name`.
 pub const CREATED_ANNOTATION: &str = "olmkit.dev/created";
 
+/// Annotation on the same object: what plans that went before they ended may have created, as a JSON object of the same names
+/// and the times of the plans.
+pub const UNFINISHED_ANNOTATION: &str = "olmkit.dev/unfinished";
+
 /// Label on a CSV whose Subscription and catalog went when this host stopped serving them: the beginning of the bundle's
 /// digest. A label, because OLM copies a CSV's annotations into its pods.
 pub const RELEASED_LABEL: &str = "olmkit.dev/bundle-digest";

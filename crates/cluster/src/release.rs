@@ -14,7 +14,7 @@ use super::cluster_objects::is_executed;
 use super::facts::BundleFacts;
 use super::json::text;
 use super::reporter::ProgressLog;
-use super::{Error, crd_origin, kinds, late, names};
+use super::{Error, kinds, late, names, record};
 use olmkit::types::{InstallPlan, Subscription};
 
 /// How long OLM gets to finish a plan that it executes.
@@ -153,7 +153,7 @@ async fn record_crds(
     plans: &[InstallPlan],
     progress: &mut ProgressLog<'_>,
 ) -> Result<(), Error> {
-    if !crd_origin::record(cluster, &bundle.package, bundle.csv_name(), plans).await? {
+    if !record::write(cluster, &bundle.package, bundle.csv_name(), plans).await? {
         progress.done(format!(
             "Operator {}: this account may not note there which CRDs are new; cleanup will leave them",
             names::operator(&bundle.package, &cluster.namespace)

@@ -20,7 +20,7 @@ use super::rerun::{EarlierRun, earlier};
 use super::rights::{self, Command, When};
 use super::serve_from::ServeFrom;
 use super::serving::Serving;
-use super::{Error, cluster_objects, crd_origin, intent, names, ownership, wait};
+use super::{Error, cluster_objects, crd_origin, intent, names, ownership, record, wait};
 use olmkit::diagnostics::Severity;
 
 /// Options of `run bundle`.
@@ -117,7 +117,7 @@ pub async fn run(
         )
         .await?,
     );
-    let recorded = crd_origin::recorded(cluster, &bundle.package).await?;
+    let recorded = record::read(cluster, &bundle.package).await?;
     let created = crd_origin::created(&recorded, &seen, |csv| csv == bundle.csv_name());
     let taken_over = crd_origin::taken_over(bundle, None, &created, &seen, &causes);
     causes.extend(taken_over);
@@ -263,7 +263,7 @@ async fn install(
         cluster_objects::complete(cluster, bundle.csv_name(), seen).await?;
     }
     cluster_objects::label(cluster, &bundle.package, bundle.csv_name(), seen, progress).await?;
-    crd_origin::record(cluster, &bundle.package, bundle.csv_name(), &seen.install_plans).await?;
+    record::write(cluster, &bundle.package, bundle.csv_name(), &seen.install_plans).await?;
     serving.end(cluster, bundle, progress).await?;
     Ok(ended)
 }

@@ -12,7 +12,7 @@ use super::progress::{WaitTarget, subscription};
 use super::reporter::{ProgressLog, ProgressReporter};
 use super::rights::{self, Command, When};
 use super::run_bundle::{Conclusion, Outcome, create};
-use super::{Error, crd_origin, names, preflight, wait};
+use super::{Error, names, preflight, record, wait};
 use olmkit::diagnostics::Severity;
 
 /// Options of `subscribe`.
@@ -224,7 +224,7 @@ pub async fn run(
             }
             Err(found) => Err(found),
         };
-        crd_origin::record(cluster, &options.package, &csv, &seen.install_plans).await?;
+        record::write(cluster, &options.package, &csv, &seen.install_plans).await?;
         result = if ended.is_ok() {
             Conclusion::Succeeded
         } else {

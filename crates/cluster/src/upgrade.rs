@@ -14,7 +14,7 @@ use super::rerun::released_csv;
 use super::rights::{self, Command};
 use super::run_bundle::{Conclusion, Options, Outcome, create, missing_rights, outcome, unpack_anew};
 use super::serving::Serving;
-use super::{Error, adopt, cluster_objects, crd_origin, intent, kinds, names, ownership, wait};
+use super::{Error, adopt, cluster_objects, crd_origin, intent, kinds, names, ownership, record, wait};
 use olmkit::types::{DeployedCsv, Subscription};
 
 /// The installation to upgrade.
@@ -215,7 +215,7 @@ pub async fn run(
     causes.extend(changed_content(bundle, &old, &seen));
     let place = options.place.decide(&seen.olm, options.pull_secret.as_deref());
     causes.extend(ownership::taken(cluster, &bundle.package, &old.subscription, &place).await?);
-    let recorded = crd_origin::recorded(cluster, &bundle.package).await?;
+    let recorded = record::read(cluster, &bundle.package).await?;
     let created = crd_origin::created(&recorded, &seen, |csv| csv == bundle.csv_name() || csv == old.csv);
     let taken_over = crd_origin::taken_over(bundle, seen.csv(&old.csv), &created, &seen, &causes);
     causes.extend(taken_over);
@@ -277,7 +277,7 @@ pub async fn run(
         cluster_objects::complete(cluster, bundle.csv_name(), &mut seen).await?;
     }
     cluster_objects::label(cluster, &bundle.package, bundle.csv_name(), &seen, &mut progress).await?;
-    crd_origin::record(cluster, &bundle.package, bundle.csv_name(), &seen.install_plans).await?;
+    record::write(cluster, &bundle.package, bundle.csv_name(), &seen.install_plans).await?;
     serving.end(cluster, bundle, &mut progress).await?;
     Ok(match ended {
         Ok(()) => {

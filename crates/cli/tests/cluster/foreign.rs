@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::bundle::Bundle;
 use crate::harness::{Answer, Cluster};
+use crate::late_pass;
 
 const CRD: &str = "CustomResourceDefinition";
 
@@ -20,6 +21,8 @@ async fn what_others_have_made_stays() {
     catalog_of_others(&cluster).await;
     catalog_pod_of_others(&cluster).await;
     names_that_lead_elsewhere(&cluster).await;
+    late_pass::followed_by_a_run(&cluster).await;
+    late_pass::followed_by_a_cleanup(&cluster).await;
 }
 
 /// A bundle with a copy of somebody's definition, as of a well-known one.
@@ -308,7 +311,7 @@ async fn definition(cluster: &Cluster, name: &str) -> Option<Value> {
 }
 
 /// The names of the objects that a cleanup removed or kept.
-fn names(answer: &Answer, list: &str) -> Vec<String> {
+pub fn names(answer: &Answer, list: &str) -> Vec<String> {
     let objects = answer.json[list].as_array().unwrap().iter();
     let name = |object: &Value| object.pointer("/object/name").or(object.get("name")).cloned();
     objects

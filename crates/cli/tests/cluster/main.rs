@@ -23,6 +23,7 @@ mod installer;
 mod killed;
 mod kinds;
 mod kubeconfigs;
+mod late_pass;
 mod lints;
 mod migrate;
 mod proxy;

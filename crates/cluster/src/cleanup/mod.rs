@@ -20,7 +20,7 @@ use super::json::text;
 use super::observe::{CrdState, Observation, condition_is_true};
 use super::reporter::{ProgressLog, ProgressReporter, Step};
 use super::rights::{self, Command, When};
-use super::{crd_origin, kinds, late, names, removal};
+use super::{kinds, late, names, record, removal};
 
 /// What is to be removed besides Subscription, CSV and catalog.
 #[derive(Clone, Debug)]
@@ -73,7 +73,7 @@ pub async fn cleanup(cluster: &Cluster, options: &Options, reporter: &dyn Progre
         return Ok(refused(options, missing));
     }
     let seen = Observation::full(cluster, &Default::default()).await?;
-    let recorded = crd_origin::recorded(cluster, &options.package).await?;
+    let recorded = record::read(cluster, &options.package).await?;
     let begun = resume::begun(cluster, &options.package).await?;
     let mut scope = scope(options, &seen, &recorded, begun.clone());
     check_named(options, &seen, &scope)?;
