@@ -1,24 +1,52 @@
 //! Watches that feed caches.
-use std::{collections::HashSet, fmt::Debug, sync::Arc};
+use std::{collections::HashSet, fmt::Debug, sync::Arc, time::Duration};
 
 use futures::{Stream, StreamExt};
 use kube::{
     Api, Resource,
-    runtime::{
-        WatchStreamExt,
-        watcher::{self, Event},
-    },
+    runtime::watcher::{self, Event},
 };
 use prometheus_client::metrics::counter::Counter;
 use serde::de::DeserializeOwned;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use crate::{
     ObjectKey,
+    backoff::Backoff,
     cache::{Cache, Change, Revision},
     explain,
     probes::Gate,
 };
+
+/// Between two attempts to list or to watch. Liveness counts on the cap.
+const BACKOFF: Backoff = Backoff {
+    base: Duration::from_secs(1),
+    cap: Duration::from_secs(30),
+    jitter: 0.5,
+};
+
+/// A failure this long after the one before begins a new row: that a watch has been opened is no event.
+const FORGOTTEN: Duration = Duration::from_secs(120);
+
+/// Failures of a watch in a row. kube-runtime's own back-off takes the beginning of a list for a success, so that one that is
+/// refused would be asked for once a second.
+#[derive(Default)]
+struct Failures {
+    count: u32,
+    last: Option<Instant>,
+}
+
+impl Failures {
+    /// How long to wait after one more.
+    fn next(&mut self) -> Duration {
+        if self.last.is_some_and(|last| last.elapsed() > FORGOTTEN) {
+            self.count = 0;
+        }
+        self.count = self.count.saturating_add(1);
+        self.last = Some(Instant::now());
+        BACKOFF.delay(self.count)
+    }
+}
 
 /// A watch of one kind, in one namespace or in all, that feeds a cache.
 pub struct Follow<T, P, C> {
@@ -50,7 +78,7 @@ impl<T, P, C> Follow<T, P, C> {
         P: Fn(K) -> Option<T>,
         C: Fn(&ObjectKey, Change<T>),
     {
-        self.feed(watcher::watcher(api, config).default_backoff()).await;
+        self.feed(watcher::watcher(api, config)).await;
     }
 
     pub(crate) async fn feed<K>(self, events: impl Stream<Item = watcher::Result<Event<K>>>)
@@ -64,6 +92,7 @@ impl<T, P, C> Follow<T, P, C> {
         // Keys of the current list: at its end, keys in the cache that it lacks have been deleted.
         let mut listed = HashSet::new();
         let mut began = Instant::now();
+        let mut failures = Failures::default();
         let mut events = std::pin::pin!(events);
         while let Some(event) = events.next().await {
             match event {
@@ -76,6 +105,7 @@ impl<T, P, C> Follow<T, P, C> {
                     listed.insert(source.store(object, Some(began), &scope));
                 }
                 Ok(Event::InitDone) => {
+                    failures = Failures::default();
                     let listed = std::mem::take(&mut listed);
                     for (key, change) in source.cache.retain(&listed, source.scope.as_deref(), began) {
                         (source.changed)(&key, change);
@@ -83,19 +113,23 @@ impl<T, P, C> Follow<T, P, C> {
                     gate.open();
                 }
                 Ok(Event::Apply(object)) => {
+                    failures = Failures::default();
                     source.store(object, None, &scope);
                 }
                 Ok(Event::Delete(object)) => {
+                    failures = Failures::default();
                     let revision = Revision::of(&object);
                     if let Some(change) = source.cache.remove(&revision, &scope) {
                         (source.changed)(&revision.key, change);
                     }
                 }
                 Err(error) => {
-                    source.watch_failed::<K>(&error);
+                    let delay = failures.next();
+                    source.watch_failed::<K>(&error, delay);
                     if is_forbidden(&error) {
                         gate.refuse(explain::watch(&error));
                     }
+                    sleep(delay).await;
                 }
             }
         }
@@ -127,10 +161,11 @@ impl<T, P, C: Fn(&ObjectKey, Change<T>)> Source<T, P, C> {
         key
     }
 
-    fn watch_failed<K: Resource<DynamicType = ()>>(&self, error: &watcher::Error) {
+    fn watch_failed<K: Resource<DynamicType = ()>>(&self, error: &watcher::Error, retry: Duration) {
         self.errors.inc();
         let kind = K::plural(&());
         let namespace = self.scope.as_deref().unwrap_or("all namespaces");
-        tracing::warn!(%kind, %namespace, error = %explain::watch(error), "watch failed, restarting it");
+        let retry_ms = u64::try_from(retry.as_millis()).unwrap_or(u64::MAX);
+        tracing::warn!(%kind, %namespace, error = %explain::watch(error), retry_ms, "watch failed, restarting it");
     }
 }
