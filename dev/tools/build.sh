@@ -58,6 +58,7 @@ recipe() {
     coredns) module=cluster main=github.com/coredns/coredns package=./coredns ;;
     grpc_health_probe) module=cluster main=github.com/grpc-ecosystem/grpc-health-probe package=$main ;;
     etcd) module=cluster main=go.etcd.io/etcd/server/v3 package=$main ;;
+    promtool) module=prometheus main=github.com/prometheus/prometheus package=$main/cmd/promtool tags=remove_all_sd ;;
     actionlint) module=actionlint main=github.com/rhysd/actionlint package=$main/cmd/actionlint ;;
     *) die "no program named '$1'; see the head of $0" ;;
   esac

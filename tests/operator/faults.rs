@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::lab::{IMAGE, Lab, create, eventually, image, within};
 
 /// A webhook that admits no Deployment in the lab's namespace; removed with [`Lab::remove_webhook`].
-async fn block_deployments(lab: &Lab, webhook: &DeadWebhook) {
+pub async fn block_deployments(lab: &Lab, webhook: &DeadWebhook) {
     let hook = json!({ "name": "dead.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None",
         "failurePolicy": "Fail", "timeoutSeconds": 10, "clientConfig": { "url": webhook.url() },
         "namespaceSelector": { "matchLabels": { "kubernetes.io/metadata.name": lab.namespace } },

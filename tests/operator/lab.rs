@@ -557,14 +557,21 @@ impl Operator {
 
     /// The response of its server `name` to GET `path`: status code and body.
     pub async fn get(&self, name: &str, path: &str) -> (u16, String) {
+        self.try_get(name, path).await.unwrap()
+    }
+
+    /// As [`get`](Self::get), of an operator that may end meanwhile.
+    pub async fn try_get(&self, name: &str, path: &str) -> std::io::Result<(u16, String)> {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
-        let mut stream = tokio::net::TcpStream::connect(self.address(name).await).await.unwrap();
+        let mut stream = tokio::net::TcpStream::connect(self.address(name).await).await?;
         let request = format!("GET {path} HTTP/1.1\r\nhost: operator\r\nconnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).await.unwrap();
+        stream.write_all(request.as_bytes()).await?;
         let mut response = String::new();
-        stream.read_to_string(&mut response).await.unwrap();
-        let (head, body) = response.split_once("\r\n\r\n").unwrap();
-        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+        stream.read_to_string(&mut response).await?;
+        let (head, body) = response
+            .split_once("\r\n\r\n")
+            .ok_or(std::io::ErrorKind::UnexpectedEof)?;
+        Ok((head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned()))
     }
 
     /// The response of its metrics server over TLS to a request with `token`: status code and body.

@@ -4,6 +4,7 @@
 //! it, authenticated as a ServiceAccount that has the rights of the permission table there and no others.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod alerts;
 mod crashes;
 mod deletion;
 mod drift;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::lab::{Lab, eventually};
 
 /// The words of a query that name metrics: identifiers without a parenthesis after them that are not keywords.
-fn metrics(query: &str) -> BTreeSet<String> {
+pub fn metrics(query: &str) -> BTreeSet<String> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut found = BTreeSet::new();
     let mut rest = query;

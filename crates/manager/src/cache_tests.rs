@@ -3,7 +3,8 @@ use std::sync::Mutex;
 
 use futures::stream;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::core::ObjectMeta;
+use kube::{core::ObjectMeta, runtime::watcher::Event};
+use prometheus_client::metrics::counter::Counter;
 
 use super::*;
 use crate::probes::Readiness;

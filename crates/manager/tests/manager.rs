@@ -4,6 +4,8 @@
 #[path = "../examples/greeter.rs"]
 #[allow(dead_code)]
 mod greeter;
+#[path = "manager/refused.rs"]
+mod refused;
 
 use std::{
     sync::{

@@ -1,0 +1,297 @@
+//! The drill of the alerts in `monitoring/`: what each of them is for happens to an operator, whose `/metrics` is scraped meanwhile.
+//! `dev/drills/alerts.sh` runs it and has promtool apply the rules to the scrapes.
+//!
+//! Alerts wait up to a quarter of an hour, the drill does not: it scrapes every 20 s, and each scrape counts as a minute of the
+//! rules. So rates are a third of what they were, which makes it harder for an alert to fire, and a fault that lasts seven
+//! minutes counts as one of 21. `ALERTS_EVERY=60` drills in real time.
+mod series;
+
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
+
+use futures::future::join_all;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{
+    Api,
+    api::{Patch, PatchParams, PostParams},
+    core::PartialObjectMeta,
+};
+use kube_manager::{Manager, metrics::Metrics, options::Options, shutdown::CancellationToken};
+use kube_testbed::faults::{DeadWebhook, Death, Fault, FaultProxy, Rule, Verb};
+use memcached_operator::{
+    api::v1alpha1::Memcached,
+    controller::{Caches, Context, reconcile, slots::Slots, watches},
+    permissions::LEASE,
+    settings::Settings,
+};
+use serde_json::{Value, json};
+use series::{Expected, Scrapes, minutes, promtool_test, rules};
+use tokio::time::MissedTickBehavior;
+
+use crate::{
+    faults::block_deployments,
+    lab::{IMAGE, Lab, Operator, eventually, value},
+    monitoring::metrics,
+};
+
+/// Each alert, without the name of the operator, and the fault that it must report.
+static DRILLS: [(&str, &str); 7] = [
+    ("WithoutLeader", "the API server refuses the Lease"),
+    ("Errors", "the API server refuses Deployments"),
+    ("Panics", "a reconcile panics"),
+    ("Slow", "a webhook hangs, and 30 objects change"),
+    ("Timeouts", "the API server does not answer writes of Deployments"),
+    (
+        "CannotRead",
+        "a newer version has written a phase that this one does not know",
+    ),
+    ("WatchesFail", "the API server refuses the watch of pods"),
+];
+
+/// What all alerts are called before the part in [`DRILLS`].
+const PREFIX: &str = "MemcachedOperator";
+
+/// Scrapes before the fault begins.
+const CALM: usize = 5;
+
+/// How many minutes later than its `for` says an alert may fire.
+const GRACE: usize = 5;
+
+/// An operator that is drilled.
+enum Subject {
+    /// A process of its own.
+    Process(Operator),
+    /// In this process, where a reconcile can be made to panic: nothing that the API server says does that.
+    Here(Metrics, CancellationToken),
+}
+
+struct Drill {
+    alert: &'static str,
+    lab: Lab,
+    proxy: FaultProxy,
+    subject: Subject,
+    webhook: Option<DeadWebhook>,
+}
+
+impl Drill {
+    async fn start(alert: &'static str) -> Self {
+        let lab = Lab::new(&format!("alert-{}", alert.to_lowercase())).await;
+        let proxy = lab.faults(1).await;
+        let subject = match alert {
+            "Panics" => here(&lab).await,
+            _ => Subject::Process(lab.operator_through(&proxy, &["--leader-elect"], &[]).await),
+        };
+        let mut drill = Self {
+            alert,
+            lab,
+            proxy,
+            subject,
+            webhook: None,
+        };
+        lab_at_work(&drill.lab, alert).await;
+        eventually("it leads", async || {
+            let text = drill.scrape().await?;
+            let leads = format!("leader_election_master_status{{name=\"{LEASE}\"}} 1");
+            text.contains(&leads).then_some(())
+        })
+        .await;
+        drill
+    }
+
+    /// What `/metrics` says. A process that has ended is started again, as the kubelet does.
+    async fn scrape(&mut self) -> Option<String> {
+        match &mut self.subject {
+            Subject::Here(metrics, _) => Some(metrics.render()),
+            Subject::Process(operator) => {
+                if operator.ended().is_some() {
+                    *operator = self.lab.start_through(&self.proxy, &["--leader-elect"], &[]).await;
+                    return None;
+                }
+                Some(operator.try_get("metrics", "/metrics").await.ok()?.1)
+            }
+        }
+    }
+
+    /// Scrapes before and during the fault, with a change of an object before each.
+    async fn run(mut self, every: Duration, count: usize) -> Scrapes {
+        let mut scrapes = Scrapes::default();
+        let mut ticks = tokio::time::interval(every);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        for place in 0..count {
+            ticks.tick().await;
+            scrapes.0.push(self.scrape().await);
+            if place + 1 == CALM {
+                self.begin().await;
+            }
+            self.lab.change("sample", json!({ "size": 1 + place % 2 })).await;
+        }
+        if let Subject::Here(_, stop) = &self.subject {
+            stop.cancel();
+        }
+        scrapes
+    }
+
+    /// Lets the fault begin.
+    async fn begin(&mut self) {
+        let (lab, proxy) = (&self.lab, &self.proxy);
+        match self.alert {
+            "WithoutLeader" => proxy.add(Rule::new(Fault::status(500)).resource("leases")),
+            "Errors" => proxy.add(Rule::new(Fault::status(500)).writes().resource("deployments")),
+            "Panics" => drop(lab.memcached("panics", json!({})).await),
+            "Slow" => {
+                let webhook = DeadWebhook::start(Death::Hangs).await.unwrap();
+                block_deployments(lab, &webhook).await;
+                self.webhook = Some(webhook);
+                join_all(others().map(async |name| lab.change(&name, json!({ "maxConnections": 512 })).await)).await;
+            }
+            "Timeouts" => {
+                let silence = Fault::BlackHole(Duration::from_secs(60));
+                proxy.add(Rule::new(silence).writes().resource("deployments"));
+            }
+            "CannotRead" => write_as_newer_version(lab, "newer").await,
+            "WatchesFail" => {
+                proxy.add(Rule::new(Fault::status(403)).verb(Verb::Watch).resource("pods"));
+                proxy.expire_watches();
+            }
+            other => panic!("no drill for {other}"),
+        }
+    }
+}
+
+/// Names of the objects beside the first.
+fn others() -> impl Iterator<Item = String> {
+    (0..29).map(|index| format!("m{index}"))
+}
+
+/// Objects that an operator has brought to what they should be.
+async fn lab_at_work(lab: &Lab, alert: &str) {
+    lab.memcached("sample", json!({})).await;
+    let more: Vec<String> = match alert {
+        "Slow" => others().collect(),
+        "CannotRead" => vec!["newer".to_owned()],
+        _ => Vec::new(),
+    };
+    for name in more {
+        lab.memcached(&name, json!({ "size": 0 })).await;
+    }
+    lab.running("sample").await;
+}
+
+/// The operator's own reconcile, watches and queue, except that the object `panics` makes it panic.
+async fn here(lab: &Lab) -> Subject {
+    let options = Options {
+        leader_elect: true,
+        leader_election_id: Some(LEASE.to_owned()),
+        leader_election_namespace: Some(lab.namespace.clone()),
+        health_probe_bind_address: None,
+        metrics_bind_address: None,
+        watch_namespace: lab.namespace.parse().unwrap(),
+        ..Options::default()
+    };
+    let stop = CancellationToken::new();
+    let manager = Manager::builder("memcached-operator").client(lab.client.clone());
+    let mut manager = manager.options(options).stop(stop.clone()).start().await.unwrap();
+    let (queue, caches) = (manager.queue("memcached"), Caches::default());
+    watches::start(&mut manager, &caches, &queue);
+    let context = Arc::new(Context {
+        client: manager.client(),
+        settings: Settings {
+            image: Some(IMAGE.to_owned()),
+        },
+        caches,
+        queue: Arc::clone(&queue),
+        readiness: manager.readiness().clone(),
+        contests: Default::default(),
+        slots: Slots::new(1),
+        events: manager.events(),
+        rollouts: Default::default(),
+    });
+    manager.work("memcached", queue, move |key| {
+        let context = Arc::clone(&context);
+        async move {
+            assert_ne!(key.name, "panics", "part of the drill");
+            reconcile(context, key).await
+        }
+    });
+    let metrics = manager.metrics().clone();
+    tokio::spawn(manager.run());
+    Subject::Here(metrics, stop)
+}
+
+/// Gives the definition a phase more, as a newer version of it may have, and `name` that phase.
+async fn write_as_newer_version(lab: &Lab, name: &str) {
+    let definitions: Api<CustomResourceDefinition> = Api::all(lab.client.clone());
+    let definition = "memcacheds.cache.example.com";
+    let mut changed = value(&definitions.get(definition).await.unwrap());
+    let phases = changed.pointer_mut("/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/phase/enum");
+    phases.unwrap().as_array_mut().unwrap().push(json!("Hibernating"));
+    let changed = serde_json::from_value(changed).unwrap();
+    definitions
+        .replace(definition, &PostParams::default(), &changed)
+        .await
+        .unwrap();
+    let memcacheds = lab.api::<PartialObjectMeta<Memcached>>();
+    let newer = Patch::Merge(json!({ "status": { "phase": "Hibernating" } }));
+    eventually("the definition has the phase", async || {
+        memcacheds
+            .patch_status(name, &PatchParams::default(), &newer)
+            .await
+            .ok()
+    })
+    .await;
+}
+
+/// Writes `rules.yaml`, a test for each alert and the list of them to the folder `ALERTS_FOLDER`. `ALERTS` names the alerts to drill,
+/// separated by commas; all otherwise.
+#[tokio::test]
+#[ignore = "ten minutes; dev/drills/alerts.sh runs it"]
+async fn drill_of_the_alerts() {
+    let variable = |name: &str| std::env::var(name).ok();
+    let folder = PathBuf::from(variable("ALERTS_FOLDER").expect("ALERTS_FOLDER names a folder"));
+    let every = Duration::from_secs(variable("ALERTS_EVERY").map_or(20, |text| text.parse().unwrap()));
+    let chosen: Option<Vec<String>> = variable("ALERTS").map(|text| text.split(',').map(str::to_owned).collect());
+
+    let groups = rules();
+    let alerts: Vec<&Value> = groups["groups"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|group| group["rules"].as_array().unwrap())
+        .collect();
+    let shipped: BTreeSet<String> = alerts
+        .iter()
+        .map(|alert| alert["alert"].as_str().unwrap().to_owned())
+        .collect();
+    let drilled: BTreeSet<String> = DRILLS.iter().map(|(alert, _)| format!("{PREFIX}{alert}")).collect();
+    assert_eq!(shipped, drilled, "each alert has a drill");
+    let asked: BTreeSet<String> = alerts
+        .iter()
+        .flat_map(|alert| metrics(alert["expr"].as_str().unwrap()))
+        .collect();
+    let write = |name: &str, text: String| std::fs::write(folder.join(name), text).unwrap();
+    write("rules.yaml", groups.to_string());
+
+    let wanted = DRILLS.iter().filter(|(alert, _)| {
+        chosen
+            .as_ref()
+            .is_none_or(|chosen| chosen.iter().any(|name| name == alert))
+    });
+    let tests = wanted.map(async |&(alert, fault)| {
+        let name = format!("{PREFIX}{alert}");
+        let rule = alerts.iter().find(|rule| rule["alert"] == name.as_str()).unwrap();
+        let expected = Expected {
+            alert: &name,
+            calm: CALM - 1,
+            fires: CALM - 1 + minutes(rule["for"].as_str()) + GRACE,
+        };
+        let scrapes = Drill::start(alert).await.run(every, expected.fires + 1).await;
+        let within = expected.fires - expected.calm;
+        write(
+            &format!("{name}.yaml"),
+            promtool_test(&scrapes, &asked, &expected).to_string(),
+        );
+        println!("{name}: {} scrapes", scrapes.0.len());
+        format!("{name}\t{}\t{within}\t{fault}\n", expected.calm)
+    });
+    let list: String = join_all(tests).await.concat();
+    write("list", list);
+}
