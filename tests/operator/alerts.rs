@@ -42,7 +42,7 @@ static DRILLS: [(&str, &str); 7] = [
     ("Timeouts", "the API server does not answer writes of Deployments"),
     (
         "CannotRead",
-        "a newer version has written a phase that this one does not know",
+        "a newer version has written a size that this one has no room for",
     ),
     ("WatchesFail", "the API server refuses the watch of pods"),
 ];
@@ -61,7 +61,7 @@ enum Subject {
     /// A process of its own.
     Process(Operator),
     /// In this process, where a reconcile can be made to panic: nothing that the API server says does that.
-    Here(Metrics, CancellationToken),
+    Here(Box<Metrics>, CancellationToken),
 }
 
 struct Drill {
@@ -214,28 +214,25 @@ async fn here(lab: &Lab) -> Subject {
     });
     let metrics = manager.metrics().clone();
     tokio::spawn(manager.run());
-    Subject::Here(metrics, stop)
+    Subject::Here(Box::new(metrics), stop)
 }
 
-/// Gives the definition a phase more, as a newer version of it may have, and `name` that phase.
+/// Widens a field of the definition, as a newer version of it may, and gives `name` a value that this version has no room for.
 async fn write_as_newer_version(lab: &Lab, name: &str) {
     let definitions: Api<CustomResourceDefinition> = Api::all(lab.client.clone());
     let definition = "memcacheds.cache.example.com";
     let mut changed = value(&definitions.get(definition).await.unwrap());
-    let phases = changed.pointer_mut("/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/phase/enum");
-    phases.unwrap().as_array_mut().unwrap().push(json!("Hibernating"));
+    let size = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/size";
+    *changed.pointer_mut(size).unwrap() = json!({ "type": "integer", "format": "int64", "default": 1 });
     let changed = serde_json::from_value(changed).unwrap();
     definitions
         .replace(definition, &PostParams::default(), &changed)
         .await
         .unwrap();
     let memcacheds = lab.api::<PartialObjectMeta<Memcached>>();
-    let newer = Patch::Merge(json!({ "status": { "phase": "Hibernating" } }));
-    eventually("the definition has the phase", async || {
-        memcacheds
-            .patch_status(name, &PatchParams::default(), &newer)
-            .await
-            .ok()
+    let newer = Patch::Merge(json!({ "spec": { "size": i64::from(i32::MAX) + 1 } }));
+    eventually("the definition has room for it", async || {
+        memcacheds.patch(name, &PatchParams::default(), &newer).await.ok()
     })
     .await;
 }
