@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use olmkit::diagnostics::{
-    Finding, Report, Rule, Severity, TextOptions, counted, write_concise, write_github, write_grouped, write_json,
-    write_junit, write_sarif, write_text,
+    Finding, Report, Rule, Severity, TextOptions, counted, fold_repeated, write_concise, write_github, write_grouped,
+    write_json, write_junit, write_sarif, write_text,
 };
 use olmkit::object::UntrustedText;
 use olmkit_submission::Checked;
@@ -21,7 +21,7 @@ use crate::terminal;
 /// Output formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// Findings with source lines; of more than ten bundles each rule once, with a few places
+    /// Findings with source lines, what repeats once; of more than ten bundles each rule once, with a few places
     Text,
     /// Findings with source lines, of any number of bundles
     Full,
@@ -78,7 +78,7 @@ pub fn print(mut outcome: Outcome, repository: &Path, format: Format, short: boo
     report.sort();
     match format {
         Format::Text if outcome.bundles > MANY => grouped(report, &outcome),
-        Format::Text | Format::Full => text(&report, &outcome, short),
+        Format::Text | Format::Full => text(&report, &outcome, format, short),
         Format::Sarif => {
             let rules: Vec<&Rule> = olmkit_submission::rules();
             Ok(write_sarif(&report, &rules, &mut terminal::data())?)
@@ -136,14 +136,21 @@ fn pipeline_json(found: &[Checked]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn text(report: &Report, outcome: &Outcome, short: bool) -> anyhow::Result<()> {
+/// Findings with source lines, in full or what repeats once.
+fn text(report: &Report, outcome: &Outcome, format: Format, short: bool) -> anyhow::Result<()> {
     let out = &mut terminal::styled_output();
     let options = TextOptions {
         short,
         color: true,
         width: terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0.into()),
     };
-    write_text(report, options, out)?;
+    match format {
+        Format::Full => write_text(report, options, out)?,
+        _ => {
+            let folded: Report = fold_repeated(report.findings.clone()).into_iter().collect();
+            write_text(&folded, options, out)?;
+        }
+    }
     let counts = (report.count(Severity::Error), report.count(Severity::Warning));
     summary(report, outcome, counts, out)
 }

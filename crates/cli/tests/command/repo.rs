@@ -223,7 +223,7 @@ fn known_defects_of_the_pipeline_differ_unless_its_verdict_is_wanted() {
     let (_, out, _) = run(root, &arguments);
     assert!(out.contains("warning[pipeline/check_api_version_constraints]"), "{out}");
     assert!(out.contains("differs from the hosted pipeline"), "{out}");
-    let (_, out, _) = run(root, &[&arguments[..], &["--strict-compat"]].concat());
+    let (_, out, _) = run(root, &[&arguments[..], &["--strict-compat", "-o", "full"]].concat());
     assert!(out.contains("error[pipeline/check_api_version_constraints]"), "{out}");
     assert!(!out.contains("differs from the hosted pipeline"), "{out}");
 }
@@ -252,14 +252,14 @@ fn what_two_checks_find_is_said_once_unless_the_verdict_of_the_pipeline_is_wante
     let folder = repository();
     let root = folder.path();
     let arguments = ["--operator", "hello", "--bundle", "0.0.2", "--short"];
-    let message = "csv.Spec.minKubeVersion is not informed";
+    let message = "spec.minKubeVersion is missing";
     let (_, once, _) = run(root, &arguments);
     assert_eq!(once.matches(message).count(), 1, "{once}");
     assert!(
         once.contains("; also found by check_osdk_bundle_validate_operatorhub\n"),
         "{once}"
     );
-    let (_, all, _) = run(root, &[&arguments[..], &["--strict-compat"]].concat());
+    let (_, all, _) = run(root, &[&arguments[..], &["--strict-compat", "-o", "full"]].concat());
     assert_eq!(all.matches(message).count(), 4, "{all}");
 }
 

@@ -7,6 +7,9 @@ use super::Finding;
 /// At most this many of the other places are named.
 const NAMED: usize = 5;
 
+/// Messages with so many equal words at their ends say the same.
+const ENOUGH: usize = 3;
+
 /// Longest name of a place, in bytes: an image with its digest.
 const LONGEST_NAME: usize = 150;
 
@@ -35,7 +38,9 @@ fn repeats(first: &Finding, other: &Finding) -> bool {
         return false;
     }
     let differing = differing_words(&first.message, &other.message);
-    differing.len() <= LONGEST_NAME && 2 * differing.len() <= other.message.len()
+    let words = |text: &str| text.split(' ').filter(|word| !word.is_empty()).count();
+    let equal = words(&other.message) - words(&differing);
+    differing.len() <= LONGEST_NAME && (2 * differing.len() <= other.message.len() || equal >= ENOUGH)
 }
 
 /// The first finding with the names of the others.
@@ -44,31 +49,86 @@ pub(crate) fn folded(mut first: Finding, others: &[Finding]) -> Finding {
         return first;
     }
     let mut named = HashSet::new();
-    let mut names: Vec<String> = others.iter().map(|other| name_beside(&first, other)).collect();
+    let mut names: Vec<Name> = others.iter().map(|other| name_beside(&first, other)).collect();
     names.retain(|name| named.insert(name.clone()));
-    let rest = names.len().saturating_sub(NAMED);
-    names.truncate(NAMED);
-    let mut also = names.join(", ");
-    if rest > 0 {
-        also.push_str(&format!(" and {rest} more"));
-    }
-    first.message.push_str(&format!(" (also {also})"));
+    first.message.push_str(&format!(" ({})", list(&names)));
     first
 }
 
+/// A place that is not the first.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Name {
+    /// What a number counts, such as `example`.
+    of: Option<String>,
+    text: String,
+}
+
+/// Names places: `also Gadget and 2 more`, `the same in examples 15 and 16`.
+fn list(names: &[Name]) -> String {
+    let rest = names.len().saturating_sub(NAMED);
+    let shown = names.get(..NAMED).unwrap_or(names);
+    let counted = shown.first().and_then(|name| name.of.as_ref());
+    let are_numbers = |name: &Name| name.of.as_ref() == counted && name.text.bytes().all(|byte| byte.is_ascii_digit());
+    match counted {
+        Some(word) if shown.iter().all(are_numbers) => {
+            let mut numbers: Vec<&str> = shown.iter().map(|name| name.text.as_str()).collect();
+            let more = format!("{rest} more");
+            if rest > 0 {
+                numbers.push(&more);
+            }
+            match numbers.as_slice() {
+                [others @ .., last] if !others.is_empty() => {
+                    format!("the same in {word}s {} and {last}", others.join(", "))
+                }
+                _ => format!("the same in {word} {}", numbers.join(", ")),
+            }
+        }
+        _ => {
+            let texts: Vec<String> = shown
+                .iter()
+                .map(|Name { of, text }| of.iter().map(|word| format!("{word} ")).collect::<String>() + text)
+                .collect();
+            let more = if rest > 0 {
+                format!(" and {rest} more")
+            } else {
+                String::new()
+            };
+            let have_commas = texts.iter().any(|text| text.contains(", "));
+            format!("also {}{more}", texts.join(if have_commas { "; " } else { ", " }))
+        }
+    }
+}
+
 /// What distinguishes a finding from another one: the part of the message that differs, else the object, else the path.
-fn name_beside(first: &Finding, other: &Finding) -> String {
+fn name_beside(first: &Finding, other: &Finding) -> Name {
     let differing = differing_words(&first.message, &other.message);
     let differing = differing.trim_end_matches([',', ';', ':']);
     if !differing.is_empty() && differing.len() <= LONGEST_NAME {
-        return differing.to_owned();
+        return Name {
+            of: word_before(&other.message, differing),
+            text: differing.to_owned(),
+        };
     }
-    match (&other.object, &other.path, &other.file) {
+    let text = match (&other.object, &other.path, &other.file) {
         (Some(object), _, _) if other.object != first.object => object.clone(),
+        (_, Some(path), _) if other.path != first.path => path.clone(),
+        (_, _, Some(file)) if other.file != first.file => file.display().to_string(),
         (_, Some(path), _) => path.clone(),
         (_, None, Some(file)) => file.display().to_string(),
         (_, None, None) => other.message.clone(),
+    };
+    Name { of: None, text }
+}
+
+/// The word before a number in a message, without which the number says nothing.
+fn word_before(message: &str, name: &str) -> Option<String> {
+    if !name.starts_with(|first: char| first.is_ascii_digit()) {
+        return None;
     }
+    let (before, _) = message.split_once(&format!(" {name}"))?;
+    let word = before.rsplit(' ').next()?;
+    let is_word = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase());
+    is_word.then(|| word.to_owned())
 }
 
 /// The words of `other` between those that it begins and ends with as `first` does.
@@ -127,6 +187,47 @@ mod tests {
     }
 
     #[test]
+    fn one_place_in_several_files_is_named_by_the_file() {
+        let in_file = |file: &str| {
+            finding("FMT-6", "the key is missing", "A/a", Some("add it"))
+                .path("a")
+                .file(file)
+        };
+        let folded = fold_repeated(vec![in_file("1/a.yaml"), in_file("2/a.yaml")]);
+        assert_eq!(folded[0].message, "the key is missing (also 2/a.yaml)");
+    }
+
+    #[test]
+    fn long_names_repeat_too() {
+        let add = Some("add an example");
+        assert_eq!(
+            shown(&[
+                (
+                    "CSV-10",
+                    "alpha.example.com/v1, Kind=Widget has no example",
+                    "CSV/a",
+                    add
+                ),
+                (
+                    "CSV-10",
+                    "alpha.example.com/v1, Kind=Gadget has no example",
+                    "CSV/a",
+                    add
+                ),
+                (
+                    "CSV-10",
+                    "beta.example.com/v1alpha1, Kind=Gear has no example",
+                    "CSV/a",
+                    add
+                ),
+            ]),
+            [
+                "alpha.example.com/v1, Kind=Widget has no example (also Kind=Gadget; beta.example.com/v1alpha1, Kind=Gear)"
+            ]
+        );
+    }
+
+    #[test]
     fn what_differs_is_said_each_time() {
         let add = Some("add an example");
         let different = [
@@ -138,5 +239,32 @@ mod tests {
             ("LOAD-7", "cannot read b", "CSV/a", None),
         ];
         assert_eq!(shown(&different).len(), different.len());
+    }
+
+    #[test]
+    fn a_number_is_named_with_the_word_before_it() {
+        let repair = Some("repair the schema");
+        let of = |what: &str| format!("the API server refuses example {what}: spec.size has no value that fits");
+        let shown_of = |others: &[&str]| {
+            let texts: Vec<String> = others.iter().map(|what| of(what)).collect();
+            let all: Vec<_> = texts
+                .iter()
+                .map(|text| ("EX-1", text.as_str(), "CSV/a", repair))
+                .collect();
+            shown(&all)
+        };
+        let the_same = |text: &str| [format!("{} ({text})", of("14 of Widget"))];
+        assert_eq!(
+            shown_of(&["14 of Widget", "15 of Widget"]),
+            the_same("the same in example 15")
+        );
+        assert_eq!(
+            shown_of(&["14 of Widget", "15 of Widget", "16 of Widget", "20 of Widget"]),
+            the_same("the same in examples 15, 16 and 20")
+        );
+        assert_eq!(
+            shown_of(&["14 of Widget", "15 of Widget", "16 of Gadget"]),
+            the_same("also example 15, example 16 of Gadget")
+        );
     }
 }

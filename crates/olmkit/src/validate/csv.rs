@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::checked::{Checked, Subject};
 use super::context::{Context, Csv, field, items};
 use super::examples;
-use crate::diagnostics::{Origin, Severity, define_rules, json_path};
+use crate::diagnostics::{Origin, Rule, Severity, define_rules, json_path};
 use crate::object::{Version, dns1123_subdomain_problems, label_value_problems, pointer_part};
 use olmkit_go::strconv::quote;
 
@@ -133,7 +133,7 @@ define_rules! {
 }
 
 /// What operator-sdk says when `minKubeVersion` is missing.
-pub const MIN_KUBE_VERSION_MISSING: &str = "csv.Spec.minKubeVersion is not informed. It is recommended you provide this information. \
+const MIN_KUBE_VERSION_MISSING: &str = "csv.Spec.minKubeVersion is not informed. It is recommended you provide this information. \
      Otherwise, it would mean that your operator project can be distributed and installed in any cluster version available, \
      which is not necessarily the case for all projects.";
 
@@ -214,14 +214,19 @@ fn install_modes(csv: &Csv<'_>) -> Vec<Checked> {
     findings
 }
 
+/// Says that `minKubeVersion` is missing.
+pub fn without_minimum(csv: &Csv<'_>, rule: &'static Rule) -> Checked {
+    let mut checked = csv.warning(rule, "/spec/minKubeVersion", MIN_KUBE_VERSION_MISSING);
+    checked.finding.message =
+        "spec.minKubeVersion is missing, so OLM installs the operator on clusters of any version".to_string();
+    checked.hint("add for example `minKubeVersion: 1.25.0`")
+}
+
 fn min_kube_version(csv: &Csv<'_>) -> Option<Checked> {
     let pointer = "/spec/minKubeVersion";
     let version = csv.text(pointer);
     if version.trim().is_empty() {
-        return Some(
-            csv.warning(&CSV_16, pointer, MIN_KUBE_VERSION_MISSING)
-                .hint("add for example `minKubeVersion: 1.25.0`"),
-        );
+        return Some(without_minimum(csv, &CSV_16));
     }
     if Version::parse(version).is_ok() {
         return None;

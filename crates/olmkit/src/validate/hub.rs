@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::checked::Checked;
 use super::context::{Context, Csv, field};
-use super::csv::MIN_KUBE_VERSION_MISSING;
+use super::csv::without_minimum;
 use super::{removed_apis, standard};
 use crate::diagnostics::{Origin, Severity, define_rules};
 use crate::object::Version;
@@ -221,10 +221,7 @@ fn version_icon_kubernetes(csv: &Csv<'_>) -> Vec<Checked> {
     let pointer = "/spec/minKubeVersion";
     let minimum = csv.text(pointer);
     if minimum.trim().is_empty() {
-        findings.push(
-            csv.warning(&HUB_11, pointer, MIN_KUBE_VERSION_MISSING)
-                .hint("add for example `minKubeVersion: 1.25.0`"),
-        );
+        findings.push(without_minimum(csv, &HUB_11));
     } else if Version::parse(minimum).is_err() {
         let detail = format!("csv.Spec.MinKubeVersion has an invalid value: {minimum}");
         findings.push(

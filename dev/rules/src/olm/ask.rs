@@ -12,7 +12,7 @@ use crate::server::{Answer, Server};
 use crate::tally::Tally;
 
 /// Rules after which OLM does not get the ClusterServiceVersion to succeed.
-const FATAL: [&str; 5] = ["HOOK-1", "HOOK-2", "HOOK-3", "HOOK-4", "HOOK-6"];
+const FATAL: [&str; 6] = ["HOOK-1", "HOOK-2", "HOOK-3", "HOOK-4", "HOOK-6", "COPY-1"];
 
 /// Asks about all claims.
 pub async fn judge(
@@ -29,13 +29,13 @@ pub async fn judge(
         tally.count(claim, about, &said(trial, rules), happens, answer);
     };
     count(
-        "KUBE-2: the cluster lacks the API of an object",
-        &["KUBE-2"],
+        "KUBE-2, KUBE-3: the cluster lacks the API of an object",
+        &["KUBE-2", "KUBE-3"],
         !trial.foreign.is_empty(),
         &Answer::of(kinds(&trial.foreign)),
     );
     count(
-        "HOOK-1 to HOOK-4, HOOK-6: the ClusterServiceVersion does not succeed",
+        "HOOK-1 to HOOK-4, HOOK-6, COPY-1: the ClusterServiceVersion does not succeed",
         &FATAL,
         !end.succeeded(),
         &ended,

@@ -200,15 +200,15 @@ impl<'a, 's> Installed<'a, 's> {
         Ok(false)
     }
 
-    /// Accounts with rights that no Deployment uses.
+    /// Accounts that OLM makes, and that have rights, but that no Deployment uses.
     pub async fn unused_accounts(&self) -> anyhow::Result<Vec<String>> {
-        let all = self
-            .server
-            .get(&format!("/api/v1/namespaces/{}/serviceaccounts", self.namespace()))
-            .await?;
+        let named: BTreeSet<&str> = ["permissions", "clusterPermissions"]
+            .into_iter()
+            .flat_map(|key| rules(&self.trial.csv, key))
+            .map(|(account, _)| account)
+            .collect();
         let mut unused = Vec::new();
-        for account in list(&all, "/items") {
-            let name = text(account, "/metadata/name");
+        for name in named {
             if !self.accounts.contains(name) && self.has_rights(name).await? {
                 unused.push(name.to_owned());
             }
@@ -313,10 +313,9 @@ impl<'a, 's> Installed<'a, 's> {
                             scoped.contains(&(group.to_owned(), bare.to_owned())) || self.said_of_scope(resource);
                         let place = match (bare, verb) {
                             ("namespaces", "get" | "update" | "patch" | "delete") => Place::Itself,
-                            // Asked for the namespace of a pod.
-                            ("securitycontextconstraints" | "podsecuritypolicies", "use") => {
-                                Place::Watched { cluster_scoped: false }
-                            }
+                            // Asked for the namespace of a pod, or of a RoleBinding.
+                            ("securitycontextconstraints" | "podsecuritypolicies", "use")
+                            | ("clusterroles", "bind") => Place::Watched { cluster_scoped: false },
                             _ => Place::Cluster,
                         };
                         if is_scoped && !self.may(account, verb, group, resource, place).await? {

@@ -19,11 +19,12 @@ use crate::server::Server;
 use crate::tally::Tally;
 use trial::Trial;
 
-/// How long OLM may be silent before what it has not installed counts as not installed.
+/// How long OLM may be silent, once it has said something of every operator, before what it has not installed counts as not
+/// installed.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long a wave may take in all.
-const LIMIT: Duration = Duration::from_secs(300);
+const LIMIT: Duration = Duration::from_secs(900);
 
 /// Bundles that are installed at the same time.
 const TOGETHER: usize = 40;
@@ -31,7 +32,7 @@ const TOGETHER: usize = 40;
 const SUCCEEDED: &str = "Succeeded";
 
 /// What came of an installation.
-#[derive(Default, Clone)]
+#[derive(Default, Clone, PartialEq, Eq)]
 pub struct End {
     /// The phase of the ClusterServiceVersion; empty if there is none.
     pub phase: String,
@@ -157,26 +158,39 @@ async fn install(server: &Server, wave: &[Trial<'_>]) -> anyhow::Result<BTreeMap
 
 /// Waits until every operator is installed, or nothing changes any more.
 async fn ends(server: &Server, wave: &[Trial<'_>]) -> anyhow::Result<BTreeMap<String, End>> {
-    let (start, mut changed) = (Instant::now(), Instant::now());
-    let mut known: BTreeMap<String, End> = BTreeMap::new();
+    let names: Vec<&str> = wave.iter().map(|trial| trial.name.as_str()).collect();
+    let mut quiet = Quiet::default();
+    let start = Instant::now();
     loop {
-        let now = phases(server).await?;
-        let phase = |ends: &BTreeMap<String, End>| -> Vec<String> {
-            ends.iter().map(|(name, end)| format!("{name} {}", end.phase)).collect()
-        };
-        if phase(&now) != phase(&known) {
-            changed = Instant::now();
-        }
-        known = now;
-        let all = wave
-            .iter()
-            .all(|trial| known.get(&trial.name).is_some_and(End::succeeded));
-        if all || changed.elapsed() > PATIENCE || start.elapsed() > LIMIT {
+        let known = phases(server).await?;
+        let all = names.iter().all(|name| known.get(*name).is_some_and(End::succeeded));
+        if all || quiet.is_over(&names, &known, Instant::now()) || start.elapsed() > LIMIT {
             // OLM grants what AllNamespaces needs after that.
             tokio::time::sleep(Duration::from_secs(5)).await;
             return Ok(known);
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+/// Since when OLM has been silent. An operator that it has not spoken of yet is one that it has not come to: on a busy machine that takes
+/// longer than it is silent about one that it has given up.
+#[derive(Default)]
+struct Quiet {
+    known: BTreeMap<String, End>,
+    changed: Option<Instant>,
+}
+
+impl Quiet {
+    /// Whether nothing has changed for long, given what OLM says now.
+    fn is_over(&mut self, names: &[&str], now: &BTreeMap<String, End>, at: Instant) -> bool {
+        if *now != self.known {
+            self.known = now.clone();
+            self.changed = Some(at);
+        }
+        let spoken_of = names.iter().all(|name| now.contains_key(*name));
+        let long = |changed: Instant| at.duration_since(changed) > PATIENCE;
+        spoken_of && self.changed.is_some_and(long)
     }
 }
 
@@ -196,7 +210,8 @@ async fn phases(server: &Server) -> anyhow::Result<BTreeMap<String, End>> {
             let status = &object["status"];
             let conditions = status["conditions"].as_array().into_iter().flatten();
             let said: Vec<String> = conditions
-                .filter(|condition| condition["message"].is_string())
+                // That catalogs are healthy is said before OLM looks at the operator.
+                .filter(|condition| condition["message"].is_string() && condition["type"] != "CatalogSourcesUnhealthy")
                 .map(|condition| text(&condition["message"]))
                 .collect();
             let phase = if is_csv { text(&status["phase"]) } else { String::new() };
@@ -211,4 +226,39 @@ async fn phases(server: &Server) -> anyhow::Result<BTreeMap<String, End>> {
         }
     }
     Ok(ends)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(phases: &[(&str, &str)]) -> BTreeMap<String, End> {
+        let end = |phase: &str| End {
+            phase: phase.to_owned(),
+            message: String::new(),
+        };
+        phases
+            .iter()
+            .map(|(name, phase)| ((*name).to_owned(), end(phase)))
+            .collect()
+    }
+
+    #[test]
+    fn patience_starts_when_every_operator_was_spoken_of() {
+        let (names, start) = (["a", "b"], Instant::now());
+        let mut quiet = Quiet::default();
+        let mut is_over = |phases: &[(&str, &str)], patiences: u32| {
+            quiet.is_over(&names, &said(phases), start + PATIENCE * patiences)
+        };
+        assert!(!is_over(&[], 0));
+        assert!(!is_over(&[], 9), "OLM has not begun");
+        assert!(!is_over(&[("a", "Pending")], 10));
+        assert!(!is_over(&[("a", "Pending")], 19), "OLM has not come to b");
+        assert!(!is_over(&[("a", "Pending"), ("b", "")], 20));
+        assert!(
+            !is_over(&[("a", "Pending"), ("b", "Installing")], 22),
+            "something has changed"
+        );
+        assert!(is_over(&[("a", "Pending"), ("b", "Installing")], 24));
+    }
 }

@@ -92,6 +92,12 @@ fn conversion(name: &str, owns: bool) -> Bundle {
     bundle
 }
 
+/// A bundle that names the namespace of the operator in an annotation, as OLM does in copies.
+fn copy(name: &str, namespace: &str) -> Bundle {
+    let annotations = json!({"capabilities": "Basic Install", "olm.operatorNamespace": namespace});
+    with(name, vec![("/metadata/annotations", annotations)])
+}
+
 fn any_group(group: &str) -> Value {
     json!({"rules": [{"apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["things"]}]})
 }
@@ -134,6 +140,15 @@ async fn install_strategies(cluster: &Cluster) {
         ("HOOK-6", false, conversion("hook-6-fine", true)),
         ("HOOK-6", true, conversion("hook-6", false)),
         ("RBAC-1", true, with("rbac-1", unowned_account.to_vec())),
+        ("COPY-1", true, copy("copy-1", "elsewhere")),
+        (
+            "COPY-1",
+            true,
+            with(
+                "copy-1-label",
+                vec![("/metadata/labels", json!({"olm.copiedFrom": "elsewhere"}))],
+            ),
+        ),
     ];
     for (rule, warned, bundle) in &claims {
         let folder = bundle.write(cluster.folder.path());

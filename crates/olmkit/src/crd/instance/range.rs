@@ -53,8 +53,12 @@ impl Range {
 
 /// Bounds of a schema that its own type and format cannot hold, with their keywords and what they should be.
 pub(crate) fn impossible_bounds(schema: &Value) -> Vec<(&'static str, f64, &'static str)> {
+    const KEYWORDS: [&str; 3] = ["minimum", "maximum", "multipleOf"];
+    if !KEYWORDS.iter().any(|keyword| schema.get(keyword).is_some()) {
+        return Vec::new();
+    }
     let range = Range::of(schema);
-    ["minimum", "maximum", "multipleOf"]
+    KEYWORDS
         .into_iter()
         .filter_map(|keyword| {
             let bound = schema.get(keyword)?.as_f64()?;

@@ -124,13 +124,25 @@ fn check_example(context: &Context<'_>, csv: &Csv<'_>, at: usize, example: &Node
     // Fields that an example lacks are added together.
     let (lacking, others): (Vec<_>, Vec<_>) = faults.iter().partition(|fault| fault.message == instance::REQUIRED);
     if let Some(first) = lacking.first() {
-        let message = format!("the API server refuses {title}: {}", required(&lacking));
-        found.push(place(Checked::new(&EX_1, message), nearest(example, &first.pointer)));
+        let fields = enumerated(&lacking);
+        let message = match lacking.len() {
+            1 => format!("the API server refuses {title}: {fields}: {}", instance::REQUIRED),
+            _ => format!("the API server refuses {title}: {fields} are required"),
+        };
+        // The way out names the fields, so that only examples that lack the same are told together.
+        let checked = Checked::new(&EX_1, message).hint(format!("add {fields}"));
+        found.push(place(checked, nearest(example, &first.pointer)));
     }
     for fault in others.iter().take(SHOWN) {
         let node = nearest(example, &fault.pointer);
         let checked = match fault.fault {
-            InstanceFault::Unknown => Checked::new(&EX_2, format!("{title}: {fault}")),
+            InstanceFault::Unknown => {
+                let hint = format!(
+                    "remove {}, or define it in the schema",
+                    instance::dotted(&fault.pointer)
+                );
+                Checked::new(&EX_2, format!("{title}: {fault}")).hint(hint)
+            }
             InstanceFault::Invalid | InstanceFault::Rule => {
                 Checked::new(&EX_1, format!("the API server refuses {title}: {fault}"))
             }
@@ -146,19 +158,19 @@ fn check_example(context: &Context<'_>, csv: &Csv<'_>, at: usize, example: &Node
     found
 }
 
-/// Says that fields are required.
-fn required(lacking: &[&InstanceFinding]) -> String {
+/// Names fields.
+fn enumerated(lacking: &[&InstanceFinding]) -> String {
     let paths: Vec<String> = lacking.iter().map(|fault| instance::dotted(&fault.pointer)).collect();
     match paths.as_slice() {
         [] => String::new(),
-        [one] => format!("{one}: {}", instance::REQUIRED),
+        [one] => one.clone(),
         [first @ .., last] => {
             let shown: Vec<&str> = first.iter().take(SHOWN).map(String::as_str).collect();
             let last = match first.len().saturating_sub(SHOWN) {
                 0 => last.clone(),
                 more => format!("{} more", more + 1),
             };
-            format!("{} and {last} are required", shown.join(", "))
+            format!("{} and {last}", shown.join(", "))
         }
     }
 }

@@ -1,5 +1,7 @@
 //! FILE-3: unknown fields.
 
+use std::collections::BTreeSet;
+
 use super::super::checked::Checked;
 use super::super::context::Context;
 use crate::bundle::Object;
@@ -25,7 +27,7 @@ define_rules! {
     }
 }
 
-/// At most this many findings are shown for one object; one wrong indentation may cause dozens.
+/// At most this many different fields are shown of one object; one wrong indentation may cause dozens.
 const SHOWN: usize = 10;
 
 pub fn check(context: &Context<'_>) -> Vec<Checked> {
@@ -42,23 +44,30 @@ fn object(object: &Object) -> Vec<Checked> {
     let mut unknown = unknown_fields(&object.value, key, case);
     // Schema extensions are for other programs.
     unknown.retain(|field| !field.name.starts_with("x-"));
-    let more = unknown.len().saturating_sub(SHOWN);
-    let mut findings: Vec<Checked> = unknown
-        .iter()
-        .take(SHOWN)
-        .map(|field| {
-            let kind = field.of.rsplit('.').next().unwrap_or(field.of);
-            let message = format!("{kind} has no field {:?}; it is silently dropped", field.name);
-            let hint = match field.meant {
-                Some(meant) => format!("did you mean {meant:?}? Otherwise check the indentation or remove it"),
-                None => "check the indentation or remove it".to_string(),
-            };
-            Checked::new(&FILE_3, message).at(object, &field.pointer).hint(hint)
-        })
-        .collect();
-    if more > 0 {
-        let message = format!("{more} more unknown fields are silently dropped");
-        findings.push(Checked::new(&FILE_3, message).at(object, ""));
+    let mut names = BTreeSet::new();
+    let mut rest = Vec::new();
+    let mut findings = Vec::new();
+    for field in &unknown {
+        let kind = field.of.rsplit('.').next().unwrap_or(field.of);
+        let name = (kind, field.name.as_str());
+        if !names.contains(&name) && names.len() >= SHOWN {
+            rest.push((name, field));
+            continue;
+        }
+        names.insert(name);
+        let message = format!("{kind} has no field {:?}; it is silently dropped", field.name);
+        let hint = match field.meant {
+            Some(meant) => format!("did you mean {meant:?}? Otherwise check the indentation or remove it"),
+            None => "check the indentation or remove it".to_string(),
+        };
+        findings.push(Checked::new(&FILE_3, message).at(object, &field.pointer).hint(hint));
+    }
+    if let Some(((kind, name), first)) = rest.first() {
+        let message = match rest.len() {
+            1 => format!("{kind} has no field {name:?}; it is silently dropped"),
+            all => format!("{all} more unknown fields are silently dropped; the first is {name:?} of {kind}"),
+        };
+        findings.push(Checked::new(&FILE_3, message).at(object, &first.pointer));
     }
     findings
 }

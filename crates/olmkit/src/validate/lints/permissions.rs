@@ -188,6 +188,8 @@ fn is_granted_by_roles(resource: &str, verb: &str) -> bool {
     match resource.split('/').next() {
         Some("namespaces") => matches!(verb, "get" | "update" | "patch" | "delete"),
         Some("securitycontextconstraints" | "podsecuritypolicies") => verb == "use",
+        // Asked for the namespace of the RoleBinding that names the ClusterRole.
+        Some("clusterroles") => verb == "bind",
         _ => false,
     }
 }
@@ -520,11 +522,19 @@ fn scope(context: &Context<'_>, csv: &Csv<'_>) -> Option<Checked> {
     }
     let message = format!(
         "installed for {}, the operator is not granted {}: namespaced `permissions` become a Role",
-        modes.join(" or "),
+        any_of(&modes),
         refused.into_iter().collect::<Vec<_>>().join(", ")
     );
     let hint = "move the rules to `clusterPermissions`, or support AllNamespaces only";
     Some(Checked::new(&RBAC_5, message).at(csv.object, &place?).hint(hint))
+}
+
+/// Alternatives as a sentence names them.
+fn any_of(names: &[&str]) -> String {
+    match names {
+        [others @ .., last] if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => names.concat(),
+    }
 }
 
 /// Whether `clusterPermissions` grant an account some verbs of a rule on one of its resources or URLs.

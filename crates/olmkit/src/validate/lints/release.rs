@@ -1,4 +1,4 @@
-//! CHAN, NAME and UPG: the place of the bundle among the others of its package.
+//! CHAN, NAME, COPY and UPG: the place of the bundle among the others of its package.
 
 use super::super::checked::Checked;
 use super::super::context::{Context, Csv, strings};
@@ -59,6 +59,22 @@ define_rules! {
             "https://olm.operatorframework.io/docs/tasks/creating-operator-manifests/",
         ),
     }
+    COPY_1 = {
+        id: "COPY-1",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "The ClusterServiceVersion has neither the annotation `olm.operatorNamespace` nor the label `olm.copiedFrom`.",
+        why: "In every namespace but the one that the annotation names OLM takes the ClusterServiceVersion for a copy of another one, and installs nothing.",
+        bad: "olm.operatorNamespace: demo-system",
+        good: "operatorframework.io/suggested-namespace: demo-system",
+        since: "0.1.0",
+        proof: Proof::new(
+            Witness::Olm,
+            "the ClusterServiceVersion stays without a phase, or is removed",
+            "OLM 0.46",
+            "crates/cli/tests/cluster/lints/olm.rs: olm_does_what_rules_say",
+        ),
+    }
     UPG_1 = {
         id: "UPG-1",
         severity: Severity::Warning,
@@ -107,6 +123,7 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
     let mut findings = channels(context);
     if let Some(csv) = context.csv() {
         findings.extend(name(&csv));
+        findings.extend(copy(&csv));
         findings.extend(upgrades(&csv));
     }
     findings
@@ -152,6 +169,26 @@ fn channels(context: &Context<'_>) -> Vec<Checked> {
         findings.push(place(Checked::new(&CHAN_4, message), PACKAGE).hint("use lower-case letters, digits and `-`"));
     }
     findings
+}
+
+/// The marks by which OLM knows the copies of a ClusterServiceVersion in other namespaces.
+fn copy(csv: &Csv<'_>) -> Option<Checked> {
+    let label = "/metadata/labels/olm.copiedFrom";
+    let (place, message) = match csv.annotation("olm.operatorNamespace") {
+        Some(namespace) => (
+            "/metadata/annotations/olm.operatorNamespace",
+            format!(
+                "in every namespace but {namespace:?} OLM takes the ClusterServiceVersion for a copy, and installs nothing"
+            ),
+        ),
+        None => {
+            csv.object.value.pointer(label)?;
+            let message = "OLM takes the ClusterServiceVersion for a copy, and installs nothing";
+            (label, message.to_string())
+        }
+    };
+    let hint = "remove it: OLM sets it; the annotation `operatorframework.io/suggested-namespace` suggests a namespace";
+    Some(Checked::new(&COPY_1, message).at(csv.object, place).hint(hint))
 }
 
 fn name(csv: &Csv<'_>) -> Option<Checked> {

@@ -74,12 +74,24 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
             .and_then(|typed| typed.pointer("/spec/versions")?.as_array());
         let own = (0..versions.map_or(0, Vec::len)).map(|at| format!("/spec/versions/{at}/schema/openAPIV3Schema"));
         for root in own.chain([shared]) {
-            if let Some(schema) = crd.typed.as_ref().and_then(|typed| typed.pointer(&root)) {
+            let schema = crd.typed.as_ref().and_then(|typed| typed.pointer(&root));
+            if let Some(schema) = schema.filter(|schema| has_impossible_bounds(schema)) {
                 bounds(crd, schema, (&root, ""), &mut checked);
             }
         }
     }
     checked
+}
+
+/// Whether there is anything to say: nearly never, and finding the places costs more.
+fn has_impossible_bounds(schema: &Value) -> bool {
+    let has = |below: &Value| has_impossible_bounds(below);
+    let fields = schema.get("properties").and_then(Value::as_object);
+    !impossible_bounds(schema).is_empty()
+        || ["items", "additionalProperties"]
+            .iter()
+            .any(|name| schema.get(name).is_some_and(has))
+        || fields.is_some_and(|fields| fields.values().any(has))
 }
 
 /// Bounds of numbers that are none. `pointer` is the place of the schema in the CRD, `path` that of the value in an object.

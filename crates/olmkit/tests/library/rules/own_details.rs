@@ -1,6 +1,9 @@
 //! When lints speak and when they are silent, where one change of the bundle does not show it.
 
-use super::changes::{CRD, CSV, changed, options, outcome};
+use olmkit::diagnostics::fold_repeated;
+use olmkit::validate::Outcome;
+
+use super::changes::{CRD, CSV, bundle, changed, options, outcome};
 use super::own_rules::MANAGER;
 
 /// Whether CERT-1 speaks of a volume with a Secret that is mounted at a path, or nowhere.
@@ -176,4 +179,101 @@ fn a_plugin_of_a_proxy_is_an_image() {
     );
     let found: Vec<&str> = outcome.findings().map(|finding| finding.rule).collect();
     assert!(!found.contains(&"IMG-3") && found.contains(&"IMG-4"), "{found:?}");
+}
+
+/// The messages of a rule.
+fn messages(outcome: &Outcome, rule: &str) -> Vec<String> {
+    let found = outcome.findings().filter(|finding| finding.rule == rule);
+    found.map(|finding| finding.message.clone()).collect()
+}
+
+/// However often a field is unknown, it is one defect; of different ones the first ten are named.
+#[test]
+fn an_unknown_field_is_told_once() {
+    let of_containers = |name: &dyn Fn(usize) -> String| {
+        let containers: String = (0..13)
+            .map(|at| {
+                format!(
+                    "              - {{name: c{at}, image: quay.io/example/c{at}, {}: 1}}\n",
+                    name(at)
+                )
+            })
+            .collect();
+        let (list, manager) = MANAGER.split_once('\n').expect("two lines");
+        let tree = changed(CSV, MANAGER, &format!("{list}\n{containers}{manager}"));
+        messages(&outcome(tree, &options("")), "FILE-3")
+    };
+    let once = of_containers(&|_| "zzz".to_owned());
+    assert_eq!(once.len(), 1, "{once:?}");
+    assert!(once[0].ends_with("and 7 more)"), "{once:?}");
+    let different = of_containers(&|at| format!("zzz{at}"));
+    assert_eq!(
+        different.last().map(String::as_str),
+        Some("3 more unknown fields are silently dropped; the first is \"zzz10\" of Container")
+    );
+}
+
+/// What RBAC-5 says of a rule under `permissions` where the operator supports all install modes.
+fn not_granted(rule: &str) -> Vec<String> {
+    let csv = String::from_utf8(bundle().file(CSV).unwrap_or_default().to_vec()).expect("text");
+    let permissions = format!(
+        "      permissions:\n      - serviceAccountName: demo\n        rules:\n        - {{{rule}}}\n      clusterPermissions:\n"
+    );
+    let csv = csv.replace("supported: false", "supported: true");
+    let mut tree = bundle();
+    tree.insert(
+        CSV,
+        csv.replacen("      clusterPermissions:\n", &permissions, 1)
+            .into_bytes(),
+    );
+    messages(&outcome(tree, &options("")), "RBAC-5")
+}
+
+/// Three install modes are named as a sentence names them.
+#[test]
+fn install_modes_are_named_in_a_sentence() {
+    assert_eq!(
+        not_granted("apiGroups: [''], resources: [nodes], verbs: [get]"),
+        [
+            "installed for OwnNamespace, SingleNamespace or MultiNamespace, the operator is not granted nodes: \
+             namespaced `permissions` become a Role"
+        ]
+    );
+}
+
+/// The API server asks for the namespace of the RoleBinding whether its author may bind a ClusterRole.
+#[test]
+fn a_role_lets_cluster_roles_be_bound_in_its_namespace() {
+    let of = |verb: &str| {
+        not_granted(&format!(
+            "apiGroups: [rbac.authorization.k8s.io], resources: [clusterroles], verbs: [{verb}]"
+        ))
+    };
+    assert!(of("bind").is_empty());
+    assert_eq!(of("get").len(), 1);
+}
+
+/// What two examples have in common is told once to people.
+#[test]
+fn examples_with_one_defect_are_told_together() {
+    let example = |name: &str, spec: &str| {
+        format!(
+            "{{\"apiVersion\": \"demo.example.com/v1\", \"kind\": \"Widget\", \"metadata\": {{\"name\": \"{name}\"}}, \"spec\": {{{spec}}}}}"
+        )
+    };
+    let wrong = "\"size\": 1, \"sise\": 1";
+    let list = [
+        example("a", wrong),
+        example("b", wrong),
+        example("c", wrong),
+        example("d", "\"size\": 1, \"sort\": 1"),
+    ];
+    let before = format!("'[{}]'", example("a", "\"size\": 1"));
+    let tree = changed(CSV, &before, &format!("'[{}]'", list.join(", ")));
+    let outcome = outcome(tree, &options(""));
+    let found = outcome.findings().filter(|finding| finding.rule == "EX-2").cloned();
+    let told = fold_repeated(found.collect());
+    let told: Vec<&str> = told.iter().map(|finding| finding.message.as_str()).collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].ends_with(" (the same in examples 2 and 3)"), "{told:?}");
 }

@@ -52,6 +52,18 @@ pub const CHANGES: &[Change] = &[
     (CSV, "  version: 0.1.0", "  version: 0.1.1", &["NAME-1"]),
     (
         CSV,
+        "    capabilities: Basic",
+        "    olm.operatorNamespace: demo\n    capabilities: Basic",
+        &["COPY-1"],
+    ),
+    (
+        CSV,
+        "  annotations:",
+        "  labels: {olm.copiedFrom: demo}\n  annotations:",
+        &["COPY-1"],
+    ),
+    (
+        CSV,
         "      - serviceAccountName: demo",
         "      - serviceAccountName: other",
         &["RBAC-1", "RBAC-2"],

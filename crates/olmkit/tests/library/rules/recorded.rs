@@ -65,11 +65,11 @@ fn olm_v1_refuses_what_rules_say() {
 const CLAIMS: &[(&str, &[&str])] = &[
     ("CERT-1", &["CERT-1"]),
     (
-        "HOOK-1 to HOOK-4, HOOK-6",
-        &["HOOK-1", "HOOK-2", "HOOK-3", "HOOK-4", "HOOK-6", "RBAC-1"],
+        "HOOK-1 to HOOK-4, HOOK-6, COPY-1",
+        &["HOOK-1", "HOOK-2", "HOOK-3", "HOOK-4", "HOOK-6", "COPY-1", "RBAC-1"],
     ),
     ("HOOK-7", &["HOOK-7"]),
-    ("KUBE-2", &["KUBE-2"]),
+    ("KUBE-2, KUBE-3", &["KUBE-2", "KUBE-3"]),
     ("RBAC-1", &["RBAC-1"]),
     ("RBAC-2", &["RBAC-2"]),
     ("RBAC-3", &["RBAC-3", "RBAC-1"]),

@@ -3,11 +3,22 @@
 use serde_json::Value;
 
 use super::super::finding::Findings;
-use super::{shown, skeleton};
+use super::{below, shown, skeleton};
 use crate::crd::instance::{self, InstanceFault};
 
 /// Checks all defaults of a schema.
 pub(super) fn check(schema: &Value, path: &str, findings: &mut Findings) {
+    // Paths cost more than this look, and many schemas have no defaults.
+    if has_default(schema) {
+        check_below(schema, path, findings);
+    }
+}
+
+fn has_default(schema: &Value) -> bool {
+    schema.get("default").is_some() || below(schema).any(has_default)
+}
+
+fn check_below(schema: &Value, path: &str, findings: &mut Findings) {
     if let Some(default) = schema.get("default") {
         let faults = instance::check_value(schema, default);
         for fault in faults {
@@ -20,6 +31,6 @@ pub(super) fn check(schema: &Value, path: &str, findings: &mut Findings) {
         }
     }
     for (path, below) in skeleton(schema, path) {
-        check(below, &path, findings);
+        check_below(below, &path, findings);
     }
 }

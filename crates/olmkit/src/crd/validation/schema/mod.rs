@@ -172,6 +172,14 @@ fn skeleton<'s>(schema: &'s Value, path: &str) -> Vec<(String, &'s Value)> {
     found
 }
 
+/// The same schemas, without their paths.
+fn below(schema: &Value) -> impl Iterator<Item = &Value> {
+    let inner = ["items", "additionalProperties"]
+        .into_iter()
+        .filter_map(|name| schema.get(name).filter(|below| below.is_object()));
+    inner.chain(properties(schema).map(|(_, below)| below))
+}
+
 fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
     static NONE: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
     schema

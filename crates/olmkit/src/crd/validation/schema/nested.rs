@@ -83,5 +83,5 @@ fn alternative(schema: &Value, skeleton: Option<&Value>, path: &str, findings: &
 
 /// The one place where types are allowed in alternatives: what `x-kubernetes-int-or-string` means.
 fn is_int_or_string(alternatives: Option<&Value>) -> bool {
-    alternatives == Some(&json!([{"type": "integer"}, {"type": "string"}]))
+    alternatives.is_some_and(|alternatives| *alternatives == json!([{"type": "integer"}, {"type": "string"}]))
 }
