@@ -3,7 +3,10 @@ use std::sync::Mutex;
 
 use futures::stream;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{core::ObjectMeta, runtime::watcher::Event};
+use kube::{
+    core::ObjectMeta,
+    runtime::watcher::{self, Event},
+};
 use prometheus_client::metrics::counter::Counter;
 
 use super::*;
