@@ -278,6 +278,32 @@ impl Cluster {
         Ok(text.lines().map(str::to_owned).collect())
     }
 
+    /// Begins to read what a path answers with. It is asked for once: what is behind the API server may be gone for good.
+    ///
+    /// # Errors
+    /// [`Error::Request`].
+    pub(super) async fn open(
+        &self,
+        what: &str,
+        path: &str,
+    ) -> Result<impl futures::AsyncBufRead + Unpin + use<>, Error> {
+        let request = get_raw(path).map_err(|error| Error::BuildRequest {
+            verb: "read",
+            object: what.to_owned(),
+            message: error.to_string(),
+        })?;
+        let answer = self
+            .client
+            .request_stream(request)
+            .await
+            .map_err(|source| Error::Request {
+                verb: "read",
+                object: what.to_owned(),
+                source: Box::new(source),
+            })?;
+        Ok(Box::pin(answer))
+    }
+
     /// What a container wrote, at most `limit` bytes of it.
     ///
     /// # Errors
