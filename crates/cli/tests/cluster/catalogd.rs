@@ -4,9 +4,10 @@
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 use kube::api::{Patch, PatchParams};
-use olmkit::catalog::load;
+use olmkit_serve::assemble::Wanted;
 use olmkit_serve::current::Current;
 use olmkit_serve::http::{Routes, Server};
+use olmkit_serve::source::{self, Options};
 use serde_json::json;
 
 use crate::harness::{Cluster, eventually};
@@ -50,8 +51,16 @@ pub fn serve(address: IpAddr, catalog: &str) -> (SocketAddr, Current) {
 
 /// Changes the catalog that is served.
 pub fn set(current: &Current, catalog: &str) {
-    let catalog = load::text(catalog).unwrap().into_iter().collect();
-    current.set(olmkit_serve::index::in_memory(&catalog).unwrap());
+    let root = tempfile::tempdir().unwrap();
+    std::fs::write(root.path().join("catalog.json"), catalog).unwrap();
+    let options = Options {
+        wanted: Wanted {
+            blobs: true,
+            whole: true,
+        },
+        ..Options::default()
+    };
+    current.set(source::index(root.path(), options).unwrap().0);
 }
 
 /// Makes the API server forward requests for catalogd's Service to a server.
