@@ -5,6 +5,7 @@ verdict of the real operator-sdk.
 """
 
 import collections
+import functools
 import json
 import pathlib
 import random
@@ -95,16 +96,31 @@ def texts(bundle):
     return read
 
 
+SUITES = [(), ("--select-optional", "suite=operatorframework")]
+
+
+@functools.cache
+def as_it_is(olmkit, sdk, bundle):
+    """Findings of a bundle and operator-sdk's verdicts, which do not depend on the flags of a fix."""
+    with tempfile.TemporaryDirectory() as folder:
+        copied = copy(bundle, folder)
+        return findings(olmkit, copied), [passes(sdk, copied, *suite) for suite in SUITES]
+
+
+def copy(bundle, folder):
+    copied = pathlib.Path(folder) / bundle.name
+    shutil.copytree(bundle, copied)
+    for path in copied.rglob("*"):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    return copied
+
+
 def check(olmkit, sdk, original, flags, counts):
     """Fixes a copy of one bundle; yields what is wrong with the result."""
+    before, passed = as_it_is(olmkit, sdk, original)
     with tempfile.TemporaryDirectory() as folder:
-        bundle = pathlib.Path(folder) / original.name
-        shutil.copytree(original, bundle)
-        for path in bundle.rglob("*"):
-            path.chmod(0o755 if path.is_dir() else 0o644)
-        before, was = findings(olmkit, bundle), texts(bundle)
-        suites = [(), ("--select-optional", "suite=operatorframework")]
-        passed = [passes(sdk, bundle, *suite) for suite in suites]
+        bundle = copy(original, folder)
+        was = texts(bundle)
         first = run(olmkit, "bundle", "validate", bundle, "--isolated", "--fix", *flags)
         if first.returncode not in (0, 1) or "panicked" in first.stderr:
             yield f"--fix ended with {first.returncode}: {first.stderr[-300:]}"
@@ -132,9 +148,9 @@ def check(olmkit, sdk, original, flags, counts):
                 yield f"{path}: lost the comment {comment!r}"
             for value in gone:
                 yield f"{path}: lost {value}"
-        counts["operator-sdk's verdicts"] += len(suites)
+        counts["operator-sdk's verdicts"] += len(SUITES)
         if changed:
-            for suite, verdict in zip(suites, passed):
+            for suite, verdict in zip(SUITES, passed):
                 new = passes(sdk, bundle, *suite)
                 counts["failed before, passed after"] += new and not verdict
                 if verdict and not new:

@@ -26,8 +26,8 @@ pub struct Args {
 enum MigrateCommand {
     /// Check which Subscriptions of a cluster can move from OLM v0 to OLM v1
     ///
-    /// The cluster is only read. The conditions are C1 to C10 of the migration that library-olm specifies, but for C7, a
-    /// ClusterCatalog that has the package: `migrate plan` prints one. The exit status is 1 if a Subscription cannot move.
+    /// The cluster is only read. The conditions are C1 to C10 of the migration that library-olm specifies. For C7 the
+    /// ClusterCatalogs are asked for the package, if the cluster has OLM v1. The exit status is 1 if a Subscription cannot move.
     Check(Check),
     /// Print the ClusterCatalogs and ClusterExtensions that would take the place of Subscriptions
     ///
@@ -69,16 +69,21 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn read(place: &Where) -> anyhow::Result<Result<Installed, olmkit_cluster::Error>> {
+/// Reads the cluster, and with `asks` its ClusterCatalogs.
+fn read(place: &Where, asks: bool) -> anyhow::Result<Result<Installed, olmkit_cluster::Error>> {
     block_on(async {
         let namespace = place.namespace.as_deref();
         let cluster = olmkit_cluster::Cluster::connect(place.kubeconfig.as_deref(), namespace).await?;
-        Installed::read(&cluster, namespace).await
+        let mut installed = Installed::read(&cluster, namespace).await?;
+        if asks && !installed.ask_catalogs(&cluster).await? {
+            note!("note: C7 is not checked: the cluster has no ClusterCatalogs, because OLM v1 is not installed");
+        }
+        Ok(installed)
     })
 }
 
 fn check(args: &Check) -> anyhow::Result<ExitCode> {
-    let assessments = match read(&args.place)? {
+    let assessments = match read(&args.place, true)? {
         Ok(installed) => installed.assess(),
         Err(error) => return stopped(error, args.output),
     };
@@ -119,7 +124,7 @@ fn lines(one: &Assessment) -> Vec<String> {
 }
 
 fn plan(args: &Plan) -> anyhow::Result<ExitCode> {
-    let (objects, left) = match read(&args.place)? {
+    let (objects, left) = match read(&args.place, false)? {
         Ok(installed) => installed.plan(),
         Err(error) => return stopped(error, Output::Text),
     };

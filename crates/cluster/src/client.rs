@@ -63,6 +63,8 @@ impl Cluster {
         };
         kube_manager::proxy::mind_exceptions(&mut config);
         config.connect_timeout = Some(Duration::from_secs(5));
+        // Requests are retried here, for as long as that makes sense and with what they wait for in view.
+        config.default_retry = false;
         let namespace = namespace.map_or_else(|| config.default_namespace.clone(), str::to_owned);
         let server = config.cluster_url.to_string();
         let program = config.auth_info.exec.as_ref().and_then(|exec| exec.command.clone());
@@ -276,6 +278,32 @@ impl Cluster {
         };
         let text = self.log_with(namespace, pod, container, &params).await?;
         Ok(text.lines().map(str::to_owned).collect())
+    }
+
+    /// Begins to read what a path answers with. It is asked for once: what is behind the API server may be gone for good.
+    ///
+    /// # Errors
+    /// [`Error::Request`].
+    pub(super) async fn open(
+        &self,
+        what: &str,
+        path: &str,
+    ) -> Result<impl futures::AsyncBufRead + Unpin + use<>, Error> {
+        let request = get_raw(path).map_err(|error| Error::BuildRequest {
+            verb: "read",
+            object: what.to_owned(),
+            message: error.to_string(),
+        })?;
+        let answer = self
+            .client
+            .request_stream(request)
+            .await
+            .map_err(|source| Error::Request {
+                verb: "read",
+                object: what.to_owned(),
+                source: Box::new(source),
+            })?;
+        Ok(Box::pin(answer))
     }
 
     /// What a container wrote, at most `limit` bytes of it.

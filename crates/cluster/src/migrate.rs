@@ -10,6 +10,10 @@ use super::client::Cluster;
 use super::json::text;
 use super::kinds;
 
+mod offers;
+
+use offers::Offers;
+
 /// Leaves out the copies of ClusterServiceVersions that OLM v0 puts into every namespace that an operator watches.
 const ORIGINALS: &str = "!olm.copiedFrom";
 
@@ -24,6 +28,8 @@ pub struct Installed {
     conditions: Vec<Value>,
     catalogs: Vec<Value>,
     extensions: Vec<Value>,
+    /// What the ClusterCatalogs have, if they were asked.
+    offers: Option<Offers>,
 }
 
 impl Installed {
@@ -48,7 +54,22 @@ impl Installed {
             conditions: cluster.list(kinds::operator_condition(), None, None).await?,
             catalogs: cluster.list(kinds::catalog_source(), None, None).await?,
             extensions: cluster.list(kinds::cluster_extension(), None, None).await?,
+            offers: None,
         })
+    }
+
+    /// Asks the ClusterCatalogs for the packages of the Subscriptions, which decides C7; `false` where the cluster knows none.
+    ///
+    /// # Errors
+    /// [`Error::Request`] when the API server does not answer. What is said of a package names the catalogs that do not.
+    pub async fn ask_catalogs(&mut self, cluster: &Cluster) -> Result<bool, Error> {
+        let subscriptions = self.subscriptions.iter().filter(|one| self.is_asked_for(one));
+        let packages: Vec<&str> = subscriptions.map(|one| text(one, "/spec/name")).collect();
+        if packages.is_empty() {
+            return Ok(true);
+        }
+        self.offers = offers::read(cluster, &packages).await?;
+        Ok(self.offers.is_some())
     }
 
     /// Whether each Subscription can move.
@@ -58,11 +79,12 @@ impl Installed {
     }
 
     /// The ClusterCatalogs and ClusterExtensions that would take the place of the Subscriptions that can move, with consent or
-    /// without, and what is said of the others.
+    /// without, and what is said of the others. C7 is left out: one of these ClusterCatalogs is what it asks for.
     #[must_use]
     pub fn plan(&self) -> (Vec<Value>, Vec<Assessment>) {
         let (mut movable, mut others) = (Vec::new(), Vec::new());
-        for installation in self.installations() {
+        for mut installation in self.installations() {
+            installation.offered = None;
             let assessment = migrate::assess(&installation);
             match assessment.eligibility {
                 Eligibility::Eligible | Eligibility::NeedsConsent => movable.push(installation),
@@ -72,16 +94,19 @@ impl Installed {
         (migrate::plan(&movable), others)
     }
 
+    fn is_asked_for(&self, subscription: &Value) -> bool {
+        match &self.namespace {
+            Some(namespace) => text(subscription, "/metadata/namespace") == namespace,
+            None => true,
+        }
+    }
+
     fn installations(&self) -> Vec<Installation<'_>> {
         let (csvs, conditions) = (by_name(&self.csvs), by_name(&self.conditions));
         let catalogs = by_name(&self.catalogs);
-        let is_asked_for = |subscription: &Value| match &self.namespace {
-            Some(namespace) => text(subscription, "/metadata/namespace") == namespace,
-            None => true,
-        };
         let subscriptions = self.subscriptions.iter();
         subscriptions
-            .filter(|subscription| is_asked_for(subscription))
+            .filter(|subscription| self.is_asked_for(subscription))
             .map(|subscription| {
                 let namespace = text(subscription, "/metadata/namespace");
                 let csv = text(subscription, "/status/installedCSV");
@@ -94,6 +119,10 @@ impl Installed {
                     catalog: catalogs.get(&(home, text(subscription, "/spec/source"))).copied(),
                     subscriptions: &self.subscriptions,
                     extensions: &self.extensions,
+                    offered: self
+                        .offers
+                        .as_ref()
+                        .and_then(|offers| offers.get(text(subscription, "/spec/name"))),
                 }
             })
             .collect()
@@ -138,6 +167,7 @@ mod tests {
             conditions: (0..count).map(|number| object(number, json!({}))).collect(),
             catalogs: Vec::new(),
             extensions: Vec::new(),
+            offers: None,
         };
         let start = Instant::now();
         let assessments = installed.assess();

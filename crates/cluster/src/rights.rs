@@ -106,6 +106,8 @@ pub enum Place {
     Catalogs,
     /// In OLM's namespace.
     Olm,
+    /// In the namespace of catalogd.
+    Catalogd,
     /// In `kube-system`.
     KubeSystem,
 }
@@ -117,6 +119,7 @@ impl Place {
             Place::Namespace => "operator's namespace",
             Place::Catalogs => "operator's and catalogs' namespaces",
             Place::Olm => "OLM's namespace",
+            Place::Catalogd => "catalogd's namespace",
             Place::KubeSystem => "kube-system",
         }
     }
@@ -294,7 +297,7 @@ fn questions(right: &Right, own: &str) -> Vec<Question> {
     let namespace = match right.place {
         Place::Cluster => None,
         Place::Namespace | Place::Catalogs => Some(own.to_owned()),
-        Place::Olm => return Vec::new(),
+        Place::Olm | Place::Catalogd => return Vec::new(),
         Place::KubeSystem => Some("kube-system".to_owned()),
     };
     let mut found = Vec::new();

@@ -13,7 +13,7 @@ use super::layout::{Image, Layout};
 use super::registry::{Client, Platforms};
 use super::spec::{Descriptor, Platform};
 use super::store::Store;
-use super::unpack::{Limits, Unpacked, unpack};
+use super::unpack::{LayerEntry, Limits, Unpacked, for_each_entry, unpack};
 use super::{InvalidReference, Reference};
 
 /// A location of an image.
@@ -117,6 +117,15 @@ impl Fetched {
             selection,
             &Limits::default(),
         )
+    }
+
+    /// Visits the entries of each layer of the image for a platform; see [`for_each_entry`].
+    pub fn for_each_entry(
+        &self,
+        platform: &Platform,
+        visit: impl FnMut(usize, LayerEntry<'_>, &mut dyn std::io::Read) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        for_each_entry(&self.layout, &self.image(platform)?, &Limits::default(), visit)
     }
 }
 

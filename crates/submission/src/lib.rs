@@ -43,7 +43,10 @@ mod yamllint;
 pub use certification_hash::certification_hash;
 pub use change::{Change, Summary};
 pub use checks::{Options, Suite};
-pub use container::{Container, ContainerOutcome, Policy, check_container, check_dockerfile, packages};
+pub use container::{
+    Change as LayerChange, Compared, Container, ContainerOutcome, LayerFiles, Layers, Modified, Package, Policy,
+    check_container, check_dockerfile, distribution, packages, packages_with_files,
+};
 pub use files::{Files, Folder, Memory};
 pub use git::{Commit, Git};
 pub use overlay::{Changes, Overlay};

@@ -2,15 +2,21 @@
 
 use std::path::Path;
 
+use std::io::Read as _;
+
 use anyhow::Context as _;
 use clap::ValueEnum;
 use olmkit::limits;
 use olmkit::temporary::Directory;
 use olmkit_oci::Reference;
 use olmkit_oci::registry::Platforms;
-use olmkit_oci::source::{Location, fetch};
+use olmkit_oci::source::{Fetched, Location, fetch};
 use olmkit_oci::spec::Platform;
-use olmkit_submission::{Container, ContainerOutcome, check_container, check_dockerfile, packages};
+use olmkit_oci::unpack::LayerEntryKind;
+use olmkit_submission::{
+    Compared, Container, ContainerOutcome, LayerChange, LayerFiles, Layers, Package, check_container, check_dockerfile,
+    distribution, packages, packages_with_files,
+};
 
 use crate::registry_flags::RegistryFlags;
 use crate::runtime::block_on;
@@ -46,6 +52,11 @@ impl From<Policy> for olmkit_submission::Policy {
 /// Before the name of a Dockerfile, instead of an image.
 const DOCKERFILE: &str = "dockerfile:";
 const LICENSES: &str = "/licenses";
+/// What names the system.
+const OS_RELEASE: [&str; 2] = ["/etc/os-release", "/usr/lib/os-release"];
+/// The databases of packages that are looked for in each layer.
+const LAYER_DATABASE: &str = "var/lib/rpm/rpmdb.sqlite";
+const OLD_LAYER_DATABASE: &str = "var/lib/rpm/Packages";
 /// Where the database of packages may be, in preflight's order.
 const DATABASES: [&str; 3] = [
     "/usr/lib/sysimage/rpm/rpmdb.sqlite",
@@ -68,6 +79,7 @@ pub fn check(image: &str, policy: Policy, registry: &RegistryFlags) -> anyhow::R
     let folder = Directory::new("preflight")?;
     let mut wanted = vec![LICENSES];
     wanted.extend(DATABASES);
+    wanted.extend(OS_RELEASE);
     fetched.unpack(&platform, folder.path(), &wanted)?;
     let reference = reference(&location);
     let reference = reference.as_ref();
@@ -85,6 +97,7 @@ pub fn check(image: &str, policy: Policy, registry: &RegistryFlags) -> anyhow::R
         layers: parsed.manifest.layers.len(),
         licenses: licenses(&inside(folder.path(), LICENSES)),
         packages: database(folder.path()),
+        modified: compare(&fetched, &platform, folder.path())?,
     };
     Ok(check_container(&container, policy.into()))
 }
@@ -131,4 +144,52 @@ fn database(root: &Path) -> Option<Result<Vec<String>, String>> {
             .map_err(|error| format!("{name}: {error}"))
             .and_then(|bytes| packages(&bytes)),
     )
+}
+
+/// Holds the files of each layer against the packages of the image.
+fn compare(fetched: &Fetched, platform: &Platform, root: &Path) -> anyhow::Result<Compared> {
+    let Some(os_release) = os_release(root) else {
+        return Ok(Compared::Failed("the image has no /etc/os-release".to_owned()));
+    };
+    let mut layers = Layers::new(distribution(&os_release));
+    let mut now = (0, LayerFiles::default(), None::<Vec<Package>>);
+    let mut has_old_database = false;
+    fetched.for_each_entry(platform, |number, entry, content| {
+        if number != now.0 {
+            let (before, files, packages) = std::mem::replace(&mut now, (number, LayerFiles::default(), None));
+            layers.push(before, files, packages);
+        }
+        has_old_database |= entry.path == OLD_LAYER_DATABASE;
+        if entry.kind == LayerEntryKind::File && entry.path == LAYER_DATABASE {
+            let mut bytes = Vec::new();
+            let read = content.take(limits::CATALOG_FILE.get()).read_to_end(&mut bytes);
+            // A database that cannot be read is none, for preflight too.
+            now.2 = read.ok().and_then(|_| packages_with_files(&bytes).ok());
+        }
+        let change = match entry.kind {
+            // Capabilities are set by rpm after the files.
+            _ if entry.has_capabilities => return Ok(()),
+            LayerEntryKind::File => LayerChange::File(entry.mode),
+            LayerEntryKind::Directory => LayerChange::Directory,
+            LayerEntryKind::Link(target) => LayerChange::Link(entry.mode, target),
+            _ => return Ok(()),
+        };
+        now.1.add(entry.path, change);
+        Ok(())
+    })?;
+    layers.push(now.0, now.1, now.2);
+    if has_old_database {
+        return Ok(Compared::Unknown(
+            "the RPM database is a Berkeley DB, which is not read here",
+        ));
+    }
+    Ok(Compared::Modified(layers.modified()))
+}
+
+/// The text that names the system. `/etc/os-release` is a link to the other file as a rule, and links are not followed.
+fn os_release(root: &Path) -> Option<String> {
+    let files = OS_RELEASE.iter().map(|name| inside(root, name));
+    let is_file = |path: &std::path::PathBuf| std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
+    let bytes = limits::read_file(&files.filter(is_file).next()?, &limits::SETTINGS_FILE).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -14,6 +14,7 @@
 mod api_server;
 mod bundle;
 mod bundle_extract;
+mod catalogd;
 mod drills;
 mod extension;
 mod foreign;

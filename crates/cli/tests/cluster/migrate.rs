@@ -5,9 +5,14 @@ use kube_testbed::Options;
 use olmkit::catalog::{load, model::Blob, render, write};
 use serde_json::{Value, json};
 
+use olmkit_cluster::rights::{Command, Place};
+
 use crate::bundle::Bundle;
+use crate::catalogd;
 use crate::extension::definitions;
+use crate::extension::recorded::{CATALOGS, condition, get, write_status};
 use crate::harness::{Cluster, eventually};
+use crate::rights::{ACCOUNTS, grant, text as text_of};
 
 /// Where operators watch all namespaces.
 const EVERYWHERE: &str = "moving";
@@ -121,6 +126,17 @@ async fn subscriptions_are_checked_and_planned_and_nothing_is_changed() {
     for object in [catalog, extension] {
         assert_eq!(admitted(&cluster, object).await, Ok(()), "{object}");
     }
+    assert_eq!(first(&cluster), ("ineligible".into(), vec!["C4".into(), "C7".into()]));
+    cluster.apply("clustercatalogs", catalog.clone()).await;
+    let (verdict, said) = seventh(&cluster, &[]);
+    assert_eq!(verdict, "needsConsent");
+    assert!(
+        said.ends_with(&format!("ClusterCatalog {source}: it is not served yet")),
+        "{said}"
+    );
+    asked(&cluster, &source).await;
+    cluster.delete(CATALOGS.0, CATALOGS.1, CATALOGS.2, None, &source).await;
+    assert_eq!(first(&cluster), ("ineligible".into(), vec!["C4".into(), "C7".into()]));
     let kind = (OLM, "Subscription", "subscriptions");
     patch(&cluster, kind, EVERYWHERE, &name, &config).await;
     let (objects, said) = plan(&cluster, &["-n", EVERYWHERE]);
@@ -143,6 +159,83 @@ async fn subscriptions_are_checked_and_planned_and_nothing_is_changed() {
     assert!(ids.contains(&"conflict".to_owned()), "{ids:?}");
 }
 
+/// What is said of package `first` while catalogd serves its catalog, or is thought to.
+async fn asked(cluster: &Cluster, source: &str) {
+    cluster.scene("the ClusterCatalogs are asked through the API server");
+    let Some(address) = catalogd::own_address() else {
+        println!("skipped: this machine has no address but that of its loopback device");
+        return;
+    };
+    cluster.namespace(catalogd::SYSTEM).await;
+    let catalog = get(cluster, CATALOGS, source).await.unwrap();
+    let status = json!({
+        "urls": {"base": catalogd::base(source)},
+        "conditions": [condition(&catalog, "Serving", "True", "Available", "Serving desired content from resolved source")],
+    });
+    write_status(cluster, CATALOGS, source, status).await;
+    let (verdict, said) = seventh(cluster, &[]);
+    assert_eq!(verdict, "needsConsent");
+    assert!(said.contains("services \"catalogd-service\" not found"), "{said}");
+
+    let content = |version: &str, channel: &str| {
+        let properties = json!([{"type": "olm.package", "value": {"packageName": "first", "version": version}}]);
+        let name = format!("first.v{version}");
+        [
+            json!({"schema": "olm.package", "name": "first", "defaultChannel": channel}),
+            json!({"schema": "olm.channel", "package": "first", "name": channel, "entries": [{"name": name}]}),
+            json!({"schema": "olm.bundle", "package": "first", "name": name, "image": "registry.test/first:v1",
+                "properties": properties}),
+        ]
+        .map(|blob| blob.to_string())
+        .join("\n")
+    };
+    let (server, current) = catalogd::serve(address, &content("0.0.1", "alpha"));
+    catalogd::stand_in(cluster, server).await;
+    assert_eq!(first(cluster), ("needsConsent".into(), vec!["C4".into()]));
+    for (version, channel) in [("0.0.2", "alpha"), ("0.0.1", "beta")] {
+        catalogd::set(&current, &content(version, channel));
+        let (verdict, said) = seventh(cluster, &[]);
+        assert_eq!(verdict, "ineligible", "{said}");
+        assert_eq!(
+            said,
+            format!(
+                "no ClusterCatalog has package first with version 0.0.1 and channel alpha; of the package {source} has other \
+                 versions or channels"
+            )
+        );
+    }
+    // It is what is wanted, so it is no reason to leave anything out.
+    assert_eq!(plan(cluster, &["-n", EVERYWHERE]).0.len(), 2);
+    catalogd::set(&current, &content("0.0.1", "alpha"));
+
+    cluster.scene("an account that may not ask is told so");
+    cluster.namespace(ACCOUNTS).await;
+    let account = grant(cluster, Command::Migrate, |right| right.place != Place::Catalogd).await;
+    let (verdict, said) = seventh(cluster, &["--kubeconfig", text_of(&account)]);
+    assert_eq!(verdict, "needsConsent");
+    assert!(said.contains("cannot get resource \"services/proxy\""), "{said}");
+    let account = grant(cluster, Command::Migrate, |right| {
+        !right.resources.contains(&"clustercatalogs")
+    })
+    .await;
+    let (_, said) = seventh(cluster, &["--kubeconfig", text_of(&account)]);
+    assert!(said.contains("cannot list resource \"clustercatalogs\""), "{said}");
+    let account = grant(cluster, Command::Migrate, |_| true).await;
+    let (_, found) = check(cluster, &["-n", EVERYWHERE, "--kubeconfig", text_of(&account)]);
+    assert_eq!(verdict_of(&found, "first"), ("needsConsent".into(), vec!["C4".into()]));
+}
+
+/// The verdict on package `first`, and what is said of condition C7.
+fn seventh(cluster: &Cluster, more: &[&str]) -> (String, String) {
+    let (_, found) = check(cluster, &[&["-n", EVERYWHERE], more].concat());
+    let obstacles = found[0]["obstacles"].as_array().unwrap();
+    let said = obstacles.iter().find(|obstacle| obstacle["id"] == "C7").unwrap();
+    (
+        found[0]["eligibility"].as_str().unwrap().to_owned(),
+        said["message"].as_str().unwrap().to_owned(),
+    )
+}
+
 /// `migrate check`: its exit status and what it says.
 fn check(cluster: &Cluster, more: &[&str]) -> (i32, Value) {
     let arguments = [&["migrate", "check", "-o", "json"], more].concat();
@@ -163,9 +256,12 @@ fn verdict(assessment: &Value) -> (&str, &str, Vec<&str>) {
 
 /// What is said of package `first`.
 fn first(cluster: &Cluster) -> (String, Vec<String>) {
-    let (_, found) = check(cluster, &["-n", EVERYWHERE]);
+    verdict_of(&check(cluster, &["-n", EVERYWHERE]).1, "first")
+}
+
+fn verdict_of(found: &Value, wanted: &str) -> (String, Vec<String>) {
     let (package, eligibility, ids) = verdict(&found[0]);
-    assert_eq!(package, "first");
+    assert_eq!(package, wanted);
     (eligibility.to_owned(), ids.into_iter().map(str::to_owned).collect())
 }
 

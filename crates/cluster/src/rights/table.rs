@@ -6,7 +6,7 @@ use super::Command::{
     BundleUpgrade, Cleanup, CleanupV1, Diagnose, ExtensionUninstall, Migrate, OlmInstall, OlmStatus, OlmUninstall,
     RunBundle, Scorecard, Subscribe,
 };
-use super::Place::{Catalogs, Cluster, KubeSystem, Namespace, Olm};
+use super::Place::{Catalogd, Catalogs, Cluster, KubeSystem, Namespace, Olm};
 use super::When::{Always, Better, CatalogPod, InBundle, Kept, NewGroup, OldJobs, Removed, Repair};
 use super::{Command, Right};
 
@@ -35,6 +35,9 @@ const BUNDLES: &[Command] = &[RunBundle, BundleUpgrade];
 
 /// What is lost where objects of a bundle can neither be recorded nor labelled.
 const LEFT: &str = "cleanup can leave what the bundle holds for the whole cluster";
+
+/// What is lost where catalogs cannot be read.
+const UNASKED: &str = "it is not known whether a ClusterCatalog has the package (C7)";
 
 /// Rows of the table: commands, place, group, resources, verbs, and when the right is needed.
 macro_rules! rights {
@@ -77,6 +80,8 @@ const OLM_V0: &[Right] = rights! {
         ["subscriptions", "clusterserviceversions", "operatorgroups", "operatorconditions", "catalogsources"], ["list"],
         Always;
     &[Migrate], Cluster, OLM_V1, ["clusterextensions"], ["list"], Always;
+    &[Migrate], Cluster, OLM_V1, ["clustercatalogs"], ["list"], Better(UNASKED);
+    &[Migrate], Catalogd, CORE, ["services/proxy"], ["get"], Better(UNASKED);
     // Scorecard's pods.
     &[Scorecard], Namespace, CORE, ["configmaps", "pods"], ["create", "patch"], Always;
     &[Scorecard], Namespace, CORE, ["pods", "pods/log"], ["get"], Always;

@@ -16,7 +16,16 @@ const EXTENSION_LIMIT: u64 = 1 << 20;
 pub(super) struct Entry {
     pub path: String,
     pub kind: Kind,
-    pub executable: bool,
+    /// The permission bits, with those for the owner's and the group's rights.
+    pub mode: u32,
+    /// Whether it has capabilities of its own.
+    pub has_capabilities: bool,
+}
+
+impl Entry {
+    pub fn is_executable(&self) -> bool {
+        self.mode & 0o111 != 0
+    }
 }
 
 /// What an entry is.
@@ -39,6 +48,7 @@ struct Extensions {
     path: Option<Vec<u8>>,
     link: Option<Vec<u8>>,
     sparse: bool,
+    capabilities: bool,
     size: Option<u64>,
 }
 
@@ -106,6 +116,7 @@ fn extend<R: Read>(extensions: &mut Extensions, raw: &mut tar::Entry<'_, R>, wha
                 b"path" => extensions.path = Some(record.value_bytes().to_vec()),
                 b"linkpath" => extensions.link = Some(record.value_bytes().to_vec()),
                 b"size" => extensions.size = record.value().ok().and_then(|value| value.parse().ok()),
+                b"SCHILY.xattr.security.capability" => extensions.capabilities = true,
                 key if key.starts_with(b"GNU.sparse.") => extensions.sparse = true,
                 _ => {}
             }
@@ -161,8 +172,12 @@ fn interpret<R: Read>(
             Err(refused(what, "it replaces its own root".to_owned()))
         };
     }
-    let executable = header.mode().is_ok_and(|mode| mode & 0o111 != 0);
-    Ok(Some(Entry { path, kind, executable }))
+    Ok(Some(Entry {
+        path,
+        kind,
+        mode: header.mode().unwrap_or_default(),
+        has_capabilities: extensions.capabilities,
+    }))
 }
 
 fn text(bytes: &[u8], limits: &Limits, what: &str) -> Result<String, Error> {

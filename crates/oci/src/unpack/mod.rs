@@ -7,10 +7,12 @@
 
 mod decompress;
 mod entries;
+mod layers;
 mod limits;
 mod tree;
 mod write;
 
+pub use layers::{LayerEntry, LayerEntryKind, for_each_entry};
 pub use limits::Limits;
 
 use std::collections::BTreeMap;
@@ -19,6 +21,7 @@ use std::path::Path;
 
 use super::error::Error;
 use super::layout::{Image, Layout};
+use super::spec::Descriptor;
 use decompress::LayerReader;
 use tree::{Place, Tree};
 
@@ -90,22 +93,8 @@ fn read_tree(layout: &Layout, image: &Image, limits: &Limits) -> Result<Tree, Er
             reason: format!("it has {} layers, the limit is {}", layers.len(), super::limits::LAYERS),
         });
     }
-    // All that a layer does is done again where it occurs again: between the first and the last time it need not be.
-    let mut first = BTreeMap::new();
-    first.extend(
-        layers
-            .iter()
-            .enumerate()
-            .rev()
-            .map(|(index, layer)| (&layer.digest, index)),
-    );
-    let mut last = BTreeMap::new();
-    last.extend(layers.iter().enumerate().map(|(index, layer)| (&layer.digest, index)));
     let mut tree = Tree::default();
-    for (index, layer) in layers.iter().enumerate() {
-        if ![first.get(&layer.digest), last.get(&layer.digest)].contains(&Some(&index)) {
-            continue;
-        }
+    for (index, layer) in worth_reading(layers) {
         let what = format!("layer {}", layer.digest);
         let number = |value: usize| {
             u32::try_from(value).map_err(|_| Error::Refused {
@@ -113,10 +102,9 @@ fn read_tree(layout: &Layout, image: &Image, limits: &Limits) -> Result<Tree, Er
                 reason: "too many entries".to_owned(),
             })
         };
-        let mut reader = LayerReader::open(layout, layer, limits)?;
         tree.next_layer();
         let layer_number = number(index)?;
-        let result = entries::for_each(&mut reader, limits, &what, |entry, item, _| {
+        read_layer(layout, layer, limits, |entry, item, _| {
             tree.apply(
                 Place {
                     layer: layer_number,
@@ -126,12 +114,35 @@ fn read_tree(layout: &Layout, image: &Image, limits: &Limits) -> Result<Tree, Er
                 limits,
                 &what,
             )
-        });
-        // A blob that is not what its digest says explains whatever else was wrong with it.
-        match (reader.verify(), result) {
-            (Err(error @ (Error::Mismatch { .. } | Error::Size { .. })), _) | (_, Err(error)) => return Err(error),
-            (checked, Ok(())) => checked?,
-        }
+        })?;
     }
     Ok(tree)
+}
+
+/// The layers with their numbers, without those that need not be read: all that a layer does is done again where it occurs again, so
+/// that nothing of it is seen between the first and the last time.
+fn worth_reading(layers: &[Descriptor]) -> impl Iterator<Item = (usize, &Descriptor)> {
+    let numbered = || layers.iter().enumerate();
+    let first: BTreeMap<_, _> = numbered().rev().map(|(index, layer)| (&layer.digest, index)).collect();
+    let last: BTreeMap<_, _> = numbered().map(|(index, layer)| (&layer.digest, index)).collect();
+    layers
+        .iter()
+        .enumerate()
+        .filter(move |(index, layer)| [first.get(&layer.digest), last.get(&layer.digest)].contains(&Some(index)))
+}
+
+/// Visits the entries of a layer, and checks its blob.
+fn read_layer(
+    layout: &Layout,
+    layer: &Descriptor,
+    limits: &Limits,
+    visit: impl FnMut(usize, entries::Entry, &mut dyn Read) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut reader = LayerReader::open(layout, layer, limits)?;
+    let result = entries::for_each(&mut reader, limits, &format!("layer {}", layer.digest), visit);
+    // A blob that is not what its digest says explains whatever else was wrong with it.
+    match (reader.verify(), result) {
+        (Err(error @ (Error::Mismatch { .. } | Error::Size { .. })), _) | (_, Err(error)) => Err(error),
+        (checked, Ok(())) => checked,
+    }
 }

@@ -100,7 +100,7 @@ impl Tree {
             Kind::File { size } => Node::File {
                 place,
                 size,
-                executable: entry.executable,
+                executable: entry.is_executable(),
             },
             Kind::Symlink(target) => {
                 self.name_bytes += target.len();
@@ -279,7 +279,8 @@ mod tests {
                 let entry = Entry {
                     path: (*path).to_owned(),
                     kind: kind.clone(),
-                    executable: false,
+                    mode: 0o644,
+                    has_capabilities: false,
                 };
                 tree.apply(place, entry, &Limits::default(), "test").unwrap();
             }

@@ -1,6 +1,6 @@
 //! Moving operators from OLM v0 to OLM v1: which Subscriptions can, and the ClusterExtensions that would take their place.
 //!
-//! The conditions are those of the migration that library-olm specifies (C1 to C10) but for C7; nothing is changed.
+//! The conditions are those of the migration that library-olm specifies (C1 to C10); nothing is changed.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -8,10 +8,12 @@ use serde_json::Value;
 use super::later::grants_olm_v0_only;
 use super::{list, text};
 
+mod offered;
 mod plan;
 #[cfg(test)]
 mod tests;
 
+pub use offered::{Offer, Offered};
 pub use plan::plan;
 
 /// What OLM v0 has for a Subscription.
@@ -31,6 +33,8 @@ pub struct Installation<'v> {
     pub subscriptions: &'v [Value],
     /// The ClusterExtensions of the cluster.
     pub extensions: &'v [Value],
+    /// What the ClusterCatalogs have of the package; `None` if they were not asked, which leaves C7 out.
+    pub offered: Option<&'v Offered>,
 }
 
 /// Whether a Subscription can move.
@@ -91,6 +95,7 @@ pub fn assess(installation: &Installation<'_>) -> Assessment {
         content(csv, &mut obstacles);
     }
     state(installation, &mut obstacles);
+    offered::offered(installation, &mut obstacles);
     source(installation, &mut obstacles);
     let conflict = conflict(installation);
     let is_taken = conflict.is_some();

@@ -135,7 +135,9 @@ mod tests {
                 && is_named("RunAsNonRoot (the Dockerfile names no user, ubi9 may)")
         );
         assert!(
-            is_named("HasLicense") && is_named("BasedOnUbi") && is_named("HasModifiedFiles"),
+            is_named("HasLicense")
+                && is_named("BasedOnUbi")
+                && is_named("HasModifiedFiles (the Dockerfile does not say)"),
             "{unknown:?}"
         );
         let (_, unknown) = checked("FROM scratch\nUSER ${UID}\n", Policy::ScratchNonroot);

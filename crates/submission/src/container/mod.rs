@@ -3,6 +3,7 @@
 //! The rules are those of preflight 1.21.0; the words are ours.
 
 mod dockerfile;
+mod modified;
 mod packages;
 mod sqlite;
 
@@ -16,9 +17,12 @@ use crate::checks::preflight::rule;
 use crate::run::Checked;
 
 pub use dockerfile::check_dockerfile;
-pub use packages::packages;
+pub use modified::{Change, LayerFiles, Layers, Modified, distribution};
+pub use packages::{Package, packages, packages_with_files};
 
-pub(crate) static RULES: &[&Rule] = &[&LICENSE, &TAG, &LAYERS, &PACKAGES, &LABELS, &TRADEMARK, &ROOT, &NAME];
+pub(crate) static RULES: &[&Rule] = &[
+    &LICENSE, &TAG, &LAYERS, &PACKAGES, &LABELS, &TRADEMARK, &ROOT, &MODIFIED, &NAME,
+];
 
 macro_rules! rules {
     ($($constant:ident: $id:literal, $summary:literal, $why:literal, $bad:literal, $good:literal;)*) => {
@@ -43,6 +47,8 @@ rules! {
         "An image of a partner must not look like one of Red Hat.", "LABEL name=\"Red Hat Hello\"", "LABEL name=\"Hello for Red Hat OpenShift\"";
     ROOT: "RunAsNonRoot", "The image names a user other than root",
         "OpenShift starts no container as root unless it is allowed to; such an image needs a review.", "# no USER", "USER 65532";
+    MODIFIED: "HasModifiedFiles", "No layer changes files that packages of Red Hat installed, but by rpm",
+        "What rpm does not know of is lost with the next update, and cannot be supported.", "FROM ubi9\nRUN rm /usr/bin/curl", "FROM ubi9\nRUN rpm --erase curl";
     NAME: "HasProhibitedContainerName", "The name of the repository respects the trademark of Red Hat",
         "An image of a partner must not look like one of Red Hat.", "quay.io/example/redhat-hello", "quay.io/example/hello";
 }
@@ -82,6 +88,23 @@ pub struct Container {
     pub licenses: Option<Vec<u64>>,
     /// The names of its RPM packages; `None` without a database.
     pub packages: Option<Result<Vec<String>, String>>,
+    /// The files of packages that its layers change otherwise than by rpm.
+    pub modified: Compared,
+}
+
+/// What came of the comparison of an image's layers with its packages.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub enum Compared {
+    /// They were not compared.
+    #[default]
+    No,
+    /// They cannot be compared here; the text says why.
+    Unknown(&'static str),
+    /// They cannot be compared by preflight either.
+    Failed(String),
+    /// The files.
+    Modified(Vec<Modified>),
 }
 
 /// What was found in an image.
@@ -115,6 +138,7 @@ static CHECKS: &[(&Rule, Run)] = &[
     (&LABELS, labels),
     (&TRADEMARK, trademark),
     (&ROOT, root),
+    (&MODIFIED, modified_files),
     (&NAME, name),
 ];
 
@@ -124,19 +148,16 @@ impl Policy {
         let is_scratch = matches!(self, Self::ScratchNonroot | Self::ScratchRoot);
         let may_be_root = matches!(self, Self::Root | Self::ScratchRoot);
         let is_konflux = self == Self::Konflux;
-        !(is(&PACKAGES) && is_scratch || is(&ROOT) && may_be_root || (is(&TRADEMARK) || is(&NAME)) && is_konflux)
+        !((is(&PACKAGES) || is(&MODIFIED)) && is_scratch
+            || is(&ROOT) && may_be_root
+            || (is(&TRADEMARK) || is(&NAME)) && is_konflux)
     }
 
     /// The checks of the policy that no image alone decides.
     fn name_what_is_not_checked(self, outcome: &mut ContainerOutcome) {
         if !matches!(self, Self::ScratchNonroot | Self::ScratchRoot) {
-            let names = [
-                "HasModifiedFiles (compares the files of all layers with the RPM databases of the layers below)",
-                "BasedOnUbi (a hosted service knows the layers of base images)",
-            ];
-            outcome
-                .not_checked
-                .extend(names.map(|name| format!("preflight {name}")));
+            let name = "preflight BasedOnUbi (a hosted service knows the layers of base images)";
+            outcome.not_checked.push(name.to_owned());
         }
     }
 }
@@ -291,6 +312,26 @@ fn root(image: &Container) -> Verdict {
         user @ ("0" | "root") => Verdict::Failed(format!("the user of the image is {user}"), hint),
         _ => Verdict::Passed,
     }
+}
+
+fn modified_files(image: &Container) -> Verdict {
+    const NAMED: usize = 5;
+    let hint = "change packages with dnf or rpm, and put files of your own beside theirs";
+    let modified = match &image.modified {
+        Compared::No => return Verdict::Unknown("the layers were not read"),
+        Compared::Unknown(reason) => return Verdict::Unknown(reason),
+        Compared::Failed(problem) => return Verdict::Error(problem.clone(), "base it on the Universal Base Image"),
+        Compared::Modified(modified) => modified,
+    };
+    if modified.is_empty() {
+        return Verdict::Passed;
+    }
+    let of = |one: &Modified| format!("{} in layer {} ({})", one.path, one.layer, one.reason);
+    let mut message = modified.iter().take(NAMED).map(of).collect::<Vec<_>>().join(", ");
+    if let Some(more) = modified.len().checked_sub(NAMED).filter(|more| *more > 0) {
+        message.push_str(&format!(" and {more} more"));
+    }
+    Verdict::Failed(format!("layers change files of packages: {message}"), hint)
 }
 
 fn name(image: &Container) -> Verdict {

@@ -5,6 +5,6 @@ pub mod definitions;
 mod experimental;
 mod olm_v1;
 mod operator_controller;
-mod recorded;
+pub mod recorded;
 mod rights;
 mod site;

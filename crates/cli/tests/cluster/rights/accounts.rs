@@ -6,6 +6,7 @@ use olmkit_cluster::rights::{Command, Place, RIGHTS, Right};
 use serde_json::{Value, json};
 
 use super::NAMESPACE;
+use crate::catalogd::SYSTEM;
 use crate::harness::Cluster;
 
 /// Where the accounts are.
@@ -42,6 +43,9 @@ pub async fn grant(cluster: &Cluster, command: Command, passes: impl Fn(&Right) 
     let exists = |name| cluster.get("v1", "Namespace", "namespaces", None, name);
     if exists("olm").await.is_some() {
         bind(cluster, &account, Some("olm"), rules(&[Place::Catalogs, Place::Olm])).await;
+    }
+    if exists(SYSTEM).await.is_some() {
+        bind(cluster, &account, Some(SYSTEM), rules(&[Place::Catalogd])).await;
     }
     if exists(NAMESPACE).await.is_some() {
         bind(

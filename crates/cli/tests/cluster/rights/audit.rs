@@ -7,6 +7,7 @@ use olmkit_cluster::rights::{Command, Place, RIGHTS, Right, When};
 
 use super::NAMESPACE;
 use super::accounts::{ACCOUNTS, name};
+use crate::catalogd::SYSTEM;
 use crate::harness::Cluster;
 
 /// Whether the scenes bring it about.
@@ -117,6 +118,7 @@ fn covers(right: &Right, (group, resource, verb, namespace): &Use) -> bool {
         Place::Namespace => namespace == NAMESPACE,
         Place::Catalogs => namespace == NAMESPACE || namespace == "olm",
         Place::Olm => namespace == "olm",
+        Place::Catalogd => namespace == SYSTEM,
         Place::KubeSystem => namespace == "kube-system",
     };
     let of_group = right.group == group || right.group == "*";
