@@ -188,8 +188,8 @@ fn compare(fetched: &Fetched, platform: &Platform, root: &Path) -> anyhow::Resul
 
 /// The text that names the system. `/etc/os-release` is a link to the other file as a rule, and links are not followed.
 fn os_release(root: &Path) -> Option<String> {
-    let files = OS_RELEASE.iter().map(|name| inside(root, name));
+    let mut files = OS_RELEASE.iter().map(|name| inside(root, name));
     let is_file = |path: &std::path::PathBuf| std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
-    let bytes = limits::read_file(&files.filter(is_file).next()?, &limits::SETTINGS_FILE).ok()?;
+    let bytes = limits::read_file(&files.find(is_file)?, &limits::SETTINGS_FILE).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
