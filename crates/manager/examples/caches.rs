@@ -17,7 +17,8 @@ use kube::{
     },
 };
 use kube_manager::{
-    cache::{Cache, Follow, Source},
+    cache::Cache,
+    follow::{Follow, Source},
     metrics::Metrics,
     probes::Readiness,
 };

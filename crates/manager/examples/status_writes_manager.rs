@@ -20,7 +20,8 @@ use kube::{
 use kube_manager::{
     ObjectKey,
     backoff::Backoff,
-    cache::{Cache, Change, Follow, Source},
+    cache::{Cache, Change},
+    follow::{Follow, Source},
     metrics::Metrics,
     probes::Readiness,
     queue::WorkQueue,

@@ -17,7 +17,6 @@ use kube::{Resource, core::DeserializeGuard};
 use tokio::time::Instant;
 
 use crate::ObjectKey;
-pub use crate::follow::{Follow, Source};
 
 /// Objects of one kind, projected to `T`. Clones share the same objects.
 pub struct Cache<T> {
@@ -325,7 +324,3 @@ pub fn readable<K: Resource<DynamicType = ()>>(guard: DeserializeGuard<K>) -> Op
         })
         .ok()
 }
-
-#[cfg(test)]
-#[path = "cache_tests.rs"]
-mod tests;

@@ -169,3 +169,7 @@ impl<T, P, C: Fn(&ObjectKey, Change<T>)> Source<T, P, C> {
         tracing::warn!(%kind, %namespace, error = %explain::watch(error), retry_ms, "watch failed, restarting it");
     }
 }
+
+#[cfg(test)]
+#[path = "follow_tests.rs"]
+mod tests;

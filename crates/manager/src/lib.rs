@@ -37,7 +37,7 @@ pub mod events;
 pub mod explain;
 mod failure;
 pub mod finalizer;
-mod follow;
+pub mod follow;
 mod lanes;
 pub mod lease;
 mod listener;

@@ -18,7 +18,8 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client, client::Body, runtime::watcher};
 use kube_manager::{
     ObjectKey,
-    cache::{Cache, Change, Follow, Source},
+    cache::{Cache, Change},
+    follow::{Follow, Source},
     metrics::Metrics,
     probes::Readiness,
 };

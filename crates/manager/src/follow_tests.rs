@@ -1,16 +1,16 @@
-//! What the cache makes of events and of own writes.
+//! What a cache makes of the events that it is fed, and of own writes.
 use std::sync::Mutex;
 
 use futures::stream;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
-    core::ObjectMeta,
+    core::{DeserializeGuard, ObjectMeta},
     runtime::watcher::{self, Event},
 };
 use prometheus_client::metrics::counter::Counter;
 
 use super::*;
-use crate::probes::Readiness;
+use crate::{cache::readable, probes::Readiness};
 
 fn map(name: &str, version: &str) -> DeserializeGuard<ConfigMap> {
     DeserializeGuard(Ok(ConfigMap {
