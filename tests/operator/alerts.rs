@@ -42,7 +42,7 @@ static DRILLS: [(&str, &str); 7] = [
     ("Timeouts", "the API server does not answer writes of Deployments"),
     (
         "CannotRead",
-        "a newer version has written a size that this one has no room for",
+        "a newer version has written a number that this one has no room for",
     ),
     ("WatchesFail", "the API server refuses the watch of pods"),
 ];
@@ -222,15 +222,15 @@ async fn write_as_newer_version(lab: &Lab, name: &str) {
     let definitions: Api<CustomResourceDefinition> = Api::all(lab.client.clone());
     let definition = "memcacheds.cache.example.com";
     let mut changed = value(&definitions.get(definition).await.unwrap());
-    let size = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/size";
-    *changed.pointer_mut(size).unwrap() = json!({ "type": "integer", "format": "int64", "default": 1 });
+    let field = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/maxConnections";
+    *changed.pointer_mut(field).unwrap() = json!({ "type": "integer", "format": "int64", "default": 1024 });
     let changed = serde_json::from_value(changed).unwrap();
     definitions
         .replace(definition, &PostParams::default(), &changed)
         .await
         .unwrap();
     let memcacheds = lab.api::<PartialObjectMeta<Memcached>>();
-    let newer = Patch::Merge(json!({ "spec": { "size": i64::from(i32::MAX) + 1 } }));
+    let newer = Patch::Merge(json!({ "spec": { "maxConnections": i64::from(i32::MAX) + 1 } }));
     eventually("the definition has room for it", async || {
         memcacheds.patch(name, &PatchParams::default(), &newer).await.ok()
     })
