@@ -69,7 +69,8 @@ const UNSEEN: &[(Command, &str)] = &[
     // Asked for by the API server when a ClusterRole or a binding is written.
     (Command::OlmInstall, "escalate clusterroles"),
     (Command::OlmInstall, "bind clusterroles"),
-    // What belongs to the CatalogSource may be gone with it.
+    // What belongs to the Subscription or the CatalogSource may be gone with it.
+    (Command::Cleanup, "get installplans"),
     (Command::Cleanup, "get configmaps"),
     (Command::Cleanup, "get services"),
     (Command::Cleanup, "get deployments"),
