@@ -252,7 +252,7 @@ fn what_two_checks_find_is_said_once_unless_the_verdict_of_the_pipeline_is_wante
     let folder = repository();
     let root = folder.path();
     let arguments = ["--operator", "hello", "--bundle", "0.0.2", "--short"];
-    let message = "spec.minKubeVersion is missing";
+    let message = "csv.Spec.minKubeVersion is not informed";
     let (_, once, _) = run(root, &arguments);
     assert_eq!(once.matches(message).count(), 1, "{once}");
     assert!(

@@ -143,7 +143,10 @@ fn an_image_is_checked_by_a_container_policy() {
     let results: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(
         (code, names(&results, "errors")),
-        (1, vec!["HasNoProhibitedPackages".to_owned()])
+        (
+            1,
+            vec!["HasNoProhibitedPackages".to_owned(), "HasModifiedFiles".to_owned()]
+        )
     );
     assert_eq!(names(&results, "passed").len(), 7, "{out}");
     let defective = "oci:defective:quay.io/example/redhat-hello:latest";

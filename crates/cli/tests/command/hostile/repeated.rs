@@ -134,7 +134,7 @@ fn long_names_in_a_bundle() {
         "names/manifests/odd.yaml",
         &format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {long}}}\ndata: {{a: 1, b: 2}}\n"),
     );
-    for at in 0..20 {
+    for at in 0..10 {
         write(
             folder.path(),
             &format!("names/manifests/{at}.yaml"),
