@@ -17,7 +17,7 @@ use super::observe::Observation;
 use super::origin::{Origin, Record};
 use super::reporter::ProgressLog;
 use super::{Error, names};
-use olmkit::types::InstallPlan;
+use olmkit::types::{InstallPlan, InstallPlanStep};
 
 /// The kinds. CRDs are handled elsewhere: they hold users' objects.
 pub fn kinds() -> [Kind; 3] {
@@ -42,17 +42,33 @@ fn steps<'a>(
     is_ours: impl Fn(&str) -> bool,
 ) -> impl Iterator<Item = (ObjectRef, &'a str)> {
     let steps = plans.into_iter().flat_map(|plan| &plan.status.plan);
-    let kinds = kinds();
     steps
         .filter(move |step| is_ours(&step.resolving))
         .filter_map(move |step| {
-            let is_same = |kind: &&Kind| kind.group == step.resource.group && kind.kind == step.resource.kind;
-            let kind = kinds.iter().find(is_same)?;
-            Some((
-                ObjectRef::cluster(kind.clone(), &step.resource.name),
-                step.status.as_str(),
-            ))
+            let object = object_of(step)?;
+            Some((object, step.status.as_str()))
         })
+}
+
+/// The object of a step, if it is of one of the [`kinds`].
+pub fn object_of(step: &InstallPlanStep) -> Option<ObjectRef> {
+    let is_same = |kind: &Kind| kind.group == step.resource.group && kind.kind == step.resource.kind;
+    let kind = kinds().into_iter().find(is_same)?;
+    Some(ObjectRef::cluster(kind, &step.resource.name))
+}
+
+/// Where an object comes from; `None` if it is not there, or this account may not read it.
+///
+/// # Errors
+/// [`Error::Request`].
+pub async fn origin(cluster: &Cluster, object: &ObjectRef) -> Result<Option<Origin>, Error> {
+    match cluster.get(object).await {
+        Ok(found) if object.kind == kinds::custom_resource_definition() => Ok(found.as_ref().map(Origin::of_crd)),
+        Ok(found) => Ok(found.as_ref().map(Origin::of)),
+        // Then a label is all there is, if this account may write that.
+        Err(error) if error.code() == Some(403) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// How long a plan may still take when its CSV has Succeeded: an operator can run before the last objects of its bundle are
@@ -80,14 +96,8 @@ pub async fn brought(cluster: &Cluster, plans: &[InstallPlan], csv: &str) -> Res
     let mut found = Record::new();
     for plan in plans {
         for (object, status) in steps([plan], |resolving| resolving == csv) {
-            let origin = match cluster.get(&object).await {
-                Ok(Some(found)) => Origin::of(&found),
-                Ok(None) => continue,
-                // Then a label is all there is, if this account may write that.
-                Err(error) if error.code() == Some(403) => continue,
-                Err(error) => return Err(error),
-            };
-            if origin.is_created_by(status, plan) {
+            let origin = origin(cluster, &object).await?;
+            if let Some(origin) = origin.filter(|origin| origin.is_created_by(status, plan)) {
                 found.insert(record_key(&object), origin.uid);
             }
         }

@@ -1,7 +1,7 @@
 //! What exists in the whole cluster because of a package, noted in the package's Operator object, which no bundle can hold and
 //! which lives as long as the package.
 //!
-//! A plan that ends tells what it created. One that goes before it ends does not: OLM's catalog operator carries out a pass
+//! A plan that ends shows what it created. One that goes before it ends does not: OLM's catalog operator carries out a pass
 //! that it has begun although plan and Subscription are gone, and creates what it was denied a moment before when somebody
 //! grants the rights meanwhile. The next plan finds these objects `Present`, or no plan is needed any more. So the objects of
 //! such a plan are noted too, with the plan's time: what nobody but OLM wrote since then was created for the package.
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::client::{Cluster, ObjectRef};
 use super::observe::CrdState;
-use super::origin::{Origin, Record};
+use super::origin::Record;
 use super::{Error, cluster_objects, crd_origin, kinds, names};
 use olmkit::types::{InstallPlan, InstallPlanStep};
 
@@ -115,12 +115,7 @@ fn key_of(step: &InstallPlanStep) -> Option<String> {
     if step.resource.kind == CRD {
         return Some(step.resource.name.clone());
     }
-    let is_same = |kind: &kinds::Kind| kind.group == step.resource.group && kind.kind == step.resource.kind;
-    let kind = cluster_objects::kinds().into_iter().find(is_same)?;
-    Some(cluster_objects::record_key(&ObjectRef::cluster(
-        kind,
-        &step.resource.name,
-    )))
+    cluster_objects::object_of(step).map(|object| cluster_objects::record_key(&object))
 }
 
 /// The object that has this name in a record.
@@ -135,16 +130,7 @@ fn object_of(key: &str) -> Option<ObjectRef> {
 /// The UID of an object that nobody but OLM wrote, and not before this time.
 async fn created_since(cluster: &Cluster, key: &str, since: Timestamp) -> Result<Option<String>, Error> {
     let Some(object) = object_of(key) else { return Ok(None) };
-    let found = match cluster.get(&object).await {
-        Ok(found) => found,
-        // Then cleanup leaves it, as it does what it may not list.
-        Err(error) if error.code() == Some(403) => None,
-        Err(error) => return Err(error),
-    };
-    let origin = found.map(|found| match object.kind.kind.as_str() {
-        CRD => Origin::of_crd(&found),
-        _ => Origin::of(&found),
-    });
+    let origin = cluster_objects::origin(cluster, &object).await?;
     Ok(origin
         .filter(|origin| origin.is_olms_alone() && origin.created >= Some(since))
         .map(|origin| origin.uid))

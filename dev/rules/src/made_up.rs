@@ -20,7 +20,8 @@ impl MadeUp {
     /// Reads the rows, and writes the bundles: each is the demo bundle under a name of its own, with changes of its files.
     pub fn write(file: &Path) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-        let rows: Vec<Value> = serde_json::from_str(&text).with_context(|| format!("{} is no list", file.display()))?;
+        let rows: Vec<Value> =
+            serde_json::from_str(&text).with_context(|| format!("{} is not a list", file.display()))?;
         let folder = tempfile::tempdir()?;
         for (at, row) in rows.iter().enumerate() {
             let changes = row["changes"].as_array().into_iter().flatten();

@@ -129,7 +129,7 @@ fn check_example(context: &Context<'_>, csv: &Csv<'_>, at: usize, example: &Node
             1 => format!("the API server refuses {title}: {fields}: {}", instance::REQUIRED),
             _ => format!("the API server refuses {title}: {fields} are required"),
         };
-        // The way out names the fields, so that only examples that lack the same are told together.
+        // The way out names the fields, so that only examples that lack the same are reported together.
         let checked = Checked::new(&EX_1, message).hint(format!("add {fields}"));
         found.push(place(checked, nearest(example, &first.pointer)));
     }

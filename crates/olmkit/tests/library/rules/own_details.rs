@@ -253,7 +253,7 @@ fn a_role_lets_cluster_roles_be_bound_in_its_namespace() {
     assert_eq!(of("get").len(), 1);
 }
 
-/// What two examples have in common is told once to people.
+/// What two examples have in common is reported once to people.
 #[test]
 fn examples_with_one_defect_are_told_together() {
     let example = |name: &str, spec: &str| {
