@@ -244,6 +244,30 @@ impl Cluster {
         chart
     }
 
+    /// `olm install` of the chart in namespace `elsewhere`, with further arguments.
+    pub async fn install_elsewhere(&self, more: &[&str]) -> Answer {
+        let chart = self.chart();
+        let mut arguments = vec![
+            "olm",
+            "install",
+            "--from",
+            chart.to_str().unwrap(),
+            "--version",
+            "0.46.0",
+            "--olm-image",
+            "registry.example.com/olm:1",
+            "--opm-image",
+            "registry.example.com/opm:1",
+            "--olm-namespace",
+            "elsewhere",
+            "--no-wait-for-packageserver",
+            "--timeout",
+            "120s",
+        ];
+        arguments.extend(more);
+        self.olmkit(&arguments).await
+    }
+
     pub async fn cleanup(&self, package: &str, namespace: &str, more: &[&str]) -> Answer {
         let mut arguments = vec!["cleanup", package, "-n", namespace, "-o", "json"];
         arguments.extend(more);

@@ -102,25 +102,7 @@ async fn an_uninstall_goes_on_after_a_kill_at_any_write() {
     let cluster = Cluster::start(Options::default()).await;
     cluster.scene("olm uninstall is killed after each write");
     let before = cluster.inventory().await;
-    let chart = cluster.chart();
-    let install = [
-        "olm",
-        "install",
-        "--from",
-        chart.to_str().unwrap(),
-        "--version",
-        "0.46.0",
-        "--olm-image",
-        "registry.example.com/olm:1",
-        "--opm-image",
-        "registry.example.com/opm:1",
-        "--olm-namespace",
-        "elsewhere",
-        "--no-wait-for-packageserver",
-        "--timeout",
-        "120s",
-    ];
-    cluster.olmkit(&install).await.fine();
+    cluster.install_elsewhere(&[]).await.fine();
     let mut killed = 0;
     while run_until(&cluster, &["olm", "uninstall", "-o", "json", "--timeout", "120s"], 1)
         .await

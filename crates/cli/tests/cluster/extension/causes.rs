@@ -112,19 +112,10 @@ async fn before_anything_is_made(cluster: &Cluster) {
     ];
     for (bundle, codes) in [(&own, ["bundle-refused"]), (&needy, ["dependency-unsupported"])] {
         let folder = bundle.write(cluster.folder.path());
-        let arguments = [
-            "run",
-            "bundle",
-            folder.to_str().unwrap(),
-            "--olm",
-            "v1",
-            "--check",
-            "-n",
-            NAMESPACE,
-            "-o",
-            "json",
-        ];
-        assert_eq!(cluster.olmkit(&arguments).await.codes(), codes);
+        let answer = cluster
+            .run_bundle(&folder, NAMESPACE, &["--olm", "v1", "--check"])
+            .await;
+        assert_eq!(answer.codes(), codes);
     }
     let planned = cluster
         .olmkit(&[
@@ -152,19 +143,10 @@ async fn before_anything_is_made(cluster: &Cluster) {
     let first = Bundle::new("first", "0.0.1");
     cluster.apply("customresourcedefinitions", first.crd()).await;
     let folder = first.write(cluster.folder.path());
-    let arguments = [
-        "run",
-        "bundle",
-        folder.to_str().unwrap(),
-        "--olm",
-        "v1",
-        "--check",
-        "-n",
-        NAMESPACE,
-        "-o",
-        "json",
-    ];
-    assert_eq!(cluster.olmkit(&arguments).await.codes(), ["crd-owned-by-other"]);
+    let answer = cluster
+        .run_bundle(&folder, NAMESPACE, &["--olm", "v1", "--check"])
+        .await;
+    assert_eq!(answer.codes(), ["crd-owned-by-other"]);
     let definitions = (
         "apiextensions.k8s.io/v1",
         "CustomResourceDefinition",
@@ -346,18 +328,8 @@ async fn foreign(cluster: &Cluster) {
     catalog(cluster, "first-catalog").await;
     assert_eq!(install(cluster, &["--catalog", "ours"]).await.codes(), ["name-taken"]);
     let folder = Bundle::new("first", "0.0.1").write(cluster.folder.path());
-    let arguments = [
-        "run",
-        "bundle",
-        folder.to_str().unwrap(),
-        "--olm",
-        "v1",
-        "-n",
-        NAMESPACE,
-        "-o",
-        "json",
-    ];
-    assert_eq!(cluster.olmkit(&arguments).await.codes(), ["name-taken", "name-taken"]);
+    let answer = cluster.run_bundle(&folder, NAMESPACE, &["--olm", "v1"]).await;
+    assert_eq!(answer.codes(), ["name-taken", "name-taken"]);
     let kept = cluster
         .olmkit(&["cleanup", "first", "--olm", "v1", "-o", "json"])
         .await

@@ -251,28 +251,11 @@ async fn olm_is_installed_and_removed_with_the_rights_that_are_listed() {
     cluster.namespace(ACCOUNTS).await;
     cluster.namespace("elsewhere").await;
     let before = cluster.inventory().await;
-    let chart = cluster.chart();
     let account = grant(&cluster, Command::OlmInstall, |_| true).await;
-    let install = [
-        "olm",
-        "install",
-        "--from",
-        text(&chart),
-        "--version",
-        "0.46.0",
-        "--olm-image",
-        "registry.example.com/olm:1",
-        "--opm-image",
-        "registry.example.com/opm:1",
-        "--olm-namespace",
-        "elsewhere",
-        "--no-wait-for-packageserver",
-        "--timeout",
-        "120s",
-        "--kubeconfig",
-        text(&account),
-    ];
-    cluster.olmkit(&install).await.fine();
+    cluster
+        .install_elsewhere(&["--kubeconfig", text(&account)])
+        .await
+        .fine();
     let account = grant(&cluster, Command::OlmUninstall, |_| true).await;
     cluster.scene("a namespace that others use stays");
     cluster
