@@ -1,5 +1,5 @@
 //! Runs memcached on Kubernetes.
-use std::process::ExitCode;
+use std::{fmt::Display, io::Write as _, process::ExitCode};
 
 use kube_manager::log;
 use memcached_operator::{options::Options, run, settings::Settings};
@@ -11,7 +11,7 @@ async fn main() -> ExitCode {
     let level = match log::init(&options.manager) {
         Ok(level) => level,
         Err(error) => {
-            eprintln!("memcached-operator: {error}");
+            report(&error);
             return ExitCode::FAILURE;
         }
     };
@@ -28,8 +28,13 @@ async fn main() -> ExitCode {
         }
         Err(error) => {
             tracing::error!("{error}");
-            eprintln!("memcached-operator: {error}");
+            report(&error);
             ExitCode::FAILURE
         }
     }
+}
+
+/// Prints why the operator ends. `eprintln!` would panic where standard error cannot be written, as on a full device.
+fn report(error: &dyn Display) {
+    let _ = writeln!(std::io::stderr(), "memcached-operator: {error}");
 }

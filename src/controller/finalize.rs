@@ -12,7 +12,7 @@ use kube_manager::{
 };
 use tokio::time::timeout;
 
-use super::{Error, reconcile::Pass, report};
+use super::{Error, pass::Pass, report};
 use crate::api::v1alpha1::FINALIZER;
 
 /// Time for reporting the deletion. Whoever waits for the deletion must not wait for a report.

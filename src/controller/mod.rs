@@ -4,7 +4,9 @@
 //! |---|---|
 //! | [`observed`] | projections of watched objects |
 //! | [`watches`] | the watches that feed the caches and the queue |
-//! | [`reconcile`] | reconciles one Memcached |
+//! | [`reconcile`] | reconciles one Memcached: which way it goes |
+//! | `converge` | brings the managed objects to the desired state |
+//! | [`pass`] | the state of reconciling one Memcached |
 //! | [`ensure`] | creates or updates one managed object if it differs |
 //! | [`contests`] | fields that do not stay as they were applied |
 //! | [`finalize`] | the finalizer |
@@ -15,11 +17,13 @@
 //! | [`trouble`] | why servers do not start |
 //! | [`upgradeable`] | blocks upgrades by OLM during rollouts |
 pub mod contests;
+mod converge;
 pub mod ensure;
 mod error;
 pub mod finalize;
 pub mod observed;
 mod ownership;
+pub mod pass;
 pub mod reconcile;
 pub mod report;
 pub mod slots;
@@ -32,7 +36,7 @@ use std::sync::Arc;
 
 pub use error::Error;
 use kube::Client;
-use kube_manager::{events::Publisher, probes::Readiness};
+use kube_manager::{ObjectKey, events::Publisher, probes::Readiness};
 pub use reconcile::reconcile;
 pub use watches::{Caches, Queue};
 
@@ -61,4 +65,21 @@ pub struct Context {
     pub events: Publisher,
     /// Rollouts that block upgrades of the operator.
     pub rollouts: upgradeable::Rollouts,
+}
+
+impl Context {
+    /// Drops what is remembered of `key`, which is gone or going.
+    fn forget(&self, key: &ObjectKey) {
+        self.rollouts.note(key, false);
+        self.contests.forget(key);
+        self.caches.own_statuses.forget(key);
+        self.leave_line(key);
+    }
+
+    /// `key` needs no slot: lets the next begin.
+    fn leave_line(&self, key: &ObjectKey) {
+        for next in self.slots.leave(key) {
+            self.queue.add(next);
+        }
+    }
 }

@@ -18,7 +18,14 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    controller::{Caches, contests::Contests, slots::Slots, upgradeable::Rollouts},
+    api::v1alpha1::DEGRADED,
+    controller::{
+        Caches,
+        contests::{Contests, TRUCE},
+        report,
+        slots::Slots,
+        upgradeable::Rollouts,
+    },
     operand::fixtures::memcached,
     settings::Settings,
 };

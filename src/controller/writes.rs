@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
 use kube::{
-    Api, Resource, ResourceExt,
+    Resource, ResourceExt,
     api::{Patch, PatchParams},
     core::PartialObjectMetaExt,
 };
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{
     Error, FIELD_MANAGER,
     observed::{DeploymentState, Subject},
-    reconcile::Pass,
+    pass::Pass,
     report::{self, Facts, Hold, Problem},
 };
 use crate::api::v1alpha1::{DEGRADED, Memcached, MemcachedStatus, Phase};
@@ -139,28 +139,6 @@ impl Pass<'_> {
             self.memcached = Arc::clone(memcached);
         }
         self.context.caches.memcacheds.written(&answer, subject);
-    }
-
-    pub(super) fn api(&self) -> Api<Memcached> {
-        Api::namespaced(self.context.client.clone(), &self.key.namespace)
-    }
-
-    pub(super) fn is_gone(&self) -> bool {
-        let uid = self.memcached.metadata.uid.as_ref();
-        self.context
-            .caches
-            .memcacheds
-            .get(&self.key)
-            .is_none_or(|now| now.metadata().uid.as_ref() != uid)
-    }
-
-    pub(super) fn error(&self, action: &'static str, source: kube::Error) -> Error {
-        Error::Request {
-            action,
-            kind: "Memcached".to_owned(),
-            name: self.key.name.clone(),
-            source: Box::new(source),
-        }
     }
 
     pub(super) fn record(&self, reason: &'static str, action: &'static str, note: String) {

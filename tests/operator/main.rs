@@ -21,6 +21,7 @@ mod quiet;
 mod rights;
 mod scenario;
 mod storms;
+mod unwritable;
 
 /// Whether the control plane has OLM.
 const WITH_OLM: bool = false;

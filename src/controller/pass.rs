@@ -1,0 +1,60 @@
+//! The state of reconciling one Memcached.
+use std::{sync::Arc, time::Duration};
+
+use kube::Api;
+use kube_manager::ObjectKey;
+
+use super::{Context, Error, observed::DeploymentState};
+use crate::api::v1alpha1::Memcached;
+
+/// State of reconciling one Memcached.
+pub struct Pass<'a> {
+    pub(super) context: &'a Context,
+    pub(super) memcached: Arc<Memcached>,
+    pub(super) writes: u32,
+    pub(super) key: ObjectKey,
+    pub(super) requeue_after: Option<Duration>,
+}
+
+impl Pass<'_> {
+    pub(super) fn api(&self) -> Api<Memcached> {
+        Api::namespaced(self.context.client.clone(), &self.key.namespace)
+    }
+
+    pub(super) fn uid(&self) -> &str {
+        self.memcached.metadata.uid.as_deref().unwrap_or_default()
+    }
+
+    /// Whether the Memcached is gone, or another has its name.
+    pub(super) fn is_gone(&self) -> bool {
+        let uid = self.memcached.metadata.uid.as_ref();
+        self.context
+            .caches
+            .memcacheds
+            .get(&self.key)
+            .is_none_or(|now| now.metadata().uid.as_ref() != uid)
+    }
+
+    /// Whether the Memcached owns the Deployment.
+    pub(super) fn owns(&self, state: &DeploymentState) -> bool {
+        let owner = state.child.controller.as_ref();
+        owner.is_some_and(|owner| owner.uid == self.uid())
+    }
+
+    /// Looks at the Memcached again after `time` at the latest.
+    pub(super) fn recheck_after(&mut self, time: Option<Duration>) {
+        self.requeue_after = match (self.requeue_after, time) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+    }
+
+    pub(super) fn error(&self, action: &'static str, source: kube::Error) -> Error {
+        Error::Request {
+            action,
+            kind: "Memcached".to_owned(),
+            name: self.key.name.clone(),
+            source: Box::new(source),
+        }
+    }
+}
