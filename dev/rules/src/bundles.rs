@@ -148,7 +148,7 @@ fn subject(bundle: String, passed: bool, read: &Bundle, findings: &[Finding]) ->
             let of_crd = |finding: &Finding| finding.object.as_deref() == Some(&object);
             Definition {
                 name: crd.name().to_string(),
-                object: crd.value.clone(),
+                object: Value::clone(&crd.value),
                 refusals: those(&|finding| of_crd(finding) && finding.rule.starts_with("CRD-")),
                 dropped: those(&|finding| of_crd(finding) && finding.rule == "FILE-3"),
             }
@@ -184,7 +184,7 @@ fn subject(bundle: String, passed: bool, read: &Bundle, findings: &[Finding]) ->
         definitions,
         examples: examples.filter(|example| example.object.is_object()).collect(),
         deployments: deployments.collect(),
-        objects: read.objects.iter().map(|object| object.value.clone()).collect(),
+        objects: read.objects.iter().map(|object| Value::clone(&object.value)).collect(),
         passed,
         findings: findings.to_vec(),
     }

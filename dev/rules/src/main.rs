@@ -1,8 +1,10 @@
 //! Compares what rules of olmkit claim about the API server and OLM with what real ones do, over folders of bundles.
 #![allow(clippy::indexing_slicing)] // of JSON values, where an absent entry is null
 
+mod answer;
 mod bundles;
 mod made_up;
+mod objects;
 mod olm;
 mod server;
 mod tally;
@@ -98,14 +100,14 @@ async fn ask_server(subjects: &[Subject], together: usize, tally: &mut Tally) ->
     // Compiling the schemas of hundreds of CRDs takes a while on a small machine.
     let plane = ControlPlane::start(Options::default()).await?;
     let server = Server::new(plane.client().await?);
-    server.definitions(subjects, tally).await?;
+    objects::definitions(&server, subjects, tally).await?;
     eprintln!("{} CRDs asked", tally.definitions);
-    server.deployments(subjects, tally).await?;
+    objects::deployments(&server, subjects, tally).await?;
     eprintln!("{} Deployments asked", tally.deployments);
     let mut waiting: Vec<&Subject> = subjects.iter().filter(|subject| !subject.examples.is_empty()).collect();
     while !waiting.is_empty() {
         let (wave, later) = next_wave(waiting, together);
-        server.examples(&wave, tally).await?;
+        objects::examples(&server, &wave, tally).await?;
         waiting = later;
         eprintln!("{} examples asked, {} bundles left", tally.examples, waiting.len());
     }

@@ -7,7 +7,7 @@ use olmkit::diagnostics::{Finding, Severity};
 use olmkit::rules::{self, Origin};
 use serde_json::{Value, json};
 
-use crate::server::Answer;
+use crate::answer::Answer;
 
 /// The counts, and the answers that differ.
 #[derive(Default)]

@@ -1,5 +1,5 @@
 //! Bodies of answers with faults.
-use std::{collections::VecDeque, io, sync::Arc, time::Duration};
+use std::{io, sync::Arc};
 
 use futures::{Stream, StreamExt, stream};
 use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
@@ -10,12 +10,12 @@ use hyper::{
 };
 use kube::client::Body;
 use serde_json::json;
-use tokio::{
-    sync::Notify,
-    time::{Instant, sleep, sleep_until},
-};
+use tokio::sync::Notify;
 
-use super::{Fault, clock};
+use super::{
+    Fault, clock,
+    parts::{late, lines, until},
+};
 
 /// The body of an answer of the proxy.
 pub(crate) type Answer = UnsyncBoxBody<Bytes, io::Error>;
@@ -95,69 +95,4 @@ pub(crate) fn expiring(body: Answer, expire: Arc<Notify>, instead: Option<impl F
 
 fn frames(parts: impl Stream<Item = io::Result<Bytes>> + Send + 'static) -> Answer {
     StreamBody::new(parts.map(|part| part.map(Frame::data))).boxed_unsync()
-}
-
-/// `parts` until `after` has passed.
-fn until(
-    parts: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
-    after: Duration,
-) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
-    parts.take_until(sleep(after))
-}
-
-/// Each part `delay` after it arrived, however many arrive at once.
-fn late(
-    parts: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
-    delay: Duration,
-) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
-    let queue: VecDeque<(Instant, io::Result<Bytes>)> = VecDeque::new();
-    stream::unfold(
-        (parts.boxed(), queue, false),
-        move |(mut parts, mut queue, mut ended)| async move {
-            loop {
-                let due = queue.front().map(|(due, _)| *due);
-                let next = async {
-                    match due {
-                        Some(due) => sleep_until(due).await,
-                        None => std::future::pending().await,
-                    }
-                };
-                if ended && due.is_none() {
-                    return None;
-                }
-                tokio::select! {
-                    biased;
-                    () = next => {
-                        let (_, part) = queue.pop_front()?;
-                        return Some((part, (parts, queue, ended)));
-                    }
-                    part = parts.next(), if !ended => match part {
-                        Some(part) => queue.push_back((Instant::now() + delay, part)),
-                        None => ended = true,
-                    },
-                }
-            }
-        },
-    )
-}
-
-/// `parts` cut at the ends of lines.
-pub(super) fn lines(
-    parts: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
-) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
-    let cut = parts.scan(Vec::new(), |rest: &mut Vec<u8>, part| {
-        let out: Vec<io::Result<Bytes>> = match part {
-            Err(error) => vec![Err(error)],
-            Ok(part) => {
-                rest.extend_from_slice(&part);
-                let mut lines = Vec::new();
-                while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-                    lines.push(Ok(Bytes::from(rest.drain(..=end).collect::<Vec<u8>>())));
-                }
-                lines
-            }
-        };
-        std::future::ready(Some(stream::iter(out)))
-    });
-    cut.flatten()
 }

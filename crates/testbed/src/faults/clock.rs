@@ -8,7 +8,7 @@ use futures::{Stream, StreamExt, stream};
 use hyper::body::Bytes;
 use k8s_openapi::jiff::{SignedDuration, Timestamp, civil::DateTime, tz::TimeZone};
 
-use super::answer::lines;
+use super::parts::lines;
 
 /// Length of a time up to the seconds, as Kubernetes writes it: `2026-11-22T10:00:00`.
 const TIME: usize = 19;

@@ -19,6 +19,7 @@
 //! ```
 mod answer;
 mod clock;
+mod parts;
 mod request;
 mod server;
 mod webhook;

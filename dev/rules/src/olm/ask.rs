@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::End;
 use super::installed::Installed;
 use super::trial::Trial;
-use crate::server::{Answer, Server};
+use crate::answer::Answer;
+use crate::server::Server;
 use crate::tally::Tally;
 
 /// Rules after which OLM does not get the ClusterServiceVersion to succeed.

@@ -1,0 +1,34 @@
+//! An answer of the API server, or of the cluster.
+
+use serde_json::Value;
+
+/// What the server said.
+pub struct Answer {
+    pub status: u16,
+    pub message: String,
+    pub warnings: Vec<String>,
+    pub body: Value,
+}
+
+impl Answer {
+    /// What was found in the cluster.
+    pub fn of(message: String) -> Self {
+        Self {
+            status: 200,
+            message,
+            warnings: Vec::new(),
+            body: Value::Null,
+        }
+    }
+
+    /// Whether the object, or the request, is fine.
+    pub fn accepted(&self) -> bool {
+        // An object of the name exists: everything was checked before.
+        (200..300).contains(&self.status) || self.status == 409
+    }
+
+    /// Whether a field of the object was dropped.
+    pub fn drops(&self) -> bool {
+        self.warnings.iter().any(|warning| warning.contains("unknown field"))
+    }
+}
