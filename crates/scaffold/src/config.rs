@@ -13,7 +13,7 @@ use olmkit::project::{Files, Manager, Package, Project, WEBHOOK_PORT, Webhook};
 use olmkit::rbac::{Grant, Scope};
 
 use crate::project_file::{ProjectFile, Resource};
-use crate::{Error, Tree, create_webhook, names, twin};
+use crate::{Error, Tree, layout, names, twin};
 
 /// The folder.
 pub const FOLDER: &str = "config";
@@ -71,7 +71,7 @@ pub fn render(file: &ProjectFile, version: &str, package: Package) -> Result<Fil
         }
         let versions = resources.iter().filter(|other| other.is_kind_of(first));
         for path in versions.filter_map(|version| {
-            let [_, _, conversion] = create_webhook::paths(file, version);
+            let [_, _, conversion] = layout::webhook_paths(file, version);
             conversion
         }) {
             api = api.converted_at(&path);
@@ -79,7 +79,7 @@ pub fn render(file: &ProjectFile, version: &str, package: Package) -> Result<Fil
         project = project.api(api);
     }
     for resource in resources.iter().filter(|resource| resource.api) {
-        let [defaulting, validation, _] = create_webhook::paths(file, resource);
+        let [defaulting, validation, _] = layout::webhook_paths(file, resource);
         let kind = api_resource(resource);
         if let Some(path) = defaulting {
             project = project.webhook(Webhook::mutating_resource(kind.clone(), &path));

@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use minijinja::context;
-
-use crate::create_api::{self, WIDTH, declare, edit, group_module, in_group, module_path};
+use crate::layout::{self, CONVERSION};
 use crate::project_file::{ProjectFile, Resource};
-use crate::{Error, Report, Tree, manifest, names, record, settings, templates};
+use crate::texts::webhook::{LIST, add_spokes, listing, written};
+use crate::{Error, Report, Tree, manifest, modules, names, record, settings};
 
 /// Webhooks to create.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -29,12 +28,6 @@ pub struct Webhook {
     pub force: bool,
 }
 
-/// The list of all webhooks in a project.
-const LIST: &str = "src/webhook/mod.rs";
-const DEFAULTING: &str = "defaulting";
-const VALIDATION: &str = "validation";
-const CONVERSION: &str = "conversion";
-
 /// Adds webhooks of a kind to the project in a folder.
 ///
 /// # Errors
@@ -51,7 +44,7 @@ pub fn create_webhook(folder: &Path, webhook: &Webhook) -> Result<Report, Error>
 
 /// Puts the webhooks into a tree. Returns whether `make manifests` has to render `config/`.
 fn add(tree: &mut Tree, webhook: &Webhook) -> Result<bool, Error> {
-    let before = create_api::project_file(tree)?;
+    let before = ProjectFile::of(tree)?;
     let now = sources(tree, &before, webhook)?;
     record::finish(tree, Some(&before), now)
 }
@@ -64,7 +57,7 @@ pub(crate) fn sources(tree: &mut Tree, before: &ProjectFile, webhook: &Webhook) 
     let mut resource = known.clone();
     resource.webhooks.defaulting |= webhook.defaulting;
     resource.webhooks.validation |= webhook.validation;
-    for part in parts(webhook.defaulting, webhook.validation, false) {
+    for part in layout::webhooks(webhook.defaulting, webhook.validation, false) {
         put(tree, before, &resource, part, webhook.force)?;
     }
     if webhook.conversion {
@@ -76,7 +69,7 @@ pub(crate) fn sources(tree: &mut Tree, before: &ProjectFile, webhook: &Webhook) 
         resource.webhooks.spokes = all.cloned().collect();
         resource.webhooks.conversion = true;
         if known.webhooks.conversion && !webhook.force {
-            let path = place(before, &resource, CONVERSION).file;
+            let path = layout::webhook(before, &resource, CONVERSION).file;
             add_spokes(tree, before, &resource, &path, &fresh)?;
         } else {
             put(tree, before, &resource, CONVERSION, webhook.force)?;
@@ -215,137 +208,13 @@ fn spokes(file: &ProjectFile, hub: &Resource, webhook: &Webhook) -> Result<Vec<S
     }
 }
 
-/// The webhooks of these flags.
-pub(crate) fn parts(defaulting: bool, validation: bool, conversion: bool) -> impl Iterator<Item = &'static str> {
-    [
-        (defaulting, DEFAULTING),
-        (validation, VALIDATION),
-        (conversion, CONVERSION),
-    ]
-    .into_iter()
-    .filter_map(|(on, part)| on.then_some(part))
-}
-
-/// Where a webhook is in the sources.
-pub(crate) struct Place {
-    /// Its file.
-    pub(crate) file: String,
-    /// Its module, seen from the list of webhooks.
-    pub(crate) call: String,
-    /// Where the API server sends objects to.
-    pub(crate) path: String,
-}
-
-pub(crate) fn place(file: &ProjectFile, resource: &Resource, part: &str) -> Place {
-    let module = names::module(&resource.kind);
-    let module = format!("{}_{part}", module.trim_end_matches('_'));
-    let mut folders = Vec::new();
-    if in_group(resource) {
-        folders.push(group_module(file, resource));
-    }
-    if part != CONVERSION {
-        folders.push(resource.version.clone());
-    }
-    folders.push(module);
-    let (group, version) = (resource.group.replace('.', "-"), &resource.version);
-    let singular = resource.kind.to_lowercase();
-    Place {
-        file: format!("src/webhook/{}.rs", folders.join("/")),
-        call: folders.join("::"),
-        path: path(part, &group, version, &singular),
-    }
-}
-
-/// As kubebuilder names them; but each kind has a path of its own for conversions.
-fn path(part: &str, group: &str, version: &str, singular: &str) -> String {
-    match part {
-        DEFAULTING => format!("/mutate-{group}-{version}-{singular}"),
-        VALIDATION => format!("/validate-{group}-{version}-{singular}"),
-        _ => format!("/convert-{group}-{singular}"),
-    }
-}
-
-/// The paths of a version's webhooks: defaulting, validation, conversion.
-pub(crate) fn paths(file: &ProjectFile, resource: &Resource) -> [Option<String>; 3] {
-    let webhooks = &resource.webhooks;
-    let path = |on: bool, part| on.then(|| place(file, resource, part).path);
-    [
-        path(webhooks.defaulting, DEFAULTING),
-        path(webhooks.validation, VALIDATION),
-        path(webhooks.conversion, CONVERSION),
-    ]
-}
-
-fn text(file: &ProjectFile, resource: &Resource, part: &str) -> Result<String, Error> {
-    let variables = context! {
-        kind => &resource.kind,
-        version => &resource.version,
-        module => names::module(&resource.kind),
-        api_path => module_path(&resource.path),
-        path => place(file, resource, part).path,
-    };
-    templates::render(file.templates(), &format!("api/{part}.rs"), variables)
-}
-
-/// The file of a webhook as `create webhook` writes it.
-pub(crate) fn written(file: &ProjectFile, resource: &Resource, part: &str) -> Result<String, Error> {
-    let text = text(file, resource, part)?;
-    if part != CONVERSION {
-        return Ok(text);
-    }
-    let place = place(file, resource, part).file;
-    let mut tree = Tree::at("");
-    tree.write(&place, text);
-    add_spokes(&mut tree, file, resource, &place, &resource.webhooks.spokes)?;
-    tree.text(&place)
-}
-
-/// A statement in a function of a source file, by which a webhook is known.
-pub(crate) type Listing = (&'static str, String, String);
-
-/// What lists a webhook in the sources.
-pub(crate) fn listing(file: &ProjectFile, resource: &Resource, part: &str) -> [Listing; 2] {
-    let call = place(file, resource, part).call;
-    let (function, statement) = match part {
-        CONVERSION => converted(file, resource, &call),
-        _ => ("webhooks".to_owned(), admitted(resource, part, &call)),
-    };
-    let list = if file.templates() < 3 { "all" } else { "list" };
-    [
-        (LIST, list.to_owned(), format!("all.push({call}::add);")),
-        ("src/packaging.rs", function, statement),
-    ]
-}
-
-/// Describes an admission webhook for the package.
-fn admitted(resource: &Resource, part: &str, call: &str) -> String {
-    let kind = create_api::type_path(resource);
-    let function = if part == DEFAULTING { "mutating" } else { "validating" };
-    let path = format!("crate::webhook::{call}::PATH");
-    // As rustfmt breaks it; it is never short enough for one line. Where no break helps, rustfmt leaves it as it is.
-    let first = format!("all.push(Webhook::{function}::<{kind}>(");
-    match first.len() + 4 > WIDTH && kind.len() + 9 <= WIDTH {
-        false => format!("{first}\n        {path},\n    ));"),
-        true => {
-            format!("all.push(Webhook::{function}::<\n        {kind},\n    >(\n        {path},\n    ));")
-        }
-    }
-}
-
-/// Describes a conversion, in the function that describes the kind.
-fn converted(file: &ProjectFile, resource: &Resource, call: &str) -> (String, String) {
-    let function = create_api::Places::of(file, resource).function;
-    let value = format!("api.converted_at(crate::webhook::{call}::PATH);");
-    (function, create_api::broken(4, "let api =", &value))
-}
-
 /// Writes the file of a webhook, and lists it.
 fn put(tree: &mut Tree, file: &ProjectFile, resource: &Resource, part: &str, force: bool) -> Result<(), Error> {
-    let place = place(file, resource, part);
-    tree.create(place.file.clone(), written(file, resource, part)?, force)?;
-    declare(tree, Path::new(&place.file))?;
+    let path = layout::webhook(file, resource, part).file;
+    tree.create(path.clone(), written(file, resource, part)?, force)?;
+    modules::declare(tree, Path::new(&path))?;
     for (path, function, statement) in listing(file, resource, part) {
-        edit(tree, path, |source| source.add_statements(&function, &[statement]))?;
+        modules::edit(tree, path, |source| source.add_statements(&function, &[statement]))?;
     }
     if part == CONVERSION {
         settings::add_install_modes(tree, settings::ALL_NAMESPACES)?;
@@ -353,55 +222,6 @@ fn put(tree: &mut Tree, file: &ProjectFile, resource: &Resource, part: &str, for
         manifest::depend(tree, "dev-dependencies", ("proptest", PROPTEST), with_dev_dependencies)?;
     }
     Ok(())
-}
-
-/// Adds versions to the file of a conversion.
-fn add_spokes(tree: &mut Tree, file: &ProjectFile, hub: &Resource, path: &str, spokes: &[String]) -> Result<(), Error> {
-    let kind = &hub.kind;
-    let all = file.resources();
-    for spoke in spokes {
-        let Some(version) = all
-            .iter()
-            .find(|other| other.is_kind_of(hub) && other.version == *spoke)
-        else {
-            continue;
-        };
-        let alias = names::display(spoke);
-        let text = format!(
-            "/// The kind in the version `{spoke}`.\n{}\n\n\
-             /// An object of the hub in `{spoke}`. Fields of the same name are taken over; write here how the others convert.\n\
-             {}\n    same_fields(&object)\n}}\n\n\
-             /// The way back. Whatever `{spoke}` alone knows must have a place in the hub.\n\
-             {}\n    same_fields(&object)\n}}\n",
-            create_api::broken(
-                0,
-                &format!("type {alias} ="),
-                &format!("{};", create_api::type_path(version))
-            ),
-            signature(&format!("{spoke}_from_hub"), kind, &alias),
-            signature(&format!("{spoke}_to_hub"), &alias, kind),
-        );
-        edit(tree, path, |source| {
-            source.add_statements("hub", &[format!("hub.spoke({spoke}_from_hub, {spoke}_to_hub);")])?;
-            source.add_statements(
-                "round_trips",
-                &[
-                    format!("tests::loses_nothing::<{alias}, {kind}>(bytes)?;"),
-                    format!("tests::loses_nothing::<{kind}, {alias}>(bytes)?;"),
-                ],
-            )?;
-            source.add_function_before(&format!("{spoke}_from_hub"), &text, "round_trips")
-        })?;
-    }
-    Ok(())
-}
-
-fn signature(name: &str, from: &str, to: &str) -> String {
-    let line = format!("fn {name}(object: {from}) -> Result<{to}, String> {{");
-    match line.len() > WIDTH {
-        true => format!("fn {name}(\n    object: {from},\n) -> Result<{to}, String> {{"),
-        false => line,
-    }
 }
 
 const PROPTEST: &str = "proptest = \"1\"\n";

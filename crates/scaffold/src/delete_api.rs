@@ -2,10 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::create_api::{self, Places};
-use crate::edit::RustFile;
+use crate::layout::Places;
 use crate::project_file::{ProjectFile, Resource};
-use crate::{Error, Report, Tree, external, names, record};
+use crate::{Error, Report, Tree, external, modules, names, record, texts};
 
 /// A version of a kind to delete.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +25,7 @@ pub struct DeleteApi {
 /// When the project has no such version, other versions depend on it, or its files have changed. Nothing is deleted then.
 pub fn delete_api(folder: &Path, api: &DeleteApi) -> Result<Report, Error> {
     let mut tree = Tree::at(folder);
-    let before = create_api::project_file(&tree)?;
+    let before = ProjectFile::of(&tree)?;
     let resource = find(&before, api)?;
     let mut now = before.clone();
     now.remove_resource(&resource);
@@ -34,30 +33,25 @@ pub fn delete_api(folder: &Path, api: &DeleteApi) -> Result<Report, Error> {
     let places = Places::of(&before, &resource);
     let mut files = Vec::new();
     if resource.api {
-        files.push((
-            PathBuf::from(&resource.path),
-            create_api::types_text(&before, &resource),
-        ));
+        files.push((PathBuf::from(&resource.path), texts::api::types(&before, &resource)));
         packaging(&mut tree, &now, &resource, &places)?;
     }
     if resource.controller {
-        let text = create_api::controller_text(&before, &resource)?;
+        let text = texts::api::controller(&before, &resource)?;
         files.push((PathBuf::from(&places.controller), text));
         let call = &places.call;
-        edit(&mut tree, "src/controller/mod.rs", |source| {
-            source.remove_statements("start", &[create_api::start_statement(&before, call)])?;
+        modules::edit(&mut tree, "src/controller/mod.rs", |source| {
+            source.remove_statements("start", &[texts::api::start_statement(&before, call)])?;
             source.remove_statements("grants", &[format!("all.extend({call}::grants());")])
         })?;
-        if let Some(image) = create_api::image_statement(&resource) {
-            edit(&mut tree, "src/packaging.rs", |source| {
+        if let Some(image) = texts::api::image_statement(&resource) {
+            modules::edit(&mut tree, "src/packaging.rs", |source| {
                 source.remove_statements("images", &[image])
             })?;
         }
     }
     for (path, text) in files {
-        create_api::unchanged(&tree, &path, &text, api.force)?;
-        tree.remove(path.clone());
-        undeclare(&mut tree, &path)?;
+        modules::delete(&mut tree, path, &text, api.force)?;
     }
     let render = record::finish(&mut tree, Some(&before), now)?;
     Ok(Report {
@@ -114,46 +108,14 @@ fn find(file: &ProjectFile, api: &DeleteApi) -> Result<Resource, Error> {
     Ok((*found).clone())
 }
 
-fn edit(tree: &mut Tree, path: &str, change: impl FnOnce(&mut RustFile<'_>) -> Result<(), Error>) -> Result<(), Error> {
-    create_api::edit(tree, path, change)
-}
-
 fn packaging(tree: &mut Tree, now: &ProjectFile, resource: &Resource, places: &Places) -> Result<(), Error> {
     let others = now.resources();
     let first = others.iter().find(|other| other.api && other.is_kind_of(resource));
-    edit(tree, "src/packaging.rs", |source| match first {
-        Some(first) => source.remove_statements(&places.function, &create_api::version_statements(resource, first)),
+    modules::edit(tree, "src/packaging.rs", |source| match first {
+        Some(first) => source.remove_statements(&places.function, &texts::api::version_statements(resource, first)),
         None => {
             source.remove_statements("apis", &[format!("all.push({}()?);", places.function)])?;
             source.remove_function(&places.function)
         }
     })
-}
-
-/// Takes a file's module out of the one above, and that one too when nothing is left in it.
-pub(crate) fn undeclare(tree: &mut Tree, path: &Path) -> Result<(), Error> {
-    let name = |path: &Path| {
-        path.file_name()
-            .map(|name| name.to_string_lossy().into_owned())
-            .unwrap_or_default()
-    };
-    let mut child = name(path).trim_end_matches(".rs").to_owned();
-    let mut folder = path.parent();
-    while let Some(here) = folder.filter(|here| here.starts_with("src") && *here != Path::new("src")) {
-        let file = here.join("mod.rs");
-        let Some(text) = tree.read(&file)? else { break };
-        let text = String::from_utf8_lossy(&text).into_owned();
-        let mut source = RustFile::new(&file, text)?;
-        source.remove_module(&child)?;
-        let text = source.into_text();
-        let top = here.parent() == Some(Path::new("src"));
-        if top || text.lines().any(|line| !line.starts_with("//!") && !line.is_empty()) {
-            tree.write(file.clone(), text);
-            break;
-        }
-        tree.remove(file.clone());
-        child = name(here);
-        folder = here.parent();
-    }
-    Ok(())
 }

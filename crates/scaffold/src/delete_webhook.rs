@@ -2,11 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::create_api::{self, edit};
-use crate::create_webhook::{self, listing, parts, place, written};
-use crate::delete_api::undeclare;
-use crate::project_file::{ProjectFile, Resource};
-use crate::{Error, Report, Tree, manifest, project_file, record, settings};
+use crate::create_webhook;
+use crate::project_file::{self, ProjectFile, Resource};
+use crate::texts::webhook::{listing, written};
+use crate::{Error, Report, Tree, layout, manifest, modules, record, settings};
 
 /// Webhooks to delete; without any of the three, all of the version.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,19 +32,19 @@ pub struct DeleteWebhook {
 /// When the project has no such webhook, or its file has changed. Nothing is deleted then.
 pub fn delete_webhook(folder: &Path, webhook: &DeleteWebhook) -> Result<Report, Error> {
     let mut tree = Tree::at(folder);
-    let before = create_api::project_file(&tree)?;
+    let before = ProjectFile::of(&tree)?;
     let known = create_webhook::find(&before, &webhook.group, &webhook.version, &webhook.kind)?;
     let wanted = wanted(&known, webhook)?;
     let mut left = known.clone();
     let mut files: Vec<(PathBuf, String)> = Vec::new();
-    for part in parts(wanted.defaulting, wanted.validation, wanted.conversion) {
+    for part in layout::webhooks(wanted.defaulting, wanted.validation, wanted.conversion) {
         for (path, function, statement) in listing(&before, &known, part) {
-            edit(&mut tree, path, |source| {
+            modules::edit(&mut tree, path, |source| {
                 source.remove_statements(&function, &[statement])
             })?;
         }
         files.push((
-            place(&before, &known, part).file.into(),
+            layout::webhook(&before, &known, part).file.into(),
             written(&before, &known, part)?,
         ));
     }
@@ -56,9 +55,7 @@ pub fn delete_webhook(folder: &Path, webhook: &DeleteWebhook) -> Result<Report, 
         left.webhooks.spokes.clear();
     }
     for (path, text) in files {
-        create_api::unchanged(&tree, &path, &text, webhook.force)?;
-        tree.remove(path.clone());
-        undeclare(&mut tree, &path)?;
+        modules::delete(&mut tree, path, &text, webhook.force)?;
     }
     let mut now = before.clone();
     now.set_resource(&left);

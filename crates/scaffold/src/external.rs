@@ -1,19 +1,10 @@
 //! Reconcilers of kinds that others define: Kubernetes itself, or another operator.
 
-use crate::create_api::{self, Api};
-use crate::project_file::{Foreign, ProjectFile, Resource};
-use crate::{Error, Tree, manifest, names};
+pub use crate::api::External;
 
-/// Where a kind of others comes from.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct External {
-    /// The Rust module of the type, `cert_manager::v1`.
-    pub path: Option<String>,
-    /// The domain of the group; the group alone if it is not given.
-    pub domain: Option<String>,
-    /// The dependency that has the type, `NAME@VERSION`.
-    pub module: Option<String>,
-}
+use crate::api::Api;
+use crate::project_file::{Foreign, ProjectFile, Resource};
+use crate::{Error, Tree, collisions, manifest, names};
 
 /// Groups of Kubernetes, as they are called without their domain, and in full.
 const GROUPS: &[(&str, &str)] = &[
@@ -100,7 +91,7 @@ pub(crate) fn resource(file: &ProjectFile, api: &Api) -> Result<Option<Resource>
             resource.group, resource.kind
         )));
     }
-    create_api::taken(file, &resources, &resource)?;
+    collisions::check(file, &resources, &resource)?;
     Ok(Some(resource))
 }
 

@@ -19,6 +19,8 @@
 //! No function asks questions, prints, or uses the network.
 
 pub mod adopt;
+mod api;
+mod collisions;
 pub mod config;
 pub mod create_api;
 pub mod create_webhook;
@@ -28,7 +30,9 @@ pub mod edit;
 mod error;
 pub mod external;
 pub mod init;
+mod layout;
 mod manifest;
+mod modules;
 pub mod names;
 pub mod project_file;
 mod record;
@@ -36,6 +40,7 @@ mod rust_source;
 pub mod settings;
 mod source;
 mod templates;
+mod texts;
 pub mod tree;
 mod twin;
 pub mod update;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::{Error, templates};
+use crate::{Error, Tree, templates};
 
 /// Name of the file.
 pub const NAME: &str = "PROJECT";
@@ -134,6 +134,16 @@ impl ProjectFile {
         file.set_flag("multigroup", multigroup);
         file.set_flag("namespaced", namespaced);
         file
+    }
+
+    /// The file of a project.
+    pub(crate) fn of(tree: &Tree) -> Result<Self, Error> {
+        match tree.read(NAME)? {
+            Some(text) => Self::parse(&text),
+            None => Err(Error::NoProject {
+                directory: tree.root().to_owned(),
+            }),
+        }
     }
 
     /// Reads a file.

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::edit::RustFile;
-use crate::{Error, Report, Tree, create_api, record};
+use crate::project_file::ProjectFile;
+use crate::{Error, Report, Tree, modules, record};
 
 /// Settings to change; `None` leaves one as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -28,7 +28,7 @@ pub(crate) const ALL_NAMESPACES: &str =
 /// When a source lacks the place to change or a file cannot be written. Nothing is written then.
 pub fn edit(folder: &Path, changes: Edit) -> Result<Report, Error> {
     let mut tree = Tree::at(folder);
-    let before = create_api::project_file(&tree)?;
+    let before = ProjectFile::of(&tree)?;
     let mut now = before.clone();
     if changes.multigroup == Some(false) {
         let resources = before.resources();
@@ -60,11 +60,9 @@ pub fn edit(folder: &Path, changes: Edit) -> Result<Report, Error> {
             )));
         }
         now.set_flag("namespaced", namespaced);
-        let path = Path::new("src/packaging.rs");
-        let mut source = RustFile::new(path, tree.text(path)?)?;
-        source.set_constant("NAMESPACED", if namespaced { "true" } else { "false" })?;
-        let text = source.into_text();
-        tree.write(path, text);
+        modules::edit(&mut tree, "src/packaging.rs", |source| {
+            source.set_constant("NAMESPACED", if namespaced { "true" } else { "false" })
+        })?;
         match namespaced {
             true => add_install_modes(&mut tree, INSTALL_MODES)?,
             false => remove_install_modes(&mut tree, INSTALL_MODES)?,

@@ -38,7 +38,7 @@ type Files = BTreeMap<PathBuf, Vec<u8>>;
 /// written. Nothing is written then.
 pub fn update(folder: &Path, dry_run: bool) -> Result<Updated, Error> {
     let mut tree = Tree::at(folder);
-    let before = create_api::project_file(&tree)?;
+    let before = ProjectFile::of(&tree)?;
     let from = before.templates();
     if !(1..=templates::NEWEST).contains(&from) {
         return Err(Error::Usage(format!(
