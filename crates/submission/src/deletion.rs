@@ -2,15 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use olmkit::diagnostics::{Finding, Rule};
+use olmkit::diagnostics::{Finding, Rule, Severity};
 use olmkit_yaml::Position;
 
-use crate::change::{Pair, first_bundle, rule};
+use crate::change::{Pair, first_bundle};
+use crate::checks::{CHANGE_SUITE, rule};
 use crate::python::{Node, Raise, read_stream};
 use crate::repository::Repository;
 
 pub(crate) static DELETED: Rule = rule(
     "pipeline/check_deleted_bundles",
+    Severity::Error,
+    CHANGE_SUITE,
     "Only bundles of operators with file-based catalogs are deleted, and only if no catalog has them",
 )
 .because(

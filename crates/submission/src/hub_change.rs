@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use olmkit::diagnostics::{Finding, Rule, Severity};
 
 use crate::change::Change;
+use crate::checked::Checked;
+use crate::checks::name_of;
 use crate::checks::operator_hub::{SUITE, is_sound, rule, unsound};
 use crate::python::text::list;
 use crate::python::{Node, Value};
 use crate::repository::Repository;
-use crate::run::Checked;
 
 pub(crate) static RULES: &[&Rule] = &[&EXISTING, &FILES, &ONE, &REBASE];
 
@@ -58,47 +59,48 @@ const ALLOWED: [&str; 5] = [
     "spec.icon",
 ];
 
-/// Checks the rules on a change.
-pub(crate) fn check(change: &Change, head: &Repository, base: &Repository, files: &[String]) -> Vec<Checked> {
-    let mut found = Vec::new();
-    let outside: Vec<&String> = files.iter().filter(|file| !file.starts_with("operators/")).collect();
-    if let Some(first) = outside.first() {
-        let message = format!("the change touches files outside of operators/: {}", list(&outside));
-        let hint = "take these files out of the change; a maintainer can set the label allow/ci-changes";
-        found.push(Finding::of(&FILES, message).file(first.as_str()).hint(hint));
+impl Change {
+    /// Checks the rules of operatorhub.io on the change; `files` are those that changed.
+    pub fn check_operator_hub(&self, head: &Repository, base: &Repository, files: &[String]) -> Vec<Checked> {
+        let mut found = Vec::new();
+        let outside: Vec<&String> = files.iter().filter(|file| !file.starts_with("operators/")).collect();
+        if let Some(first) = outside.first() {
+            let message = format!("the change touches files outside of operators/: {}", list(&outside));
+            let hint = "take these files out of the change; a maintainer can set the label allow/ci-changes";
+            found.push(Finding::of(&FILES, message).file(first.as_str()).hint(hint));
+        }
+        let operators: BTreeSet<&str> = files
+            .iter()
+            .filter_map(|file| file.strip_prefix("operators/")?.split_once('/'))
+            .map(|(operator, _)| operator)
+            .collect();
+        if operators.len() > 1 {
+            let message = format!("the change touches {} operators: {}", operators.len(), list(&operators));
+            found.push(Finding::of(&ONE, message).hint("open one pull request for each operator"));
+        }
+        for operator in operators.iter().filter(|operator| !is_sound(operator)) {
+            found.push(unsound("operator", operator).file(format!("operators/{operator}")));
+        }
+        for (operator, version) in &self.bundles.deleted {
+            let message = format!("the published version {version} of {operator} is missing");
+            let hint = "rebase the fork; to take a version out, ask a maintainer for the label allow/operator-version-overwrite";
+            found.push(
+                Finding::of(&REBASE, message)
+                    .file(format!("operators/{operator}"))
+                    .hint(hint),
+            );
+        }
+        for (operator, version) in &self.bundles.modified {
+            existing(head, base, operator, version, &mut found);
+        }
+        let of = |finding: Finding| Checked {
+            suite: SUITE,
+            check: name_of(finding.rule),
+            finding,
+            is_traceback: false,
+        };
+        found.into_iter().map(of).collect()
     }
-    let operators: BTreeSet<&str> = files
-        .iter()
-        .filter_map(|file| file.strip_prefix("operators/")?.split_once('/'))
-        .map(|(operator, _)| operator)
-        .collect();
-    if operators.len() > 1 {
-        let message = format!("the change touches {} operators: {}", operators.len(), list(&operators));
-        found.push(Finding::of(&ONE, message).hint("open one pull request for each operator"));
-    }
-    for operator in operators.iter().filter(|operator| !is_sound(operator)) {
-        found.push(unsound("operator", operator).file(format!("operators/{operator}")));
-    }
-    for (operator, version) in change.deleted_bundles() {
-        let message = format!("the published version {version} of {operator} is missing");
-        let hint =
-            "rebase the fork; to take a version out, ask a maintainer for the label allow/operator-version-overwrite";
-        found.push(
-            Finding::of(&REBASE, message)
-                .file(format!("operators/{operator}"))
-                .hint(hint),
-        );
-    }
-    for (operator, version) in change.modified_bundles() {
-        existing(head, base, operator, version, &mut found);
-    }
-    let of = |finding: Finding| Checked {
-        suite: SUITE,
-        check: crate::checks::name_of(finding.rule),
-        finding,
-        is_traceback: false,
-    };
-    found.into_iter().map(of).collect()
 }
 
 /// What changed in the ClusterServiceVersion of a published bundle.
@@ -174,7 +176,7 @@ mod tests {
         let (base, head) = (repository(base), repository(head));
         let files: Vec<String> = files.iter().map(|file| (*file).to_owned()).collect();
         let change = Change::detect(&head, &base, &files);
-        let found = check(&change, &head, &base, &files);
+        let found = change.check_operator_hub(&head, &base, &files);
         found.iter().map(|checked| checked.check).collect()
     }
 

@@ -20,6 +20,8 @@
 mod bundle;
 mod certification_hash;
 mod change;
+mod change_rules;
+mod checked;
 mod checks;
 mod container;
 mod deletion;
@@ -42,6 +44,7 @@ mod yamllint;
 
 pub use certification_hash::certification_hash;
 pub use change::{Change, Summary};
+pub use checked::Checked;
 pub use checks::{Options, Suite};
 pub use container::{
     Change as LayerChange, Compared, Container, ContainerOutcome, LayerFiles, Layers, Modified, Package, Policy,
@@ -53,5 +56,5 @@ pub use overlay::{Changes, Overlay};
 pub use platforms::{Platform, Platforms};
 pub use preflight_results::{PreflightResults, preflight_operator_rules};
 pub use repository::{Operator, Repository};
-pub use run::{Checked, check_bundle, check_catalogs, check_operator, find_rule, rules, static_checks};
+pub use run::{check_bundle, check_catalogs, check_operator, find_rule, rules, static_checks};
 pub use waivers::Waivers;

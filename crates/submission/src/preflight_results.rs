@@ -3,8 +3,8 @@
 use olmkit::diagnostics::{Rule, Severity};
 use serde::Serialize;
 
+use crate::checked::Checked;
 use crate::checks::{CHECKS, Suite, name_of};
-use crate::run::Checked;
 
 /// `results.json` of preflight. What was not run is not in it.
 #[derive(Debug, Clone, Serialize)]

@@ -5,28 +5,15 @@ use std::sync::OnceLock;
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
 
+use crate::checked::Checked;
 use crate::checks::{BundleContext, CHECKS, Check, Context, Options, Run, Suite, name_of};
 use crate::python::Raise;
 use crate::repository::{Operator, Repository};
 
-/// A finding with the suite of its check.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct Checked {
-    /// The suite.
-    pub suite: &'static str,
-    /// The name of the check.
-    pub check: &'static str,
-    /// The finding; its file is relative to the repository.
-    pub finding: Finding,
-    /// Whether the hosted pipeline prints a Python traceback here.
-    pub is_traceback: bool,
-}
-
 /// Every rule of this crate.
 pub fn rules() -> Vec<&'static Rule> {
     let mut rules: Vec<&Rule> = CHECKS.iter().copied().flatten().map(|check| check.rule).collect();
-    rules.extend(crate::change::RULES);
+    rules.extend(crate::change_rules::RULES);
     rules.extend(crate::hub_change::RULES);
     rules.extend(crate::container::RULES);
     rules.sort_by_key(|rule| rule.id);

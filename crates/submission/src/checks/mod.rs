@@ -212,8 +212,11 @@ pub(crate) static CHECKS: &[&[Check]] = &[
     preflight::CHECKS,
 ];
 
+/// The suite of the rules of the pipeline on a change as a whole.
+pub(crate) const CHANGE_SUITE: &str = "pull-request";
+
 /// A rule of the pipeline.
-const fn rule(id: &'static str, severity: Severity, suite: &'static str, summary: &'static str) -> Rule {
+pub(crate) const fn rule(id: &'static str, severity: Severity, suite: &'static str, summary: &'static str) -> Rule {
     Rule::of_tool(id, severity, Origin::Pipeline(suite), summary)
 }
 

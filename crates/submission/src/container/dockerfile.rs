@@ -4,9 +4,9 @@ use olmkit::diagnostics::Finding;
 use olmkit_yaml::Position;
 
 use super::{CHECKS, Container, ContainerOutcome, LABELS, Policy, REQUIRED_LABELS, ROOT, TRADEMARK, Verdict};
+use crate::checked::Checked;
 use crate::checks::name_of;
 use crate::dockerfile::{Image, image};
-use crate::run::Checked;
 
 /// Checks the labels and the user of the image that a Dockerfile builds. What its base may have is not known.
 pub fn check_dockerfile(file: &str, text: &str, policy: Policy) -> ContainerOutcome {

@@ -13,8 +13,8 @@ use std::sync::LazyLock;
 use olmkit::diagnostics::{Finding, Rule, Severity};
 use regex::Regex;
 
+use crate::checked::Checked;
 use crate::checks::preflight::rule;
-use crate::run::Checked;
 
 pub use dockerfile::check_dockerfile;
 pub use modified::{Change, LayerFiles, Layers, Modified, distribution};
