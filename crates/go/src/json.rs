@@ -46,12 +46,22 @@ pub fn marshal_len(value: &Value) -> usize {
 
 /// The number of bytes of [`string`].
 fn string_len(text: &str) -> usize {
-    // Escapes are rare: only these bytes, and E2 of U+2028 and U+2029, have longer forms.
-    let longer = |byte: &u8| matches!(byte, b'"' | b'\\' | b'<' | b'>' | b'&' | 0..=0x1f | 0xe2);
-    if text.as_bytes().iter().any(longer) {
-        string(text).len()
+    let longer: usize = text.bytes().map(added_by_escape).sum();
+    // U+2028 and U+2029 have three bytes, and six as `\u2028`.
+    let separators = if text.is_ascii() {
+        0
     } else {
-        text.len() + 2
+        text.matches(['\u{2028}', '\u{2029}']).count()
+    };
+    text.len() + 2 + longer + 3 * separators
+}
+
+/// How many bytes longer a byte is when it is escaped.
+fn added_by_escape(byte: u8) -> usize {
+    match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 1,
+        b'<' | b'>' | b'&' | 0..=0x1f => 5,
+        _ => 0,
     }
 }
 

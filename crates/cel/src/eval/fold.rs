@@ -1,11 +1,11 @@
 //! Macros that run an expression for each item.
 
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use super::{Evaluator, ITEM, Outcome, insert, keys};
+use super::{Evaluator, insert, keys};
 use crate::ast::{Fold, FoldKind, Node};
-use crate::budget::{Budget, Failure};
+use crate::budget::Failure;
+use crate::runtime::{ITEM, Outcome};
 use crate::value::{Value, compare};
 
 /// What a macro runs over: for each item its position or key, and the value.
@@ -31,11 +31,13 @@ impl<'e> Evaluator<'e> {
     fn range(&mut self, value: &Value) -> Result<Range, Failure> {
         match value {
             Value::List(list) => {
-                self.budget.allocate(list.items.len().saturating_mul(ITEM))?;
+                self.runtime.budget.allocate(list.items.len().saturating_mul(ITEM))?;
                 Ok(Range::List(list.items.clone()))
             }
             Value::Map(map) => {
-                self.budget.allocate(map.entries.len().saturating_mul(2 * ITEM))?;
+                self.runtime
+                    .budget
+                    .allocate(map.entries.len().saturating_mul(2 * ITEM))?;
                 Ok(Range::Map(
                     keys(map).into_iter().zip(map.entries.values().cloned()).collect(),
                 ))
@@ -62,7 +64,7 @@ impl<'e> Evaluator<'e> {
         let is_list = matches!(range, Value::List(_));
         let depth = self.scope.len();
         for (first, value) in items {
-            self.budget.step(1)?;
+            self.runtime.budget.step(1)?;
             let item = if is_list { &value } else { &first };
             match &fold.second {
                 None => self.scope.push((&fold.variable, item.clone())),
@@ -127,12 +129,12 @@ impl<'e> Evaluator<'e> {
                 }
             } else if evaluator.passes(fold)? {
                 let value = evaluator.eval(&fold.body)?;
-                evaluator.budget.allocate(ITEM)?;
+                evaluator.runtime.budget.allocate(ITEM)?;
                 made.push(value);
             }
             Ok(false)
         })?;
-        self.list(made)
+        self.runtime.list(made)
     }
 
     fn make_map(&mut self, fold: &'e Fold, range: &Value) -> Outcome {
@@ -142,7 +144,7 @@ impl<'e> Evaluator<'e> {
                 return Ok(false);
             }
             let value = evaluator.eval(&fold.body)?;
-            evaluator.budget.allocate(3 * ITEM)?;
+            evaluator.runtime.budget.allocate(3 * ITEM)?;
             if fold.kind == FoldKind::TransformMap {
                 let key = first.key().ok_or_else(Failure::no_overload)?;
                 insert(&mut made, key, value)?;
@@ -152,6 +154,7 @@ impl<'e> Evaluator<'e> {
                 return Err(Failure::no_overload());
             };
             evaluator
+                .runtime
                 .budget
                 .allocate(entries.entries.len().saturating_mul(3 * ITEM))?;
             for (key, value) in &entries.entries {
@@ -166,38 +169,12 @@ impl<'e> Evaluator<'e> {
         let mut made = Vec::new();
         self.each(fold, range, &mut |evaluator, _, item| {
             let key = evaluator.eval(&fold.body)?;
-            evaluator.budget.allocate(2 * ITEM)?;
+            evaluator.runtime.budget.allocate(2 * ITEM)?;
             made.push((key, item.clone()));
             Ok(false)
         })?;
-        let sorted = self.sorted(made)?;
-        self.list(sorted)
-    }
-
-    /// Items in the order of their keys. Go does not keep the order of equal keys; where that shows, nothing is decided.
-    pub(crate) fn sorted(&mut self, mut items: Vec<(Value, Value)>) -> Result<Vec<Value>, Failure> {
-        let first = items.first().map(|(key, _)| key.type_name().to_owned());
-        if items.iter().any(|(key, _)| Some(key.type_name()) != first.as_deref()) {
-            return Err(Failure::error("list elements must have the same type"));
-        }
-        // The budget is taken first: an order that fails halfway is none, and sorting would panic.
-        let rounds = u64::from(items.len().max(2).ilog2()) + 1;
-        for (key, _) in &items {
-            let before = self.budget.steps();
-            compare::order(key, key, self.budget)?;
-            self.budget.step((before - self.budget.steps()) * rounds)?;
-        }
-        let mut unlimited = Budget::new(u64::MAX, u64::MAX);
-        items.sort_by(|(left, _), (right, _)| compare::order(left, right, &mut unlimited).unwrap_or(Ordering::Equal));
-        for pair in items.windows(2) {
-            if let [(left, one), (right, other)] = pair
-                && compare::order(left, right, self.budget)?.is_eq()
-                && !compare::equal(one, other, self.budget)?
-            {
-                return Err(Failure::undecided("the order of items with equal keys"));
-            }
-        }
-        Ok(items.into_iter().map(|(_, item)| item).collect())
+        let sorted = compare::sorted(made, self.runtime.budget)?;
+        self.runtime.list(sorted)
     }
 
     fn fold_optional(&mut self, fold: &'e Fold, range: Value) -> Outcome {
@@ -212,7 +189,7 @@ impl<'e> Evaluator<'e> {
         match (fold.kind, body?) {
             (FoldKind::OptFlatMap, value) => Ok(value),
             (_, value) => {
-                self.budget.allocate(ITEM)?;
+                self.runtime.budget.allocate(ITEM)?;
                 Ok(Value::some(value))
             }
         }

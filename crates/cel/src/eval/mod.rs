@@ -1,7 +1,6 @@
 //! Runs an expression, counting each step and each allocated byte.
 
 mod fold;
-mod operators;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -10,39 +9,33 @@ use std::rc::Rc;
 use crate::ast::{Call, Expr, Index, Literal, Node, Select, Unary};
 use crate::budget::{Budget, Failure};
 use crate::library::{run, signature};
-use crate::regex::Cache;
+use crate::operators;
+use crate::runtime::{ITEM, Outcome, Runtime, overflow};
 use crate::value::{Key, Map, Value};
-
-/// What one item of a list or entry of a map takes in memory, about.
-pub(crate) const ITEM: usize = 48;
-
-type Outcome = Result<Value, Failure>;
 
 /// Runs an expression with these variables.
 pub(crate) fn evaluate<'e>(node: &'e Node, variables: &'e [(&'e str, Value)], budget: &'e mut Budget) -> Outcome {
     Evaluator::new(variables, budget).eval(node)
 }
 
-pub(crate) struct Evaluator<'e> {
+struct Evaluator<'e> {
     variables: &'e [(&'e str, Value)],
     /// Variables of macros, the innermost last.
     scope: Vec<(&'e str, Value)>,
-    pub(crate) budget: &'e mut Budget,
-    pub(crate) patterns: Cache,
+    runtime: Runtime<'e>,
 }
 
 impl<'e> Evaluator<'e> {
-    pub(crate) fn new(variables: &'e [(&'e str, Value)], budget: &'e mut Budget) -> Self {
+    fn new(variables: &'e [(&'e str, Value)], budget: &'e mut Budget) -> Self {
         Self {
             variables,
             scope: Vec::new(),
-            budget,
-            patterns: Cache::default(),
+            runtime: Runtime::new(budget),
         }
     }
 
-    pub(crate) fn eval(&mut self, node: &'e Node) -> Outcome {
-        self.budget.step(1)?;
+    fn eval(&mut self, node: &'e Node) -> Outcome {
+        self.runtime.budget.step(1)?;
         match &node.expr {
             Expr::Literal(literal) => self.literal(literal),
             Expr::Ident(name) => self.ident(name),
@@ -53,7 +46,7 @@ impl<'e> Evaluator<'e> {
             Expr::Binary(operator, operands) => {
                 let left = self.eval(&operands.0)?;
                 let right = self.eval(&operands.1)?;
-                self.binary(*operator, left, right)
+                operators::binary(*operator, left, right, self.runtime.budget)
             }
             Expr::And(terms) => self.logic(terms, false),
             Expr::Or(terms) => self.logic(terms, true),
@@ -71,28 +64,18 @@ impl<'e> Evaluator<'e> {
             Literal::Int(value) => Value::Int(*value),
             Literal::Uint(value) => Value::Uint(*value),
             Literal::Double(value) => Value::Double(*value),
-            Literal::String(text) => return self.text(text),
+            Literal::String(text) => return self.runtime.text(text),
             Literal::Bytes(bytes) => {
-                self.budget.allocate(bytes.len())?;
+                self.runtime.budget.allocate(bytes.len())?;
                 Value::Bytes(Rc::from(bytes.as_slice()))
             }
         })
     }
 
-    /// A new text, counted.
-    pub(crate) fn text(&mut self, text: &str) -> Outcome {
-        self.budget.allocate(text.len() + ITEM)?;
-        Ok(Value::string(text))
-    }
-
-    /// A new list, whose items were counted.
-    pub(crate) fn list(&mut self, items: Vec<Value>) -> Outcome {
-        self.budget.allocate(items.len().saturating_mul(ITEM))?;
-        Ok(Value::list(items))
-    }
-
     fn ident(&mut self, name: &str) -> Outcome {
-        self.budget.step(u64::try_from(self.scope.len() / 16).unwrap_or(0))?;
+        self.runtime
+            .budget
+            .step(u64::try_from(self.scope.len() / 16).unwrap_or(0))?;
         if let Some((_, value)) = self.scope.iter().rev().find(|(known, _)| *known == name) {
             return value.clone().sound();
         }
@@ -146,17 +129,17 @@ impl<'e> Evaluator<'e> {
                 let mut values = Vec::new();
                 for (optional, item) in items {
                     let value = self.eval(item)?;
-                    self.budget.allocate(ITEM)?;
+                    self.runtime.budget.allocate(ITEM)?;
                     values.extend(present(value, *optional)?);
                 }
-                self.list(values)
+                self.runtime.list(values)
             }
             Expr::Map(entries) => {
                 let mut values = BTreeMap::new();
                 for entry in entries {
                     let key = self.eval(&entry.key)?;
                     let value = self.eval(&entry.value)?;
-                    self.budget.allocate(3 * ITEM)?;
+                    self.runtime.budget.allocate(3 * ITEM)?;
                     let key = key.key().ok_or_else(|| Failure::error("unsupported key type"))?;
                     let Some(value) = present(value, entry.optional)? else {
                         continue;
@@ -195,7 +178,7 @@ impl<'e> Evaluator<'e> {
     fn found(&mut self, found: Option<&Value>, is_optional: bool, problem: impl Fn() -> String) -> Outcome {
         match found {
             Some(value) if is_optional => {
-                self.budget.allocate(ITEM)?;
+                self.runtime.budget.allocate(ITEM)?;
                 Ok(Value::some(value.clone().sound()?))
             }
             Some(value) => value.clone().sound(),
@@ -254,7 +237,12 @@ impl<'e> Evaluator<'e> {
         for arg in &call.args {
             args.push(self.eval(arg)?);
         }
-        run::call(self, call.name.trim_start_matches('.'), call.target.is_some(), &args)
+        run::call(
+            &mut self.runtime,
+            call.name.trim_start_matches('.'),
+            call.target.is_some(),
+            &args,
+        )
     }
 }
 
@@ -269,7 +257,7 @@ fn present(value: Value, optional: bool) -> Result<Option<Value>, Failure> {
 }
 
 /// Adds an entry; no key may be there twice.
-pub(crate) fn insert(entries: &mut BTreeMap<Key, Value>, key: Key, value: Value) -> Result<(), Failure> {
+fn insert(entries: &mut BTreeMap<Key, Value>, key: Key, value: Value) -> Result<(), Failure> {
     let slot = match entries.entry(key) {
         Entry::Vacant(slot) => {
             slot.insert(value);
@@ -286,11 +274,7 @@ pub(crate) fn insert(entries: &mut BTreeMap<Key, Value>, key: Key, value: Value)
     Err(Failure::error(format!("insert failed: key {shown} already exists")))
 }
 
-pub(crate) fn overflow() -> Failure {
-    Failure::error("integer overflow")
-}
-
 /// The keys of a map in order.
-pub(crate) fn keys(map: &Map) -> Vec<Value> {
+fn keys(map: &Map) -> Vec<Value> {
     map.entries.keys().map(Key::to_value).collect()
 }

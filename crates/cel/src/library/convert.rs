@@ -4,22 +4,22 @@ use std::rc::Rc;
 
 use olmkit_go::strconv;
 
-use super::run::Found;
+use super::Found;
 use crate::budget::Failure;
-use crate::eval::{Evaluator, overflow};
+use crate::runtime::{Runtime, overflow};
 use crate::value::Value;
 use crate::value::time::{self, Timestamp};
 
-pub(super) fn call(evaluator: &mut Evaluator, name: &str, is_member: bool, args: &[Value]) -> Found {
+pub(super) fn call(runtime: &mut Runtime, name: &str, is_member: bool, args: &[Value]) -> Found {
     let [value] = args else { return None };
     if name == "size" {
-        return size(evaluator, value);
+        return size(runtime, value);
     }
     if is_member {
         return None;
     }
     Some(match (name, value) {
-        ("type", value) => evaluator
+        ("type", value) => runtime
             .budget
             .allocate(64)
             .map(|()| Value::Type(Rc::from(value.type_name()))),
@@ -32,8 +32,8 @@ pub(super) fn call(evaluator: &mut Evaluator, name: &str, is_member: bool, args:
         | ("string", Value::String(_))
         | ("timestamp", Value::Timestamp(_))
         | ("uint", Value::Uint(_)) => Ok(value.clone()),
-        ("string", value) => string(evaluator, value)?,
-        ("bytes", Value::String(text)) => evaluator
+        ("string", value) => string(runtime, value)?,
+        ("bytes", Value::String(text)) => runtime
             .budget
             .allocate(text.len())
             .map(|()| Value::Bytes(Rc::from(text.as_bytes()))),
@@ -62,10 +62,10 @@ fn refused(from: &str, to: &str) -> Failure {
     Failure::error(format!("type conversion error from '{from}' to '{to}'"))
 }
 
-fn size(evaluator: &mut Evaluator, value: &Value) -> Found {
+fn size(runtime: &mut Runtime, value: &Value) -> Found {
     let size = match value {
         Value::String(text) => {
-            if let Err(failure) = evaluator.budget.read(text.len()) {
+            if let Err(failure) = runtime.budget.read(text.len()) {
                 return Some(Err(failure));
             }
             text.chars().count()
@@ -78,10 +78,10 @@ fn size(evaluator: &mut Evaluator, value: &Value) -> Found {
     Some(i64::try_from(size).map(Value::Int).map_err(|_| overflow()))
 }
 
-fn string(evaluator: &mut Evaluator, value: &Value) -> Found {
+fn string(runtime: &mut Runtime, value: &Value) -> Found {
     let text = match value {
         Value::Bytes(bytes) => match std::str::from_utf8(bytes) {
-            Ok(text) => return Some(evaluator.text(text)),
+            Ok(text) => return Some(runtime.text(text)),
             Err(_) => return Some(Err(Failure::error("invalid UTF-8 in bytes, cannot convert to string"))),
         },
         Value::Timestamp(moment) => match moment.text() {
@@ -90,7 +90,7 @@ fn string(evaluator: &mut Evaluator, value: &Value) -> Found {
         },
         other => plain_text(other)?,
     };
-    Some(evaluator.text(&text))
+    Some(runtime.text(&text))
 }
 
 /// The text of a value whose text is short.

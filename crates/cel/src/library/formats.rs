@@ -2,9 +2,9 @@
 
 use olmkit_go::url;
 
-use super::run::Found;
+use super::Found;
 use crate::budget::Failure;
-use crate::eval::{Evaluator, ITEM};
+use crate::runtime::{ITEM, Runtime};
 use crate::value::Value;
 use crate::value::time::Timestamp;
 
@@ -25,7 +25,7 @@ const NAMES: [&str; 13] = [
     "datetime",
 ];
 
-pub(super) fn call(evaluator: &mut Evaluator, name: &str, is_member: bool, args: &[Value]) -> Found {
+pub(super) fn call(runtime: &mut Runtime, name: &str, is_member: bool, args: &[Value]) -> Found {
     let known = |wanted: &str| NAMES.into_iter().find(|name| *name == wanted);
     match (is_member, name, args) {
         (false, "format.named", [Value::String(name)]) => {
@@ -33,14 +33,14 @@ pub(super) fn call(evaluator: &mut Evaluator, name: &str, is_member: bool, args:
             Some(Ok(found.map_or(Value::Optional(None), Value::some)))
         }
         (false, name, []) => known(name.strip_prefix("format.")?).map(|name| Ok(Value::Format(name))),
-        (true, "validate", [Value::Format(name), Value::String(text)]) => Some(validate(evaluator, name, text)),
+        (true, "validate", [Value::Format(name), Value::String(text)]) => Some(validate(runtime, name, text)),
         _ => None,
     }
 }
 
-fn validate(evaluator: &mut Evaluator, name: &str, text: &str) -> Result<Value, Failure> {
-    evaluator.budget.read(text.len())?;
-    evaluator.budget.allocate(ITEM)?;
+fn validate(runtime: &mut Runtime, name: &str, text: &str) -> Result<Value, Failure> {
+    runtime.budget.read(text.len())?;
+    runtime.budget.allocate(ITEM)?;
     let undecided = || Failure::undecided(format!("the format {name}"));
     let masked = masked(text);
     let fits = match name {

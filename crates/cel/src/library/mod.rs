@@ -14,6 +14,11 @@ mod urls;
 
 use std::fmt;
 
+use crate::runtime::Outcome;
+
+/// What a group of functions gives for a call; `None` when the function is not one of the group.
+type Found = Option<Outcome>;
+
 /// A group of functions or a part of the language that came with one version of Kubernetes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs)]

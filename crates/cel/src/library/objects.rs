@@ -3,19 +3,19 @@
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use super::run::Found;
+use super::Found;
 use crate::budget::Failure;
-use crate::eval::{Evaluator, ITEM};
+use crate::runtime::{ITEM, Runtime};
 use crate::value::Value;
 use crate::value::net::{self, Cidr};
 use crate::value::quantity::Quantity;
 
-pub(super) fn call(evaluator: &mut Evaluator, name: &str, is_member: bool, args: &[Value]) -> Found {
-    if let Err(failure) = evaluator.budget.allocate(ITEM) {
+pub(super) fn call(runtime: &mut Runtime, name: &str, is_member: bool, args: &[Value]) -> Found {
+    if let Err(failure) = runtime.budget.allocate(ITEM) {
         return Some(Err(failure));
     }
     if !is_member {
-        return made(evaluator, name, args);
+        return made(runtime, name, args);
     }
     let (target, rest) = args.split_first()?;
     match target {
@@ -29,9 +29,9 @@ pub(super) fn call(evaluator: &mut Evaluator, name: &str, is_member: bool, args:
 }
 
 /// Functions that make such values of others.
-fn made(evaluator: &mut Evaluator, name: &str, args: &[Value]) -> Found {
+fn made(runtime: &mut Runtime, name: &str, args: &[Value]) -> Found {
     if let [Value::String(text), ..] = args
-        && let Err(failure) = evaluator.budget.read(text.len())
+        && let Err(failure) = runtime.budget.read(text.len())
     {
         return Some(Err(failure));
     }
@@ -39,7 +39,7 @@ fn made(evaluator: &mut Evaluator, name: &str, args: &[Value]) -> Found {
         ("optional.none", []) => Ok(Value::Optional(None)),
         ("optional.of", [value]) => Ok(Value::some(value.clone())),
         ("optional.ofNonZeroValue", [value]) => return non_zero(value),
-        ("optional.unwrap", [Value::List(_)]) => return super::lists::call(evaluator, "unwrapOpt", true, args),
+        ("optional.unwrap", [Value::List(_)]) => return super::lists::call(runtime, "unwrapOpt", true, args),
         ("quantity", [Value::String(text)]) => Quantity::parse(text).map(Value::Quantity),
         ("isQuantity", [Value::String(text)]) => match Quantity::parse(text) {
             Ok(_) => Ok(Value::Bool(true)),

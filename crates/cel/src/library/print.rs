@@ -4,19 +4,19 @@ use olmkit_go::strconv;
 
 use super::convert::plain_text;
 use crate::budget::Failure;
-use crate::eval::{Evaluator, ITEM};
 use crate::limits;
+use crate::runtime::{ITEM, Runtime};
 use crate::value::Value;
 
-pub(super) fn format(evaluator: &mut Evaluator, template: &str, args: &[Value]) -> Result<Value, Failure> {
+pub(super) fn format(runtime: &mut Runtime, template: &str, args: &[Value]) -> Result<Value, Failure> {
     let mut out = String::new();
     let mut rest = template;
     let mut args = args.iter().enumerate();
     let mut taken = 0_usize;
     while let Some((before, after)) = rest.split_once('%') {
-        push(evaluator, &mut out, before)?;
+        push(runtime, &mut out, before)?;
         if let Some(after) = after.strip_prefix('%') {
-            push(evaluator, &mut out, "%")?;
+            push(runtime, &mut out, "%")?;
             rest = after;
             continue;
         }
@@ -24,21 +24,21 @@ pub(super) fn format(evaluator: &mut Evaluator, template: &str, args: &[Value]) 
             .next()
             .ok_or_else(|| Failure::error(format!("index {taken} out of range")))?;
         taken += 1;
-        rest = clause(evaluator, &mut out, after, arg)?;
+        rest = clause(runtime, &mut out, after, arg)?;
     }
-    push(evaluator, &mut out, rest)?;
-    evaluator.text(&out)
+    push(runtime, &mut out, rest)?;
+    runtime.text(&out)
 }
 
 /// Adds a text, counted.
-fn push(evaluator: &mut Evaluator, out: &mut String, text: &str) -> Result<(), Failure> {
-    evaluator.budget.allocate(text.len())?;
+fn push(runtime: &mut Runtime, out: &mut String, text: &str) -> Result<(), Failure> {
+    runtime.budget.allocate(text.len())?;
     out.push_str(text);
     Ok(())
 }
 
 /// Prints one value as the clause at the start of `rest` says; gives back what follows.
-fn clause<'t>(evaluator: &mut Evaluator, out: &mut String, rest: &'t str, arg: &Value) -> Result<&'t str, Failure> {
+fn clause<'t>(runtime: &mut Runtime, out: &mut String, rest: &'t str, arg: &Value) -> Result<&'t str, Failure> {
     let (precision, rest) = match rest.strip_prefix('.') {
         None => (6, rest),
         Some(rest) => {
@@ -60,7 +60,7 @@ fn clause<'t>(evaluator: &mut Evaluator, out: &mut String, rest: &'t str, arg: &
         .ok_or_else(|| Failure::error("unexpected end of string"))?;
     let text = match verb {
         's' => {
-            whole(evaluator, out, arg, false)?;
+            whole(runtime, out, arg, false)?;
             String::new()
         }
         'd' => integer(arg, 10, "decimal clause can only be used on integers")?,
@@ -69,13 +69,13 @@ fn clause<'t>(evaluator: &mut Evaluator, out: &mut String, rest: &'t str, arg: &
             other => integer(other, 2, "only integers and bools can be formatted as binary")?,
         },
         'o' => integer(arg, 8, "octal clause can only be used on integers")?,
-        'x' => hex(evaluator, arg)?,
-        'X' => hex(evaluator, arg)?.to_uppercase(),
+        'x' => hex(runtime, arg)?,
+        'X' => hex(runtime, arg)?.to_uppercase(),
         'f' => fixed(arg, precision)?,
         'e' => return Err(Failure::undecided("scientific notation")),
         other => return Err(Failure::error(format!("unrecognized formatting clause \"{other}\""))),
     };
-    push(evaluator, out, &text)?;
+    push(runtime, out, &text)?;
     Ok(rest.get(verb.len_utf8()..).unwrap_or_default())
 }
 
@@ -93,7 +93,7 @@ fn integer(arg: &Value, base: u32, problem: &str) -> Result<String, Failure> {
     })
 }
 
-fn hex(evaluator: &mut Evaluator, arg: &Value) -> Result<String, Failure> {
+fn hex(runtime: &mut Runtime, arg: &Value) -> Result<String, Failure> {
     let bytes = match arg {
         Value::String(text) => text.as_bytes(),
         Value::Bytes(bytes) => bytes,
@@ -105,7 +105,7 @@ fn hex(evaluator: &mut Evaluator, arg: &Value) -> Result<String, Failure> {
             );
         }
     };
-    evaluator.budget.allocate(2 * bytes.len())?;
+    runtime.budget.allocate(2 * bytes.len())?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
@@ -119,41 +119,41 @@ fn fixed(arg: &Value, precision: usize) -> Result<String, Failure> {
 }
 
 /// Prints any value; within lists and maps as a literal.
-fn whole(evaluator: &mut Evaluator, out: &mut String, value: &Value, is_inner: bool) -> Result<(), Failure> {
-    evaluator.budget.step(1)?;
+fn whole(runtime: &mut Runtime, out: &mut String, value: &Value, is_inner: bool) -> Result<(), Failure> {
+    runtime.budget.step(1)?;
     match value {
         Value::List(list) => {
-            push(evaluator, out, "[")?;
+            push(runtime, out, "[")?;
             for (at, item) in list.items.iter().enumerate() {
-                push(evaluator, out, if at > 0 { ", " } else { "" })?;
-                whole(evaluator, out, item, true)?;
+                push(runtime, out, if at > 0 { ", " } else { "" })?;
+                whole(runtime, out, item, true)?;
             }
-            push(evaluator, out, "]")
+            push(runtime, out, "]")
         }
         Value::Map(map) if map.is_object => Err(Failure::undecided("the text of an object")),
         Value::Map(map) => {
             let mut pairs = Vec::with_capacity(map.entries.len());
             for (key, value) in &map.entries {
-                evaluator.budget.allocate(2 * ITEM)?;
+                runtime.budget.allocate(2 * ITEM)?;
                 let mut shown = (String::new(), String::new());
-                whole(evaluator, &mut shown.0, &key.to_value(), true)?;
-                whole(evaluator, &mut shown.1, value, true)?;
+                whole(runtime, &mut shown.0, &key.to_value(), true)?;
+                whole(runtime, &mut shown.1, value, true)?;
                 pairs.push(shown);
             }
             pairs.sort();
             let pairs: Vec<String> = pairs.into_iter().map(|(key, value)| format!("{key}:{value}")).collect();
-            push(evaluator, out, &format!("{{{}}}", pairs.join(", ")))
+            push(runtime, out, &format!("{{{}}}", pairs.join(", ")))
         }
         Value::String(text) if is_inner => {
-            evaluator.budget.allocate(text.len().saturating_mul(4))?;
-            push(evaluator, out, &strconv::quote(text))
+            runtime.budget.allocate(text.len().saturating_mul(4))?;
+            push(runtime, out, &strconv::quote(text))
         }
-        Value::String(text) => push(evaluator, out, text),
+        Value::String(text) => push(runtime, out, text),
         Value::Bytes(bytes) if !is_inner => match std::str::from_utf8(bytes) {
-            Ok(text) => push(evaluator, out, text),
+            Ok(text) => push(runtime, out, text),
             Err(_) => Err(Failure::error("invalid UTF-8 in bytes, cannot convert to string")),
         },
-        Value::Null => push(evaluator, out, "null"),
+        Value::Null => push(runtime, out, "null"),
         Value::Timestamp(moment) => {
             let text = moment
                 .text()
@@ -163,17 +163,17 @@ fn whole(evaluator: &mut Evaluator, out: &mut String, value: &Value, is_inner: b
             } else {
                 text
             };
-            push(evaluator, out, &shown)
+            push(runtime, out, &shown)
         }
         Value::Duration(_) if is_inner => {
             let text = plain_text(value).unwrap_or_default();
-            push(evaluator, out, &format!("duration(\"{text}\")"))
+            push(runtime, out, &format!("duration(\"{text}\")"))
         }
-        Value::Double(number) if is_inner && number.is_finite() => push(evaluator, out, &format!("{number:.6}")),
+        Value::Double(number) if is_inner && number.is_finite() => push(runtime, out, &format!("{number:.6}")),
         Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Duration(_) => {
-            push(evaluator, out, &plain_text(value).unwrap_or_default())
+            push(runtime, out, &plain_text(value).unwrap_or_default())
         }
-        Value::Double(_) if !is_inner => push(evaluator, out, &plain_text(value).unwrap_or_default()),
+        Value::Double(_) if !is_inner => push(runtime, out, &plain_text(value).unwrap_or_default()),
         Value::Broken(failure) => Err((**failure).clone()),
         other => Err(Failure::undecided(format!("the text of a {}", other.type_name()))),
     }

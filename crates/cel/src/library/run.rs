@@ -1,14 +1,11 @@
 //! Finds the function that a call means.
 
 use crate::budget::Failure;
-use crate::eval::Evaluator;
+use crate::runtime::{Outcome, Runtime};
 use crate::value::Value;
 
-/// What a function gives; `None` when it is not one of the group.
-pub(super) type Found = Option<Result<Value, Failure>>;
-
 /// Calls a function. The receiver is the first argument.
-pub(crate) fn call(evaluator: &mut Evaluator, name: &str, is_member: bool, args: &[Value]) -> Result<Value, Failure> {
+pub(crate) fn call(runtime: &mut Runtime, name: &str, is_member: bool, args: &[Value]) -> Outcome {
     for arg in args {
         if let Value::Broken(failure) = arg {
             return Err((**failure).clone());
@@ -24,7 +21,7 @@ pub(crate) fn call(evaluator: &mut Evaluator, name: &str, is_member: bool, args:
         super::formats::call,
     ];
     for group in groups {
-        if let Some(result) = group(evaluator, name, is_member, args) {
+        if let Some(result) = group(runtime, name, is_member, args) {
             return result;
         }
     }
@@ -99,8 +96,8 @@ mod tests {
             }
             let args: Vec<Value> = overload.params.iter().map(sample).collect();
             let mut budget = Budget::for_object();
-            let mut evaluator = Evaluator::new(&[], &mut budget);
-            let result = call(&mut evaluator, name, overload.is_member, &args);
+            let mut runtime = Runtime::new(&mut budget);
+            let result = call(&mut runtime, name, overload.is_member, &args);
             let is_missing = match &result {
                 Err(Failure::Error(message)) => message == "no such overload",
                 Err(Failure::Undecided(reason)) => reason.starts_with("the function"),

@@ -1,95 +1,93 @@
 //! Functions of texts.
 
+use super::Found;
 use super::print;
-use super::run::Found;
 use crate::budget::Failure;
-use crate::eval::{Evaluator, ITEM};
+use crate::runtime::{ITEM, Outcome, Runtime};
 use crate::value::Value;
 
-type Outcome = Result<Value, Failure>;
-
-pub(super) fn call(evaluator: &mut Evaluator, name: &str, is_member: bool, args: &[Value]) -> Found {
+pub(super) fn call(runtime: &mut Runtime, name: &str, is_member: bool, args: &[Value]) -> Found {
     if !is_member {
         return match (name, args) {
-            ("matches", [Value::String(text), Value::String(pattern)]) => Some(matches(evaluator, text, pattern)),
-            ("strings.quote", [Value::String(text)]) => Some(quote(evaluator, text)),
+            ("matches", [Value::String(text), Value::String(pattern)]) => Some(matches(runtime, text, pattern)),
+            ("strings.quote", [Value::String(text)]) => Some(quote(runtime, text)),
             _ => None,
         };
     }
     let Some((Value::String(text), rest)) = args.split_first() else {
         return None;
     };
-    if let Err(failure) = evaluator.budget.read(text.len()) {
+    if let Err(failure) = runtime.budget.read(text.len()) {
         return Some(Err(failure));
     }
     Some(match (name, rest) {
-        ("contains", [Value::String(other)]) => search(evaluator, text, other, |text, other| text.contains(other)),
+        ("contains", [Value::String(other)]) => search(runtime, text, other, |text, other| text.contains(other)),
         ("startsWith", [Value::String(other)]) => Ok(Value::Bool(text.starts_with(&**other))),
         ("endsWith", [Value::String(other)]) => Ok(Value::Bool(text.ends_with(&**other))),
-        ("matches", [Value::String(pattern)]) => matches(evaluator, text, pattern),
-        ("find", [Value::String(pattern)]) => find(evaluator, text, pattern),
-        ("findAll", [Value::String(pattern)]) => find_all(evaluator, text, pattern, -1),
-        ("findAll", [Value::String(pattern), Value::Int(most)]) => find_all(evaluator, text, pattern, *most),
-        ("charAt", [Value::Int(at)]) => char_at(evaluator, text, *at),
-        ("indexOf", [Value::String(other)]) => index_of(evaluator, text, other, 0),
-        ("indexOf", [Value::String(other), Value::Int(from)]) => index_of(evaluator, text, other, *from),
-        ("lastIndexOf", [Value::String(other)]) => last_index_of(evaluator, text, other, None),
-        ("lastIndexOf", [Value::String(other), Value::Int(from)]) => last_index_of(evaluator, text, other, Some(*from)),
-        ("lowerAscii", []) => evaluator.text(&text.to_ascii_lowercase()),
-        ("upperAscii", []) => evaluator.text(&text.to_ascii_uppercase()),
-        ("trim", []) => evaluator.text(text.trim()),
-        ("replace", [Value::String(old), Value::String(new)]) => replace(evaluator, text, old, new, -1),
+        ("matches", [Value::String(pattern)]) => matches(runtime, text, pattern),
+        ("find", [Value::String(pattern)]) => find(runtime, text, pattern),
+        ("findAll", [Value::String(pattern)]) => find_all(runtime, text, pattern, -1),
+        ("findAll", [Value::String(pattern), Value::Int(most)]) => find_all(runtime, text, pattern, *most),
+        ("charAt", [Value::Int(at)]) => char_at(runtime, text, *at),
+        ("indexOf", [Value::String(other)]) => index_of(runtime, text, other, 0),
+        ("indexOf", [Value::String(other), Value::Int(from)]) => index_of(runtime, text, other, *from),
+        ("lastIndexOf", [Value::String(other)]) => last_index_of(runtime, text, other, None),
+        ("lastIndexOf", [Value::String(other), Value::Int(from)]) => last_index_of(runtime, text, other, Some(*from)),
+        ("lowerAscii", []) => runtime.text(&text.to_ascii_lowercase()),
+        ("upperAscii", []) => runtime.text(&text.to_ascii_uppercase()),
+        ("trim", []) => runtime.text(text.trim()),
+        ("replace", [Value::String(old), Value::String(new)]) => replace(runtime, text, old, new, -1),
         ("replace", [Value::String(old), Value::String(new), Value::Int(most)]) => {
-            replace(evaluator, text, old, new, *most)
+            replace(runtime, text, old, new, *most)
         }
-        ("split", [Value::String(separator)]) => split(evaluator, text, separator, -1),
-        ("split", [Value::String(separator), Value::Int(most)]) => split(evaluator, text, separator, *most),
-        ("substring", [Value::Int(from)]) => substring(evaluator, text, *from, None),
-        ("substring", [Value::Int(from), Value::Int(to)]) => substring(evaluator, text, *from, Some(*to)),
-        ("format", [Value::List(args)]) => print::format(evaluator, text, &args.items),
+        ("split", [Value::String(separator)]) => split(runtime, text, separator, -1),
+        ("split", [Value::String(separator), Value::Int(most)]) => split(runtime, text, separator, *most),
+        ("substring", [Value::Int(from)]) => substring(runtime, text, *from, None),
+        ("substring", [Value::Int(from), Value::Int(to)]) => substring(runtime, text, *from, Some(*to)),
+        ("format", [Value::List(args)]) => print::format(runtime, text, &args.items),
         _ => return None,
     })
 }
 
-fn search(evaluator: &mut Evaluator, text: &str, other: &str, found: fn(&str, &str) -> bool) -> Outcome {
-    evaluator.budget.read(text.len() + other.len())?;
+fn search(runtime: &mut Runtime, text: &str, other: &str, found: fn(&str, &str) -> bool) -> Outcome {
+    runtime.budget.read(text.len() + other.len())?;
     Ok(Value::Bool(found(text, other)))
 }
 
-fn matches(evaluator: &mut Evaluator, text: &str, pattern: &str) -> Outcome {
-    let compiled = evaluator.patterns.get(pattern, evaluator.budget)?;
-    evaluator.budget.step(compiled.steps(text.len()))?;
+fn matches(runtime: &mut Runtime, text: &str, pattern: &str) -> Outcome {
+    let compiled = runtime.patterns.get(pattern, runtime.budget)?;
+    runtime.budget.step(compiled.steps(text.len()))?;
     Ok(Value::Bool(compiled.regex.is_match(text)))
 }
 
-fn find(evaluator: &mut Evaluator, text: &str, pattern: &str) -> Outcome {
-    let compiled = evaluator.patterns.get(pattern, evaluator.budget)?;
-    evaluator.budget.step(compiled.steps(text.len()))?;
+fn find(runtime: &mut Runtime, text: &str, pattern: &str) -> Outcome {
+    let compiled = runtime.patterns.get(pattern, runtime.budget)?;
+    runtime.budget.step(compiled.steps(text.len()))?;
     let found = compiled.regex.find(text).map_or("", |found| found.as_str());
-    evaluator.budget.allocate(found.len() + ITEM)?;
+    runtime.budget.allocate(found.len() + ITEM)?;
     Ok(Value::string(found))
 }
 
-fn find_all(evaluator: &mut Evaluator, text: &str, pattern: &str, most: i64) -> Outcome {
+fn find_all(runtime: &mut Runtime, text: &str, pattern: &str, most: i64) -> Outcome {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
-    let compiled = evaluator.patterns.get(pattern, evaluator.budget)?;
+    let compiled = runtime.patterns.get(pattern, runtime.budget)?;
     let mut items = Vec::new();
     let mut last_end = None;
-    evaluator.budget.step(compiled.steps(text.len()))?;
+    runtime.budget.step(compiled.steps(text.len()))?;
     for found in compiled.regex.find_iter(text) {
         if items.len() >= most {
             break;
         }
         // Each search begins anew, and may look at all that is left.
-        evaluator.budget.step(compiled.steps(text.len() - found.end()))?;
-        evaluator.budget.allocate(found.len() + 2 * ITEM)?;
+        runtime.budget.step(compiled.steps(text.len() - found.end()))?;
+        runtime.budget.allocate(found.len() + 2 * ITEM)?;
         // Go leaves out an empty match behind another match.
         if !(found.is_empty() && last_end == Some(found.start())) {
             items.push(Value::string(found.as_str()));
         }
         last_end = Some(found.end());
     }
-    evaluator.list(items)
+    runtime.list(items)
 }
 
 fn out_of_range(at: i64) -> Failure {
@@ -102,13 +100,13 @@ fn byte_at(text: &str, characters: usize) -> Option<usize> {
     ends.nth(characters)
 }
 
-fn char_at(evaluator: &mut Evaluator, text: &str, at: i64) -> Outcome {
+fn char_at(runtime: &mut Runtime, text: &str, at: i64) -> Outcome {
     let start = usize::try_from(at)
         .ok()
         .and_then(|at| byte_at(text, at))
         .ok_or_else(|| out_of_range(at))?;
     let found: String = text.get(start..).unwrap_or_default().chars().take(1).collect();
-    evaluator.text(&found)
+    runtime.text(&found)
 }
 
 fn position(text: &str, byte: usize) -> Value {
@@ -116,8 +114,8 @@ fn position(text: &str, byte: usize) -> Value {
     Value::Int(i64::try_from(characters).unwrap_or(i64::MAX))
 }
 
-fn index_of(evaluator: &mut Evaluator, text: &str, other: &str, from: i64) -> Outcome {
-    evaluator.budget.read(text.len() + other.len())?;
+fn index_of(runtime: &mut Runtime, text: &str, other: &str, from: i64) -> Outcome {
+    runtime.budget.read(text.len() + other.len())?;
     let offset = usize::try_from(from).map_err(|_| out_of_range(from))?;
     let start = byte_at(text, offset);
     if other.is_empty() {
@@ -128,8 +126,8 @@ fn index_of(evaluator: &mut Evaluator, text: &str, other: &str, from: i64) -> Ou
     Ok(found.map_or(Value::Int(-1), |at| position(text, start + at)))
 }
 
-fn last_index_of(evaluator: &mut Evaluator, text: &str, other: &str, from: Option<i64>) -> Outcome {
-    evaluator.budget.read(text.len() + other.len())?;
+fn last_index_of(runtime: &mut Runtime, text: &str, other: &str, from: Option<i64>) -> Outcome {
+    runtime.budget.read(text.len() + other.len())?;
     let Some(from) = from else {
         let found = text.rfind(other);
         return Ok(found.map_or(Value::Int(-1), |at| position(text, at)));
@@ -160,7 +158,7 @@ fn last_index_of(evaluator: &mut Evaluator, text: &str, other: &str, from: Optio
     }
 }
 
-fn replace(evaluator: &mut Evaluator, text: &str, old: &str, new: &str, most: i64) -> Outcome {
+fn replace(runtime: &mut Runtime, text: &str, old: &str, new: &str, most: i64) -> Outcome {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let places = if old.is_empty() {
         text.chars().count() + 1
@@ -169,13 +167,13 @@ fn replace(evaluator: &mut Evaluator, text: &str, old: &str, new: &str, most: i6
     };
     let places = places.min(most);
     let length = text.len().saturating_add(places.saturating_mul(new.len()));
-    evaluator.budget.allocate(length.saturating_add(ITEM))?;
+    runtime.budget.allocate(length.saturating_add(ITEM))?;
     Ok(Value::string(text.replacen(old, new, most)))
 }
 
-fn split(evaluator: &mut Evaluator, text: &str, separator: &str, most: i64) -> Outcome {
+fn split(runtime: &mut Runtime, text: &str, separator: &str, most: i64) -> Outcome {
     if most == 0 {
-        return evaluator.list(Vec::new());
+        return runtime.list(Vec::new());
     }
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let count = if separator.is_empty() {
@@ -183,7 +181,7 @@ fn split(evaluator: &mut Evaluator, text: &str, separator: &str, most: i64) -> O
     } else {
         text.matches(separator).count() + 1
     };
-    evaluator
+    runtime
         .budget
         .allocate(text.len() + count.min(most).saturating_mul(2 * ITEM))?;
     let items: Vec<Value> = if separator.is_empty() {
@@ -191,7 +189,7 @@ fn split(evaluator: &mut Evaluator, text: &str, separator: &str, most: i64) -> O
     } else {
         text.splitn(most, separator).map(Value::string).collect()
     };
-    evaluator.list(items)
+    runtime.list(items)
 }
 
 /// Each character; the last part is what is left.
@@ -210,7 +208,7 @@ fn by_characters(text: &str, most: usize) -> Vec<&str> {
     parts
 }
 
-fn substring(evaluator: &mut Evaluator, text: &str, from: i64, to: Option<i64>) -> Outcome {
+fn substring(runtime: &mut Runtime, text: &str, from: i64, to: Option<i64>) -> Outcome {
     if let Some(to) = to.filter(|to| from > *to) {
         return Err(Failure::error(format!(
             "invalid substring range. start: {from}, end: {to}"
@@ -224,11 +222,11 @@ fn substring(evaluator: &mut Evaluator, text: &str, from: i64, to: Option<i64>) 
     };
     let start = at(from)?;
     let end = to.map_or(Ok(text.len()), at)?;
-    evaluator.text(text.get(start..end).unwrap_or_default())
+    runtime.text(text.get(start..end).unwrap_or_default())
 }
 
-fn quote(evaluator: &mut Evaluator, text: &str) -> Outcome {
-    evaluator.budget.allocate(2 * text.len() + ITEM)?;
+fn quote(runtime: &mut Runtime, text: &str) -> Outcome {
+    runtime.budget.allocate(2 * text.len() + ITEM)?;
     let mut quoted = String::from("\"");
     for character in text.chars() {
         let escaped = match character {
@@ -249,5 +247,5 @@ fn quote(evaluator: &mut Evaluator, text: &str) -> Outcome {
         quoted.push_str(escaped);
     }
     quoted.push('"');
-    evaluator.text(&quoted)
+    runtime.text(&quoted)
 }

@@ -1,12 +1,12 @@
 //! Parts of timestamps and durations.
 
-use super::run::Found;
+use super::Found;
 use crate::budget::Failure;
-use crate::eval::Evaluator;
+use crate::runtime::Runtime;
 use crate::value::Value;
 use crate::value::time::{self, Timestamp};
 
-pub(super) fn call(_: &mut Evaluator, name: &str, is_member: bool, args: &[Value]) -> Found {
+pub(super) fn call(_: &mut Runtime, name: &str, is_member: bool, args: &[Value]) -> Found {
     match args {
         _ if !is_member => None,
         [Value::Timestamp(moment)] => part(*moment, name, 0),

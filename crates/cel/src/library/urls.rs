@@ -5,25 +5,25 @@ use std::rc::Rc;
 
 use olmkit_go::url;
 
-use super::run::Found;
+use super::Found;
 use crate::budget::Failure;
-use crate::eval::{Evaluator, ITEM};
+use crate::runtime::{ITEM, Runtime};
 use crate::value::{Key, ParsedUrl, Value};
 
-pub(super) fn call(evaluator: &mut Evaluator, name: &str, is_member: bool, args: &[Value]) -> Found {
+pub(super) fn call(runtime: &mut Runtime, name: &str, is_member: bool, args: &[Value]) -> Found {
     match (is_member, name, args) {
-        (false, "url", [Value::String(text)]) => Some(parse(evaluator, text)),
+        (false, "url", [Value::String(text)]) => Some(parse(runtime, text)),
         (false, "isURL", [Value::String(text)]) => {
-            let read = evaluator.budget.read(text.len());
+            let read = runtime.budget.read(text.len());
             Some(read.map(|()| Value::Bool(url::parse_request_uri(text).is_ok())))
         }
-        (true, name, [Value::Url(own)]) => part(evaluator, name, own),
+        (true, name, [Value::Url(own)]) => part(runtime, name, own),
         _ => None,
     }
 }
 
-fn parse(evaluator: &mut Evaluator, text: &str) -> Result<Value, Failure> {
-    evaluator.budget.allocate(text.len().saturating_mul(4) + ITEM)?;
+fn parse(runtime: &mut Runtime, text: &str) -> Result<Value, Failure> {
+    runtime.budget.allocate(text.len().saturating_mul(4) + ITEM)?;
     let wrong = |problem: String| Failure::error(format!("URL parse error during conversion from string: {problem}"));
     url::parse_request_uri(text).map_err(wrong)?;
     let url = url::parse(text).map_err(wrong)?;
@@ -31,15 +31,15 @@ fn parse(evaluator: &mut Evaluator, text: &str) -> Result<Value, Failure> {
     Ok(Value::Url(Rc::new(ParsedUrl { text, url })))
 }
 
-fn part(evaluator: &mut Evaluator, name: &str, own: &ParsedUrl) -> Found {
+fn part(runtime: &mut Runtime, name: &str, own: &ParsedUrl) -> Found {
     let (hostname, port) = split_host(&own.url.host);
     Some(match name {
-        "getScheme" => evaluator.text(&own.url.scheme),
-        "getHost" => evaluator.text(&own.url.host),
-        "getHostname" => evaluator.text(hostname),
-        "getPort" => evaluator.text(port),
-        "getEscapedPath" => escaped_path(evaluator, own),
-        "getQuery" => query(evaluator, &own.url.raw_query),
+        "getScheme" => runtime.text(&own.url.scheme),
+        "getHost" => runtime.text(&own.url.host),
+        "getHostname" => runtime.text(hostname),
+        "getPort" => runtime.text(port),
+        "getEscapedPath" => escaped_path(runtime, own),
+        "getQuery" => query(runtime, &own.url.raw_query),
         _ => return None,
     })
 }
@@ -59,9 +59,9 @@ fn split_host(host: &str) -> (&str, &str) {
 }
 
 /// The path as it was written, if nothing in it would be written in another way.
-fn escaped_path(evaluator: &mut Evaluator, own: &ParsedUrl) -> Result<Value, Failure> {
+fn escaped_path(runtime: &mut Runtime, own: &ParsedUrl) -> Result<Value, Failure> {
     if !own.url.opaque.is_empty() {
-        return evaluator.text("");
+        return runtime.text("");
     }
     let whole = own.text.split(['?', '#']).next().unwrap_or_default();
     let rest = whole.split_once("://").map_or(whole, |(_, rest)| rest);
@@ -75,16 +75,16 @@ fn escaped_path(evaluator: &mut Evaluator, own: &ParsedUrl) -> Result<Value, Fai
     if !path.bytes().all(is_plain) {
         return Err(Failure::undecided("a path with escapes"));
     }
-    evaluator.text(path)
+    runtime.text(path)
 }
 
-fn query(evaluator: &mut Evaluator, raw: &str) -> Result<Value, Failure> {
+fn query(runtime: &mut Runtime, raw: &str) -> Result<Value, Failure> {
     if raw.contains(['%', ';']) {
         return Err(Failure::undecided("a query with escapes"));
     }
     let mut found: BTreeMap<Key, Vec<Value>> = BTreeMap::new();
     for pair in raw.split('&').filter(|pair| !pair.is_empty()) {
-        evaluator.budget.allocate(pair.len() + 4 * ITEM)?;
+        runtime.budget.allocate(pair.len() + 4 * ITEM)?;
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         let key = Key::String(Rc::from(key.replace('+', " ")));
         found

@@ -234,3 +234,29 @@ pub(crate) fn order(left: &Value, right: &Value, budget: &mut Budget) -> Result<
         (left, right) => return numbers(left, right).ok_or_else(Failure::no_overload),
     })
 }
+
+/// Items in the order of their keys. Go does not keep the order of equal keys; where that shows, nothing is decided.
+pub(crate) fn sorted(mut items: Vec<(Value, Value)>, budget: &mut Budget) -> Result<Vec<Value>, Failure> {
+    let first = items.first().map(|(key, _)| key.type_name().to_owned());
+    if items.iter().any(|(key, _)| Some(key.type_name()) != first.as_deref()) {
+        return Err(Failure::error("list elements must have the same type"));
+    }
+    // The budget is taken first: an order that fails halfway is none, and sorting would panic.
+    let rounds = u64::from(items.len().max(2).ilog2()) + 1;
+    for (key, _) in &items {
+        let before = budget.steps();
+        order(key, key, budget)?;
+        budget.step((before - budget.steps()) * rounds)?;
+    }
+    let mut unlimited = Budget::new(u64::MAX, u64::MAX);
+    items.sort_by(|(left, _), (right, _)| order(left, right, &mut unlimited).unwrap_or(Ordering::Equal));
+    for pair in items.windows(2) {
+        if let [(left, one), (right, other)] = pair
+            && order(left, right, budget)?.is_eq()
+            && !equal(one, other, budget)?
+        {
+            return Err(Failure::undecided("the order of items with equal keys"));
+        }
+    }
+    Ok(items.into_iter().map(|(_, item)| item).collect())
+}
