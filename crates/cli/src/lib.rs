@@ -27,6 +27,7 @@ mod in_pod;
 mod index_add;
 mod init;
 mod kind_args;
+mod many;
 mod migrate;
 mod olm;
 mod opm;

@@ -9,7 +9,7 @@ use olmkit_oci::registry::Platforms;
 use olmkit_oci::spec::Platform;
 use olmkit_oci::{Location, fetch};
 
-use super::catalog::{Output, dockerfile, graph, init, list, migrate, render, serve, template, validate};
+use super::catalog::{Output, dockerfile, graph, init, list, migrate, render, serve, template, validate_as_opm};
 use super::registry_flags::RegistryFlags;
 use super::{in_pod, index_add};
 use crate::runtime::block_on;
@@ -34,7 +34,7 @@ enum Command {
     /// Print catalogs and bundles as blobs
     Render(render::Args),
     /// Validate a catalog
-    Validate(validate::Args),
+    Validate(validate_as_opm::Args),
     /// Serve a catalog
     Serve(serve::Args),
     /// Rewrite a catalog with one directory per package
@@ -124,7 +124,7 @@ impl Opm {
         match self.command {
             Command::Init(args) => init::run(&args),
             Command::Render(args) => render::run(&args),
-            Command::Validate(args) => validate::run_as_opm(&args),
+            Command::Validate(args) => validate_as_opm::run(&args),
             Command::Serve(args) => serve::run(&args),
             Command::Migrate(args) => migrate::run(&args, Output::Json),
             Command::Index(Index::Add(args)) => index_add::run(&args),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use olmkit::diagnostics::{Report, Rule, Severity, counted};
+use olmkit::diagnostics::{Report, Rule, Severity, Suppressed, counted};
 use olmkit::object::UntrustedText;
 use olmkit::policy::baseline::Baseline;
 use olmkit::policy::config::{self, Config};
@@ -167,17 +167,35 @@ impl Chosen {
     }
 }
 
-/// Says how many findings were set aside, by whom.
+/// How many findings were set aside, by whom.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SetAside {
+    ignored: usize,
+    in_baseline: usize,
+}
+
+impl SetAside {
+    /// Counts these too.
+    pub fn add(&mut self, suppressed: &[Suppressed]) {
+        let in_baseline = suppressed.iter().filter(|one| one.by.is_baseline()).count();
+        self.in_baseline += in_baseline;
+        self.ignored += suppressed.len() - in_baseline;
+    }
+
+    /// `3 findings ignored, 1 finding in the baseline`; nothing if there are none.
+    pub fn summary(self) -> Option<String> {
+        let parts: Vec<String> = [(self.ignored, "ignored"), (self.in_baseline, "in the baseline")]
+            .into_iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, word)| format!("{} {word}", counted(count, "finding")))
+            .collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
+}
+
+/// Says how many findings of a report were set aside, by whom.
 pub fn summary_of_suppressed(report: &Report) -> Option<String> {
-    let count = |of: fn(&olmkit::diagnostics::Suppression) -> bool| {
-        report.suppressed.iter().filter(|suppressed| of(&suppressed.by)).count()
-    };
-    let in_baseline = count(|by| by.is_baseline());
-    let ignored = report.suppressed.len() - in_baseline;
-    let parts: Vec<String> = [(ignored, "ignored"), (in_baseline, "in the baseline")]
-        .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, word)| format!("{} {word}", counted(count, "finding")))
-        .collect();
-    (!parts.is_empty()).then(|| parts.join(", "))
+    let mut set_aside = SetAside::default();
+    set_aside.add(&report.suppressed);
+    set_aside.summary()
 }

@@ -68,7 +68,7 @@ pub(super) fn from_directory(path: &Path, image: Option<&str>) -> Result<BundleF
     let manifests: Vec<Value> = loaded
         .objects
         .iter()
-        .map(|object| object.value.clone())
+        .map(|object| Value::clone(&object.value))
         .filter(|value| !value.is_null())
         .collect();
     let rendered = catalog::render::bundle::directory(path, image.unwrap_or_default())

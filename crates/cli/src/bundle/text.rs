@@ -3,17 +3,15 @@
 use std::io::Write as _;
 
 use comfy_table::{Cell, Table, presets};
-use olmkit::diagnostics::{Report, Severity, TextOptions, counted, fold_repeated, write_grouped, write_text};
+use olmkit::diagnostics::{Report, Severity, TextOptions, counted, fold_repeated, write_text};
 use olmkit::object::UntrustedText;
 use olmkit::rules;
 use olmkit::validate::source::Validated;
 
 use super::output;
-use crate::policy::summary_of_suppressed;
+use crate::many::Many;
+use crate::policy::{SetAside, summary_of_suppressed};
 use crate::terminal;
-
-/// The findings of more bundles are shown by rule.
-pub const MANY: usize = 10;
 
 /// What stays of a bundle when its findings are printed.
 pub struct Row {
@@ -41,42 +39,46 @@ impl Row {
     }
 }
 
-/// Prints each broken rule once with a few places, the bundles that fail, and totals.
-pub fn grouped(all: &[Validated], rows: &[Row]) -> anyhow::Result<()> {
-    let out = &mut terminal::styled_output();
-    let reports: Vec<(&str, Report)> = all
-        .iter()
-        .map(|validated| (validated.name.as_str(), validated.report()))
-        .collect();
-    write_grouped(&reports, "bundle", rules::all(), out)?;
-    let mut report = Report::new();
-    reports.into_iter().for_each(|(_, found)| report.append(found));
-    let failed: Vec<&Row> = rows.iter().filter(|row| row.fails).collect();
-    if !failed.is_empty() {
-        writeln!(out, "\nFailed:")?;
+/// Many bundles: those that fail as soon as they are validated, then each broken rule once with a few places, and totals.
+#[derive(Default)]
+pub struct Bundles {
+    many: Many,
+    set_aside: SetAside,
+    count: usize,
+    failed: usize,
+    errors: usize,
+    warnings: usize,
+}
+
+impl Bundles {
+    /// Names the next one if it fails, and counts its findings.
+    pub fn add(&mut self, validated: &Validated, row: &Row) -> anyhow::Result<()> {
+        self.count += 1;
+        self.failed += usize::from(row.fails);
+        self.errors += row.errors;
+        self.warnings += row.warnings;
+        self.set_aside.add(&validated.suppressed);
+        self.many.add(&row.name, &validated.findings_for_machines(), row.fails)
     }
-    for row in &failed {
+
+    /// Prints the rules and the totals.
+    pub fn end(&self) -> anyhow::Result<()> {
+        self.many.end("bundle", rules::all())?;
+        let out = &mut terminal::styled_output();
+        if let Some(text) = self.set_aside.summary() {
+            writeln!(out, "{text}")?;
+        }
         writeln!(
             out,
-            "  {} ({}, {})",
-            UntrustedText::new(&row.name),
-            counted(row.errors, "error"),
-            counted(row.warnings, "warning")
+            "{} bundles: {} passed, {} failed; {}, {}\n-o full or concise prints each finding",
+            self.count,
+            self.count - self.failed,
+            self.failed,
+            counted(self.errors, "error"),
+            counted(self.warnings, "warning")
         )?;
+        Ok(())
     }
-    if let Some(text) = summary_of_suppressed(&report) {
-        writeln!(out, "\n{text}")?;
-    }
-    writeln!(
-        out,
-        "\n{} bundles: {} passed, {} failed; {}, {}\n-o full or concise prints each finding",
-        all.len(),
-        all.len() - failed.len(),
-        failed.len(),
-        counted(report.count(Severity::Error), "error"),
-        counted(report.count(Severity::Warning), "warning")
-    )?;
-    Ok(())
 }
 
 /// Prints the findings of one bundle with source lines, in full or what repeats once.

@@ -82,7 +82,7 @@ fn manifests(args: &Args, bundle: &Bundle) -> anyhow::Result<Vec<Value>> {
         .objects
         .iter()
         .filter(|object| object.kind() != "ClusterServiceVersion" && !object.value.is_null())
-        .map(|object| object.value.clone())
+        .map(|object| Value::clone(&object.value))
         .collect();
     Ok(unpack(&csv.value, &others, &target)?)
 }

@@ -21,6 +21,7 @@ use super::text::{self, Row};
 use crate::catalog::images::RegistryImages;
 use crate::fixes::FixFlags;
 use crate::in_order;
+use crate::many::MANY;
 use crate::policy::PolicyFlags;
 use crate::progress::{Progress, Unit};
 use crate::registry_flags::RegistryFlags;
@@ -206,24 +207,26 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let is_original = args.output == Format::JsonAlpha1;
     let form = Form::of(args.output, sources.len(), chosen.writes_baseline() && !is_original);
     let mut judge = chosen.policy.judge();
-    let (mut rows, mut whole) = (Vec::new(), Vec::new());
+    let (mut rows, mut whole, mut many) = (Vec::new(), Vec::new(), text::Bundles::default());
     validate_all(&sources, &options, |mut validated| {
         if !is_original {
             validated.judge(&mut judge);
         }
-        rows.push(Row::of(&validated, worst));
+        let row = Row::of(&validated, worst);
         match form {
             Form::Each => text::print(&validated, args.short, args.output == Format::Full)?,
             Form::EachForMachines => output::machine(&[validated], args.output, args.strict)?,
-            Form::Grouped | Form::Whole => whole.push(validated),
+            Form::Grouped => many.add(&validated, &row)?,
+            Form::Whole => whole.push(validated),
         }
+        rows.push(row);
         Ok(())
     })?;
     let failed = rows.iter().any(|row| row.fails);
     match form {
         Form::Each if rows.len() > 1 => text::summary(&rows)?,
         Form::Each | Form::EachForMachines => {}
-        Form::Grouped => text::grouped(&whole, &rows)?,
+        Form::Grouped => many.end()?,
         Form::Whole if chosen.writes_baseline() => {
             let reports: Vec<Report> = whole.iter().map(Validated::report).collect();
             chosen.write_baseline(&reports.iter().collect::<Vec<_>>())?;
@@ -241,7 +244,7 @@ enum Form {
     Each,
     /// The same for programs.
     EachForMachines,
-    /// With those of the others, each rule once.
+    /// That it fails at once, and with the findings of the others each rule once.
     Grouped,
     /// With those of the others: it is one document.
     Whole,
@@ -251,7 +254,7 @@ impl Form {
     fn of(format: Format, bundles: usize, writes_baseline: bool) -> Self {
         match format {
             _ if writes_baseline => Form::Whole,
-            Format::Text if bundles > text::MANY => Form::Grouped,
+            Format::Text if bundles > MANY => Form::Grouped,
             Format::Text | Format::Full => Form::Each,
             Format::Concise | Format::Github | Format::JsonAlpha1 => Form::EachForMachines,
             Format::Json | Format::Sarif | Format::Junit => Form::Whole,

@@ -12,6 +12,7 @@ pub mod resolve;
 pub mod serve;
 pub mod template;
 pub mod validate;
+pub mod validate_as_opm;
 
 use std::process::ExitCode;
 

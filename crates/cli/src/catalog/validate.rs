@@ -22,6 +22,7 @@ use olmkit::validate::source::find_bundles;
 use rayon::prelude::*;
 
 use super::images::RegistryImages;
+use super::validate_as_opm as as_opm;
 use crate::bundle::output::FailOn;
 use crate::policy::{PolicyFlags, summary_of_suppressed};
 use crate::progress::{Progress, Unit};
@@ -84,10 +85,7 @@ enum Output {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    validate_as(args, args.output)
-}
-
-fn validate_as(args: &Args, output: Output) -> anyhow::Result<ExitCode> {
+    let output = args.output;
     let chosen = match args.policy.choose(args.fail_on) {
         Ok(chosen) => chosen,
         Err(code) => return Ok(code),
@@ -129,10 +127,10 @@ fn validate_as(args: &Args, output: Output) -> anyhow::Result<ExitCode> {
             finding.file = inside(finding, root);
         }
     }
-    let as_opm = matches!(output, Output::OpmJson | Output::OpmYaml);
+    let is_opms = matches!(output, Output::OpmJson | Output::OpmYaml);
     let mut failed = !verdict.passed();
     // The drop-in for opm has its verdict, whatever a project wants to hear.
-    if !as_opm {
+    if !is_opms {
         let explained = report.has_errors();
         report = judged(&chosen.policy, report, unpacked.map(|root| &**root));
         if chosen.writes_baseline() {
@@ -162,8 +160,8 @@ fn validate_as(args: &Args, output: Output) -> anyhow::Result<ExitCode> {
         Output::Github => write_github(&report, &mut terminal::workflow_commands())?,
         Output::Concise => write_concise(&report, out)?,
         Output::Junit => write_junit(&report, "olmkit catalog validate", out)?,
-        Output::OpmJson => writeln!(out, "{}", serde_json::to_string_pretty(&opm(&verdict))?)?,
-        Output::OpmYaml => write!(terminal::document(), "{}", olmkit::yaml::to_string(&opm(&verdict))?)?,
+        Output::OpmJson => as_opm::write(&verdict, as_opm::Output::Json)?,
+        Output::OpmYaml => as_opm::write(&verdict, as_opm::Output::Yaml)?,
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -236,40 +234,4 @@ fn say_what_was_compared(safety: &Safety) {
         );
         eprintln!("{}", UntrustedText::new(&text));
     }
-}
-
-/// As `opm validate`: silent where all is well, the first error otherwise.
-pub fn run_as_opm(args: &Args) -> anyhow::Result<ExitCode> {
-    anyhow::ensure!(!args.crd_safety, "opm has no --crd-safety; use olmkit catalog validate");
-    match args.output {
-        Output::Text => {}
-        Output::Json => return validate_as(args, Output::OpmJson),
-        output => return validate_as(args, output),
-    }
-    let directory = std::path::Path::new(&args.catalog);
-    anyhow::ensure!(directory.is_dir(), "{} is not a directory", directory.display());
-    match validate::directory(directory).opm_text {
-        None => Ok(ExitCode::SUCCESS),
-        Some(text) => anyhow::bail!("{text}"),
-    }
-}
-
-/// What `opm validate -o json` prints.
-fn opm(verdict: &validate::Verdict) -> Opm<'_> {
-    Opm {
-        passed: verdict.passed(),
-        error: verdict.opm_text.as_deref().map(|message| Message { message }),
-    }
-}
-
-#[derive(serde::Serialize)]
-struct Opm<'v> {
-    passed: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<Message<'v>>,
-}
-
-#[derive(serde::Serialize)]
-struct Message<'v> {
-    message: &'v str,
 }

@@ -1,25 +1,25 @@
 //! `olmkit repo check`
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use olmkit::policy::Judged;
 use olmkit::validate::source::Source;
 use olmkit_submission::{
-    Change, Checked, Git, Options, PreflightResults, Repository, Waivers, certification_hash, check_bundle,
-    check_catalogs, check_operator, preflight_operator_rules, static_checks,
+    Change, Git, Options, PreflightResults, Repository, Waivers, certification_hash, preflight_operator_rules,
+    static_checks,
 };
-use rayon::prelude::*;
 
+use super::format::Format;
 use super::image::{self, Policy};
 use super::outcome::Outcome;
-use super::output::{self, Format};
+use super::results::{Results, Settings};
 use super::suite::{Kind, OpenShiftFlags};
+use super::target::{self, Bundles, Target};
 use crate::bundle::output::FailOn;
 use crate::fixes::FixFlags;
-use crate::policy::{Chosen, PolicyFlags};
+use crate::policy::PolicyFlags;
 use crate::progress::{Progress, Unit};
 use crate::registry_flags::RegistryFlags;
 
@@ -77,16 +77,15 @@ pub struct Args {
     registry: RegistryFlags,
 }
 
-/// What to check of one operator.
-pub struct Target {
-    pub operator: String,
-    pub bundles: Bundles,
-    pub catalogs: Vec<String>,
-}
-
-pub enum Bundles {
-    All,
-    One(Option<String>),
+impl Args {
+    fn printing(&self) -> Settings<'_> {
+        Settings {
+            root: &self.repo,
+            format: self.output,
+            short: self.short,
+            strict_compat: self.strict_compat,
+        }
+    }
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -106,13 +105,17 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(2));
         }
     };
-    let mut outcome = Outcome {
+    let chosen = match args.selection.choose(args.fail_on) {
+        Ok(chosen) => chosen,
+        Err(code) => return Ok(code),
+    };
+    let mut before = Outcome {
         not_checked: kind.not_checked(),
         ..Outcome::default()
     };
     let targets = match &args.base {
-        Some(base) => changed(args, (kind, base), &repository, &options, &mut outcome)?,
-        None => chosen(args, &repository)?,
+        Some(base) => changed(args, (kind, base), &repository, &options, &mut before)?,
+        None => targets(args, &repository)?,
     };
     if let Some(code) = fix(args, &targets)? {
         return Ok(code);
@@ -125,32 +128,31 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     for problem in &waivers.problems {
         eprintln!("warning: {problem}");
     }
+    let mut results = Results::new(args.printing(), &chosen, target::bundles(&targets, &repository), before);
     let progress = Progress::begin("checking", Unit::Things(targets.len() as u64, "operators"));
-    let checked: Vec<Outcome> = targets
-        .par_iter()
-        .map(|target| {
-            let outcome = check(target, &repository, &options, &waivers);
-            progress.step();
-            outcome
-        })
-        .collect();
+    let check = |target: &Target| {
+        let mut outcome = target::check(target, &repository, &options, &waivers);
+        outcome.preflight = preflight(args, &repository, &outcome)?;
+        progress.step();
+        Ok(outcome)
+    };
+    target::check_each(&targets, check, |operator, outcome| {
+        progress.suspend(|| results.add(operator, outcome))
+    })?;
     drop(progress);
-    for one in checked {
-        outcome.operators += one.operators;
-        outcome.bundles += one.bundles;
-        outcome.catalogs += one.catalogs;
-        outcome.found.extend(one.found);
-        outcome.waived.extend(one.waived);
-    }
-    if let (Some(operator), Some(version), Format::PreflightJson) = (&args.operator, &args.bundle, args.output) {
-        let name = format!("operators/{operator}/{version}");
-        let rules = preflight_operator_rules();
-        let hash = certification_hash(&repository, operator, version)
-            .with_context(|| format!("reading {} failed", args.repo.join(&name).display()))?;
-        let results = PreflightResults::new(&name, &rules, &outcome.found);
-        outcome.preflight = Some(results.with_certification_hash(hash));
-    }
-    finish(args, outcome)
+    results.end()
+}
+
+/// The result for one bundle in preflight's shape, if it is wanted.
+fn preflight(args: &Args, repository: &Repository, outcome: &Outcome) -> anyhow::Result<Option<PreflightResults>> {
+    let (Some(operator), Some(version), Format::PreflightJson) = (&args.operator, &args.bundle, args.output) else {
+        return Ok(None);
+    };
+    let name = format!("operators/{operator}/{version}");
+    let hash = certification_hash(repository, operator, version)
+        .with_context(|| format!("reading {} failed", args.repo.join(&name).display()))?;
+    let results = PreflightResults::new(&name, &preflight_operator_rules(), &outcome.found);
+    Ok(Some(results.with_certification_hash(hash)))
 }
 
 /// Fixes the bundles that are checked alone or new; `Some` ends the run.
@@ -162,43 +164,6 @@ fn fix(args: &Args, targets: &[Target]) -> anyhow::Result<Option<ExitCode>> {
     let folders = targets.iter().filter_map(folder).filter(|folder| folder.is_dir());
     args.fixes
         .run(&folders.map(|folder| Source::directory(&folder)).collect::<Vec<_>>())
-}
-
-/// Prints the outcome and decides how the run ends.
-fn finish(args: &Args, mut outcome: Outcome) -> anyhow::Result<ExitCode> {
-    let chosen = match args.selection.choose(args.fail_on) {
-        Ok(chosen) => chosen,
-        Err(code) => return Ok(code),
-    };
-    // The verdicts of the originals stay theirs, whatever a project wants to hear.
-    let is_original = args.strict_compat || matches!(args.output, Format::PipelineJson | Format::PreflightJson);
-    if !is_original {
-        judge(&chosen, &mut outcome, &args.repo);
-        if chosen.writes_baseline() {
-            chosen.write_baseline(&[&output::report(&outcome, &args.repo)])?;
-            return Ok(ExitCode::SUCCESS);
-        }
-    }
-    let worst = chosen.fails_from(false);
-    let failed = outcome.found.iter().any(|checked| checked.finding.severity <= worst);
-    output::print(outcome, &args.repo, args.output, args.short)?;
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-}
-
-/// Lets the policy decide which findings count.
-fn judge(chosen: &Chosen, outcome: &mut Outcome, repository: &Path) {
-    let mut judge = chosen.policy.judge();
-    for mut checked in std::mem::take(&mut outcome.found) {
-        let lasting = output::file_in(repository, &checked.finding);
-        match judge.one_in(lasting, checked.finding, true) {
-            Judged::Kept(finding) => {
-                checked.finding = finding;
-                outcome.found.push(checked);
-            }
-            Judged::Suppressed(suppressed) => outcome.suppressed.push(suppressed),
-            Judged::Dropped => {}
-        }
-    }
 }
 
 /// Flags that do not go together in ways that clap does not know.
@@ -221,6 +186,10 @@ fn wrong_usage(args: &Args) -> Option<&'static str> {
 
 /// Checks an image with a container policy of preflight.
 fn run_image(args: &Args, image: &str) -> anyhow::Result<ExitCode> {
+    let chosen = match args.selection.choose(args.fail_on) {
+        Ok(chosen) => chosen,
+        Err(code) => return Ok(code),
+    };
     let mut checked = image::check(image, args.policy, &args.registry)?;
     let skips = |name: &str| args.skip.iter().any(|skip| skip.rsplit('/').next() == Some(name));
     checked.found.retain(|one| !skips(one.check));
@@ -237,7 +206,9 @@ fn run_image(args: &Args, image: &str) -> anyhow::Result<ExitCode> {
         found: checked.found,
         ..Outcome::default()
     };
-    finish(args, outcome)
+    let mut results = Results::new(args.printing(), &chosen, 0, Outcome::default());
+    results.add(image, outcome)?;
+    results.end()
 }
 
 fn options(args: &Args, kind: Kind) -> Result<Options, String> {
@@ -263,7 +234,7 @@ fn options(args: &Args, kind: Kind) -> Result<Options, String> {
 }
 
 /// What --operator and --bundle name, or everything.
-fn chosen(args: &Args, repository: &Repository) -> anyhow::Result<Vec<Target>> {
+fn targets(args: &Args, repository: &Repository) -> anyhow::Result<Vec<Target>> {
     let names = match &args.operator {
         Some(name) => {
             anyhow::ensure!(
@@ -329,34 +300,4 @@ fn changed(
         })
         .into_iter()
         .collect())
-}
-
-/// Checks one operator, its bundles and its part of catalogs.
-pub fn check(target: &Target, repository: &Repository, options: &Options, waivers: &Waivers) -> Outcome {
-    let mut outcome = Outcome::default();
-    let mut all = Vec::new();
-    if let Some(operator) = repository.operator(&target.operator) {
-        outcome.operators = 1;
-        all.extend(check_operator(repository, &operator, options));
-        let versions = match &target.bundles {
-            Bundles::All => operator.versions(),
-            Bundles::One(version) => version.iter().cloned().collect(),
-        };
-        outcome.bundles = versions.len();
-        let of_bundles: Vec<Vec<Checked>> = versions
-            .par_iter()
-            .map(|version| check_bundle(repository, &operator, version, options))
-            .collect();
-        all.extend(of_bundles.into_iter().flatten());
-    }
-    outcome.catalogs = target.catalogs.len();
-    all.extend(check_catalogs(repository, &target.catalogs, options));
-    for checked in all {
-        if waivers.waives(checked.check, &target.operator) {
-            outcome.waived.push((target.operator.clone(), checked));
-        } else {
-            outcome.found.push(checked);
-        }
-    }
-    outcome
 }

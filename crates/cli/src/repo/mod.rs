@@ -1,13 +1,17 @@
 //! `olmkit repo …`
 
 mod check;
+mod format;
 mod image;
 mod onboard;
 mod outcome;
 mod output;
 mod pending;
 mod release;
+mod results;
 mod suite;
+mod target;
+mod text;
 
 use std::path::Path;
 use std::process::ExitCode;

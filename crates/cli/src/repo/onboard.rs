@@ -13,9 +13,9 @@ use olmkit::object::UntrustedText;
 use olmkit_submission::Repository;
 use olmkit_submission::publish::{Onboarded, Onboarding, Origin};
 
-use super::check::{Bundles, Target};
 use super::pending::{self, Pending, Pulled};
 use super::suite::OpenShiftFlags;
+use super::target::{Bundles, Target};
 use crate::catalog::images::RegistryImages;
 use crate::registry_flags::RegistryFlags;
 use crate::terminal;

@@ -1,7 +1,11 @@
 //! What `repo check` looked at and found.
 
-use olmkit::diagnostics::Suppressed;
+use std::collections::BTreeMap;
+
+use olmkit::diagnostics::{Severity, Suppressed};
 use olmkit_submission::{Checked, PreflightResults};
+
+use crate::policy::SetAside;
 
 /// What one run looked at and found.
 #[derive(Default)]
@@ -19,4 +23,56 @@ pub struct Outcome {
     pub suppressed: Vec<Suppressed>,
     /// Findings that config.yaml waives, with their operators.
     pub waived: Vec<(String, Checked)>,
+}
+
+impl Outcome {
+    /// Takes in what was looked at and found after it.
+    pub fn append(&mut self, other: Outcome) {
+        self.not_checked.extend(other.not_checked);
+        self.preflight = self.preflight.take().or(other.preflight);
+        self.operators += other.operators;
+        self.bundles += other.bundles;
+        self.catalogs += other.catalogs;
+        self.images += other.images;
+        self.found.extend(other.found);
+        self.suppressed.extend(other.suppressed);
+        self.waived.extend(other.waived);
+    }
+
+    /// Whether a finding is at least as bad.
+    pub fn fails(&self, from: Severity) -> bool {
+        self.found.iter().any(|checked| checked.finding.severity <= from)
+    }
+}
+
+/// What stays of outcomes when their findings are printed.
+#[derive(Default)]
+pub struct Totals {
+    pub operators: usize,
+    pub bundles: usize,
+    pub catalogs: usize,
+    pub images: usize,
+    pub errors: usize,
+    pub warnings: usize,
+    pub set_aside: SetAside,
+    /// How many findings of a check of an operator config.yaml waives.
+    pub waived: BTreeMap<(&'static str, String), usize>,
+}
+
+impl Totals {
+    /// Counts an outcome.
+    pub fn add(&mut self, outcome: &Outcome) {
+        self.operators += outcome.operators;
+        self.bundles += outcome.bundles;
+        self.catalogs += outcome.catalogs;
+        self.images += outcome.images;
+        for checked in &outcome.found {
+            self.errors += usize::from(checked.finding.severity == Severity::Error);
+            self.warnings += usize::from(checked.finding.severity == Severity::Warning);
+        }
+        self.set_aside.add(&outcome.suppressed);
+        for (operator, checked) in &outcome.waived {
+            *self.waived.entry((checked.check, operator.clone())).or_default() += 1;
+        }
+    }
 }

@@ -13,10 +13,11 @@ use olmkit::object::UntrustedText;
 use olmkit_scaffold::Tree;
 use olmkit_submission::{Change, Changes, Files, Options, Overlay, Platforms, Repository, Waivers};
 
-use super::check::{Target, check};
+use super::format::Format;
 use super::outcome::Outcome;
-use super::output::{self, Format};
+use super::output;
 use super::suite::Kind;
+use super::target::{Target, check};
 use crate::catalog::images::RegistryImages;
 use crate::registry_flags::RegistryFlags;
 use crate::terminal;
@@ -72,7 +73,7 @@ impl Pending<'_> {
             not_checked: kind.not_checked(),
             ..outcome
         };
-        output::print(outcome, self.root, Format::Text, true)?;
+        output::print(&target.operator, outcome, self.root, Format::Text, true)?;
         Ok(false)
     }
 

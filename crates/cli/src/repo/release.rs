@@ -11,9 +11,9 @@ use olmkit::object::UntrustedText;
 use olmkit_submission::publish::{add_to_catalogs, place};
 use olmkit_submission::{Changes, Git, Repository};
 
-use super::check::{Bundles, Target};
 use super::pending::{self, Pending, Pulled};
 use super::suite::OpenShiftFlags;
+use super::target::{Bundles, Target};
 use crate::registry_flags::RegistryFlags;
 use crate::terminal;
 

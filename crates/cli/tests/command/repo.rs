@@ -1,7 +1,7 @@
 //! `olmkit repo check`
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -89,13 +89,108 @@ fn equal_findings_of_many_bundles_are_shown_once() {
     assert!(whole.1.lines().count() > found);
     assert!(out.lines().count() < 80, "{out}");
     assert!(out.contains("finding") && out.contains("in 1 operator"), "{out}");
-    assert!(out.contains("\nFailed:\n  hello ("), "{out}");
+    assert!(out.starts_with("Failed:\n  hello ("), "{out}");
     assert!(out.contains(" and 13 more"), "{out}");
     assert!(out.contains("14 bundles"), "{out}");
     assert!(out.ends_with("-o full or concise prints each finding\n"), "{out}");
     // The same totals, however they are shown.
     let totals = |text: &str| text.lines().find(|line| line.contains(" checked: ")).map(str::to_owned);
     assert_eq!(totals(&out), totals(&whole.1));
+}
+
+/// A repository with several operators, each with so many bundles.
+fn operators(names: &[&str], bundles: usize) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for name in names {
+        write(folder.path(), "operators/hello/ci.yaml", "updateGraph: legacy\n");
+        for patch in 1..=bundles {
+            bundle(folder.path(), &format!("0.0.{patch}"), "  replaces: hello.v9.9.9\n");
+        }
+        let operators = folder.path().join("operators");
+        std::fs::rename(operators.join("hello"), operators.join(name)).unwrap();
+    }
+    folder
+}
+
+fn olmkit(root: &Path, threads: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin("olmkit"));
+    command
+        .args(["repo", "check"])
+        .args(arguments)
+        .current_dir(root)
+        .env("RAYON_NUM_THREADS", threads);
+    command
+}
+
+#[test]
+fn operators_come_by_name_however_many_threads_check_them() {
+    let names = ["a", "a-b", "b", "c", "d", "e"];
+    for bundles in [1, 3] {
+        let folder = operators(&names, bundles);
+        for format in ["text", "full", "concise", "github", "json", "sarif", "junit"] {
+            let printed = |threads| {
+                let output = olmkit(folder.path(), threads, &["-o", format]).output().unwrap();
+                assert_eq!(output.status.code(), Some(1), "{format}");
+                String::from_utf8(output.stdout).unwrap()
+            };
+            let one = printed("1");
+            for _ in 0..3 {
+                assert_eq!(printed("4"), one, "{format}");
+            }
+            if matches!(format, "full" | "concise" | "github") {
+                let places = names.map(|name| one.find(&format!("operators/{name}/")).unwrap());
+                assert!(places.is_sorted(), "{format}: {one}");
+                let after = one.rfind("operators/a/").unwrap();
+                assert!(after < one.find("operators/a-b/").unwrap(), "{format}: {one}");
+            }
+        }
+    }
+}
+
+#[test]
+fn operators_that_fail_are_named_before_the_rules_that_they_break() {
+    let folder = operators(&["b", "a"], 6);
+    let (_, out, _) = run(folder.path(), &[]);
+    let failed: Vec<&str> = out.lines().take(4).collect();
+    assert!(
+        matches!(failed.as_slice(), ["Failed:", a, b, ""] if a.starts_with("  a (") && b.starts_with("  b (")),
+        "{out}"
+    );
+    assert_eq!(
+        out.matches("error[pipeline/check_replaces_availability]").count(),
+        1,
+        "{out}"
+    );
+    assert!(out.contains("in 2 operators"), "{out}");
+}
+
+/// What repeats within an operator is said once, and what another operator has too is said there again.
+#[test]
+fn what_repeats_is_folded_operator_by_operator() {
+    let folder = operators(&["a", "b"], 3);
+    let (_, out, _) = run(folder.path(), &["--short"]);
+    let about = "CSV does not define metadata.annotations.categories (also ";
+    let lines: Vec<&str> = out.lines().filter(|line| line.contains(about)).collect();
+    let [a, b] = lines.as_slice() else { panic!("{out}") };
+    assert!(a.contains("operators/a/") && !a.contains("operators/b/"), "{a}");
+    assert!(b.contains("operators/b/") && !b.contains("operators/a/"), "{b}");
+    assert!(out.contains("2 operators, 6 bundles"), "{out}");
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_the_end() {
+    let folder = operators(&["a", "b", "c", "d"], 4);
+    for format in ["text", "full", "concise", "github", "json"] {
+        let mut child = olmkit(folder.path(), "2", &["-o", format])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{format}");
+        assert!(output.status.success(), "{format}: {}", output.status);
+    }
 }
 
 #[test]

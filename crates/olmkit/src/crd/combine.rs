@@ -43,7 +43,7 @@ pub(super) fn normalise(node: &mut Map<String, Value>, path: &str) -> Result<(),
         } else if let Some(merged) = plain_enum(&alternatives) {
             merge_into(node, merged, path)?;
         } else if !alternatives.is_empty() {
-            hoist(node, keyword, alternatives, path)?;
+            hoist(node, keyword, normalised_variants(alternatives, path)?, path)?;
         }
     }
     if let Some(Value::Object(not)) = node.remove("not") {
@@ -55,6 +55,20 @@ pub(super) fn normalise(node: &mut Map<String, Value>, path: &str) -> Result<(),
         node.insert("not".into(), Value::Object(tests_of(not)));
     }
     Ok(())
+}
+
+/// Variants of an enum with data. A combination inside a variant (an enum inside an enum) is brought out first, so that its
+/// properties are seen.
+fn normalised_variants(alternatives: Vec<Value>, path: &str) -> Result<Vec<Map<String, Value>>, Error> {
+    let mut variants = Vec::new();
+    for alternative in alternatives {
+        let Value::Object(mut variant) = alternative else {
+            continue;
+        };
+        normalise(&mut variant, path)?;
+        variants.push(variant);
+    }
+    Ok(variants)
 }
 
 /// A schema that only null satisfies.

@@ -5,26 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::combine::normalise;
 use super::keywords::VALUE_VALIDATIONS;
 use super::{Error, scalar};
 
-/// Enums with data: properties go out, requirements stay in.
+/// Enums with data, whose variants are normalised: properties go out, requirements stay in.
 pub(super) fn hoist(
     node: &mut Map<String, Value>,
     keyword: &str,
-    alternatives: Vec<Value>,
+    variants: Vec<Map<String, Value>>,
     path: &str,
 ) -> Result<(), Error> {
-    let mut variants: Vec<Map<String, Value>> = Vec::new();
-    for alternative in alternatives {
-        let Value::Object(mut alternative) = alternative else {
-            continue;
-        };
-        // A combination inside a variant (an enum inside an enum) is brought out first, so that its properties are seen.
-        normalise(&mut alternative, path)?;
-        variants.push(alternative);
-    }
     let varying = varying_properties(&variants);
     let mut kept = Vec::new();
     for mut alternative in variants {

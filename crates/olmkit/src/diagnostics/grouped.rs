@@ -1,11 +1,11 @@
 //! Findings of many inputs: each rule once, with how often it was broken and a few places.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 
-use super::{Finding, Report, Rule, Severity, counted};
+use super::{Finding, Rule, Severity, counted};
 use crate::object::UntrustedText;
 
 /// Places that are shown of a rule.
@@ -13,81 +13,112 @@ const SHOWN: usize = 3;
 /// Longest message that is shown whole.
 const LONGEST: usize = 200;
 
-/// A finding with the input it is about.
-type Found<'r> = (&'r str, &'r Finding);
+/// Counts the findings of many inputs, such as bundles. Of the findings it keeps what it prints: each message once, with its first place.
+#[derive(Debug, Default)]
+pub struct Grouped {
+    inputs: usize,
+    broken: BTreeMap<(Severity, &'static str), Broken>,
+}
 
-/// Writes the rules that were broken, the worst and most frequent first. Below each stand messages with a place each; equal messages
-/// count as one. The findings come by input, such as a bundle, for which `noun` stands; `rules` says what the rules ask for.
-///
-/// # Errors
-///
-/// What the writer gives.
-pub fn write_grouped(inputs: &[(&str, Report)], noun: &str, rules: &[&Rule], out: &mut dyn Write) -> io::Result<()> {
-    let mut broken: BTreeMap<(Severity, &str), Vec<Found<'_>>> = BTreeMap::new();
-    for (input, report) in inputs {
-        for finding in &report.findings {
-            let found = broken.entry((finding.severity, finding.rule)).or_default();
-            found.push((input, finding));
+/// How often a rule was broken.
+#[derive(Debug, Default)]
+struct Broken {
+    findings: usize,
+    inputs: usize,
+    /// The last input that broke it, by its number.
+    latest: usize,
+    messages: BTreeMap<String, Message>,
+}
+
+/// What some findings say.
+#[derive(Debug)]
+struct Message {
+    findings: usize,
+    /// Where the first of them is.
+    place: Option<String>,
+}
+
+impl Grouped {
+    /// Counts all findings of the next input.
+    pub fn add(&mut self, findings: &[Finding]) {
+        self.inputs += 1;
+        for finding in findings {
+            let broken = self.broken.entry((finding.severity, finding.rule)).or_default();
+            broken.findings += 1;
+            broken.inputs += usize::from(broken.latest != self.inputs);
+            broken.latest = self.inputs;
+            match broken.messages.get_mut(&finding.message) {
+                Some(message) => message.findings += 1,
+                None => {
+                    let place = finding.place();
+                    let message = Message { findings: 1, place };
+                    broken.messages.insert(finding.message.clone(), message);
+                }
+            }
         }
     }
-    let mut groups: Vec<_> = broken.into_iter().collect();
-    groups.sort_by_key(|((severity, _), findings)| (*severity, std::cmp::Reverse(findings.len())));
-    for ((severity, rule), findings) in groups {
-        let summary = rules.iter().find(|known| known.id == rule).map(|rule| rule.summary);
-        group((severity, rule, summary.unwrap_or_default()), &findings, noun, out)?;
+
+    /// Writes the rules that were broken, the worst and most frequent first. Below each stand messages with a place each; equal messages
+    /// count as one. `noun` is what an input is called; `rules` says what the rules ask for.
+    ///
+    /// # Errors
+    ///
+    /// What the writer gives.
+    pub fn write(&self, noun: &str, rules: &[&Rule], out: &mut dyn Write) -> io::Result<()> {
+        let mut groups: Vec<_> = self.broken.iter().collect();
+        groups.sort_by_key(|((severity, _), broken)| (*severity, std::cmp::Reverse(broken.findings)));
+        for ((severity, rule), broken) in groups {
+            let summary = rules.iter().find(|known| known.id == *rule).map(|rule| rule.summary);
+            broken.write((*severity, rule, summary.unwrap_or_default()), noun, out)?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
-fn group(
-    (severity, rule, summary): (Severity, &str, &str),
-    findings: &[Found<'_>],
-    noun: &str,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let inputs: BTreeSet<&str> = findings.iter().map(|(input, _)| *input).collect();
-    let color = match severity {
-        Severity::Error => AnsiColor::BrightRed,
-        Severity::Warning => AnsiColor::Yellow,
-        Severity::Info => AnsiColor::BrightGreen,
-    };
-    let style = Style::new().bold().fg_color(Some(color.into()));
-    writeln!(
-        out,
-        "{style}{severity}[{rule}]{style:#}: {}",
-        UntrustedText::new(summary)
-    )?;
-    writeln!(
-        out,
-        "  {} in {}",
-        counted(findings.len(), "finding"),
-        counted(inputs.len(), noun)
-    )?;
-    let mut messages: BTreeMap<&str, Vec<&Finding>> = BTreeMap::new();
-    for (_, finding) in findings {
-        messages.entry(&finding.message).or_default().push(finding);
+impl Broken {
+    fn write(
+        &self,
+        (severity, rule, summary): (Severity, &str, &str),
+        noun: &str,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let color = match severity {
+            Severity::Error => AnsiColor::BrightRed,
+            Severity::Warning => AnsiColor::Yellow,
+            Severity::Info => AnsiColor::BrightGreen,
+        };
+        let style = Style::new().bold().fg_color(Some(color.into()));
+        writeln!(
+            out,
+            "{style}{severity}[{rule}]{style:#}: {}",
+            UntrustedText::new(summary)
+        )?;
+        writeln!(
+            out,
+            "  {} in {}",
+            counted(self.findings, "finding"),
+            counted(self.inputs, noun)
+        )?;
+        let mut messages: Vec<_> = self.messages.iter().collect();
+        messages.sort_by_key(|(_, message)| std::cmp::Reverse(message.findings));
+        for (text, message) in messages.iter().take(SHOWN) {
+            writeln!(out, "  - {}\n    {}", shortened(text), message.place())?;
+        }
+        if let Some(rest) = messages.len().checked_sub(SHOWN).filter(|rest| *rest > 0) {
+            writeln!(out, "  - {rest} more")?;
+        }
+        Ok(())
     }
-    let mut messages: Vec<_> = messages.into_iter().collect();
-    messages.sort_by_key(|(_, findings)| std::cmp::Reverse(findings.len()));
-    for (message, findings) in messages.iter().take(SHOWN) {
-        writeln!(out, "  - {}{}", shortened(message), place(findings))?;
-    }
-    if let Some(rest) = messages.len().checked_sub(SHOWN).filter(|rest| *rest > 0) {
-        writeln!(out, "  - {rest} more")?;
-    }
-    Ok(())
 }
 
-/// Where the first of some equal findings is, and how many there are.
-fn place(findings: &[&Finding]) -> String {
-    let Some(first) = findings.first() else {
-        return String::new();
-    };
-    let others = match findings.len() {
-        1 => String::new(),
-        count => format!(" and {} more", count - 1),
-    };
-    format!("\n    {}{others}", first.place().unwrap_or_default())
+impl Message {
+    fn place(&self) -> String {
+        let others = match self.findings {
+            1 => String::new(),
+            count => format!(" and {} more", count - 1),
+        };
+        format!("{}{others}", self.place.as_deref().unwrap_or_default())
+    }
 }
 
 fn shortened(message: &str) -> String {
@@ -97,4 +128,44 @@ fn shortened(message: &str) -> String {
         shown.push('…');
     }
     UntrustedText::new(&shown).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules;
+
+    #[test]
+    fn rules_come_once_the_worst_and_most_frequent_first() {
+        let finding = |rule: &str, message: &str, file: &str| {
+            let rule = rules::find(rule).unwrap();
+            Finding::new(rule, rule.severity, message).file(file)
+        };
+        let mut grouped = Grouped::default();
+        grouped.add(&[
+            finding("CSV-10", "a has no example", "1.yaml"),
+            finding("CSV-10", "b has no example", "1.yaml"),
+            finding("CSV-6", "no name", "1.yaml"),
+        ]);
+        grouped.add(&[]);
+        grouped.add(&[finding("CSV-10", "b has no example", "3.yaml")]);
+        let mut out = Vec::new();
+        grouped.write("bundle", rules::all(), &mut out).unwrap();
+        let text = anstream::adapter::strip_str(&String::from_utf8(out).unwrap()).to_string();
+        let lines: Vec<&str> = text.lines().filter(|line| line.starts_with(' ')).collect();
+        assert_eq!(
+            lines,
+            [
+                "  1 finding in 1 bundle",
+                "  - no name",
+                "    1.yaml",
+                "  3 findings in 2 bundles",
+                "  - b has no example",
+                "    1.yaml and 1 more",
+                "  - a has no example",
+                "    1.yaml",
+            ]
+        );
+        assert!(text.starts_with("error[CSV-6]: "), "{text}");
+    }
 }

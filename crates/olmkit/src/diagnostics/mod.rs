@@ -20,7 +20,7 @@ pub(crate) use finding::json_path;
 pub use finding::{Finding, Severity, counted};
 pub use fold::fold_repeated;
 pub(crate) use fold::folded;
-pub use grouped::write_grouped;
+pub use grouped::Grouped;
 pub use json::write_json;
 pub use junit::write_junit;
 pub use report::{Report, Suppressed, Suppression, Verdict};

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::list;
 use super::modes::InstallMode;
 use super::read::{Bundle, Place};
-use super::render::{Options, objects};
+use super::render::{Options, kinds_and_names};
 use crate::bundle::install::object_name;
 
 /// Something that goes wrong after OLM v1 has accepted a bundle.
@@ -113,14 +113,8 @@ fn duplicates(bundle: &Bundle) -> Vec<Trouble> {
         options.config = serde_json::json!({"watchNamespace": if own { "operator" } else { "watched" }});
     }
     let mut counts: BTreeMap<(String, String), usize> = BTreeMap::new();
-    for object in objects(bundle, &options).unwrap_or_default() {
-        let name = object
-            .get("metadata")
-            .map(|metadata| text(metadata, "name"))
-            .unwrap_or_default();
-        *counts
-            .entry((text(&object, "kind").to_owned(), name.to_owned()))
-            .or_default() += 1;
+    for object in kinds_and_names(bundle, &options).unwrap_or_default() {
+        *counts.entry(object).or_default() += 1;
     }
     counts
         .into_iter()

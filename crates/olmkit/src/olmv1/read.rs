@@ -1,11 +1,13 @@
 //! A bundle as OLM v1 reads it. That is more liberal than OLM v0 in what a file may hold, and stricter in what a field may be.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::modes::InstallModes;
 use super::property::{self, Property};
-use super::stream;
-use crate::bundle::load::{Entry, PACKAGE, Tree};
+use super::stream::{self, StreamError, Streamed};
+use crate::bundle::load::{self, Entry, PACKAGE, Tree};
 use crate::object::{SetAt as _, pointer_part};
 use crate::types::decode::decode;
 use crate::types::restore::{RestoreError, restore};
@@ -23,10 +25,10 @@ const OLM_PROPERTIES: &str = "olm.properties";
 pub struct Object {
     /// The file, relative to the bundle's root.
     pub path: String,
-    /// The tree with positions.
-    pub node: Node,
+    /// The tree with positions; shared with other readings of the file.
+    pub node: Arc<Node>,
     /// The object: a ClusterServiceVersion or a definition with the fields that its Go type knows, any other as it is written.
-    pub value: Value,
+    pub value: Arc<Value>,
 }
 
 impl Object {
@@ -92,6 +94,9 @@ pub struct ReadError {
     pub place: Place,
 }
 
+/// How the objects of a file are read.
+type ReadObjects<'a> = dyn Fn(&str, &[u8]) -> Result<Vec<Streamed>, StreamError> + 'a;
+
 /// A bundle as OLM v1 reads it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -112,6 +117,30 @@ impl Bundle {
     /// # Errors
     /// The first problem that OLM v1 meets.
     pub fn read(tree: &Tree) -> Result<Self, ReadError> {
+        Self::read_files(tree, &stream::objects)
+    }
+
+    /// Reads a bundle that the other loader has read: what both take for the same document is not parsed again.
+    ///
+    /// # Errors
+    /// As [`Bundle::read`].
+    pub fn of_loaded(loaded: &load::Bundle) -> Result<Self, ReadError> {
+        Self::read_files(&loaded.tree, &|path, bytes| {
+            let parsed = loaded.objects.iter().find(|object| object.path == path);
+            match parsed.filter(|_| stream::is_one_document(bytes)) {
+                Some(object) => stream::objects_of(
+                    path,
+                    Streamed {
+                        value: Arc::clone(&object.value),
+                        node: Arc::clone(&object.node),
+                    },
+                ),
+                None => stream::objects(path, bytes),
+            }
+        })
+    }
+
+    fn read_files(tree: &Tree, objects: &ReadObjects<'_>) -> Result<Self, ReadError> {
         let package = package(tree)?;
         let (mut csv, mut definitions, mut others) = (None, Vec::new(), Vec::new());
         for (path, bytes) in manifests(tree)? {
@@ -119,7 +148,7 @@ impl Bundle {
                 message: format!("error parsing objects in \"{path}\": {message}"),
                 place,
             };
-            let streamed = stream::objects(&path, bytes).map_err(|error| {
+            let streamed = objects(&path, bytes).map_err(|error| {
                 let place = Place {
                     file: path.clone(),
                     position: error.position,
@@ -141,8 +170,9 @@ impl Bundle {
                         continue;
                     }
                 };
-                object.value = restore(&object.value, key)
+                let restored = restore(&object.value, key)
                     .map_err(|RestoreError { message, pointer, .. }| in_file(message, object.place(&pointer)))?;
+                object.value = Arc::new(restored);
                 if key == "ClusterServiceVersion" {
                     csv = Some(object);
                 } else {
@@ -196,10 +226,11 @@ pub fn definitions(path: &str, bytes: &[u8]) -> Result<Vec<Object>, ReadError> {
         if object.kind() != "CustomResourceDefinition" {
             continue;
         }
-        object.value = restore(&object.value, "v1.CustomResourceDefinition").map_err(|error| ReadError {
+        let restored = restore(&object.value, "v1.CustomResourceDefinition").map_err(|error| ReadError {
             place: object.place(&error.pointer),
             message: error.message,
         })?;
+        object.value = Arc::new(restored);
         definitions.push(object);
     }
     Ok(definitions)
@@ -348,7 +379,6 @@ fn collect_properties(csv: &mut Object, tree: &Tree) -> Result<(), ReadError> {
         let texts: Vec<String> = all.iter().map(Property::json).collect();
         format!("[{}]", texts.join(","))
     };
-    csv.value
-        .set_at(&["metadata", "annotations", OLM_PROPERTIES], json!(text));
+    Arc::make_mut(&mut csv.value).set_at(&["metadata", "annotations", OLM_PROPERTIES], json!(text));
     Ok(())
 }

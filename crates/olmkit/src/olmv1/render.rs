@@ -1,5 +1,7 @@
 //! The objects that operator-controller applies for a bundle.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::config::{Config, ConfigError};
@@ -113,6 +115,36 @@ pub fn render(bundle: &Bundle, options: &Options) -> Result<Vec<Value>, RenderEr
 /// # Errors
 /// As [`render`].
 pub fn objects(bundle: &Bundle, options: &Options) -> Result<Vec<Value>, RenderError> {
+    generate(bundle, options, &checked_config(bundle, options)?)
+}
+
+/// Kind and name of each of the [`objects`]. Schemas, which are most of a bundle, are not copied for that.
+pub(super) fn kinds_and_names(bundle: &Bundle, options: &Options) -> Result<Vec<(String, String)>, RenderError> {
+    let config = checked_config(bundle, options)?;
+    let mut named = bundle.clone();
+    for definition in &mut named.definitions {
+        definition.value = Arc::new(without_schemas(&definition.value));
+    }
+    let objects = generate(&named, options, &config)?;
+    let text = |object: &Value, pointer: &str| {
+        let text = object.pointer(pointer).and_then(Value::as_str);
+        text.unwrap_or_default().to_owned()
+    };
+    let identity = |object| (text(object, "/kind"), text(object, "/metadata/name"));
+    Ok(objects.iter().map(identity).collect())
+}
+
+/// A definition with what decides whether it can be converted.
+fn without_schemas(definition: &Value) -> Value {
+    json!({
+        "kind": definition.get("kind"),
+        "metadata": {"name": definition.pointer("/metadata/name")},
+        "spec": {"preserveUnknownFields": definition.pointer("/spec/preserveUnknownFields")},
+    })
+}
+
+/// The configuration for a bundle that OLM v1 takes.
+fn checked_config(bundle: &Bundle, options: &Options) -> Result<Config, RenderError> {
     support(bundle, options.gates)?;
     let config = if options.gates.single_own_namespace || !options.config.is_null() {
         Config::check(
@@ -128,7 +160,7 @@ pub fn objects(bundle: &Bundle, options: &Options) -> Result<Vec<Value>, RenderE
     if !complaints.is_empty() {
         return Err(RenderError::Complaints(complaints));
     }
-    generate(bundle, options, &config)
+    Ok(config)
 }
 
 /// Refuses annotations that would fill the memory once each Deployment has them.
@@ -158,7 +190,7 @@ fn generate(bundle: &Bundle, options: &Options, config: &Config) -> Result<Vec<V
     let mut objects = plan.service_accounts([]);
     objects.extend(plan.roles(watched.iter().map(String::as_str)));
     objects.extend(plan.cluster_roles());
-    let definitions = plan.definitions(bundle.definitions.iter().map(|definition| &definition.value))?;
+    let definitions = plan.definitions(bundle.definitions.iter().map(|definition| &*definition.value))?;
     objects.extend(definitions);
     let mut printed: Vec<Value> = objects.iter().map(as_go_prints).collect();
     for object in &bundle.others {

@@ -1,5 +1,7 @@
 //! One file of a bundle as OLM v1 reads it: a stream of YAML or JSON documents, lists flattened.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::types::decode::decode;
@@ -8,8 +10,8 @@ use crate::yaml::{self, Node, Position};
 /// An object of a stream.
 #[derive(Debug, Clone)]
 pub(super) struct Streamed {
-    pub value: Value,
-    pub node: Node,
+    pub value: Arc<Value>,
+    pub node: Arc<Node>,
 }
 
 /// Why a stream cannot be read.
@@ -17,6 +19,16 @@ pub(super) struct Streamed {
 pub(super) struct StreamError {
     pub message: String,
     pub position: Option<Position>,
+}
+
+/// Whether every reader takes a file for one YAML document, so that another one's tree of it serves here: no JSON, no separator but
+/// at the start, and a line end, which this reader would add.
+pub(super) fn is_one_document(bytes: &[u8]) -> bool {
+    let after_separator = bytes.strip_prefix(b"---\n").unwrap_or(bytes);
+    !after_separator.trim_ascii_start().starts_with(b"{")
+        && !after_separator.starts_with(b"---")
+        && memchr::memmem::find(after_separator, b"\n---").is_none()
+        && bytes.ends_with(b"\n")
 }
 
 /// Reads the objects of a file.
@@ -35,17 +47,28 @@ pub(super) fn objects(path: &str, bytes: &[u8]) -> Result<Vec<Streamed>, StreamE
         };
         let node = document.map_err(failed)?;
         let value = node.to_json().map_err(failed)?;
-        if value.is_null() {
-            continue;
-        }
-        let position = node.start;
-        let undecoded = |message: String| StreamError {
-            message: format!("unable to decode \"{path}\": {message}"),
-            position: Some(position),
+        let document = Streamed {
+            value: Arc::new(value),
+            node: Arc::new(node),
         };
-        check(&value).map_err(undecoded)?;
-        flatten(Streamed { value, node }, &mut objects).map_err(undecoded)?;
+        objects.extend(objects_of(path, document)?);
     }
+    Ok(objects)
+}
+
+/// The objects of one document.
+pub(super) fn objects_of(path: &str, document: Streamed) -> Result<Vec<Streamed>, StreamError> {
+    let mut objects = Vec::new();
+    if document.value.is_null() {
+        return Ok(objects);
+    }
+    let position = document.node.start;
+    let undecoded = |message: String| StreamError {
+        message: format!("unable to decode \"{path}\": {message}"),
+        position: Some(position),
+    };
+    check(&document.value).map_err(undecoded)?;
+    flatten(document, &mut objects).map_err(undecoded)?;
     Ok(objects)
 }
 
@@ -92,12 +115,8 @@ fn flatten(object: Streamed, out: &mut Vec<Streamed>) -> Result<(), String> {
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     for (at, item) in items.iter().enumerate() {
         let node = object.node.pointer(&format!("/items/{at}"));
-        let mut item = Streamed {
-            value: item.clone(),
-            node: node.unwrap_or(&object.node).clone(),
-        };
-        let Value::Object(fields) = &mut item.value else {
-            let kind = olmkit_go::json::kind(&item.value);
+        let Value::Object(mut fields) = item.clone() else {
+            let kind = olmkit_go::json::kind(item);
             return Err(format!(
                 "json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
             ));
@@ -108,10 +127,44 @@ fn flatten(object: Streamed, out: &mut Vec<Streamed>) -> Result<(), String> {
             fields.insert("kind".into(), kind.strip_suffix("List").unwrap_or(kind).into());
             fields.insert("apiVersion".into(), api_version.into());
         } else if missing("kind") {
-            let text = olmkit_go::json::marshal(&item.value);
+            let text = olmkit_go::json::marshal(item);
             return Err(format!("Object 'Kind' is missing in '{text}'"));
         }
+        let item = Streamed {
+            value: Arc::new(Value::Object(fields)),
+            node: node.map_or_else(|| Arc::clone(&object.node), |node| Arc::new(node.clone())),
+        };
         flatten(item, out)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_one_document;
+
+    #[test]
+    fn a_tree_is_shared_where_all_readers_see_one_document() {
+        for one in [
+            "kind: A\n",
+            "---\nkind: A\n",
+            "kind: A\ntext: a---b\n",
+            "# {\nkind: A\n",
+        ] {
+            assert!(is_one_document(one.as_bytes()), "{one:?}");
+        }
+        let others = [
+            "kind: A",
+            "kind: A\n---\n",
+            "---\n---\nkind: A\n",
+            "--- # text\nkind: A\n",
+            "---\r\nkind: A\r\n",
+            "\n---\nkind: A\n",
+            " {\"kind\": \"A\"}\n",
+            "---\n{}\n",
+        ];
+        for other in others {
+            assert!(!is_one_document(other.as_bytes()), "{other:?}");
+        }
+    }
 }

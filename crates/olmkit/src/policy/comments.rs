@@ -78,11 +78,15 @@ fn of_file(path: &Path) -> Vec<Comment> {
         return Vec::new();
     }
     let bytes = limits::read_file(path, &limits::CATALOG_FILE).unwrap_or_default();
-    // Nearly all files have none.
-    if memchr::memmem::find(&bytes, b"olmkit:").is_none() {
+    if !may_have_comments(&bytes) {
         return Vec::new();
     }
     parse(&String::from_utf8_lossy(&bytes))
+}
+
+/// Whether there is anything to look for: nearly all files have none.
+pub(crate) fn may_have_comments(bytes: &[u8]) -> bool {
+    memchr::memmem::find(bytes, b"olmkit:").is_some()
 }
 
 fn parse(text: &str) -> Vec<Comment> {

@@ -39,6 +39,7 @@ pub use pattern::{Pattern, UnknownRule};
 
 use self::baseline::Baseline;
 use self::comments::Comments;
+pub(crate) use self::comments::may_have_comments;
 use self::root::Root;
 use crate::diagnostics::{Finding, Report, Severity, Suppressed, Suppression};
 

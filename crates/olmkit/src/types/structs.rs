@@ -196,9 +196,14 @@ impl Structs {
 
     /// The type of the field with an exact JSON name.
     pub fn field<'t>(&'t self, entry: &'t Struct, name: &str) -> Option<&'t Type> {
+        self.along(entry, entry.by_name.get(name)?)
+    }
+
+    /// The type of the field that a path of [`Struct::by_name`] leads to.
+    pub fn along<'t>(&'t self, entry: &'t Struct, path: &[usize]) -> Option<&'t Type> {
         let mut at = entry;
         let mut kind = None;
-        for step in entry.by_name.get(name)? {
+        for step in path {
             let field = at.fields.get(*step)?;
             kind = Some(&field.kind);
             if let Type::Struct(inner) = field.kind {

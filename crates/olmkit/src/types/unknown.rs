@@ -83,7 +83,7 @@ impl Search {
                 let Some(entry) = table.at(*at) else { return };
                 for (key, item) in entries {
                     let known = lookup(entry, key).filter(|(name, _)| self.case == Case::Ignored || name == key);
-                    match known.and_then(|(name, _)| table.field(entry, name)) {
+                    match known.and_then(|(_, path)| table.along(entry, path)) {
                         Some(kind) => self.below(key, item, kind),
                         None => self.unknown(entry, key),
                     }

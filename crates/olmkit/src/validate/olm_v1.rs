@@ -271,7 +271,7 @@ fn finding(rule: &'static Rule, message: &str, place: &Place, hint: &str) -> Che
 /// Everything that a release of OLM v1 with its standard features refuses of a bundle, and what fails later.
 pub(super) fn check(context: &Context<'_>, release: Release) -> Vec<Checked> {
     let tree = &context.bundle.tree;
-    let bundle = match Bundle::read(tree) {
+    let bundle = match Bundle::of_loaded(context.bundle) {
         Ok(bundle) => bundle,
         Err(error) => {
             let hint = "every file of manifests/ must hold Kubernetes objects that fit their types";
@@ -300,7 +300,7 @@ pub(super) fn check(context: &Context<'_>, release: Release) -> Vec<Checked> {
         let hint = "OLM v1 resolves no dependencies: document what must be installed first, or include it";
         checked.push(finding(&V1_2, &message, &dependency.place, hint).severity(Severity::Error));
     }
-    if checked.is_empty() {
+    if checked.is_empty() && converts(&bundle) {
         let mut how = olmv1::Options::new("operator");
         how.gates = gates;
         if let Err(RenderError::Conversion(error)) = olmv1::render(&bundle, &how) {
@@ -312,6 +312,15 @@ pub(super) fn check(context: &Context<'_>, release: Release) -> Vec<Checked> {
     checked.extend(later(&bundle));
     checked.extend(against(&bundle, context));
     checked
+}
+
+/// Whether a webhook converts objects: nothing else can fail when OLM v1 makes the objects of a bundle that it takes.
+fn converts(bundle: &Bundle) -> bool {
+    let webhooks = bundle.csv.value.pointer("/spec/webhookdefinitions");
+    let webhooks = webhooks.and_then(serde_json::Value::as_array);
+    let is_conversion =
+        |webhook: &serde_json::Value| webhook.get("type").is_some_and(|kind| kind == "ConversionWebhook");
+    webhooks.into_iter().flatten().any(is_conversion)
 }
 
 /// Whether a lint holds for OLM v1. It replaces the volumes that CERT-1 warns of; the rest is said above, word by word.

@@ -1,12 +1,12 @@
 //! Where a bundle comes from: a directory, or an image that is unpacked first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::{Options, Outcome};
 use crate::bundle::load::{self, Limits, Reading, Tree, TreeError, paths};
 use crate::diagnostics::{Finding, Report, Severity, Suppressed, Verdict};
-use crate::policy::{Judge, Judged};
+use crate::policy::{Judge, Judged, may_have_comments};
 
 /// A bundle directory with the name it has in texts.
 #[derive(Debug, Clone)]
@@ -63,6 +63,7 @@ impl Source {
             image_labels: self.image_labels.clone(),
             ..options.clone()
         };
+        let outcome = super::validate(&reading, &options);
         let validated = Validated {
             name: self
                 .image
@@ -70,7 +71,8 @@ impl Source {
                 .unwrap_or_else(|| self.directory.display().to_string()),
             is_image: self.image.is_some(),
             directory: self.directory.clone(),
-            outcome: super::validate(&reading, &options),
+            without_comments: without_comments(&outcome, &reading.bundle.tree),
+            outcome,
             suppressed: Vec::new(),
         };
         Ok((validated, reading))
@@ -90,6 +92,21 @@ pub struct Validated {
     pub outcome: Outcome,
     /// What a policy set aside.
     pub suppressed: Vec<Suppressed>,
+    /// Files that no comment is in, as they were read. A policy reads the others again.
+    without_comments: BTreeSet<PathBuf>,
+}
+
+/// The files with findings that have no comments.
+fn without_comments(outcome: &Outcome, tree: &Tree) -> BTreeSet<PathBuf> {
+    let named: BTreeSet<&Path> = outcome
+        .findings()
+        .filter_map(|finding| finding.file.as_deref())
+        .collect();
+    let has_none = |file: &&Path| {
+        let bytes = file.to_str().and_then(|file| tree.file(file));
+        bytes.is_some_and(|bytes| !may_have_comments(bytes))
+    };
+    named.into_iter().filter(has_none).map(Path::to_owned).collect()
 }
 
 impl Validated {
@@ -114,8 +131,10 @@ impl Validated {
     pub fn judge(&mut self, judge: &mut Judge<'_>) {
         let checked = std::mem::take(&mut self.outcome.checked);
         for mut checked in checked {
-            let lasting = self.lasting_name(checked.finding.file.as_deref());
-            match judge.one_in(Some(lasting), checked.finding, !self.is_image) {
+            let file = checked.finding.file.as_deref();
+            let lasting = self.lasting_name(file);
+            let with_comments = !self.is_image && !file.is_some_and(|file| self.without_comments.contains(file));
+            match judge.one_in(Some(lasting), checked.finding, with_comments) {
                 Judged::Kept(finding) => {
                     checked.finding = finding;
                     self.outcome.checked.push(checked);

@@ -1,5 +1,7 @@
 //! One file of the manifests directory, read as the reference tools read it.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::Object;
@@ -76,9 +78,9 @@ fn read_object(path: &str, bytes: &[u8]) -> Result<Object, Box<Finding>> {
     check_kind(&value)?;
     Ok(Object {
         path: path.to_string(),
-        node: document.root,
+        node: Arc::new(document.root),
         duplicates: document.duplicates,
-        value,
+        value: Arc::new(value),
         typed: None,
         typed_document: documents.typed,
         second_document: documents.second_line,

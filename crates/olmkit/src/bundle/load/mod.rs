@@ -12,6 +12,7 @@ pub mod paths;
 mod tree;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -60,10 +61,10 @@ pub enum LoadError {
 pub struct Object {
     /// The file it is in, relative to the bundle root.
     pub path: String,
-    /// The tree with positions.
-    pub node: yaml::Node,
-    /// The object as written; null for a file with nothing in it.
-    pub value: Value,
+    /// The tree with positions; shared with other readings of the file.
+    pub node: Arc<yaml::Node>,
+    /// The object as written, shared too; null for a file with nothing in it.
+    pub value: Arc<Value>,
     /// The object decoded with Go's types: only for the ClusterServiceVersion and for CustomResourceDefinitions. Fields have
     /// their exact names, nulls are gone, numbers are text where the field is text.
     pub typed: Option<Value>,

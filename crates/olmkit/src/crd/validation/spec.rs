@@ -104,24 +104,24 @@ fn has_defaults(spec: &Spec) -> bool {
 
 /// Whether a schema or one below it has a default.
 fn schema_has_default(schema: &Value) -> bool {
-    const ONE: [&str; 4] = ["items", "not", "additionalProperties", "additionalItems"];
-    const LISTS: [&str; 4] = ["allOf", "anyOf", "oneOf", "items"];
-    const MAPS: [&str; 4] = ["properties", "patternProperties", "definitions", "dependencies"];
-    let Some(fields) = schema.as_object() else { return false };
-    fields.contains_key("default")
-        || ONE.iter().any(|name| fields.get(*name).is_some_and(schema_has_default))
-        || LISTS.iter().any(|name| {
-            fields
-                .get(*name)
-                .and_then(Value::as_array)
-                .is_some_and(|items| items.iter().any(schema_has_default))
-        })
-        || MAPS.iter().any(|name| {
-            fields
-                .get(*name)
-                .and_then(Value::as_object)
-                .is_some_and(|map| map.values().any(schema_has_default))
-        })
+    let Some(keywords) = schema.as_object() else {
+        return false;
+    };
+    let in_list = |value: &Value| {
+        value
+            .as_array()
+            .is_some_and(|items| items.iter().any(schema_has_default))
+    };
+    keywords.iter().any(|(keyword, value)| match keyword.as_str() {
+        "default" => true,
+        "items" => schema_has_default(value) || in_list(value),
+        "not" | "additionalProperties" | "additionalItems" => schema_has_default(value),
+        "allOf" | "anyOf" | "oneOf" => in_list(value),
+        "properties" | "patternProperties" | "definitions" | "dependencies" => value
+            .as_object()
+            .is_some_and(|map| map.values().any(schema_has_default)),
+        _ => false,
+    })
 }
 
 fn check_version(version: &Version, path: &str, findings: &mut Findings) {

@@ -177,12 +177,16 @@ fn too_new(context: &Context<'_>) -> Vec<Checked> {
         let Some(spec) = crd.typed.as_ref().and_then(|typed| typed.get("spec")) else {
             continue;
         };
-        for (keyword, minor, else_what) in KEYWORDS.into_iter().filter(|(_, minor, _)| is_older(*minor)) {
-            if has_keyword(spec, keyword) {
+        let mut has = [false; KEYWORDS.len()];
+        find_keywords(spec, &mut has);
+        for ((keyword, minor, else_what), has) in KEYWORDS.into_iter().zip(has) {
+            if has && is_older(minor) {
                 found.push(finding(crd, &format!("`{keyword}`"), minor, else_what));
             }
         }
-        let newest = expressions(spec).filter(|need| is_older(u64::from(need.since.minor)));
+        let [has_rules, ..] = has;
+        let newest = if has_rules { expressions(spec) } else { None };
+        let newest = newest.filter(|need| is_older(u64::from(need.since.minor)));
         found.extend(newest.map(|need| {
             let rule = need.rule.split_whitespace().collect::<Vec<_>>().join(" ");
             let what = format!("the CEL expression {rule:?} uses {}, which", need.library.name());
@@ -206,19 +210,27 @@ fn expressions(spec: &Value) -> Option<Need> {
         .max_by_key(|need| need.since)
 }
 
-/// Whether a keyword occurs anywhere in a decoded CRD, other than as the name of a property.
-fn has_keyword(value: &Value, keyword: &str) -> bool {
+/// Notes which of [`KEYWORDS`] occur anywhere in a decoded CRD, other than as the name of a property.
+fn find_keywords(value: &Value, has: &mut [bool; KEYWORDS.len()]) {
     match value {
-        Value::Array(items) => items.iter().any(|item| has_keyword(item, keyword)),
-        Value::Object(map) => map.iter().any(|(key, inner)| match (key.as_str(), inner) {
-            (key, _) if key == keyword => true,
-            ("properties" | "patternProperties", Value::Object(named)) => {
-                named.values().any(|schema| has_keyword(schema, keyword))
+        Value::Array(items) => items.iter().for_each(|item| find_keywords(item, has)),
+        Value::Object(map) => {
+            for (key, inner) in map {
+                match (key.as_str(), inner) {
+                    ("properties" | "patternProperties", Value::Object(named)) => {
+                        named.values().for_each(|schema| find_keywords(schema, has));
+                    }
+                    ("default" | "example" | "enum", _) => {}
+                    (key, inner) => {
+                        for ((keyword, ..), has) in KEYWORDS.iter().zip(has.iter_mut()) {
+                            *has |= key == *keyword;
+                        }
+                        find_keywords(inner, has);
+                    }
+                }
             }
-            ("default" | "example" | "enum", _) => false,
-            _ => has_keyword(inner, keyword),
-        }),
-        _ => false,
+        }
+        _ => {}
     }
 }
 
@@ -228,14 +240,19 @@ mod tests {
 
     use super::*;
 
+    fn keywords(value: &Value) -> [bool; KEYWORDS.len()] {
+        let mut has = [false; KEYWORDS.len()];
+        find_keywords(value, &mut has);
+        has
+    }
+
     #[test]
     fn a_property_named_like_a_keyword_is_not_a_keyword() {
         let property =
             json!({"properties": {"selectableFields": {"type": "string"}}, "default": {"messageExpression": 1}});
-        assert!(!has_keyword(&property, "selectableFields"));
-        assert!(!has_keyword(&property, "messageExpression"));
+        assert_eq!(keywords(&property), [false, false, false]);
         let rule =
             json!({"versions": [{"schema": {"properties": {"a": {"x-kubernetes-validations": [{"rule": "true"}]}}}}]});
-        assert!(has_keyword(&rule, "x-kubernetes-validations"));
+        assert_eq!(keywords(&rule), [true, false, false]);
     }
 }

@@ -85,13 +85,17 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
 
 /// Whether there is anything to say: nearly never, and finding the places costs more.
 fn has_impossible_bounds(schema: &Value) -> bool {
-    let has = |below: &Value| has_impossible_bounds(below);
-    let fields = schema.get("properties").and_then(Value::as_object);
-    !impossible_bounds(schema).is_empty()
-        || ["items", "additionalProperties"]
-            .iter()
-            .any(|name| schema.get(name).is_some_and(has))
-        || fields.is_some_and(|fields| fields.values().any(has))
+    let Some(keywords) = schema.as_object() else {
+        return false;
+    };
+    keywords.iter().any(|(keyword, value)| match keyword.as_str() {
+        "minimum" | "maximum" | "multipleOf" => !impossible_bounds(schema).is_empty(),
+        "items" | "additionalProperties" => has_impossible_bounds(value),
+        "properties" => value
+            .as_object()
+            .is_some_and(|fields| fields.values().any(has_impossible_bounds)),
+        _ => false,
+    })
 }
 
 /// Bounds of numbers that are none. `pointer` is the place of the schema in the CRD, `path` that of the value in an object.

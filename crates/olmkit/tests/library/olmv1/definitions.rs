@@ -22,7 +22,11 @@ fn definitions(tree: &Tree) -> BTreeMap<String, Value> {
     let objects = olmv1::render(&bundle, &options);
     let definitions = match objects {
         Ok(objects) => objects,
-        Err(_) => bundle.definitions.into_iter().map(|object| object.value).collect(),
+        Err(_) => bundle
+            .definitions
+            .into_iter()
+            .map(|object| Value::clone(&object.value))
+            .collect(),
     };
     definitions
         .into_iter()

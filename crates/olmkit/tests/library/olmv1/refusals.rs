@@ -1,6 +1,6 @@
 //! What OLM v1 refuses, and why.
 
-use olmkit::bundle::load::Tree;
+use olmkit::bundle::load::{self, Tree};
 use olmkit::olmv1::{self, Bundle, Gates, InstallMode, Options};
 use serde_json::{Map, Value, json};
 use test_support::corpus;
@@ -10,7 +10,11 @@ use super::{count, lines, made_up, real};
 /// Our answer in the form of the recording. An empty text, for what is accepted, is recorded of real bundles only.
 fn answer(tree: &Tree, asked_of_real_bundles: bool) -> Value {
     let mut said = Map::new();
-    let bundle = match Bundle::read(tree) {
+    let read = Bundle::read(tree);
+    // What the other loader has parsed serves as well.
+    let loaded = load::read(tree.clone(), "bundle").bundle;
+    assert_eq!(format!("{:?}", Bundle::of_loaded(&loaded)), format!("{read:?}"));
+    let bundle = match read {
         Ok(bundle) => bundle,
         Err(error) => return json!({"load": error.to_string()}),
     };

@@ -4,10 +4,11 @@ use serde_json::Value;
 
 use super::super::finding::{BadValue, Findings};
 use super::super::internal::texts;
+use super::path::Path;
 use super::{flag, text};
 
 /// Checks the extensions of a schema.
-pub(super) fn check(schema: &Value, path: &str, findings: &mut Findings) {
+pub(super) fn check(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
     wants_type(schema, "x-kubernetes-map-type", "object", path, findings);
     wants_type(schema, "x-kubernetes-list-type", "array", path, findings);
     one_of(schema, "x-kubernetes-map-type", &["atomic", "granular"], path, findings);
@@ -40,11 +41,12 @@ pub(super) fn check(schema: &Value, path: &str, findings: &mut Findings) {
     }
 }
 
-fn wants_type(schema: &Value, name: &str, wanted: &str, path: &str, findings: &mut Findings) {
-    let (kind, field) = (text(schema, "type"), format!("{path}.type"));
+fn wants_type(schema: &Value, name: &str, wanted: &str, path: &Path<'_>, findings: &mut Findings) {
+    let kind = text(schema, "type");
     if schema.get(name).is_none() || kind == wanted {
         return;
     }
+    let field = format!("{path}.type");
     let problem = format!("must be {wanted} if {name} is specified");
     if kind.is_empty() {
         findings.required(&field, problem);
@@ -53,14 +55,14 @@ fn wants_type(schema: &Value, name: &str, wanted: &str, path: &str, findings: &m
     }
 }
 
-fn one_of(schema: &Value, name: &str, allowed: &[&str], path: &str, findings: &mut Findings) {
+fn one_of(schema: &Value, name: &str, allowed: &[&str], path: &Path<'_>, findings: &mut Findings) {
     let value = text(schema, name);
     if schema.get(name).is_some() && !allowed.contains(&value) {
         findings.not_supported(&format!("{path}.{name}"), value, allowed);
     }
 }
 
-fn set_list(schema: &Value, path: &str, findings: &mut Findings) {
+fn set_list(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
     let Some(items) = schema.get("items") else { return };
     let problem = "must be atomic as item of a list with x-kubernetes-list-type=set";
     let (list_type, map_type) = (
@@ -92,7 +94,7 @@ fn set_list(schema: &Value, path: &str, findings: &mut Findings) {
     }
 }
 
-fn map_list(schema: &Value, keys: &[String], path: &str, findings: &mut Findings) {
+fn map_list(schema: &Value, keys: &[String], path: &Path<'_>, findings: &mut Findings) {
     let keys_field = format!("{path}.x-kubernetes-list-map-keys");
     if keys.is_empty() {
         findings.required(&keys_field, "must not be empty if x-kubernetes-list-type is map");

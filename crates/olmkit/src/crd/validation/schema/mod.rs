@@ -4,11 +4,13 @@
 mod defaults;
 mod extensions;
 mod nested;
+mod path;
 mod rules;
 mod structural;
 
 use serde_json::{Map, Value};
 
+use self::path::Path;
 use super::finding::{BadValue, Findings};
 use super::internal::{Crd, Shared};
 
@@ -48,22 +50,39 @@ fn check_root(shared: &Shared, path: &str, has_status: bool, findings: &mut Find
         return;
     };
     let path = format!("{path}.openAPIV3Schema");
+    let path = &Path::Root(&path);
     if has_status {
-        root_with_status(schema, &path, findings);
+        root_with_status(schema, path, findings);
     }
     let before = findings.0.len();
-    walk(schema, &path, findings);
-    structural::check_root(schema, &path, findings);
+    let mut walk = Walk {
+        findings,
+        structure: Findings::default(),
+        has_defaults: false,
+        has_rules: false,
+    };
+    walk.schema(schema, Some(Level::Root), path);
+    let Walk {
+        mut structure,
+        has_defaults,
+        has_rules,
+        ..
+    } = walk;
+    findings.0.append(&mut structure.0);
     // Defaults and rules presume a sound schema, as in the API server.
     if findings.0.len() == before {
-        defaults::check(schema, &path, findings);
-        rules::check(schema, &path, findings);
+        if has_defaults {
+            defaults::check(schema, path, findings);
+        }
+        if has_rules {
+            rules::check(schema, path, findings);
+        }
     }
 }
 
 /// With a status subresource the schema of the status is taken out of the root, so nothing may be said about the root
 /// that would be lost.
-fn root_with_status(schema: &Value, path: &str, findings: &mut Findings) {
+fn root_with_status(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
     const FORBIDDEN: [&str; 12] = [
         "$ref",
         "additionalProperties",
@@ -85,17 +104,107 @@ fn root_with_status(schema: &Value, path: &str, findings: &mut Findings) {
     }
 }
 
-/// The checks that hold for every schema, also below `allOf` and the like.
-fn walk(schema: &Value, path: &str, findings: &mut Findings) {
-    unsupported(schema, path, findings);
-    extensions::check(schema, path, findings);
-    rules::check_texts(schema, path, findings);
-    for (path, below) in children(schema, path) {
-        walk(below, &path, findings);
+/// Where a schema stands in the structure.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Root,
+    Field,
+    Item,
+}
+
+/// One way through all schemas of a version. The API server goes it twice, so what the second check finds comes last.
+struct Walk<'f> {
+    /// What holds for every schema, also below `allOf` and the like.
+    findings: &'f mut Findings,
+    /// What makes the schema structural.
+    structure: Findings,
+    /// Whether there are defaults: most schemas have none.
+    has_defaults: bool,
+    /// Whether there are CEL rules.
+    has_rules: bool,
+}
+
+impl Walk<'_> {
+    /// Checks a schema and those below it. What is below `allOf` and the like has no level in the structure.
+    fn schema(&mut self, schema: &Value, level: Option<Level>, path: &Path<'_>) {
+        let plain = match level {
+            Some(Level::Root) => None,
+            _ => plain(schema),
+        };
+        if plain == Some(Plain::Leaf) {
+            return;
+        }
+        if plain.is_none() {
+            self.keywords(schema, level, path);
+        }
+        each_below(schema, path, &mut |below, path| {
+            let is_item = matches!(path, Path::Keyword(_, "items"));
+            let level = level.map(|_| if is_item { Level::Item } else { Level::Field });
+            self.schema(below, level, path);
+        });
+        if plain.is_none() {
+            self.alternatives(schema, path);
+        }
+    }
+
+    fn keywords(&mut self, schema: &Value, level: Option<Level>, path: &Path<'_>) {
+        self.has_defaults |= schema.get("default").is_some();
+        self.has_rules |= schema.get("x-kubernetes-validations").is_some();
+        unsupported(schema, path, self.findings);
+        extensions::check(schema, path, self.findings);
+        rules::check_texts(schema, path, self.findings);
+        if let Some(level) = level {
+            structural::check(schema, level, path, &mut self.structure);
+        }
+    }
+
+    fn alternatives(&mut self, schema: &Value, path: &Path<'_>) {
+        if let Some(not) = schema.get("not") {
+            self.schema(not, None, &Path::Keyword(path, "not"));
+        }
+        for name in LISTS {
+            let items = schema.get(name).and_then(Value::as_array).into_iter().flatten();
+            for (at, below) in items.enumerate() {
+                self.schema(below, None, &Path::Alternative(path, name, at));
+            }
+        }
     }
 }
 
-fn unsupported(schema: &Value, path: &str, findings: &mut Findings) {
+/// A schema that has nothing which a check looks for, as nine in ten: a type, texts and bounds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Plain {
+    /// No schemas are below it.
+    Leaf,
+    /// There may be some.
+    Branch,
+}
+
+/// Whether a schema is so, by its keywords alone.
+fn plain(schema: &Value) -> Option<Plain> {
+    let mut kind = "";
+    let (mut has_items, mut has_fields) = (false, false);
+    for (keyword, value) in schema.as_object()? {
+        match keyword.as_str() {
+            "type" => kind = value.as_str().unwrap_or_default(),
+            "items" if value.is_object() => has_items = true,
+            "properties" => has_fields = true,
+            "description" | "title" | "format" | "enum" | "required" | "minimum" | "maximum" | "minLength"
+            | "maxLength" | "minItems" | "maxItems" | "example" => {}
+            _ => return None,
+        }
+    }
+    match kind {
+        "array" if !has_items => None,
+        "array" | "boolean" | "integer" | "number" | "object" | "string" if has_items || has_fields => {
+            Some(Plain::Branch)
+        }
+        "boolean" | "integer" | "number" | "object" | "string" => Some(Plain::Leaf),
+        _ => None,
+    }
+}
+
+fn unsupported(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
     const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
     match text(schema, "type") {
         "" => {}
@@ -141,43 +250,16 @@ fn unsupported(schema: &Value, path: &str, findings: &mut Findings) {
     }
 }
 
-/// All schemas directly below a schema, with their paths.
-fn children<'s>(schema: &'s Value, path: &str) -> Vec<(String, &'s Value)> {
-    let mut found = skeleton(schema, path);
-    if let Some(not) = schema.get("not") {
-        found.push((format!("{path}.not"), not));
-    }
-    for name in LISTS {
-        let items = schema.get(name).and_then(Value::as_array).into_iter().flatten();
-        found.extend(
-            items
-                .enumerate()
-                .map(|(at, below)| (format!("{path}.{name}[{at}]"), below)),
-        );
-    }
-    found
-}
-
-/// The schemas below a schema that say which fields there are: properties, items, additionalProperties.
-fn skeleton<'s>(schema: &'s Value, path: &str) -> Vec<(String, &'s Value)> {
-    let mut found = Vec::new();
+/// Visits the schemas below a schema that say which fields there are: properties, items, additionalProperties.
+fn each_below(schema: &Value, path: &Path<'_>, visit: &mut dyn FnMut(&Value, &Path<'_>)) {
     for name in ["items", "additionalProperties"] {
         if let Some(below) = schema.get(name).filter(|below| below.is_object()) {
-            found.push((format!("{path}.{name}"), below));
+            visit(below, &Path::Keyword(path, name));
         }
     }
     for (name, below) in properties(schema) {
-        found.push((format!("{path}.properties[{name}]"), below));
+        visit(below, &Path::Property(path, name));
     }
-    found
-}
-
-/// The same schemas, without their paths.
-fn below(schema: &Value) -> impl Iterator<Item = &Value> {
-    let inner = ["items", "additionalProperties"]
-        .into_iter()
-        .filter_map(|name| schema.get(name).filter(|below| below.is_object()));
-    inner.chain(properties(schema).map(|(_, below)| below))
 }
 
 fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {

@@ -3,15 +3,16 @@
 use serde_json::{Value, json};
 
 use super::super::finding::Findings;
+use super::path::Path;
 use super::{LISTS, is_set, properties};
 
 /// Checks the alternatives of a schema.
-pub(super) fn check(schema: &Value, path: &str, findings: &mut Findings) {
+pub(super) fn check(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
     alternatives(schema, Some(schema), path, findings);
 }
 
 /// `skeleton` is the structural schema for the same value; what an alternative refers to must exist there.
-fn alternatives(schema: &Value, skeleton: Option<&Value>, path: &str, findings: &mut Findings) {
+fn alternatives(schema: &Value, skeleton: Option<&Value>, path: &Path<'_>, findings: &mut Findings) {
     for name in LISTS {
         if name == "anyOf" && is_int_or_string(schema.get("anyOf")) {
             continue;
@@ -20,16 +21,16 @@ fn alternatives(schema: &Value, skeleton: Option<&Value>, path: &str, findings: 
         for (at, item) in items.enumerate() {
             let first_of_all = name == "allOf" && at == 0 && is_int_or_string(item.get("anyOf"));
             if !first_of_all {
-                alternative(item, skeleton, &format!("{path}.{name}[{at}]"), findings);
+                alternative(item, skeleton, &Path::Alternative(path, name, at), findings);
             }
         }
     }
     if let Some(not) = schema.get("not") {
-        alternative(not, skeleton, &format!("{path}.not"), findings);
+        alternative(not, skeleton, &Path::Keyword(path, "not"), findings);
     }
 }
 
-fn alternative(schema: &Value, skeleton: Option<&Value>, path: &str, findings: &mut Findings) {
+fn alternative(schema: &Value, skeleton: Option<&Value>, path: &Path<'_>, findings: &mut Findings) {
     alternatives(schema, skeleton, path, findings);
     const EMPTY: [&str; 5] = [
         "type",
@@ -60,24 +61,24 @@ fn alternative(schema: &Value, skeleton: Option<&Value>, path: &str, findings: &
         }
     }
     for (name, below) in properties(schema) {
-        let field = format!("{path}.properties[{name}]");
+        let field = &Path::Property(path, name);
         if name == "metadata" {
-            findings.forbidden(&field, "must not be specified in a nested context");
+            findings.forbidden(&field.to_string(), "must not be specified in a nested context");
         }
         let known = skeleton.and_then(|skeleton| skeleton.get("properties")?.get(name));
         let any = skeleton.is_none_or(|skeleton| skeleton.get("additionalProperties").is_some_and(Value::is_object));
         if known.is_none() && !any {
             findings.required(
-                &field,
+                &field.to_string(),
                 "must exist among the properties outside of allOf, anyOf, oneOf and not",
             );
         }
         let known = known.or_else(|| skeleton.and_then(|skeleton| skeleton.get("additionalProperties")));
-        alternative(below, known, &field, findings);
+        alternative(below, known, field, findings);
     }
     if let Some(items) = schema.get("items") {
         let known = skeleton.and_then(|skeleton| skeleton.get("items"));
-        alternative(items, known, &format!("{path}.items"), findings);
+        alternative(items, known, &Path::Keyword(path, "items"), findings);
     }
 }
 

@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::super::finding::{BadValue, Findings};
-use super::{below, skeleton, text};
+use super::path::Path;
+use super::{each_below, text};
 use crate::crd::cel;
 
 /// Reasons that a rule may give.
@@ -24,7 +25,7 @@ fn rules(schema: &Value) -> impl Iterator<Item = (usize, &Value)> {
 }
 
 /// Checks what accompanies the expressions.
-pub(super) fn check_texts(schema: &Value, path: &str, findings: &mut Findings) {
+pub(super) fn check_texts(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
     for (at, rule) in rules(schema) {
         let field = |name: &str| format!("{path}.x-kubernetes-validations[{at}].{name}");
         let (expression, message) = (text(rule, "rule").trim(), text(rule, "message"));
@@ -69,18 +70,11 @@ pub(super) fn check_texts(schema: &Value, path: &str, findings: &mut Findings) {
 }
 
 /// Checks that expressions compile. What they cost is not checked here.
-pub(super) fn check(schema: &Value, path: &str, findings: &mut Findings) {
-    if has_rules(schema) {
-        check_below(schema, path, true, findings);
-    }
+pub(super) fn check(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
+    check_below(schema, path, true, findings);
 }
 
-/// Whether there is anything to compile: most schemas have no rules, and paths cost more than this look.
-fn has_rules(schema: &Value) -> bool {
-    rules(schema).next().is_some() || below(schema).any(has_rules)
-}
-
-fn check_below(schema: &Value, path: &str, is_object: bool, findings: &mut Findings) {
+fn check_below(schema: &Value, path: &Path<'_>, is_object: bool, findings: &mut Findings) {
     if rules(schema).next().is_some()
         && let Some(own) = cel::declare::declare(schema, is_object, "self")
     {
@@ -91,7 +85,7 @@ fn check_below(schema: &Value, path: &str, is_object: bool, findings: &mut Findi
             }
         }
     }
-    for (path, below) in skeleton(schema, path) {
-        check_below(below, &path, cel::is_embedded(below), findings);
-    }
+    each_below(schema, path, &mut |below, path| {
+        check_below(below, path, cel::is_embedded(below), findings);
+    });
 }

@@ -4,21 +4,11 @@ use olmkit_cel::{Failure, GoRegex};
 use serde_json::Value;
 
 use super::super::finding::{BadValue, Findings};
-use super::{flag, is_set, nested, properties, skeleton, text};
+use super::path::Path;
+use super::{Level, flag, is_set, nested, properties, text};
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Level {
-    Root,
-    Field,
-    Item,
-}
-
-/// Checks a root schema.
-pub(super) fn check_root(schema: &Value, path: &str, findings: &mut Findings) {
-    check(schema, Level::Root, path, findings);
-}
-
-fn check(schema: &Value, level: Level, path: &str, findings: &mut Findings) {
+/// Checks a schema; those below it are checked on their own.
+pub(super) fn check(schema: &Value, level: Level, path: &Path<'_>, findings: &mut Findings) {
     type_of(schema, level, path, findings);
     collections(schema, level, path, findings);
     if flag(schema, "x-kubernetes-int-or-string") {
@@ -32,25 +22,17 @@ fn check(schema: &Value, level: Level, path: &str, findings: &mut Findings) {
     pattern(schema, path, findings);
     nested::check(schema, path, findings);
     object_fields(schema, level, path, findings);
-    for (below_path, below) in skeleton(schema, path) {
-        let level = if below_path.len() == path.len() + ".items".len() {
-            Level::Item
-        } else {
-            Level::Field
-        };
-        check(below, level, &below_path, findings);
-    }
 }
 
-fn type_of(schema: &Value, level: Level, path: &str, findings: &mut Findings) {
-    let (kind, field) = (text(schema, "type"), format!("{path}.type"));
+fn type_of(schema: &Value, level: Level, path: &Path<'_>, findings: &mut Findings) {
+    let (kind, field) = (text(schema, "type"), || format!("{path}.type"));
     let free = flag(schema, "x-kubernetes-int-or-string") || flag(schema, "x-kubernetes-preserve-unknown-fields");
     if flag(schema, "x-kubernetes-embedded-resource") && kind != "object" {
         let problem = "must be object if x-kubernetes-embedded-resource is true";
         if kind.is_empty() {
-            findings.required(&field, problem);
+            findings.required(&field(), problem);
         } else {
-            findings.invalid(&field, BadValue::text(kind), problem);
+            findings.invalid(&field(), BadValue::text(kind), problem);
         }
     } else if kind.is_empty() && !free {
         let place = match level {
@@ -58,14 +40,14 @@ fn type_of(schema: &Value, level: Level, path: &str, findings: &mut Findings) {
             Level::Field => "for specified object fields",
             Level::Item => "for specified array items",
         };
-        findings.required(&field, format!("must not be empty {place}"));
+        findings.required(&field(), format!("must not be empty {place}"));
     }
     if level == Level::Root && !kind.is_empty() && kind != "object" {
-        findings.invalid(&field, BadValue::text(kind), "must be object at the root");
+        findings.invalid(&field(), BadValue::text(kind), "must be object at the root");
     }
 }
 
-fn collections(schema: &Value, level: Level, path: &str, findings: &mut Findings) {
+fn collections(schema: &Value, level: Level, path: &Path<'_>, findings: &mut Findings) {
     if text(schema, "type") == "array" && schema.get("items").is_none() {
         findings.required(&format!("{path}.items"), "must be specified");
     }
@@ -86,7 +68,7 @@ fn collections(schema: &Value, level: Level, path: &str, findings: &mut Findings
     }
 }
 
-fn pattern(schema: &Value, path: &str, findings: &mut Findings) {
+fn pattern(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
     let pattern = text(schema, "pattern");
     // Where only Go can judge nothing is reported.
     if let Err(Failure::Error(reason)) = GoRegex::check(pattern) {
@@ -96,7 +78,7 @@ fn pattern(schema: &Value, path: &str, findings: &mut Findings) {
 }
 
 /// `apiVersion`, `kind` and `metadata` belong to Kubernetes.
-fn object_fields(schema: &Value, level: Level, path: &str, findings: &mut Findings) {
+fn object_fields(schema: &Value, level: Level, path: &Path<'_>, findings: &mut Findings) {
     if level != Level::Root && !flag(schema, "x-kubernetes-embedded-resource") {
         return;
     }

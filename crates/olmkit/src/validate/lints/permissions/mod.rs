@@ -1,0 +1,23 @@
+//! RBAC: the permissions of the operator, against what it visibly needs.
+
+pub(crate) mod accounts;
+pub(crate) mod excess;
+mod grants;
+pub(crate) mod needs;
+pub(crate) mod scope;
+
+use super::super::checked::Checked;
+use super::super::context::Context;
+
+pub fn check(context: &Context<'_>) -> Vec<Checked> {
+    let mut findings = accounts::bindings(context);
+    if let Some(csv) = context.csv() {
+        findings.extend(accounts::service_accounts(context, &csv));
+        findings.extend(needs::owned_apis(context, &csv));
+        findings.extend(needs::status(context, &csv));
+        findings.extend(needs::leader_election(context, &csv));
+        findings.extend(scope::check(context, &csv));
+        findings.extend(excess::check(&csv));
+    }
+    findings
+}
