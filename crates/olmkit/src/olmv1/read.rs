@@ -1,5 +1,6 @@
 //! A bundle as OLM v1 reads it. That is more liberal than OLM v0 in what a file may hold, and stricter in what a field may be.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -125,9 +126,10 @@ impl Bundle {
     /// # Errors
     /// As [`Bundle::read`].
     pub fn of_loaded(loaded: &load::Bundle) -> Result<Self, ReadError> {
+        let parsed: HashMap<&str, _> = loaded.objects.iter().map(|object| (&*object.path, object)).collect();
         Self::read_files(&loaded.tree, &|path, bytes| {
-            let parsed = loaded.objects.iter().find(|object| object.path == path);
-            match parsed.filter(|_| stream::is_one_document(bytes)) {
+            let object = parsed.get(path).filter(|_| stream::is_one_document(bytes));
+            match object {
                 Some(object) => stream::objects_of(
                     path,
                     Streamed {
