@@ -56,6 +56,28 @@ impl<'a> Csv<'a> {
         self.list("/spec/install/spec/deployments")
     }
 
+    /// The containers of all deployments, each with its JSON pointer. Init containers are not among them.
+    pub fn containers(&self) -> impl Iterator<Item = (String, &'a Value)> + use<'a> {
+        self.containers_in(&["containers"])
+    }
+
+    /// The same with init containers, which come first in each deployment.
+    pub fn all_containers(&self) -> impl Iterator<Item = (String, &'a Value)> + use<'a> {
+        self.containers_in(&["initContainers", "containers"])
+    }
+
+    fn containers_in(&self, lists: &'static [&'static str]) -> impl Iterator<Item = (String, &'a Value)> + use<'a> {
+        let deployments = self.deployments().iter().enumerate();
+        let pods = deployments.filter_map(|(at, deployment)| Some((at, deployment.pointer("/spec/template/spec")?)));
+        pods.flat_map(move |(at, pod)| {
+            lists.iter().flat_map(move |list| {
+                let pointer = format!("/spec/install/spec/deployments/{at}/spec/template/spec/{list}");
+                let containers = items(pod, list).iter().enumerate();
+                containers.map(move |(index, container)| (format!("{pointer}/{index}"), container))
+            })
+        })
+    }
+
     /// A finding whose text names the ClusterServiceVersion in front of the detail.
     pub fn finding(&self, rule: &'static Rule, severity: Severity, pointer: &str, detail: impl AsRef<str>) -> Checked {
         let detail = detail.as_ref();

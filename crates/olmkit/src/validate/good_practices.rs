@@ -96,26 +96,18 @@ fn resource_requests(csv: &Csv<'_>) -> Vec<Checked> {
         return vec![Checked::shared(&GP_1, Severity::Error, &subject, detail).at(csv.object, pointer)];
     }
     let mut findings = Vec::new();
-    for (at, deployment) in csv.deployments().iter().enumerate() {
-        let containers = deployment
-            .pointer("/spec/template/spec")
-            .map(|pod| items(pod, "containers"))
-            .unwrap_or_default();
-        for (index, container) in containers.iter().enumerate() {
-            if container.pointer("/resources/requests").is_some() {
-                continue;
-            }
-            let name = field(container, "name");
-            let detail = format!(
-                "unable to find the resource requests for the container: ({name}). It is recommended to ensure the resource request for \
-                 CPU and Memory. Be aware that for some clusters configurations it is required to specify requests or limits for those \
-                 values. Otherwise, the system or quota may reject Pod creation. More info: \
-                 https://master.sdk.operatorframework.io/docs/best-practices/managing-resources/"
-            );
-            let pointer = format!("{pointer}/{at}/spec/template/spec/containers/{index}");
-            findings
-                .push(warning(csv, &GP_2, &pointer, detail).hint("add `resources.requests` with `cpu` and `memory`"));
+    for (pointer, container) in csv.containers() {
+        if container.pointer("/resources/requests").is_some() {
+            continue;
         }
+        let name = field(container, "name");
+        let detail = format!(
+            "unable to find the resource requests for the container: ({name}). It is recommended to ensure the resource request for CPU \
+             and Memory. Be aware that for some clusters configurations it is required to specify requests or limits for those values. \
+             Otherwise, the system or quota may reject Pod creation. More info: \
+             https://master.sdk.operatorframework.io/docs/best-practices/managing-resources/"
+        );
+        findings.push(warning(csv, &GP_2, &pointer, detail).hint("add `resources.requests` with `cpu` and `memory`"));
     }
     findings
 }

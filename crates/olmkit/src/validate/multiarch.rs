@@ -259,16 +259,10 @@ fn survey(csv: &Csv<'_>) -> Survey {
             }
         }
     }
-    for deployment in csv.deployments() {
-        for container in deployment
-            .pointer("/spec/template/spec")
-            .map(|pod| items(pod, "containers"))
-            .unwrap_or_default()
-        {
-            let image = field(container, "image");
-            if !survey.manager.contains_key(image) {
-                survey.other.insert(image.to_string(), Vec::new());
-            }
+    for (_, container) in csv.containers() {
+        let image = field(container, "image");
+        if !survey.manager.contains_key(image) {
+            survey.other.insert(image.to_string(), Vec::new());
         }
     }
     for related in csv.list("/spec/relatedImages") {

@@ -61,14 +61,13 @@ define_rules! {
     }
 }
 
+/// The keyword of CEL rules.
+const VALIDATIONS: &str = "x-kubernetes-validations";
+
 /// Keywords of CRD schemas, the minor release of Kubernetes 1 that first knows them without a feature gate, and what older ones
 /// do.
 const KEYWORDS: [(&str, u64, &str); 3] = [
-    (
-        "x-kubernetes-validations",
-        25,
-        "older releases drop the rules and check nothing",
-    ),
+    (VALIDATIONS, 25, "older releases drop the rules and check nothing"),
     (
         "messageExpression",
         27,
@@ -179,13 +178,15 @@ fn too_new(context: &Context<'_>) -> Vec<Checked> {
         };
         let mut has = [false; KEYWORDS.len()];
         find_keywords(spec, &mut has);
+        let mut newest = None;
         for ((keyword, minor, else_what), has) in KEYWORDS.into_iter().zip(has) {
             if has && is_older(minor) {
                 found.push(finding(crd, &format!("`{keyword}`"), minor, else_what));
             }
+            if has && keyword == VALIDATIONS {
+                newest = expressions(spec);
+            }
         }
-        let [has_rules, ..] = has;
-        let newest = if has_rules { expressions(spec) } else { None };
         let newest = newest.filter(|need| is_older(u64::from(need.since.minor)));
         found.extend(newest.map(|need| {
             let rule = need.rule.split_whitespace().collect::<Vec<_>>().join(" ");

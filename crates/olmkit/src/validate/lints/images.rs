@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
-
 use super::super::checked::Checked;
 use super::super::context::{Context, Csv, field, items};
 use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
@@ -182,26 +180,18 @@ fn unused(image: &str, used: &[&str]) -> Option<String> {
 /// Every image of a container or of an environment variable like RELATED_IMAGE_…, with its first place.
 fn used<'v>(csv: &Csv<'v>) -> BTreeMap<&'v str, String> {
     let mut used = BTreeMap::new();
-    for (at, deployment) in csv.deployments().iter().enumerate() {
-        let Some(pod) = deployment.pointer("/spec/template/spec") else {
-            continue;
-        };
-        for list in ["initContainers", "containers"] {
-            for (index, container) in items(pod, list).iter().enumerate() {
-                let pointer = format!("/spec/install/spec/deployments/{at}/spec/template/spec/{list}/{index}");
-                let image = field(container, "image");
-                if !image.is_empty() {
-                    used.entry(image).or_insert_with(|| format!("{pointer}/image"));
-                }
-                for (number, variable) in items(container, "env").iter().enumerate() {
-                    let value = variable.get("value").and_then(Value::as_str).unwrap_or_default();
-                    // Proxies load plugins from images that are written so.
-                    let value = value.strip_prefix("oci://").unwrap_or(value);
-                    if field(variable, "name").starts_with("RELATED_IMAGE_") && !value.is_empty() {
-                        used.entry(value)
-                            .or_insert_with(|| format!("{pointer}/env/{number}/value"));
-                    }
-                }
+    for (pointer, container) in csv.all_containers() {
+        let image = field(container, "image");
+        if !image.is_empty() {
+            used.entry(image).or_insert_with(|| format!("{pointer}/image"));
+        }
+        for (number, variable) in items(container, "env").iter().enumerate() {
+            let value = field(variable, "value");
+            // Proxies load plugins from images that are written so.
+            let value = value.strip_prefix("oci://").unwrap_or(value);
+            if field(variable, "name").starts_with("RELATED_IMAGE_") && !value.is_empty() {
+                used.entry(value)
+                    .or_insert_with(|| format!("{pointer}/env/{number}/value"));
             }
         }
     }

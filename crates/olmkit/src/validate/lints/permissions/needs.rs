@@ -215,25 +215,17 @@ pub(super) fn leader_election(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Check
         return Vec::new();
     }
     let mut findings = Vec::new();
-    for (at, deployment) in csv.deployments().iter().enumerate() {
-        let containers = deployment
-            .pointer("/spec/template/spec")
-            .map(|pod| items(pod, "containers"))
-            .unwrap_or_default();
-        for (index, container) in containers.iter().enumerate() {
-            let words: Vec<&str> = strings(container, "args")
-                .chain(strings(container, "command"))
-                .collect();
-            let elects = |word: &&str| {
-                word.trim_start_matches('-').starts_with("leader-elect")
-                    || word.trim_start_matches('-').starts_with("enable-leader-election")
-            };
-            if let Some(word) = words.iter().find(|word| elects(word) && !word.ends_with("=false")) {
-                let message = format!("the container starts with {word}, but no rule allows it to write leases");
-                let pointer = format!("/spec/install/spec/deployments/{at}/spec/template/spec/containers/{index}/args");
-                let hint = "add a rule: apiGroups [coordination.k8s.io], resources [leases], verbs [get, list, watch, create, update, patch]";
-                findings.push(Checked::new(&RBAC_4, message).at(csv.object, &pointer).hint(hint));
-            }
+    for (pointer, container) in csv.containers() {
+        let mut words = strings(container, "args").chain(strings(container, "command"));
+        let elects = |word: &str| {
+            word.trim_start_matches('-').starts_with("leader-elect")
+                || word.trim_start_matches('-').starts_with("enable-leader-election")
+        };
+        if let Some(word) = words.find(|word| elects(word) && !word.ends_with("=false")) {
+            let message = format!("the container starts with {word}, but no rule allows it to write leases");
+            let pointer = format!("{pointer}/args");
+            let hint = "add a rule: apiGroups [coordination.k8s.io], resources [leases], verbs [get, list, watch, create, update, patch]";
+            findings.push(Checked::new(&RBAC_4, message).at(csv.object, &pointer).hint(hint));
         }
     }
     findings
