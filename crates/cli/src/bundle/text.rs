@@ -44,38 +44,30 @@ impl Row {
 pub struct Bundles {
     many: Many,
     set_aside: SetAside,
-    count: usize,
-    failed: usize,
-    errors: usize,
-    warnings: usize,
 }
 
 impl Bundles {
-    /// Names the next one if it fails, and counts its findings.
+    /// Names the next one if it fails.
     pub fn add(&mut self, validated: &Validated, row: &Row) -> anyhow::Result<()> {
-        self.count += 1;
-        self.failed += usize::from(row.fails);
-        self.errors += row.errors;
-        self.warnings += row.warnings;
         self.set_aside.add(&validated.suppressed);
         self.many.add(&row.name, &validated.findings_for_machines(), row.fails)
     }
 
-    /// Prints the rules and the totals.
-    pub fn end(&self) -> anyhow::Result<()> {
+    /// Prints the rules and the totals of all rows.
+    pub fn end(&self, rows: &[Row]) -> anyhow::Result<()> {
         self.many.end("bundle", rules::all())?;
         let out = &mut terminal::styled_output();
         if let Some(text) = self.set_aside.summary() {
             writeln!(out, "{text}")?;
         }
+        let failed = rows.iter().filter(|row| row.fails).count();
         writeln!(
             out,
-            "{} bundles: {} passed, {} failed; {}, {}\n-o full or concise prints each finding",
-            self.count,
-            self.count - self.failed,
-            self.failed,
-            counted(self.errors, "error"),
-            counted(self.warnings, "warning")
+            "{} bundles: {} passed, {failed} failed; {}, {}\n-o full or concise prints each finding",
+            rows.len(),
+            rows.len() - failed,
+            counted(rows.iter().map(|row| row.errors).sum(), "error"),
+            counted(rows.iter().map(|row| row.warnings).sum(), "warning")
         )?;
         Ok(())
     }

@@ -226,7 +226,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match form {
         Form::Each if rows.len() > 1 => text::summary(&rows)?,
         Form::Each | Form::EachForMachines => {}
-        Form::Grouped => many.end()?,
+        Form::Grouped => many.end(&rows)?,
         Form::Whole if chosen.writes_baseline() => {
             let reports: Vec<Report> = whole.iter().map(Validated::report).collect();
             chosen.write_baseline(&reports.iter().collect::<Vec<_>>())?;
