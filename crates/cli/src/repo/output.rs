@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use super::format::{Format, report};
 use super::outcome::Outcome;
-use super::text::Printer;
 use crate::terminal;
 
 /// The result of the static tests, in the shape of the original.
@@ -28,13 +27,8 @@ struct PipelineOutput<'a> {
     check: &'a str,
 }
 
-/// Prints what was found of one operator or image, or all of it as one document.
-pub fn print(name: &str, outcome: Outcome, repository: &Path, format: Format, short: bool) -> anyhow::Result<()> {
-    if let Some(printer) = Printer::new(format, outcome.bundles, repository) {
-        let mut printer = printer.short(short);
-        printer.add(name, outcome)?;
-        return printer.end();
-    }
+/// Prints all that was found as one document, in a format for which there is no [`Printer`](super::text::Printer).
+pub fn print(outcome: Outcome, repository: &Path, format: Format) -> anyhow::Result<()> {
     if format == Format::PipelineJson {
         return pipeline_json(&outcome.found);
     }

@@ -15,9 +15,9 @@ use olmkit_submission::{Change, Changes, Files, Options, Overlay, Platforms, Rep
 
 use super::format::Format;
 use super::outcome::Outcome;
-use super::output;
 use super::suite::Kind;
 use super::target::{Target, check};
+use super::text::Printer;
 use crate::catalog::images::RegistryImages;
 use crate::registry_flags::RegistryFlags;
 use crate::terminal;
@@ -73,7 +73,11 @@ impl Pending<'_> {
             not_checked: kind.not_checked(),
             ..outcome
         };
-        output::print(&target.operator, outcome, self.root, Format::Text, true)?;
+        if let Some(printer) = Printer::new(Format::Text, outcome.bundles, self.root) {
+            let mut printer = printer.short(true);
+            printer.add(&target.operator, outcome)?;
+            printer.end()?;
+        }
         Ok(false)
     }
 

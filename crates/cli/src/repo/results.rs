@@ -91,16 +91,14 @@ impl<'a> Results<'a> {
         if self.before.is_some() {
             self.add("", Outcome::default())?;
         }
-        let Settings {
-            root, format, short, ..
-        } = self.settings;
+        let Settings { root, format, .. } = self.settings;
         match self.target {
             Target::Printer(printer) => printer.end()?,
             Target::Whole(whole) if self.judge.is_some() && self.chosen.writes_baseline() => {
                 self.chosen.write_baseline(&[&format::report(*whole, root)])?;
                 return Ok(ExitCode::SUCCESS);
             }
-            Target::Whole(whole) => output::print("", *whole, root, format, short)?,
+            Target::Whole(whole) => output::print(*whole, root, format)?,
         }
         Ok(if self.has_failed {
             ExitCode::FAILURE
