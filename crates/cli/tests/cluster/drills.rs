@@ -434,25 +434,9 @@ async fn a_cluster_without_olm_differs_from_a_partial_olm() {
 #[tokio::test]
 async fn olm_is_installed_and_installed_again() {
     let cluster = Cluster::start(Options::default()).await;
-    let chart = cluster.chart();
-    let install = [
-        "olm",
-        "install",
-        "--from",
-        chart.to_str().unwrap(),
-        "--version",
-        "0.46.0",
-        "--olm-image",
-        "registry.example.com/olm:1",
-        "--opm-image",
-        "registry.example.com/opm:1",
-        "--no-wait-for-packageserver",
-        "--timeout",
-        "60s",
-    ];
-    cluster.olmkit(&install).await.fine();
+    cluster.install_olm(&["--timeout", "60s"]).await.fine();
     // Again: what is there stays.
-    cluster.olmkit(&install).await.fine();
+    cluster.install_olm(&["--timeout", "60s"]).await.fine();
     let status = cluster.olmkit(&["olm", "status", "-o", "json"]).await;
     assert_eq!(status.json["installed"], true);
     assert_eq!(status.errors(), Vec::<&str>::new(), "{}", status.stdout);

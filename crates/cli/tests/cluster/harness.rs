@@ -246,6 +246,12 @@ impl Cluster {
 
     /// `olm install` of the chart in namespace `elsewhere`, with further arguments.
     pub async fn install_elsewhere(&self, more: &[&str]) -> Answer {
+        let elsewhere = ["--olm-namespace", "elsewhere", "--timeout", "120s"];
+        self.install_olm(&[&elsewhere, more].concat()).await
+    }
+
+    /// `olm install` from the recorded chart.
+    pub async fn install_olm(&self, more: &[&str]) -> Answer {
         let chart = self.chart();
         let mut arguments = vec![
             "olm",
@@ -258,11 +264,7 @@ impl Cluster {
             "registry.example.com/olm:1",
             "--opm-image",
             "registry.example.com/opm:1",
-            "--olm-namespace",
-            "elsewhere",
             "--no-wait-for-packageserver",
-            "--timeout",
-            "120s",
         ];
         arguments.extend(more);
         self.olmkit(&arguments).await

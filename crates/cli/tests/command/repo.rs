@@ -1,10 +1,12 @@
 //! `olmkit repo check`
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::help::ends_when_its_reader_is_gone;
 
 const ANNOTATIONS: &str = "\
 annotations:
@@ -181,15 +183,7 @@ fn what_repeats_is_folded_operator_by_operator() {
 fn a_reader_that_has_seen_enough_is_the_end() {
     let folder = operators(&["a", "b", "c", "d"], 4);
     for format in ["text", "full", "concise", "github", "json"] {
-        let mut child = olmkit(folder.path(), "2", &["-o", format])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        drop(child.stdout.take());
-        let output = child.wait_with_output().unwrap();
-        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{format}");
-        assert!(output.status.success(), "{format}: {}", output.status);
+        ends_when_its_reader_is_gone(&mut olmkit(folder.path(), "2", &["-o", format]));
     }
 }
 

@@ -24,6 +24,15 @@ fn under_the_name_opm_the_spelling_is_that_of_opm() {
         "",
         "opm is silent where all is well"
     );
+    for (output, ours) in [("json", "opm-json"), ("yaml", "opm-yaml")] {
+        same(
+            &["catalog", "validate", "catalog", "-o", ours],
+            &["validate", "catalog", "-o", output],
+        );
+    }
+    let unknown = desk.run(&["opm", "validate", "catalog", "-o", "sarif"]);
+    assert!(unknown.err.contains("possible values: json, yaml"), "{}", unknown.err);
+    assert_eq!(unknown.code, 2);
     std::fs::write(
         desk.path("catalog/broken.yaml"),
         "schema: olm.package\nname: q\ndefaultChannel: c\n",
@@ -31,6 +40,9 @@ fn under_the_name_opm_the_spelling_is_that_of_opm() {
     .unwrap();
     desk.run(&["opm", "validate", "catalog"])
         .refused("invalid package \"q\"");
+    let broken = desk.run(&["opm", "validate", "catalog", "-o", "json"]);
+    assert!(broken.out.contains("invalid package \\\"q\\\""), "{}", broken.out);
+    assert_eq!(broken.code, 1, "{}", broken.err);
     desk.run(&["opm", "generate", "dockerfile", "catalog"]).ok();
     assert!(
         desk.run(&["opm", "version"])
