@@ -46,11 +46,8 @@ pub async fn find(cluster: &Cluster, scope: &Scope, options: &Options) -> Result
             }
         }
     }
-    for object in cluster
-        .list(kinds::role_binding(), Some("kube-system"), Some("olm.owner"))
-        .await?
-    {
-        if owned_by(&object, scope) {
+    for object in cluster.list(kinds::role_binding(), Some("kube-system"), None).await? {
+        if owned_by(&object, scope) || is_of_server(&object, scope) {
             residue.of_csvs.push(ObjectRef::of(&kinds::role_binding(), &object));
         }
     }
@@ -184,6 +181,22 @@ fn owned_by(object: &Value, scope: &Scope) -> bool {
         && scope.csv_names.contains(label("olm.owner"))
 }
 
+/// Whether OLM made a binding in kube-system for an operator of the namespace that serves webhooks or an API, and the operator is not
+/// one that stays. OLM 0.46 writes no owner on it (`installCertRequirementsForDeployment`), so its name, its account and its author tell.
+fn is_of_server(binding: &Value, scope: &Scope) -> bool {
+    let name = text(binding, "/metadata/name");
+    let subjects = binding.get("subjects").and_then(Value::as_array);
+    let is_of_namespace = |subject: &Value| text(subject, "/namespace") == scope.namespace;
+    let authors = Origin::of(binding).authors;
+    let deployment = name.strip_suffix("-service-auth-reader");
+    deployment.is_some_and(|deployment| !scope.deployments_kept.contains(deployment))
+        && text(binding, "/roleRef/name") == "extension-apiserver-authentication-reader"
+        && text(binding, "/metadata/labels/olm.managed") == "true"
+        && subjects.is_some_and(|subjects| !subjects.is_empty() && subjects.iter().all(is_of_namespace))
+        && authors.len() == 1
+        && authors.contains("olm.install")
+}
+
 /// The ClusterRoles that OLM makes for an OperatorGroup. It removes them with the group, but not those that it was about to
 /// write.
 ///
@@ -281,6 +294,37 @@ mod tests {
         assert!(!owned("other.v1", "ClusterServiceVersion", "shop"));
         assert!(!owned("cache.v2", "OperatorGroup", "shop"));
         assert!(!owned_by(&json!({"metadata": {"name": "role"}}), &scope));
+    }
+
+    #[test]
+    fn bindings_of_webhooks_go_with_their_operator() {
+        let scope = Scope {
+            namespace: "shop".into(),
+            deployments_kept: BTreeSet::from(["other".to_owned()]),
+            ..Scope::default()
+        };
+        let binding = |name: &str, namespace: &str, author: &str| {
+            json!({
+                "metadata": {
+                    "name": name,
+                    "labels": {"olm.managed": "true"},
+                    "managedFields": [{"manager": author, "fieldsV1": {"f:metadata": {}, "f:roleRef": {}, "f:subjects": {}}}],
+                },
+                "roleRef": {"kind": "Role", "name": "extension-apiserver-authentication-reader"},
+                "subjects": [{"kind": "ServiceAccount", "name": "cache", "namespace": namespace}],
+            })
+        };
+        let ours = "cache-service-auth-reader";
+        assert!(is_of_server(&binding(ours, "shop", "olm.install"), &scope));
+        assert!(!is_of_server(&binding(ours, "market", "olm.install"), &scope));
+        assert!(!is_of_server(&binding(ours, "shop", "kubectl"), &scope));
+        assert!(!is_of_server(
+            &binding("other-service-auth-reader", "shop", "olm.install"),
+            &scope
+        ));
+        let mut to_others = binding(ours, "shop", "olm.install");
+        to_others["roleRef"]["name"] = json!("some-role");
+        assert!(!is_of_server(&to_others, &scope));
     }
 
     #[test]

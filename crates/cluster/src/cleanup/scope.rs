@@ -55,6 +55,8 @@ pub struct Scope {
     pub csv_names: BTreeSet<String>,
     /// The versions that those replaced.
     pub replaced: BTreeSet<String>,
+    /// Deployments of the namespace's other CSVs.
+    pub deployments_kept: BTreeSet<String>,
     /// What OLM's plans created for the package in the whole cluster.
     pub cluster_objects: Vec<ObjectRef>,
     /// What was recorded as created for the package.
@@ -124,6 +126,9 @@ pub fn scope(options: &Options, seen: &Observation, recorded: &Record, begun: BT
         .map(|csv| csv.spec.replaces.clone())
         .filter(|name| !name.is_empty())
         .collect();
+    let stays = |csv: &&DeployedCsv| !csv.is_copied() && !names_of_csvs.contains(csv.name());
+    let deployments = seen.csvs.iter().filter(stays).flat_map(DeployedCsv::deployment_names);
+    scope.deployments_kept = deployments.map(str::to_owned).collect();
     let others = seen.all_csvs.iter().filter(|csv| csv.namespace() != seen.namespace);
     for other in others {
         scope.elsewhere.insert(other.name().to_owned());

@@ -325,15 +325,14 @@ impl Run<'_, '_> {
                 objects.extend(found.iter().map(|object| ObjectRef::of(&kind, object)));
             }
         }
-        let bindings = self
-            .cluster
-            .list(kinds::role_binding(), Some("kube-system"), Some("olm.owner"))
-            .await?;
-        objects.extend(
-            bindings
-                .iter()
-                .map(|object| ObjectRef::of(&kinds::role_binding(), object)),
-        );
+        let binding = kinds::role_binding();
+        for labels in ["olm.owner", "olm.managed=true"] {
+            let bindings = self
+                .cluster
+                .list(binding.clone(), Some("kube-system"), Some(labels))
+                .await?;
+            objects.extend(bindings.iter().map(|object| ObjectRef::of(&binding, object)));
+        }
         objects.retain(|object| !object.name.starts_with(BINDING));
         objects.sort();
         objects.dedup();
