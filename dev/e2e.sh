@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # The end-to-end test, flow by flow: the demo's path and the operator's promises on a real node, the images that OLM runs
-# in pods, `make deploy` and `make undeploy`, olmkit's cluster flows, scorecard in pods, upstream's operator-sdk with our bundle images,
-# OLM removed and installed again, and OLM v1's catalogd with our catalog image. Each check prints one line; the last
-# line counts them. Every flow ends with the cluster as it found it, so the flows run in an order that changes from run to run.
+# in pods, `make deploy` and `make undeploy`, olmkit's cluster flows, a scaffolded operator, scorecard in pods, upstream's operator-sdk with
+# our bundle images, OLM removed and installed again, what OLM v1 would apply, and its catalogd with our catalog image. Each check prints
+# one line; the last line counts them. Every flow ends with the cluster as it found it, so the flows run in an order that changes from run to run.
 #
-#   e2e.sh [operator|images|deploy|olmkit|scorecard|upstream|olm|olmv1 …]    only these flows, in this order
+#   e2e.sh [operator|images|deploy|olmkit|scaffold|scorecard|upstream|olm|olmv1 …]    only these flows, in this order
 #
 # KEEP=1 leaves the cluster up. SEED, which each run prints, repeats an order; SEED=0 is the order of the list above.
 # OLMKIT and OPERATOR, when set, are static programs to test instead of those that `make build` builds.
@@ -13,8 +13,8 @@ given=${OLMKIT:-}
 . "$(dirname "${BASH_SOURCE[0]}")/story.sh"
 [ "$CLUSTER" = local ] || { echo "error: the end-to-end test makes and removes its own cluster; it does not run on another" >&2; exit 2; }
 . "$dev/e2e/checks.sh"
-flows="operator images deploy olmkit scorecard upstream olm olmv1"
-for flow in operator helper-image olmkit scorecard upstream olm olmv1; do . "$dev/e2e/$flow.sh"; done
+flows="operator images deploy olmkit scaffold scorecard upstream olm olmv1"
+for flow in operator helper-image olmkit scaffold scorecard upstream olm olmv1; do . "$dev/e2e/$flow.sh"; done
 for flow in "$@"; do [[ " $flows " == *" $flow "* ]] || { echo "error: no flow '$flow'; there are: $flows" >&2; exit 2; }; done
 trap finish EXIT
 

@@ -1,6 +1,6 @@
 # Sourced by e2e.sh: catalogd, the catalog server of OLM v1, takes our catalog image and serves it; what it answers is what
-# `olmkit catalog serve --http` answers for the same image. (OLM v1's other half, which installs, cannot be built from the
-# module proxy: a module that it needs is not there.)
+# `olmkit catalog serve --http` answers for the same image. OLM v1's other half, which installs, cannot be built from the module proxy
+# (a module that it needs is not there); an account with the rights that it would need applies in its place what it would apply.
 catalogd_port=18443
 catalogd_runs() {
   local image=quay.io/operator-framework/catalogd:e2e
@@ -86,8 +86,55 @@ catalogd_is_gone() {
   same_inventory "$results/before"
 }
 
+# as_installer COMMAND…: kubectl as the account that the bundle's rights are computed for
+as_installer() {
+  k --as="system:serviceaccount:$NAMESPACE:$PACKAGE-installer" --as-group=system:serviceaccounts --as-group=system:authenticated "$@"
+}
+# rendered_runs ARGUMENT…: the objects of `bundle render --olmv1 ARGUMENT…` serve a Memcached in the namespace $watched
+rendered_runs() {
+  local objects=$results/rendered.yaml bundle=$work/new-bundle
+  k create namespace "$NAMESPACE"
+  [ "$watched" = "$NAMESPACE" ] || k create namespace "$watched"
+  "$olmkit" bundle render --olmv1 "$bundle" -n "$NAMESPACE" "$@" > "$objects"
+  # Without rights nothing is applied, so what is applied afterwards is so by these rights.
+  if as_installer apply --server-side -f "$objects" > "$results/refused" 2>&1; then echo "applied without rights"; return 1; fi
+  contains "cannot patch resource" cat "$results/refused"
+  "$olmkit" bundle rbac --for-installer "$bundle" -n "$NAMESPACE" "$@" | k apply -f -
+  eventually 30 as_installer apply --server-side -f "$objects"
+  kn rollout status "deployment/$PACKAGE-controller-manager" --timeout=120s
+  NAMESPACE=$watched sample_runs
+  NAMESPACE=$watched contains greeting talk_to_memcached
+}
+# Of the namespace that the operator does not watch it takes no notice.
+others_are_not_watched() {
+  k create namespace "$watched-not"
+  NAMESPACE=$watched-not
+  kn apply -f config/samples/cache_v1alpha1_memcached.yaml
+  # By the time that a change to the watched one is carried out, this one would have been seen.
+  k -n "$watched" patch memcached memcached-sample --type=merge -p '{"spec": {"size": 1}}'
+  NAMESPACE=$watched eventually 120 is "Running with 1 ready" memcached_state
+  is "" kn get memcached memcached-sample -o 'jsonpath={.status}{.metadata.finalizers}'
+  k delete namespace "$NAMESPACE" --timeout=60s
+}
+rendered_is_gone() {
+  local bundle=$work/new-bundle
+  k -n "$watched" delete memcached --all --timeout=60s
+  as_installer delete -f "$results/rendered.yaml" --wait=false
+  "$olmkit" bundle rbac --for-installer "$bundle" -n "$NAMESPACE" "$@" | k delete -f -
+  k delete namespace "$NAMESPACE" --timeout=120s
+  [ "$watched" = "$NAMESPACE" ] || k delete namespace "$watched" --timeout=120s
+  same_inventory "$results/before"
+}
+
 flow_olmv1() {
-  local NAMESPACE=olmv1-system
+  local NAMESPACE=olmv1-system watched=olmv1-system
+  echo; echo "what OLM v1 would apply, by an account with the computed rights"
+  check "the operator serves a Memcached" rendered_runs
+  check "nothing is left of it" rendered_is_gone
+  watched=olmv1-shop
+  check "it does in the one namespace that it watches" rendered_runs --watch-namespace "$watched"
+  check "it takes no notice of others" others_are_not_watched
+  check "nothing is left of that either" rendered_is_gone --watch-namespace "$watched"
   echo; echo "OLM v1's catalogd with our catalog image"
   check "catalogd runs" catalogd_runs
   check "it serves our catalog image" catalog_is_served
