@@ -71,7 +71,9 @@ def values(node, path=()):
         for value in node:
             yield from values(value, (*path, "*"))
     else:
-        text = json.loads(node) if path and path[-1] == "alm-examples" and isinstance(node, str) and node.strip() else node
+        is_json = path and path[-1] == "alm-examples" and isinstance(node, str)
+        # Examples are added to an empty text too, which is no list before.
+        text = json.loads(node.strip() or "[]") if is_json else node
         if text is node:
             yield (path, str(node))
         else:
