@@ -12,9 +12,10 @@ const MOST_LOOKS: usize = 64;
 /// Refuses a text with a tag that ends at a comma.
 pub(super) fn check(text: &str) -> Result<(), Error> {
     let bytes = text.as_bytes();
+    let mut commas = Commas::new(bytes);
     let mut looks = 0;
     for start in memchr::memchr_iter(b'!', bytes) {
-        let Some(comma) = comma_after(bytes, start).filter(|_| may_start_token(text, start)) else {
+        let Some(comma) = commas.after(start).filter(|_| may_start_token(text, start)) else {
             continue;
         };
         looks += 1;
@@ -39,18 +40,64 @@ pub(super) fn check(text: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Offset of the comma that follows `!` and the characters of a tag. A tag in angle brackets may have commas in it.
-fn comma_after(bytes: &[u8], start: usize) -> Option<usize> {
-    let tag = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_;/?:@&=+$.%!~*'()<>[]".contains(byte);
-    let rest = bytes.get(start + 1..)?;
-    let in_brackets = match rest.first() {
-        Some(b'<') => rest
-            .iter()
-            .position(|byte| *byte == b'>' || !(tag(byte) || *byte == b','))?,
-        _ => 0,
-    };
-    let length = in_brackets + rest.get(in_brackets..)?.iter().take_while(|byte| tag(byte)).count();
-    (rest.get(length) == Some(&b',')).then_some(start + 1 + length)
+/// Finds the commas behind what may be tags, for offsets that grow.
+struct Commas<'t> {
+    bytes: &'t [u8],
+    plain: Run,
+    /// From the first angle bracket to what closes it, and what follows there.
+    in_brackets: Run,
+    after_brackets: Run,
+}
+
+impl<'t> Commas<'t> {
+    fn new(bytes: &'t [u8]) -> Self {
+        Self {
+            bytes,
+            plain: Run::default(),
+            in_brackets: Run::default(),
+            after_brackets: Run::default(),
+        }
+    }
+
+    /// Offset of the comma that follows the `!` at `start` and the characters of a tag. A tag in angle brackets may have commas in it.
+    fn after(&mut self, start: usize) -> Option<usize> {
+        let (bytes, next) = (self.bytes, start + 1);
+        let end = if bytes.get(next) == Some(&b'<') {
+            let is_inside = |byte| byte != b'>' && (is_of_tag(byte) || byte == b',');
+            let close = self.in_brackets.end(bytes, next, is_inside);
+            self.after_brackets.end(bytes, close, is_of_tag)
+        } else {
+            self.plain.end(bytes, next, is_of_tag)
+        };
+        (bytes.get(end) == Some(&b',')).then_some(end)
+    }
+}
+
+fn is_of_tag(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-_;/?:@&=+$.%!~*'()<>[]".contains(&byte)
+}
+
+/// The last run of characters that was looked at. What begins within it ends with it, so a text of one long run is read once, not
+/// once for each `!` in it.
+#[derive(Default)]
+struct Run {
+    begin: usize,
+    end: usize,
+}
+
+impl Run {
+    /// Where the run of such characters ends that begins at `at`.
+    fn end(&mut self, bytes: &[u8], at: usize, belongs: impl Fn(u8) -> bool) -> usize {
+        if !(self.begin..self.end).contains(&at) {
+            let rest = bytes.get(at..).unwrap_or_default();
+            let length = rest.iter().take_while(|byte| belongs(**byte)).count();
+            *self = Self {
+                begin: at,
+                end: at + length,
+            };
+        }
+        self.end
+    }
 }
 
 /// Whether a token may start here: after an indicator, at the start of a line, after a quoted text or an anchor.
@@ -63,11 +110,9 @@ fn may_start_token(text: &str, start: usize) -> bool {
     if trimmed.ends_with(before_token) || trimmed.is_empty() {
         return true;
     }
-    let word = trimmed
-        .rsplit([' ', '\t', '\n', '\r', '[', '{', ','])
-        .next()
-        .unwrap_or_default();
-    trimmed.len() < before.len() && word.contains('&')
+    let mut words = trimmed.rsplit([' ', '\t', '\n', '\r', '[', '{', ',']);
+    // The blank first: without one, each `!` of a long run would look at what is before it in the run.
+    trimmed.len() < before.len() && words.next().is_some_and(|word| word.contains('&'))
 }
 
 /// Whether the scanner takes `!` for a tag. It sees the text up to there and a brace, with which no tag goes on: the only error that
@@ -87,6 +132,7 @@ mod tests {
     use super::super::compose::compose;
     use super::super::input::prepare;
     use super::super::parse;
+    use super::{Commas, check};
 
     #[test]
     fn tags_before_commas_are_refused_where_they_are_tags() {
@@ -109,6 +155,23 @@ mod tests {
                 "{text}: {error}"
             );
         }
+    }
+
+    #[test]
+    fn long_runs_are_read_once() {
+        for text in ["!", ":!", "!<,", "[!<,", " !<", "!<a>!"] {
+            let text = text.repeat(1 << 20);
+            let mut commas = Commas::new(text.as_bytes());
+            let found = memchr::memchr_iter(b'!', text.as_bytes()).filter_map(|start| commas.after(start));
+            assert_eq!(found.count(), 0);
+            assert!(check(&text).is_ok());
+        }
+        let text = "!<a,!b>c!d,";
+        let mut commas = Commas::new(text.as_bytes());
+        let found: Vec<_> = memchr::memchr_iter(b'!', text.as_bytes())
+            .map(|start| commas.after(start))
+            .collect();
+        assert_eq!(found, [Some(10), Some(10), Some(10)]);
     }
 
     #[test]
