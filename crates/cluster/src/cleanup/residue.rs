@@ -187,14 +187,12 @@ fn is_of_server(binding: &Value, scope: &Scope) -> bool {
     let name = text(binding, "/metadata/name");
     let subjects = binding.get("subjects").and_then(Value::as_array);
     let is_of_namespace = |subject: &Value| text(subject, "/namespace") == scope.namespace;
-    let authors = Origin::of(binding).authors;
     let deployment = name.strip_suffix("-service-auth-reader");
     deployment.is_some_and(|deployment| !scope.deployments_kept.contains(deployment))
         && text(binding, "/roleRef/name") == "extension-apiserver-authentication-reader"
         && text(binding, "/metadata/labels/olm.managed") == "true"
         && subjects.is_some_and(|subjects| !subjects.is_empty() && subjects.iter().all(is_of_namespace))
-        && authors.len() == 1
-        && authors.contains("olm.install")
+        && Origin::of(binding).authors.iter().eq(["olm.install"])
 }
 
 /// The ClusterRoles that OLM makes for an OperatorGroup. It removes them with the group, but not those that it was about to

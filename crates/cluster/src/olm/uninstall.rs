@@ -319,19 +319,15 @@ impl Run<'_, '_> {
             "kube-system",
             "packageserver-service-auth-reader",
         ));
-        for kind in [kinds::cluster_role(), kinds::cluster_role_binding()] {
+        for (kind, namespace) in [
+            (kinds::cluster_role(), None),
+            (kinds::cluster_role_binding(), None),
+            (kinds::role_binding(), Some("kube-system")),
+        ] {
             for labels in ["olm.owner", "olm.managed=true"] {
-                let found = self.cluster.list(kind.clone(), None, Some(labels)).await?;
+                let found = self.cluster.list(kind.clone(), namespace, Some(labels)).await?;
                 objects.extend(found.iter().map(|object| ObjectRef::of(&kind, object)));
             }
-        }
-        let binding = kinds::role_binding();
-        for labels in ["olm.owner", "olm.managed=true"] {
-            let bindings = self
-                .cluster
-                .list(binding.clone(), Some("kube-system"), Some(labels))
-                .await?;
-            objects.extend(bindings.iter().map(|object| ObjectRef::of(&binding, object)));
         }
         objects.retain(|object| !object.name.starts_with(BINDING));
         objects.sort();
