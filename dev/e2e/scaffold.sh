@@ -14,16 +14,16 @@ project_is_built() {
   sed -i '/^\[profile\.dev\]/,/^\[profile\.release\]/{/^\[profile\.release\]/!d}' Cargo.toml
   { echo; sed -n '/^\[profile\.dev/,/^$/p' "$root/Cargo.toml"; } >> Cargo.toml
   cargo build --quiet --bin scaffolded
-  make -s bundle OLMKIT="$olmkit" IMG="$(image)"
-  publish operator "$CARGO_TARGET_DIR/$(rustc -vV | sed -n 's/^host: //p')/debug/scaffolded" "$(image)"
-  publish bundle bundle "$(image bundle)"
+  make -s bundle OLMKIT="$olmkit" IMG="$(scaffolded_image)"
+  publish operator "$CARGO_TARGET_DIR/$(rustc -vV | sed -n 's/^host: //p')/debug/scaffolded" "$(scaffolded_image)"
+  publish bundle bundle "$(scaffolded_image bundle)"
 }
-# image [PART]: the image of the operator, or of a part
-image() { echo "registry.example.com/scaffolded${1:+-$1}:v0.0.1"; }
+# scaffolded_image [PART]: the image of the operator, or of a part
+scaffolded_image() { echo "registry.example.com/scaffolded${1:+-$1}:v0.0.1"; }
 scaffolded_is_installed() {
   restricted_namespace
   push_helper
-  kit run bundle "$(reach "$(image bundle)")" -n "$NAMESPACE" --helper-image "$helper"
+  kit run bundle "$(reach "$(scaffolded_image bundle)")" -n "$NAMESPACE" --helper-image "$helper"
   eventually 30 is Succeeded csv_phase scaffolded.v0.0.1
 }
 widget() { printf '{"apiVersion": "cache.example.com/v1", "kind": "Widget", "metadata": {"name": "%s"}, "spec": {"message": "Hello"}}' "$1"; }
