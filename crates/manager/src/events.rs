@@ -6,6 +6,7 @@
 //! their note as equal and drops the second note.)
 use std::{
     collections::HashMap,
+    hash::{BuildHasher as _, RandomState},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -78,7 +79,7 @@ pub struct Publisher {
     client: Client,
     controller: String,
     instance: String,
-    recent: Arc<Mutex<HashMap<Identity, Recent>>>,
+    recent: Arc<Mutex<Recents>>,
     allowances: Arc<Mutex<Allowances>>,
     queue: mpsc::Sender<(ObjectReference, Event)>,
     dropped: Counter,
@@ -113,22 +114,60 @@ impl Allowances {
     }
 }
 
-#[derive(Clone, PartialEq, Eq, Hash)]
-struct Identity {
-    uid: String,
-    event: Event,
+/// The events of the last minutes, by a digest of object and event: an operator that works through thousands of objects
+/// publishes as many.
+#[derive(Default)]
+struct Recents {
+    by_digest: HashMap<u64, Recent>,
+    hasher: RandomState,
+    /// Number of entries at which the expired ones are removed.
+    prune_at: usize,
 }
 
 struct Recent {
-    name: String,
+    /// What follows the object's name in the event's.
+    suffix: u64,
     count: i32,
     last: Instant,
 }
 
 /// How to publish one event.
+#[derive(Debug, PartialEq, Eq)]
 enum Step {
-    Create { name: String },
-    Count { name: String, count: i32 },
+    Create,
+    Count { suffix: u64, count: i32 },
+}
+
+impl Recents {
+    /// Whether the event with this digest is new or one of a series.
+    fn step(&mut self, digest: u64, now: Instant) -> Step {
+        match self.by_digest.get_mut(&digest) {
+            Some(known) if now.duration_since(known.last) < SERIES => {
+                known.count = known.count.saturating_add(1);
+                known.last = now;
+                Step::Count {
+                    suffix: known.suffix,
+                    count: known.count,
+                }
+            }
+            _ => Step::Create,
+        }
+    }
+
+    /// Notes that the event with this digest was created under a name that ends in `suffix`.
+    fn created(&mut self, digest: u64, suffix: u64, now: Instant) {
+        if self.by_digest.len() >= self.prune_at {
+            self.by_digest
+                .retain(|_, known| now.duration_since(known.last) < SERIES);
+            self.prune_at = (2 * self.by_digest.len()).max(1024);
+        }
+        let recent = Recent {
+            suffix,
+            count: 1,
+            last: now,
+        };
+        self.by_digest.insert(digest, recent);
+    }
 }
 
 impl Publisher {
@@ -235,35 +274,34 @@ struct Sender {
     client: Client,
     controller: String,
     instance: String,
-    recent: Arc<Mutex<HashMap<Identity, Recent>>>,
+    recent: Arc<Mutex<Recents>>,
 }
 
 impl Sender {
     async fn send(&self, regarding: &ObjectReference, event: &Event) -> Result<(), kube::Error> {
-        let identity = Identity {
-            uid: regarding.uid.clone().unwrap_or_default(),
-            event: event.clone(),
-        };
         let namespace = regarding.namespace.as_deref().unwrap_or("default");
         let api: Api<ApiEvent> = Api::namespaced(self.client.clone(), namespace);
-        match self.step(&identity, regarding) {
-            Step::Create { name } => self.create(&api, regarding, event, identity, name).await,
-            Step::Count { name, count } => {
-                let series = EventSeries {
-                    count,
-                    last_observed_time: MicroTime(Timestamp::now()),
-                };
-                let patch = Patch::Merge(json!({ "series": series }));
-                match api.patch(&name, &PatchParams::default(), &patch).await {
-                    Ok(_) => Ok(()),
-                    // Events expire, after an hour by default, and people delete them.
-                    Err(kube::Error::Api(status)) if status.code == 404 => {
-                        let name = event_name(regarding);
-                        self.create(&api, regarding, event, identity, name).await
-                    }
-                    Err(error) => Err(error),
-                }
-            }
+        let (digest, step) = {
+            let mut recent = self.recent();
+            let digest = recent.hasher.hash_one((&regarding.uid, event));
+            (digest, recent.step(digest, Instant::now()))
+        };
+        let Step::Count { suffix, count } = step else {
+            return self.create(&api, regarding, event, digest).await;
+        };
+        let series = EventSeries {
+            count,
+            last_observed_time: MicroTime(Timestamp::now()),
+        };
+        let patch = Patch::Merge(json!({ "series": series }));
+        match api
+            .patch(&event_name(regarding, suffix), &PatchParams::default(), &patch)
+            .await
+        {
+            Ok(_) => Ok(()),
+            // Events expire, after an hour by default, and people delete them.
+            Err(kube::Error::Api(status)) if status.code == 404 => self.create(&api, regarding, event, digest).await,
+            Err(error) => Err(error),
         }
     }
 
@@ -272,43 +310,16 @@ impl Sender {
         api: &Api<ApiEvent>,
         regarding: &ObjectReference,
         event: &Event,
-        identity: Identity,
-        name: String,
+        digest: u64,
     ) -> Result<(), kube::Error> {
-        api.create(&PostParams::default(), &self.object(regarding, event, &name))
-            .await?;
-        self.recent().insert(
-            identity,
-            Recent {
-                name,
-                count: 1,
-                last: Instant::now(),
-            },
-        );
+        let suffix = u64::try_from(Timestamp::now().as_nanosecond()).unwrap_or_default();
+        let object = self.object(regarding, event, &event_name(regarding, suffix));
+        api.create(&PostParams::default(), &object).await?;
+        self.recent().created(digest, suffix, Instant::now());
         Ok(())
     }
 
-    /// Whether this is a new event or one of a series; removes expired entries.
-    fn step(&self, identity: &Identity, regarding: &ObjectReference) -> Step {
-        let now = Instant::now();
-        let mut recent = self.recent();
-        recent.retain(|_, known| now.duration_since(known.last) < SERIES);
-        match recent.get_mut(identity) {
-            Some(known) => {
-                known.count = known.count.saturating_add(1);
-                known.last = now;
-                Step::Count {
-                    name: known.name.clone(),
-                    count: known.count,
-                }
-            }
-            None => Step::Create {
-                name: event_name(regarding),
-            },
-        }
-    }
-
-    fn recent(&self) -> std::sync::MutexGuard<'_, HashMap<Identity, Recent>> {
+    fn recent(&self) -> std::sync::MutexGuard<'_, Recents> {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -335,10 +346,10 @@ impl Sender {
     }
 }
 
-/// client-go's names: the object's name and a time in hexadecimal.
-fn event_name(regarding: &ObjectReference) -> String {
+/// client-go's names: the object's name and, in hexadecimal, a time in nanoseconds.
+fn event_name(regarding: &ObjectReference, suffix: u64) -> String {
     let name = regarding.name.as_deref().unwrap_or("object");
-    format!("{name}.{:x}", Timestamp::now().as_nanosecond())
+    format!("{name}.{suffix:x}")
 }
 
 fn describe(regarding: &ObjectReference) -> String {
@@ -372,6 +383,29 @@ mod tests {
         assert_eq!(shorten("short", 10), "short");
         let cut = shorten(&"ü".repeat(600), MAX_NOTE);
         assert!(cut.len() <= MAX_NOTE && cut.ends_with('…'));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_event_is_of_a_series_for_six_minutes_and_then_forgotten() {
+        let mut recents = Recents::default();
+        assert_eq!(recents.step(7, Instant::now()), Step::Create);
+        assert_eq!(recents.step(7, Instant::now()), Step::Create, "the first was refused");
+        recents.created(7, 70, Instant::now());
+        let count = |count| Step::Count { suffix: 70, count };
+        assert_eq!(recents.step(7, Instant::now()), count(2));
+        tokio::time::advance(SERIES / 2).await;
+        assert_eq!(recents.step(7, Instant::now()), count(3));
+        assert_eq!(recents.step(8, Instant::now()), Step::Create);
+        tokio::time::advance(SERIES).await;
+        assert_eq!(recents.step(7, Instant::now()), Step::Create);
+        for digest in 0..5000 {
+            recents.created(digest, 1, Instant::now());
+        }
+        tokio::time::advance(SERIES).await;
+        for digest in 0..4000 {
+            recents.created(10_000 + digest, 1, Instant::now());
+        }
+        assert!(recents.by_digest.len() <= 5000, "{}", recents.by_digest.len());
     }
 
     #[tokio::test(start_paused = true)]
