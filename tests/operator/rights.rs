@@ -185,7 +185,7 @@ async fn metrics_and_log_level_are_for_accounts_with_the_right() {
     let (code, text) = operator.secure(http::Method::GET, "/metrics", &token, "").await;
     assert_eq!(code, 200, "{text}");
     assert!(
-        text.contains("controller_runtime_max_concurrent_reconciles{controller=\"memcached\"} 8"),
+        text.contains("controller_runtime_max_concurrent_reconciles{controller=\"memcached\"} 32"),
         "{text}"
     );
     let level = async |body: &str, token: &str| {

@@ -89,7 +89,7 @@ pub struct Options {
     pub watch_namespace: Namespaces,
 
     /// Maximum number of objects reconciled at the same time; of one namespace at most three quarters of it.
-    #[cfg_attr(feature = "flags", arg(long, default_value_t = 8, value_name = "NUMBER",
+    #[cfg_attr(feature = "flags", arg(long, default_value_t = 32, value_name = "NUMBER",
         value_parser = clap::value_parser!(u16).range(1..)))]
     pub max_concurrent_reconciles: u16,
 
@@ -160,7 +160,7 @@ impl Default for Options {
             metrics_cert_name: "tls.crt".to_owned(),
             metrics_cert_key: "tls.key".to_owned(),
             watch_namespace: Namespaces::All,
-            max_concurrent_reconciles: 8,
+            max_concurrent_reconciles: 32,
             kubeconfig: None,
             log_level: "info".to_owned(),
             log_format: LogFormat::Json,
