@@ -78,8 +78,9 @@ async fn roll_out(context: Arc<Context>) {
 /// Marks the rollouts that an earlier leader began.
 fn resume(context: &Context) {
     context.caches.memcacheds.for_each(|key, subject| {
-        let progressing = subject
-            .memcached()
+        let memcached = subject.memcached();
+        let progressing = memcached
+            .as_ref()
             .and_then(|memcached| report::find(memcached, PROGRESSING));
         if progressing.is_some_and(|known| known.status == "True" && known.reason == report::ROLLING_OUT) {
             context.slots.resume(key);

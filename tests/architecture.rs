@@ -51,7 +51,7 @@ const MANAGER: &[&[&str]] = &[
     &["listener", "failure", "finalizer"],
     &["drift", "queue", "readiness", "probes", "lease", "events", "log"],
     &["cache", "worker", "webhooks"],
-    &["follow"],
+    &["follow", "packed"],
     &["manager"],
 ];
 

@@ -2,6 +2,7 @@
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod, policy::v1::PodDisruptionBudget};
 use kube::{Api, ResourceExt, api::ListParams};
 use kube_manager::{drift, explain};
+use serde_json::Value;
 
 use super::{
     Error,
@@ -119,22 +120,22 @@ impl Pass<'_> {
 
     /// The cached Deployment, if this Memcached owns it.
     fn observed_deployment(&self) -> Option<DeploymentState> {
-        let state = self.context.caches.deployments.get(&self.key)?;
-        self.owns(&state).then(|| (*state).clone())
+        let state = self.context.caches.deployments.unpack(&self.key)?;
+        self.owns(&state).then_some(state)
     }
 
     /// Returns why the Deployment does not get its new template yet, and the path of a contested field.
     async fn deployment(&mut self, image: &str) -> Result<(Option<Hold>, Option<String>), Error> {
-        let observed = self.context.caches.deployments.get(&self.key);
+        let observed = self.context.caches.deployments.unpack(&self.key);
         let desired = operand::deployment(&self.memcached, image);
-        let (desired, hold) = match self.in_turn(desired, observed.as_deref()) {
+        let (desired, hold) = match self.in_turn(desired, observed.as_ref()) {
             (Some(desired), hold) => (desired, hold),
             (None, hold) => return Ok((hold, None)),
         };
         let caches = &self.context.caches.deployments;
         let owner = self.memcached.metadata.uid.clone().unwrap_or_default();
         let begins = self.context.slots.holds(&self.key)
-            && observed.as_deref().is_some_and(|state| {
+            && observed.as_ref().is_some_and(|state| {
                 let desired = serde_json::to_value(&desired).unwrap_or_default();
                 state.child.replaces_pods(&desired)
             });
@@ -146,9 +147,9 @@ impl Pass<'_> {
         let ensured = ensured?;
         let size = self.memcached.spec.size;
         let replicas = observed
-            .as_deref()
+            .as_ref()
             .and_then(|state| state.child.field("/spec/replicas"))
-            .and_then(|value| value.as_i64());
+            .and_then(Value::as_i64);
         let resized = replicas.filter(|replicas| *replicas != i64::from(size));
         match ensured {
             Ensured::Settled => {}
@@ -177,7 +178,7 @@ impl Pass<'_> {
         let replaces = |deployment: &Deployment| {
             let desired = serde_json::to_value(deployment).unwrap_or_default();
             // What another client changed is reverted at once.
-            let reverts = state.child.fingerprint() == Some(drift::fingerprint(&desired));
+            let reverts = state.child.fingerprint() == Some(&drift::fingerprint(&desired));
             !reverts && state.child.replaces_pods(&desired)
         };
         if !replaces(&desired) {

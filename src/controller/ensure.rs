@@ -10,7 +10,12 @@ use kube::{
     Api, Client, Resource,
     api::{DeleteParams, Patch, PatchParams, Preconditions},
 };
-use kube_manager::{ObjectKey, cache::Cache, drift};
+use kube_manager::{
+    ObjectKey,
+    cache::Cache,
+    drift,
+    packed::{Packed, Sample},
+};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
@@ -29,7 +34,7 @@ pub trait ManagedResource:
     const KIND: &'static str;
 
     /// Its projection in the cache.
-    type Seen: Seen;
+    type Seen: Sample + Into<Child>;
 
     /// The projection of this object.
     fn seen(&self) -> Self::Seen;
@@ -40,24 +45,6 @@ pub trait ManagedResource:
     /// name, which the API server rejects. Emptying the list first avoids this.
     fn without_keyed_entries() -> Option<Value> {
         None
-    }
-}
-
-/// A projection of a managed object.
-pub trait Seen {
-    /// The applied fields.
-    fn child(&self) -> &Child;
-}
-
-impl Seen for Child {
-    fn child(&self) -> &Child {
-        self
-    }
-}
-
-impl Seen for DeploymentState {
-    fn child(&self) -> &Child {
-        &self.child
     }
 }
 
@@ -132,7 +119,7 @@ enum Step {
 /// Compares `desired` with the observed object.
 fn decide(desired: &Value, fingerprint: &str, observed: Option<&Child>, owner_uid: &str) -> Step {
     let Some(child) = observed else { return Step::Look };
-    if child.controller.as_ref().is_none_or(|owner| owner.uid != owner_uid) {
+    if child.controller.as_deref() != Some(owner_uid) {
         return Step::Look;
     }
     if child.deleting {
@@ -142,7 +129,7 @@ fn decide(desired: &Value, fingerprint: &str, observed: Option<&Child>, owner_ui
         None => Step::Keep,
         Some(path) => Step::Apply {
             uid: child.uid.clone(),
-            changed_by_others: child.fingerprint().as_deref() == Some(fingerprint),
+            changed_by_others: child.fingerprint() == Some(fingerprint),
             path,
         },
     }
@@ -155,24 +142,23 @@ fn decide(desired: &Value, fingerprint: &str, observed: Option<&Child>, owner_ui
 /// [`Error::Foreign`] if the object has another owner, [`Error::Request`] if the API server rejects the change.
 pub async fn ensure<K: ManagedResource>(
     context: &Context,
-    cache: &Cache<K::Seen>,
+    cache: &Cache<Packed<K::Seen>>,
     desired: &K,
     owner_uid: &str,
     writes: &mut u32,
 ) -> Result<Ensured, Error> {
     let target = Target::<K>::new(&context.client, desired);
     let (configuration, fingerprint) = target.configuration(desired)?;
-    let known = cache.get(&target.key);
-    let mut child = known.as_deref().map(|known| known.child().clone());
+    let mut child: Option<Child> = cache.unpack(&target.key).map(Into::into);
     let mut step = decide(&configuration, &fingerprint, child.as_ref(), owner_uid);
     let mut adopted = None;
     if step == Step::Look
         && let Some(live) = target.look(owner_uid).await?
     {
         let seen = live.seen();
-        child = Some(seen.child().clone());
-        adopted = Some(seen.child().uid.clone());
-        cache.written(&live, seen);
+        cache.written(&live, Packed::of(&seen));
+        let known = child.insert(seen.into());
+        adopted = Some(known.uid.clone());
         step = decide(&configuration, &fingerprint, child.as_ref(), owner_uid);
     }
     let kind = target.kind;
@@ -190,14 +176,14 @@ pub async fn ensure<K: ManagedResource>(
             changed_by_others,
         } => {
             let content = child.as_ref().map(Child::content).unwrap_or_default();
-            if let Some(path) = context.contests.left(&target.key, kind, &fingerprint, content) {
+            if let Some(path) = context.contests.left(&target.key, kind, &fingerprint, &content) {
                 return Ok(Ensured::Contested(path));
             }
             if !changed_by_others {
                 (Some(uid), Ensured::Updated)
             } else if context
                 .contests
-                .changed(&target.key, kind, &fingerprint, content, &path)
+                .changed(&target.key, kind, &fingerprint, &content, &path)
             {
                 return Ok(Ensured::Contested(path));
             } else {
@@ -211,10 +197,9 @@ pub async fn ensure<K: ManagedResource>(
         let object = target.apply_or_empty(&configuration, uid.as_deref()).await?;
         *writes += 1;
         let seen = object.seen();
-        let path = seen.child().differs(&configuration);
-        let content = seen.child().content().to_owned();
-        cache.written(&object, seen);
-        overridden = path.map(|path| (path, content));
+        cache.written(&object, Packed::of(&seen));
+        let child: Child = seen.into();
+        overridden = child.differs(&configuration).map(|path| (path, child.content()));
         if overridden.is_none() || uid.is_none() {
             break;
         }
@@ -236,15 +221,14 @@ pub async fn ensure<K: ManagedResource>(
 /// [`Error::Request`] if the API server rejects the deletion; 404 counts as success.
 pub async fn remove<K: ManagedResource>(
     client: &Client,
-    cache: &Cache<K::Seen>,
+    cache: &Cache<Packed<K::Seen>>,
     key: &ObjectKey,
     owner_uid: &str,
 ) -> Result<u32, Error> {
-    let known = cache.get(key);
-    let Some(child) = known.as_deref().map(Seen::child).filter(|child| !child.deleting) else {
+    let Some(child): Option<Child> = cache.unpack(key).map(Into::into) else {
         return Ok(0);
     };
-    if child.controller.as_ref().is_none_or(|owner| owner.uid != owner_uid) {
+    if child.deleting || child.controller.as_deref() != Some(owner_uid) {
         return Ok(0);
     }
     let target = Target::<K>::named(client, key.clone());

@@ -1,9 +1,7 @@
 //! Projections of watched objects.
 //!
-//! Of a Deployment, Service or budget: the applied fields, as compact JSON that is parsed for comparison, and the fields
-//! that the status needs. Of a pod: its name and its owner.
-use std::sync::Arc;
-
+//! Of a Deployment, Service or budget: the applied fields, and the fields that the status needs. Of a pod: its name and its
+//! owner. What is read at each reconcile only is kept [`Packed`]; `samples` holds what such objects have in common.
 use k8s_openapi::{
     api::{apps::v1::Deployment, core::v1::Pod},
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
@@ -12,8 +10,11 @@ use kube::{
     Resource, ResourceExt,
     core::{DeserializeGuard, PartialObjectMeta},
 };
-use kube_manager::{ObjectKey, drift};
-use serde::Serialize;
+use kube_manager::{
+    ObjectKey, drift,
+    packed::{Packed, Sample},
+};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::{api::v1alpha1::Memcached, operand};
@@ -26,16 +27,24 @@ pub const FINGERPRINT: &str = "cache.example.com/applied-configuration";
 pub const PAUSED: &str = "cache.example.com/paused";
 
 /// Projection of a managed object.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Child {
     /// Distinguishes the object from a later one of the same name.
     pub uid: String,
-    /// The owner that controls it.
-    pub controller: Option<OwnerReference>,
+    /// The UID of the owner that controls it.
+    pub controller: Option<String>,
     /// It is being deleted.
     pub deleting: bool,
-    /// Labels, annotations, owner references and spec as JSON.
-    content: Box<str>,
+    /// Labels, annotations, owner references and spec.
+    content: Value,
+}
+
+/// A Service and a budget.
+impl Sample for Child {
+    const SAMPLE: &'static str = concat!(
+        include_str!("samples/service.json"),
+        include_str!("samples/budget.json")
+    );
 }
 
 impl Child {
@@ -53,47 +62,44 @@ impl Child {
         });
         Self {
             uid: meta.uid.clone().unwrap_or_default(),
-            controller: controller_of(meta).cloned(),
+            controller: controller_of(meta).map(|owner| owner.uid.clone()),
             deleting: meta.deletion_timestamp.is_some(),
-            content: json!({ "metadata": metadata, "spec": spec })
-                .to_string()
-                .into_boxed_str(),
+            content: json!({ "metadata": metadata, "spec": spec }),
         }
     }
 
     /// What is compared, as text.
-    pub fn content(&self) -> &str {
-        &self.content
+    pub fn content(&self) -> String {
+        self.content.to_string()
     }
 
     /// Whether the pods would have to be replaced to reach `desired`.
     pub fn replaces_pods(&self, desired: &Value) -> bool {
-        let live = self.field("/spec/template").unwrap_or(Value::Null);
-        let wanted = desired.pointer("/spec/template").cloned().unwrap_or(Value::Null);
-        drift::differs(&wanted, &live).is_some()
+        let template = |object: &Value| object.pointer("/spec/template").cloned().unwrap_or_default();
+        drift::differs(&template(desired), &template(&self.content)).is_some()
     }
 
     /// The path of the first field that differs from `desired`.
     pub fn differs(&self, desired: &Value) -> Option<String> {
-        let live = serde_json::from_str(&self.content).unwrap_or(Value::Null);
         let mut wanted = Map::new();
         for part in ["metadata", "spec"] {
             wanted.extend(desired.get(part).map(|value| (part.to_owned(), value.clone())));
         }
-        drift::differs(&Value::Object(wanted), &live)
+        drift::differs(&Value::Object(wanted), &self.content)
     }
 
     /// One field, by JSON pointer.
-    pub fn field(&self, pointer: &str) -> Option<Value> {
-        let live: Value = serde_json::from_str(&self.content).ok()?;
-        live.pointer(pointer).cloned()
+    pub fn field(&self, pointer: &str) -> Option<&Value> {
+        self.content.pointer(pointer)
     }
 
     /// The fingerprint of what was applied last.
-    pub fn fingerprint(&self) -> Option<String> {
-        // '/' in a pointer's segment is written ~1.
-        let pointer = format!("/metadata/annotations/{}", FINGERPRINT.replace('/', "~1"));
-        self.field(&pointer)?.as_str().map(str::to_owned)
+    pub fn fingerprint(&self) -> Option<&str> {
+        self.content
+            .get("metadata")?
+            .get("annotations")?
+            .get(FINGERPRINT)?
+            .as_str()
     }
 }
 
@@ -106,7 +112,7 @@ pub fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
 }
 
 /// Projection of a Deployment.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeploymentState {
     /// The applied fields.
     pub child: Child,
@@ -126,6 +132,16 @@ pub struct DeploymentState {
     pub image: Option<String>,
     /// Why the Deployment cannot create or replace pods: reason and message of its condition.
     pub failure: Option<(String, String)>,
+}
+
+impl Sample for DeploymentState {
+    const SAMPLE: &'static str = include_str!("samples/deployment.json");
+}
+
+impl From<DeploymentState> for Child {
+    fn from(state: DeploymentState) -> Self {
+        state.child
+    }
 }
 
 impl DeploymentState {
@@ -181,11 +197,15 @@ impl DeploymentState {
     }
 }
 
+impl Sample for Memcached {
+    const SAMPLE: &'static str = include_str!("samples/memcached.json");
+}
+
 /// A watched Memcached.
 #[derive(Clone, Debug)]
 pub enum Subject {
     /// The object, without managed fields and kubectl's last-applied annotation.
-    Readable(Arc<Memcached>),
+    Readable(Packed<Memcached>),
     /// It cannot be deserialized: a newer version of the operator may have written it.
     Unreadable {
         /// Its metadata.
@@ -216,45 +236,39 @@ impl Subject {
         if let Some(annotations) = &mut memcached.metadata.annotations {
             annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
         }
-        Self::Readable(Arc::new(memcached))
+        Self::Readable(Packed::of(&memcached))
     }
 
     /// The object, if it is readable.
-    pub fn memcached(&self) -> Option<&Arc<Memcached>> {
+    pub fn memcached(&self) -> Option<Memcached> {
         match self {
-            Self::Readable(memcached) => Some(memcached),
+            Self::Readable(memcached) => memcached.unpack(),
             Self::Unreadable { .. } => None,
         }
     }
 
-    /// Its metadata.
-    pub fn metadata(&self) -> &ObjectMeta {
+    /// Its UID.
+    pub fn uid(&self) -> Option<String> {
         match self {
-            Self::Readable(memcached) => &memcached.metadata,
-            Self::Unreadable { metadata, .. } => metadata,
+            Self::Readable(memcached) => memcached.unpack()?.metadata.uid,
+            Self::Unreadable { metadata, .. } => metadata.uid.clone(),
         }
     }
+}
 
-    /// Whether both are the same but for the status and what changes with each write.
-    pub fn same_but_status(&self, other: &Self) -> bool {
-        let parts = |subject: &Self| {
-            let meta = subject.metadata().clone();
-            let deleting = meta.deletion_timestamp.is_some();
-            (
-                meta.uid,
-                meta.labels,
-                meta.annotations,
-                meta.finalizers,
-                meta.owner_references,
-                deleting,
-            )
-        };
-        let spec = |subject: &Self| match subject {
-            Self::Readable(memcached) => Ok(memcached.spec.clone()),
-            Self::Unreadable { error, .. } => Err(error.clone()),
-        };
-        parts(self) == parts(other) && spec(self) == spec(other)
-    }
+/// Whether both are the same but for the status and what changes with each write.
+pub fn same_but_status(one: &Memcached, other: &Memcached) -> bool {
+    one.spec == other.spec && same_metadata(&one.metadata, &other.metadata)
+}
+
+/// Whether both are the same but for what changes with each write.
+pub fn same_metadata(one: &ObjectMeta, other: &ObjectMeta) -> bool {
+    one.uid == other.uid
+        && one.labels == other.labels
+        && one.annotations == other.annotations
+        && one.finalizers == other.finalizers
+        && one.owner_references == other.owner_references
+        && one.deletion_timestamp.is_some() == other.deletion_timestamp.is_some()
 }
 
 /// Whether users asked the operator to leave `memcached` alone.

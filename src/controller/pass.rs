@@ -27,18 +27,13 @@ impl Pass<'_> {
 
     /// Whether the Memcached is gone, or another has its name.
     pub(super) fn is_gone(&self) -> bool {
-        let uid = self.memcached.metadata.uid.as_ref();
-        self.context
-            .caches
-            .memcacheds
-            .get(&self.key)
-            .is_none_or(|now| now.metadata().uid.as_ref() != uid)
+        let now = self.context.caches.memcacheds.get(&self.key);
+        now.is_none_or(|now| now.uid() != self.memcached.metadata.uid)
     }
 
     /// Whether the Memcached owns the Deployment.
     pub(super) fn owns(&self, state: &DeploymentState) -> bool {
-        let owner = state.child.controller.as_ref();
-        owner.is_some_and(|owner| owner.uid == self.uid())
+        state.child.controller.as_deref() == Some(self.uid())
     }
 
     /// Looks at the Memcached again after `time` at the latest.

@@ -29,19 +29,16 @@ pub async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Done, Er
         return Ok(done(0, "namespace not synced", Some(UNSYNCED)));
     }
     let subject = context.caches.memcacheds.get(&key);
-    let memcached = match subject.as_deref() {
-        Some(Subject::Readable(memcached)) => Arc::clone(memcached),
-        other => {
-            context.forget(&key);
-            return match other {
-                Some(Subject::Unreadable { metadata, error }) => unreadable(&context, &key, metadata, error).await,
-                _ => Ok(done(0, "gone", None)),
-            };
-        }
+    let Some(memcached) = subject.as_deref().and_then(Subject::memcached) else {
+        context.forget(&key);
+        return match subject.as_deref() {
+            Some(Subject::Unreadable { metadata, error }) => unreadable(&context, &key, metadata, error).await,
+            _ => Ok(done(0, "gone", None)),
+        };
     };
     let mut pass = Pass {
         context: &context,
-        memcached,
+        memcached: Arc::new(memcached),
         key,
         writes: 0,
         requeue_after: None,

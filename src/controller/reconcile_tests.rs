@@ -207,7 +207,7 @@ async fn a_webhook_that_overrides_a_field_is_reported_and_left() {
     assert_eq!(deployments(&server.take()), 0);
     let key = ObjectKey::new("cache", "sample");
     let subject = context.caches.memcacheds.get(&key).unwrap();
-    let degraded = report::find(subject.memcached().unwrap(), DEGRADED).unwrap().clone();
+    let degraded = report::find(&subject.memcached().unwrap(), DEGRADED).unwrap().clone();
     assert_eq!(
         (degraded.status.as_str(), degraded.reason.as_str()),
         ("True", "FieldOverridden")

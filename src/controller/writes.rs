@@ -136,7 +136,7 @@ impl Pass<'_> {
         let answer = metadata.into_response_partial::<Memcached>();
         let subject = Subject::readable(written);
         if let Some(memcached) = subject.memcached() {
-            self.memcached = Arc::clone(memcached);
+            self.memcached = Arc::new(memcached);
         }
         self.context.caches.memcacheds.written(&answer, subject);
     }

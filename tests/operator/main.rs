@@ -19,6 +19,7 @@ mod monitoring;
 mod obstacles;
 mod quiet;
 mod rights;
+mod samples;
 mod scenario;
 mod storms;
 mod unwritable;

@@ -77,7 +77,7 @@ fn trim(pod: &mut Pod) {
     pod.status = None;
 }
 
-/// What the memcached operator keeps of an object that it applies: whose it is, and the applied fields as text.
+/// What an operator has to know of an object that it applies: whose it is, and the applied fields, as text.
 struct Applied {
     _uid: Option<String>,
     _owner: Option<OwnerReference>,

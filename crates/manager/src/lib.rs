@@ -9,6 +9,7 @@
 //! | [`options`] | flags and environment variables, as arguments of clap (feature `flags`) |
 //! | `log` | the log, whose level can be changed at run time (feature `log`) |
 //! | [`cache`] | watches a kind, in all namespaces or in some, and stores a projection of each object |
+//! | [`packed`] | keeps what a cache stores compressed against a sample of its kind |
 //! | [`queue`] | work queue of object keys: deduplicated, never two workers on one key, failed keys delayed |
 //! | [`backoff`] | delay after failures: exponential, with jitter and a cap |
 //! | [`worker`] | reconciles the keys of the queue: concurrency and time limits, metrics, graceful shutdown |
@@ -47,6 +48,7 @@ pub mod manager;
 pub mod metrics;
 pub mod namespaces;
 pub mod options;
+pub mod packed;
 pub mod probes;
 pub mod proxy;
 mod quantity;

@@ -16,6 +16,9 @@ use crate::{
 /// An object in a namespace whose caches are not filled is looked at again after this time.
 const UNSYNCED: Duration = Duration::from_secs(10);
 
+/// Objects on a page of a list, a fifth of what kube-runtime asks for: pages are in memory as a whole, with managed fields.
+const PAGE: u32 = 100;
+
 /// Reconciles the objects of kind `K`; made by [`Manager::controller`], complete with [`run`](Self::run).
 ///
 /// An object is reconciled when the operator begins to lead, when it changes but for its status, when an object that it
@@ -40,7 +43,7 @@ impl Manager {
     {
         Controller {
             name: name.to_owned(),
-            config: watcher::Config::default(),
+            config: watcher::Config::default().page_size(PAGE),
             cache: Cache::default(),
             queue: self.queue(name),
             limits: self.limits,
