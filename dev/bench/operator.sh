@@ -4,13 +4,13 @@
 # cache without managed fields, which is all that its reconciler can do without: it updates whole Deployments from the cache, and they
 # carry no label to select them by. All run without leader election, metrics and probes.
 #
-#   PROFILE=dist        Cargo profile of memcached-operator (default dev)
+#   PROFILE=dist        Cargo profile of memcached-operator and of what measures (default dev)
 #   COUNTS=1000,10000   numbers of objects for memory and new lists; SETTLE=200,1000 those that are created at once
 #   REST=60             seconds of rest; CHURN=600 adds so many seconds with 100 changes each
 #   PEER=FOLDER         where the peer is built and kept (default: bench-peer in the cache folder)
 #
-# Needs Go and its module proxy, and the programs of `dev/tools/build.sh control-plane upstream`. With the numbers above the peer
-# takes an hour and more: its client sends 20 requests a second. Seeding is done by a build without that limit.
+# Needs Go and its module proxy, and the programs of `dev/tools/build.sh control-plane upstream`. With the numbers above a column takes
+# 15 to 25 minutes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 repository=$PWD cache=${OLMKIT_DEV_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/olmkit}
@@ -20,7 +20,7 @@ for program in go operator-sdk etcd kube-apiserver; do
   command -v "$program" > /dev/null || { echo "error: no $program; see the head of $0" >&2; exit 1; }
 done
 
-# peer: scaffolds and builds default, trimmed and fast into $peer/.
+# peer: scaffolds and builds default and trimmed into $peer/.
 peer() {
   local work=$1/memcached-operator
   mkdir -p "$work"; cd "$work"
@@ -33,19 +33,6 @@ peer() {
   make generate manifests
   export CGO_ENABLED=0
   go build -o ../default ./cmd
-  cp cmd/main.go ../main.go
-  sed -i 's#ctrl.NewManager(ctrl.GetConfigOrDie(),#ctrl.NewManager(unlimited(),#' cmd/main.go
-  cat >> cmd/main.go <<'GO'
-
-func unlimited() *rest.Config {
-	config := ctrl.GetConfigOrDie()
-	config.QPS = -1
-	return config
-}
-GO
-  sed -i 's#^import (#import (\n\t"k8s.io/client-go/rest"#' cmd/main.go
-  go build -o ../fast ./cmd
-  cp ../main.go cmd/main.go
   sed -i 's#^import (#import (\n\t"sigs.k8s.io/controller-runtime/pkg/cache"#
     s#^\t\tScheme:  *scheme,#\t\tScheme: scheme,\n\t\tCache: cache.Options{DefaultTransform: cache.TransformStripManagedFields()},#' cmd/main.go
   grep -q 'cache.Options' cmd/main.go
@@ -55,16 +42,16 @@ GO
 if [ ! -x "$peer/trimmed" ]; then
   work=$(mktemp -d); trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
   (peer "$work") > "$work/log" 2>&1 < /dev/null || { tail -n 30 "$work/log" >&2; exit 1; }
-  mkdir -p "$peer"; cp "$work"/{default,fast,definition.yaml,trimmed} "$peer/"
+  mkdir -p "$peer"; cp "$work"/{default,definition.yaml,trimmed} "$peer/"
 fi
 
 target=${CARGO_TARGET_DIR:-target}/$(rustc -vV | sed -n 's/^host: //p')
 cargo build --locked --quiet -p memcached-operator --profile "$profile"
-cargo build --locked --quiet -p kube-testbed --features cli --example measure_operator
-rust=$target/$([ "$profile" = dev ] && echo debug || echo "$profile")/memcached-operator
+cargo build --locked --quiet -p kube-testbed --features cli --example measure_operator --profile "$profile"
+programs=$target/$([ "$profile" = dev ] && echo debug || echo "$profile") rust=$programs/memcached-operator
 size() { awk -v plain="$(stat -c %s "$1")" -v packed="$(gzip -9c "$1" | wc -c)" 'BEGIN { printf "%.1f MB, %.1f MB packed", plain / 1e6, packed / 1e6 }'; }
-"$target/debug/examples/measure_operator" --counts "${COUNTS:-1000,10000}" --settle "${SETTLE:-200,1000}" --rest "${REST:-60}" --churn "${CHURN:-0}" \
+"$programs/examples/measure_operator" --counts "${COUNTS:-1000,10000}" --settle "${SETTLE:-200,1000}" --rest "${REST:-60}" --churn "${CHURN:-0}" \
   --operator "memcached-operator ($profile)=$rust,$repository/config/crd/bases/cache.example.com_memcacheds.yaml" \
-  --operator "Go, as scaffolded=$peer/default,$peer/definition.yaml,$peer/fast" \
-  --operator "Go, trimmed cache=$peer/trimmed,$peer/definition.yaml,$peer/fast"
+  --operator "Go, as scaffolded=$peer/default,$peer/definition.yaml" \
+  --operator "Go, trimmed cache=$peer/trimmed,$peer/definition.yaml"
 echo "| size of the program, which is the image but for its base | $(size "$rust") | $(size "$peer/default") | $(size "$peer/trimmed") |"

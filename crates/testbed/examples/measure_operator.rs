@@ -9,6 +9,8 @@
 //! the kind in its definition, and whose objects have `spec.size`. There are no controllers: what others do takes no time. Requests are
 //! counted by a proxy between operator and API server.
 use std::{
+    collections::HashMap,
+    fmt::Debug,
     fs::File,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -35,13 +37,14 @@ use kube_testbed::{
     ControlPlane, Options,
     faults::{FaultProxy, Seen, Verb},
 };
+use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::time::sleep;
 
 /// Measure operators on one API server
 #[derive(Parser)]
 struct Arguments {
-    /// NAME=PROGRAM,DEFINITION[,SEEDER]: a column; SEEDER is a program that makes the objects faster, for large counts
+    /// NAME=PROGRAM,DEFINITION: a column
     #[arg(long = "operator", required = true, value_parser = column)]
     operators: Vec<Column>,
     /// Numbers of objects at which to measure memory and a new list
@@ -63,19 +66,16 @@ struct Column {
     name: String,
     program: PathBuf,
     definition: PathBuf,
-    seeder: PathBuf,
 }
 
 fn column(text: &str) -> Result<Column, String> {
-    let wrong = || format!("expected NAME=PROGRAM,DEFINITION[,SEEDER], not {text:?}");
+    let wrong = || format!("expected NAME=PROGRAM,DEFINITION, not {text:?}");
     let (name, rest) = text.split_once('=').ok_or_else(wrong)?;
-    let mut parts = rest.split(',').map(PathBuf::from);
-    let (program, definition) = parts.next().zip(parts.next()).ok_or_else(wrong)?;
+    let (program, definition) = rest.split_once(',').ok_or_else(wrong)?;
     Ok(Column {
         name: name.to_owned(),
-        seeder: parts.next().unwrap_or_else(|| program.clone()),
-        program,
-        definition,
+        program: program.into(),
+        definition: definition.into(),
     })
 }
 
@@ -217,20 +217,9 @@ impl Bench {
     /// Removes everything; the operator takes its finalizers away.
     async fn clear(&self) -> anyhow::Result<()> {
         let (delete, all) = (DeleteParams::background(), ListParams::default());
-        self.objects.delete_collection(&delete, &all).await?;
-        while !self
-            .objects
-            .list_metadata(&all.clone().limit(1))
-            .await?
-            .items
-            .is_empty()
-        {
-            sleep(Duration::from_millis(200)).await;
-        }
+        empty(&self.objects).await?;
         let client = || self.client.clone();
-        Api::<Deployment>::namespaced(client(), NAMESPACE)
-            .delete_collection(&delete, &all)
-            .await?;
+        empty(&Api::<Deployment>::namespaced(client(), NAMESPACE)).await?;
         // Services have no collection that can be deleted on older API servers.
         let services: Api<Service> = Api::namespaced(client(), NAMESPACE);
         for service in services.list_metadata(&all).await? {
@@ -239,11 +228,37 @@ impl Bench {
                 services.delete(&name, &delete).await?;
             }
         }
-        Api::<PodDisruptionBudget>::namespaced(client(), NAMESPACE)
-            .delete_collection(&delete, &all)
-            .await?;
+        empty(&Api::<PodDisruptionBudget>::namespaced(client(), NAMESPACE)).await?;
         self.quiet(0).await;
         Ok(())
+    }
+}
+
+/// Deletes all objects and waits until they are gone. The API server gives a large collection up after a minute.
+async fn empty<K>(objects: &Api<K>) -> anyhow::Result<()>
+where
+    K: Clone + DeserializeOwned + Debug,
+{
+    let begin = Instant::now();
+    loop {
+        let deleted = objects
+            .delete_collection(&DeleteParams::background(), &ListParams::default())
+            .await;
+        for _ in 0..50 {
+            if objects
+                .list_metadata(&ListParams::default().limit(1))
+                .await?
+                .items
+                .is_empty()
+            {
+                return Ok(());
+            }
+            sleep(Duration::from_millis(200)).await;
+        }
+        if begin.elapsed() > Duration::from_secs(600) {
+            deleted?;
+            bail!("objects are left after ten minutes");
+        }
     }
 }
 
@@ -278,11 +293,7 @@ fn requests(seen: &[Seen]) -> String {
 
 /// From `begin` to the last write, in seconds.
 fn last_write(seen: &[Seen], begin: Instant) -> String {
-    let last = seen
-        .iter()
-        .filter(|seen| seen.verb.is_write())
-        .map(|seen| seen.at)
-        .max();
+    let last = seen.iter().filter(|seen| writes(seen)).map(|seen| seen.at).max();
     last.map_or_else(
         || "–".to_owned(),
         |last| format!("{:.2} s", last.duration_since(begin).as_secs_f64()),
@@ -303,7 +314,7 @@ async fn measure(plane: &ControlPlane, column: &Column, arguments: &Arguments) -
     let seen = bench.settled(1, known).await?;
     let first = seen
         .iter()
-        .find(|seen| seen.verb.is_write())
+        .find(|seen| writes(seen))
         .context("it has written nothing")?;
     let took = first.at.duration_since(operator.started);
     note("start to the first write".into(), format!("{} ms", took.as_millis()));
@@ -346,10 +357,10 @@ async fn measure(plane: &ControlPlane, column: &Column, arguments: &Arguments) -
 
     let mut there = 0;
     for count in &arguments.counts {
-        let seeder = Operator::start(&column.seeder, &bench.kubeconfig)?;
+        let maker = Operator::start(&column.program, &bench.kubeconfig)?;
         bench.create(there..*count).await?;
         bench.settled(*count, 0).await?;
-        drop(seeder);
+        drop(maker);
         there = *count;
         let known = bench.proxy.count();
         let operator = Operator::start(&column.program, &bench.kubeconfig)?;
@@ -361,8 +372,8 @@ async fn measure(plane: &ControlPlane, column: &Column, arguments: &Arguments) -
             churn(&bench, &operator, (*count, arguments.churn), &mut note).await?;
         }
     }
-    // Whoever removes finalizers is faster.
-    let _seeder = Operator::start(&column.seeder, &bench.kubeconfig)?;
+    // It takes its finalizers away.
+    let _operator = Operator::start(&column.program, &bench.kubeconfig)?;
     bench.clear().await?;
     Ok(rows)
 }
@@ -394,20 +405,26 @@ async fn relist(
     Ok(())
 }
 
-/// 100 changes of sizes in each second; the time from the API server's answer to the operator's first write for the object.
+/// 100 changes of sizes in each second; the time from sending a change to the operator's first write for the object.
 async fn churn(
     bench: &Bench,
     operator: &Operator,
     (count, seconds): (usize, u64),
     note: &mut impl FnMut(String, String),
 ) -> anyhow::Result<()> {
-    let (known, memory) = (bench.proxy.count(), operator.memory()?);
+    let known = bench.proxy.count();
+    let mut memory = vec![operator.memory()?];
     let mut ticks = tokio::time::interval(Duration::from_millis(10));
     let mut changed = Vec::new();
-    for index in 0..usize::try_from(seconds)? * 100 {
+    let total = usize::try_from(seconds)? * 100;
+    for index in 0..total {
         ticks.tick().await;
+        if index % total.div_ceil(5) == 0 && index > 0 {
+            memory.push(operator.memory()?);
+        }
         let name = format!("m{}", (index * 7919) % count);
-        let change = Patch::Merge(json!({ "spec": { "size": 1 + index % 3 } }));
+        // Another size than the one before, which is 1 at first.
+        let change = Patch::Merge(json!({ "spec": { "size": 2 + index / count % 2 } }));
         let objects = bench.objects.clone();
         changed.push(tokio::spawn(async move {
             let sent = Instant::now();
@@ -415,26 +432,41 @@ async fn churn(
             answer.map(|_| (name, sent))
         }));
     }
-    let seen = bench.quiet(known).await;
+    // An operator that is behind gets a minute to catch up.
+    let _ = tokio::time::timeout(Duration::from_secs(60), bench.quiet(known)).await;
+    let end = Instant::now();
+    let mut writes: HashMap<String, Vec<Instant>> = HashMap::new();
+    for seen in bench.proxy.requests_after(known) {
+        if seen.verb.is_write() {
+            writes.entry(seen.name).or_default().push(seen.at);
+        }
+    }
+    let mut waiting = 0;
     let mut delays = Vec::new();
     for change in changed {
         let (name, sent) = change.await??;
-        let write = seen
-            .iter()
-            .find(|seen| seen.verb.is_write() && seen.name == name && seen.at >= sent);
-        delays.extend(write.map(|write| write.at.duration_since(sent).as_millis()));
+        let write = writes.get(&name).and_then(|at| at.iter().find(|at| **at >= sent));
+        waiting += usize::from(write.is_none());
+        delays.push(write.unwrap_or(&end).duration_since(sent).as_millis());
     }
     delays.sort_unstable();
-    let p99 = delays
-        .get(delays.len() * 99 / 100)
-        .context("no change was followed by a write")?;
+    let p99 = delays.get(delays.len() * 99 / 100).context("no change")?;
+    let waiting = match waiting {
+        0 => String::new(),
+        waiting => format!(
+            " at least: {waiting} of {} changes were not answered a minute later",
+            delays.len()
+        ),
+    };
     note(
         format!("{seconds} s of 100 changes a second: change to write, p99"),
-        format!("{p99} ms"),
+        format!("{p99} ms{waiting}"),
     );
+    memory.push(operator.memory()?);
+    let memory: Vec<String> = memory.iter().map(|memory| format!("{memory:.0}")).collect();
     note(
-        "memory before and after it".into(),
-        format!("{}, {}", mib(memory), mib(operator.memory()?)),
+        "memory before it, after each fifth of it, and at rest again".into(),
+        format!("{} MiB", memory.join(", ")),
     );
     Ok(())
 }
