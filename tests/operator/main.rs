@@ -23,6 +23,7 @@ mod samples;
 mod scenario;
 mod storms;
 mod unwritable;
+mod upgrade;
 
 /// Whether the control plane has OLM.
 const WITH_OLM: bool = false;
