@@ -18,6 +18,10 @@ use crate::api::v1alpha1::{FINALIZER, Memcached};
 /// An object in a namespace that is not synced is looked at again after this time.
 const UNSYNCED: Duration = Duration::from_secs(10);
 
+/// While an object is being deleted that will be made anew, it is looked at in this interval: a watch that was down in all of its
+/// life does not tell of its end, and the back-off may have become minutes.
+const DELETION: Duration = Duration::from_secs(2);
+
 /// Brings the managed objects of the Memcached `key` to the desired state and updates its status.
 ///
 /// Reads from the caches and writes only differences: reconciling a settled object sends no request.
@@ -52,6 +56,7 @@ pub async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Done, Er
     match result {
         // The Memcached was deleted meanwhile: nothing is left to do.
         Err(error) if error.is_not_found() && pass.is_gone() => Ok(done(pass.writes, "gone", None)),
+        Err(error @ Error::StillDeleting { .. }) => Ok(done(pass.writes, &error.to_string(), Some(DELETION))),
         result => result.map(|outcome| done(pass.writes, &outcome, pass.requeue_after)),
     }
 }
