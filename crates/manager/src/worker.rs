@@ -3,7 +3,7 @@ use std::{
     any::Any,
     fmt::Display,
     future::Future,
-    panic::AssertUnwindSafe,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -102,29 +102,58 @@ pub async fn run<K, R, F, E>(
         let Some(key) = key else { break };
         passes += 1;
         let span = tracing::info_span!("reconcile", controller = %metrics.controller, object = %key, pass = passes);
-        let work = span.in_scope(|| reconcile(key.clone())).instrument(span);
-        running.spawn(one(Arc::clone(&queue), key, limits.time, metrics.clone(), work));
+        // What panics before the first await panics in the pass instead: here it would end the operator.
+        let begun = catch_unwind(AssertUnwindSafe(|| span.in_scope(|| reconcile(key.clone()))));
+        let work = async { begun.unwrap_or_else(|panic| resume_unwind(panic)).await };
+        let pass = attempt(limits.time, work).instrument(span);
+        running.spawn(one(Arc::clone(&queue), key, metrics.clone(), pass));
     }
     while running.join_next().await.is_some() {}
 }
 
-async fn one<K, F, E>(queue: Arc<WorkQueue<K>>, key: K, limit: Duration, metrics: WorkerMetrics, work: F)
+/// Why a pass failed.
+enum Ended {
+    /// With an error.
+    Failed {
+        text: String,
+        retry_after: Option<Duration>,
+    },
+    /// It was cancelled after this time.
+    TimedOut(Duration),
+}
+
+/// Runs `work` for at most `limit`. Errors are put into words here, where a panic is one of the pass.
+async fn attempt<F, E>(limit: Duration, work: F) -> Result<Done, Ended>
 where
-    K: QueueKey + Display,
     F: Future<Output = Result<Done, E>>,
     E: Failure,
+{
+    match tokio::time::timeout(limit, work).await {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(error)) => Err(Ended::Failed {
+            text: error.text(),
+            retry_after: error.retry_after(),
+        }),
+        Err(_) => Err(Ended::TimedOut(limit)),
+    }
+}
+
+async fn one<K, F>(queue: Arc<WorkQueue<K>>, key: K, metrics: WorkerMetrics, pass: F)
+where
+    K: QueueKey + Display,
+    F: Future<Output = Result<Done, Ended>>,
 {
     let started = Instant::now();
     metrics.active.inc();
     // A panic ends only its own pass, which counts as failed.
-    let result = AssertUnwindSafe(tokio::time::timeout(limit, work)).catch_unwind().await;
+    let result = AssertUnwindSafe(pass).catch_unwind().await;
     metrics.active.dec();
     let took = started.elapsed();
     metrics.seconds.observe(took.as_secs_f64());
     let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
     let mut wait = Duration::ZERO;
     let error = match result {
-        Ok(Ok(Ok(done))) => {
+        Ok(Ok(done)) => {
             queue.succeeded(&key);
             match done.requeue_after {
                 Some(delay) => {
@@ -143,11 +172,11 @@ where
             }
             return;
         }
-        Ok(Ok(Err(error))) => {
-            wait = error.retry_after().unwrap_or_default().min(MAX_RETRY_AFTER);
-            error.text()
+        Ok(Err(Ended::Failed { text, retry_after })) => {
+            wait = retry_after.unwrap_or_default().min(MAX_RETRY_AFTER);
+            text
         }
-        Ok(Err(_)) => {
+        Ok(Err(Ended::TimedOut(limit))) => {
             metrics.timeouts.inc();
             format!("timed out after {limit:?}")
         }
@@ -171,147 +200,5 @@ fn message(panic: &(dyn Any + Send)) -> &str {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-
-    use super::*;
-    use crate::{backoff::Backoff, metrics::Metrics};
-
-    fn done() -> Done {
-        Done {
-            writes: 0,
-            outcome: "settled".to_owned(),
-            requeue_after: None,
-        }
-    }
-
-    fn queue() -> Arc<WorkQueue<String>> {
-        let backoff = Backoff {
-            base: Duration::from_secs(1),
-            cap: Duration::from_secs(60),
-            jitter: 0.0,
-        };
-        Arc::new(WorkQueue::new(backoff, None))
-    }
-
-    const LIMITS: Limits = Limits {
-        concurrency: 2,
-        time: Duration::from_secs(30),
-    };
-
-    #[tokio::test(start_paused = true)]
-    async fn no_more_than_the_limit_run_at_a_time() {
-        let (queue, stop) = (queue(), CancellationToken::new());
-        for index in 0..6 {
-            queue.add(format!("ns/{index}"));
-        }
-        let now = Arc::new(AtomicUsize::new(0));
-        let most = Arc::new(AtomicUsize::new(0));
-        let work = {
-            let (now, most) = (now.clone(), most.clone());
-            move |_| {
-                let (now, most) = (now.clone(), most.clone());
-                async move {
-                    most.fetch_max(now.fetch_add(1, SeqCst) + 1, SeqCst);
-                    tokio::time::sleep(Duration::from_secs(1)).await;
-                    now.fetch_sub(1, SeqCst);
-                    Ok::<_, String>(done())
-                }
-            }
-        };
-        let metrics = Metrics::new().workers("test");
-        let workers = tokio::spawn(run(queue.clone(), LIMITS, metrics.clone(), stop.clone(), work));
-        tokio::time::sleep(Duration::from_millis(3500)).await;
-        stop.cancel();
-        workers.await.unwrap();
-        assert_eq!((most.load(SeqCst), metrics.success.get()), (2, 6));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_stop_lets_running_work_finish_and_starts_nothing() {
-        let (queue, stop) = (queue(), CancellationToken::new());
-        let metrics = Metrics::new().workers("test");
-        for index in 0..5 {
-            queue.add(format!("ns/{index}"));
-        }
-        let work = |_| async {
-            tokio::time::sleep(Duration::from_secs(10)).await;
-            Ok::<_, String>(done())
-        };
-        let workers = tokio::spawn(run(queue.clone(), LIMITS, metrics.clone(), stop.clone(), work));
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        stop.cancel();
-        workers.await.unwrap();
-        assert_eq!((metrics.success.get(), queue.len()), (2, 3));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn work_that_hangs_is_cut_off_and_tried_again() {
-        let (queue, stop) = (queue(), CancellationToken::new());
-        let metrics = Metrics::new().workers("test");
-        queue.add("ns/hangs".to_owned());
-        let work = |_| std::future::pending::<Result<Done, String>>();
-        let workers = tokio::spawn(run(queue.clone(), LIMITS, metrics.clone(), stop.clone(), work));
-        // 30 s, 1 s pause, 30 s, 2 s pause, and in the third try.
-        tokio::time::sleep(Duration::from_secs(65)).await;
-        assert_eq!((metrics.timeouts.get(), metrics.active.get()), (2, 1));
-        stop.cancel();
-        workers.await.unwrap();
-        assert_eq!(metrics.timeouts.get(), 3);
-    }
-    #[tokio::test(start_paused = true)]
-    async fn a_panic_is_a_failure_that_is_tried_again() {
-        let (queue, stop) = (queue(), CancellationToken::new());
-        let metrics = Metrics::new().workers("test");
-        queue.add("ns/panics".to_owned());
-        let tries = Arc::new(AtomicUsize::new(0));
-        let work = {
-            let tries = tries.clone();
-            move |_| {
-                let tries = tries.clone();
-                async move {
-                    assert!(tries.fetch_add(1, SeqCst) > 0, "the first time");
-                    Ok::<_, String>(done())
-                }
-            }
-        };
-        let workers = tokio::spawn(run(queue.clone(), LIMITS, metrics.clone(), stop.clone(), work));
-        tokio::time::sleep(Duration::from_secs(5)).await;
-        assert_eq!(
-            (metrics.panics.get(), metrics.errors.get(), metrics.success.get()),
-            (1, 1, 1)
-        );
-        assert_eq!(metrics.active.get(), 0);
-        stop.cancel();
-        workers.await.unwrap();
-    }
-
-    struct Busy;
-
-    impl Display for Busy {
-        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            f.write_str("busy")
-        }
-    }
-
-    impl Failure for Busy {
-        fn retry_after(&self) -> Option<Duration> {
-            Some(Duration::from_secs(20))
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_server_that_asks_for_time_gets_it() {
-        let (queue, stop) = (queue(), CancellationToken::new());
-        let metrics = Metrics::new().workers("test");
-        queue.add("ns/busy".to_owned());
-        let work = |_| async { Err::<Done, _>(Busy) };
-        let workers = tokio::spawn(run(queue.clone(), LIMITS, metrics.clone(), stop.clone(), work));
-        tokio::time::sleep(Duration::from_secs(19)).await;
-        assert_eq!(metrics.errors.get(), 1);
-        tokio::time::sleep(Duration::from_secs(2)).await;
-        assert_eq!(metrics.errors.get(), 2);
-        stop.cancel();
-        workers.await.unwrap();
-    }
-}
+#[path = "worker_tests.rs"]
+mod tests;
