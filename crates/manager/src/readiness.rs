@@ -121,14 +121,12 @@ impl Readiness {
     }
 
     /// Whether the work can begin: all gates are open. A namespace of several whose watches are refused does not keep
-    /// the others waiting.
+    /// the others waiting, but one namespace must be there: a replica without any would lead and do nothing.
     pub fn is_synced(&self) -> bool {
         let gates = self.gates();
         let waits = |state: &State| !state.is_open() && (state.scope.is_none() || !state.is_refused());
-        let any_open = gates.is_empty()
-            || gates
-                .values()
-                .any(|state| gates_of(&gates, state.scope.as_deref()).all(State::is_open));
+        let mut scopes = gates.values().filter_map(|state| state.scope.as_deref()).peekable();
+        let any_open = scopes.peek().is_none() || scopes.any(|scope| gates_of(&gates, scope).all(State::is_open));
         any_open && !gates.values().any(waits)
     }
 
@@ -257,9 +255,11 @@ impl Readiness {
     }
 }
 
-/// The gates of one namespace, or those of none.
-fn gates_of<'a>(gates: &'a BTreeMap<String, State>, scope: Option<&'a str>) -> impl Iterator<Item = &'a State> {
-    gates.values().filter(move |state| state.scope.as_deref() == scope)
+/// The gates of one namespace.
+fn gates_of<'a>(gates: &'a BTreeMap<String, State>, scope: &'a str) -> impl Iterator<Item = &'a State> {
+    gates
+        .values()
+        .filter(move |state| state.scope.as_deref() == Some(scope))
 }
 
 impl Gate {
@@ -344,6 +344,25 @@ mod tests {
         assert!(!readiness.is_synced(), "no namespace is left");
         green_services.open();
         assert!(readiness.is_synced() && readiness.is_synced_in("green"));
+    }
+
+    /// Watches of the cluster alone are no work: another replica may have the rights that this one lacks.
+    #[test]
+    fn without_any_namespace_it_waits_whatever_the_cluster_wide_watches_do() {
+        let readiness = Readiness::default();
+        readiness.gate("classes").open();
+        let gate = |namespace: &str| readiness.gate_in(format!("backups-in-{namespace}"), namespace);
+        let (red, green) = (gate("red"), gate("green"));
+        for refused in [&red, &green] {
+            refused.refuse("backups is forbidden".to_owned());
+        }
+        assert!(
+            !readiness.is_synced() && !readiness.is_ready(),
+            "{}",
+            report(&readiness)
+        );
+        green.open();
+        assert!(readiness.is_synced() && readiness.is_ready(), "{}", report(&readiness));
     }
 
     #[test]
