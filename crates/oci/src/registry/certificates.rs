@@ -109,6 +109,18 @@ fn wants_client_certificate(cause: &str) -> bool {
     cause.contains("fatal alert") && cause.contains("certificate")
 }
 
+/// The peer ended the connection instead of answering, in the words of whoever noticed first: system, rustls or hyper.
+fn hung_up(cause: &str) -> bool {
+    [
+        "connection reset",
+        "broken pipe",
+        "peer closed connection",
+        "connection closed",
+    ]
+    .iter()
+    .any(|sign| cause.contains(sign))
+}
+
 /// What happened to a request that got no answer, and what to try.
 pub(super) fn explain(error: &reqwest::Error, host: &str) -> (String, String) {
     let cause = describe(error);
@@ -152,11 +164,12 @@ pub(super) fn explain(error: &reqwest::Error, host: &str) -> (String, String) {
                 proxy_in_between(host)
             ),
         )
-    } else if lower.contains("connection reset") {
+    } else if hung_up(&lower) && error.url().is_some_and(|url| url.scheme() == "https") {
         // Its alert is lost when the server hangs up while the request is still under way.
+        let cause = cause.split(": https://").next().unwrap_or_default();
         (
             format!("closes connections ({cause})"),
-            "; if it requires a client certificate, put one into /etc/containers/certs.d".to_owned(),
+            format!("; if it requires a client certificate, put one into /etc/containers/certs.d/{host}"),
         )
     } else {
         (format!("cannot be reached ({cause})"), String::new())

@@ -294,3 +294,24 @@ async fn a_redirect_from_https_to_http_is_refused() {
     assert_eq!(plain.requests.lock().unwrap().len(), 0);
     assert!(!server.requests.lock().unwrap().is_empty());
 }
+
+#[tokio::test]
+async fn a_server_that_hangs_up_over_tls_may_want_a_client_certificate() {
+    let (with_tls, _folder, authority) = fake::start_tls(|_, _| ());
+    let plain = fake::start(|_, _| ());
+    let answer = async |server: &fake::Fake, plain_http| {
+        let client = client(|options| {
+            options.plain_http = plain_http;
+            options.attempts = 1;
+            options.ca_file = Some(authority.clone());
+        });
+        pull(&client, &server.host).await.unwrap_err().to_string()
+    };
+    let error = answer(&with_tls, false).await;
+    assert!(
+        error.contains("closes connections") && error.contains("client certificate"),
+        "{error}"
+    );
+    let error = answer(&plain, true).await;
+    assert!(!error.contains("client certificate"), "{error}");
+}
