@@ -8,7 +8,7 @@ use crate::ObjectKey;
 
 /// A key of a queue.
 pub trait QueueKey: Clone + Eq + Hash {
-    /// Among whose keys workers alternate.
+    /// Among whose keys workers alternate; empty if the key has none.
     fn tenant(&self) -> &str {
         ""
     }

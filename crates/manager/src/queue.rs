@@ -5,8 +5,8 @@
 //! worker takes keys, the queue is bounded by the number of objects.
 //!
 //! The queue is fair: [tenants](QueueKey::tenant) (for objects their namespaces) take turns, and
-//! [`with_share`](WorkQueue::with_share) keeps one tenant from occupying all workers. Keys of changes go before keys of
-//! the [first list](WorkQueue::add_listed).
+//! [`with_share`](WorkQueue::with_share) or [`fair`](WorkQueue::fair) keeps one tenant from occupying all workers. Keys of
+//! changes go before keys of the [first list](WorkQueue::add_listed).
 //!
 //! The back-off of a key ends with [`succeeded`](WorkQueue::succeeded) and with nothing else. As in client-go, a change
 //! of the object ([`add`](WorkQueue::add)) is worth an attempt at once, and if that fails too, the next delay is longer.
@@ -45,6 +45,10 @@ struct State<K> {
     busy: HashMap<String, usize>,
     /// Maximum number of running keys of one tenant.
     share: usize,
+    /// Whether `share` follows from the number of workers.
+    fair: bool,
+    /// The only tenant that there can be, which needs no share.
+    sole: Option<String>,
     /// Keys to add at a later time, by time.
     later: BTreeMap<(Instant, u64), K>,
     /// Where a key is in `later`.
@@ -73,6 +77,8 @@ impl<K: QueueKey> WorkQueue<K> {
             running: HashMap::new(),
             busy: HashMap::new(),
             share: usize::MAX,
+            fair: false,
+            sole: None,
             later: BTreeMap::new(),
             due: HashMap::new(),
             sequence: 0,
@@ -87,11 +93,33 @@ impl<K: QueueKey> WorkQueue<K> {
         }
     }
 
-    /// Lets one tenant occupy at most `share` workers.
+    /// Lets one tenant occupy at most `share` workers. Keys without a tenant may occupy all.
     #[must_use]
     pub fn with_share(self, share: usize) -> Self {
-        self.lock().share = share.max(1);
+        let mut state = self.lock();
+        state.share = share.max(1);
+        state.fair = false;
+        drop(state);
         self
+    }
+
+    /// Lets one tenant occupy at most three quarters of the workers that [`run`](crate::worker::run) has, and with two or
+    /// more not all of them. Keys without a tenant, and those of `sole`, the only tenant that there can be, may occupy all.
+    #[must_use]
+    pub fn fair(self, sole: Option<String>) -> Self {
+        let mut state = self.lock();
+        state.fair = true;
+        state.sole = sole;
+        drop(state);
+        self
+    }
+
+    /// Before the first key is taken: there are `workers`.
+    pub(crate) fn begin(&self, workers: usize) {
+        let mut state = self.lock();
+        if state.fair {
+            state.share = (workers - workers.div_ceil(4)).max(1);
+        }
     }
 
     /// Adds `key`, whose object has changed, now and cancels its pending delay. Its back-off stays.
@@ -302,8 +330,11 @@ impl<K: QueueKey> State<K> {
     }
 
     fn take(&mut self, now: Instant, metrics: Option<&QueueMetrics>) -> Option<K> {
-        let (busy, share) = (&self.busy, self.share);
-        let free = |tenant: &str| busy.get(tenant).is_none_or(|running| *running < share);
+        let (busy, share, sole) = (&self.busy, self.share, self.sole.as_deref());
+        let free = |tenant: &str| {
+            // Where there is no other tenant, a free worker would be free for nobody.
+            tenant.is_empty() || sole == Some(tenant) || busy.get(tenant).is_none_or(|running| *running < share)
+        };
         let change = self.changes.pop(free);
         let listed = change.is_none();
         let key = change.or_else(|| self.listed.pop(free))?;

@@ -127,6 +127,40 @@ async fn a_tenant_that_hangs_leaves_workers_to_others() {
     assert_eq!(queue.next().now_or_never(), Some(Some(object("hangs", "3"))));
 }
 
+/// How many of ten keys of each of `namespaces` so many `workers` take.
+fn taken(queue: &WorkQueue<ObjectKey>, workers: usize, namespaces: &[&str]) -> Vec<usize> {
+    queue.begin(workers);
+    for namespace in namespaces {
+        for name in 0..10 {
+            queue.add(object(namespace, &name.to_string()));
+        }
+    }
+    let keys: Vec<ObjectKey> = (0..workers)
+        .map_while(|_| queue.next().now_or_never().flatten())
+        .collect();
+    let of = |namespace: &&str| keys.iter().filter(|key| key.namespace == **namespace).count();
+    namespaces.iter().map(of).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fair_queue_keeps_workers_for_others() {
+    let fair = || WorkQueue::new(Backoff::default(), None).fair(None);
+    for (workers, share) in [(0, 1), (1, 1), (2, 1), (3, 2), (4, 3), (5, 3), (8, 6)] {
+        assert_eq!(taken(&fair(), workers.max(1), &["one"]), [share], "{workers} workers");
+    }
+    assert_eq!(taken(&fair(), 8, &["one", "two"]), [4, 4]);
+    let given = WorkQueue::new(Backoff::default(), None).with_share(2);
+    assert_eq!(taken(&given, 8, &["one"]), [2], "a share that is given does not follow from the workers");
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_there_is_one_tenant_it_has_all_workers() {
+    let fair = |sole: Option<&str>| WorkQueue::new(Backoff::default(), None).fair(sole.map(str::to_owned));
+    assert_eq!(taken(&fair(None), 8, &[""]), [8], "a kind without namespaces");
+    assert_eq!(taken(&fair(Some("one")), 8, &["one"]), [8], "the only namespace");
+    assert_eq!(taken(&fair(Some("one")), 8, &["two"]), [6]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn changes_go_before_the_first_list() {
     let queue = queue();

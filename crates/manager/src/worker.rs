@@ -86,6 +86,7 @@ pub async fn run<K, R, F, E>(
 {
     let limit = limits.concurrency.max(1);
     metrics.limit.set(i64::try_from(limit).unwrap_or(i64::MAX));
+    queue.begin(limit);
     let mut running = JoinSet::new();
     let mut passes = 0_u64;
     loop {

@@ -2,7 +2,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use super::*;
-use crate::{backoff::Backoff, metrics::Metrics};
+use crate::{ObjectKey, backoff::Backoff, metrics::Metrics};
 
 fn done() -> Done {
     Done {
@@ -52,6 +52,25 @@ async fn no_more_than_the_limit_run_at_a_time() {
     stop.cancel();
     workers.await.unwrap();
     assert_eq!((most.load(SeqCst), metrics.success.get()), (2, 6));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_share_of_a_tenant_follows_from_the_limit() {
+    for (concurrency, share) in [(1, 1), (2, 1), (4, 3), (100, 75)] {
+        let stop = CancellationToken::new();
+        let queue = Arc::new(WorkQueue::new(Backoff::default(), None).fair(None));
+        for name in 0..200 {
+            queue.add(ObjectKey::new("hangs", name.to_string()));
+        }
+        let limits = Limits { concurrency, ..LIMITS };
+        let metrics = Metrics::new().workers("test");
+        let work = |_| std::future::pending::<Result<Done, String>>();
+        let workers = tokio::spawn(run(queue.clone(), limits, metrics.clone(), stop.clone(), work));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(metrics.active.get(), share, "of {concurrency}");
+        stop.cancel();
+        workers.await.unwrap();
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -246,11 +246,15 @@ impl Manager {
         if *used == 1 { name } else { format!("{name}-{used}") }
     }
 
-    /// An empty queue with metrics. One namespace occupies at most three quarters of the workers: one tenant whose webhook
-    /// hangs leaves the others some.
+    /// An empty queue with metrics. Where several namespaces are watched, one occupies at most three quarters of the workers:
+    /// one tenant whose webhook hangs leaves the others some. Keys without a namespace may occupy all.
     pub fn queue<K: QueueKey + Send + Sync + 'static>(&self, controller: &str) -> Arc<WorkQueue<K>> {
+        let sole = match &self.namespaces {
+            Namespaces::These(names) if names.len() == 1 => names.first().cloned(),
+            _ => None,
+        };
         let queue = WorkQueue::new(Backoff::default(), Some(self.metrics.queue(controller)));
-        let queue = Arc::new(queue.with_share(self.limits.concurrency * 3 / 4));
+        let queue = Arc::new(queue.fair(sole));
         let sampled = Arc::clone(&queue);
         self.metrics.sample_queue(controller, move || sampled.unfinished());
         queue
@@ -362,3 +366,7 @@ impl Manager {
         result
     }
 }
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;
