@@ -20,7 +20,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
 };
 use kube::{Api, Client, api::PostParams};
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::explain;
 
@@ -189,7 +189,7 @@ impl<S: Store> Election<S> {
     pub async fn acquire(&mut self) {
         let mut last_holder = String::new();
         loop {
-            match self.try_once(self.config.renew_deadline).await {
+            match self.try_once(self.attempt_limit()).await {
                 Ok(true) => {
                     tracing::info!(lease = %self.config.name, identity = %self.config.identity, "leading");
                     return;
@@ -212,29 +212,33 @@ impl<S: Store> Election<S> {
 
     /// Renews the lease; returns when leadership is lost. The caller must then stop its work at once.
     pub async fn hold(&mut self) {
+        // A period is counted from when an attempt begins: answers may be late.
+        let mut next = self.renewed + self.config.retry_period;
         loop {
             let deadline = self.renewed + self.config.renew_deadline;
-            let _ = timeout_at(deadline, sleep(self.config.retry_period)).await;
-            loop {
-                let left = deadline.saturating_duration_since(Instant::now());
-                if left.is_zero() {
-                    tracing::error!(lease = %self.config.name, "lost the lease: not renewed in time");
+            // Never sleeps past the deadline: the check has to be in time.
+            sleep_until(next.min(deadline)).await;
+            let now = Instant::now();
+            let left = deadline.saturating_duration_since(now);
+            if left.is_zero() {
+                tracing::error!(lease = %self.config.name, "lost the lease: not renewed in time");
+                return;
+            }
+            next = now + self.config.retry_period;
+            match self.try_once(left.min(self.attempt_limit())).await {
+                Ok(true) => {}
+                Ok(false) => {
+                    tracing::error!(lease = %self.config.name, holder = %self.holder(), "lost the lease to another candidate");
                     return;
                 }
-                match self.try_once(left).await {
-                    Ok(true) => break,
-                    Ok(false) => {
-                        tracing::error!(lease = %self.config.name, holder = %self.holder(), "lost the lease to another candidate");
-                        return;
-                    }
-                    Err(error) => {
-                        tracing::warn!(lease = %self.config.name, %error, "cannot renew the lease, retrying")
-                    }
-                }
-                // Never sleeps past the deadline: the check above has to be in time.
-                let _ = timeout_at(deadline, sleep(self.config.retry_period)).await;
+                Err(error) => tracing::warn!(lease = %self.config.name, %error, "cannot renew the lease, retrying"),
             }
         }
+    }
+
+    /// The time of one attempt, as in client-go: one that is never answered leaves time for another.
+    fn attempt_limit(&self) -> Duration {
+        self.config.renew_deadline / 2
     }
 
     /// Releases the lease, so that another candidate can take over at once. Does nothing if this candidate does not lead.

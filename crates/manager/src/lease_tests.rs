@@ -262,12 +262,12 @@ async fn the_time_that_an_answer_takes_counts() {
     let memory = Memory::default();
     let mut leader = candidate(&memory, "leader");
     leader.acquire().await;
-    memory.late.store(8, SeqCst);
+    memory.late.store(4, SeqCst);
     let sent = Instant::now() + Duration::from_secs(2);
-    let _ = timeout(Duration::from_secs(10), leader.hold()).await;
+    let _ = timeout(Duration::from_secs(6), leader.hold()).await;
     assert_eq!(
         sent.elapsed(),
-        Duration::from_secs(8),
+        Duration::from_secs(4),
         "the renewal has just been answered"
     );
     memory.hangs.store(true, SeqCst);
@@ -279,12 +279,36 @@ async fn the_time_that_an_answer_takes_counts() {
 async fn the_time_that_the_acquisition_took_counts() {
     let memory = Memory::default();
     let mut leader = candidate(&memory, "leader");
-    memory.late.store(9, SeqCst);
+    memory.late.store(4, SeqCst);
     let sent = Instant::now();
     leader.acquire().await;
     memory.hangs.store(true, SeqCst);
     leader.hold().await;
     assert!(sent.elapsed() <= Duration::from_secs(10), "{:?}", sent.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn late_answers_cost_no_leadership() {
+    let memory = Memory::default();
+    let mut leader = candidate(&memory, "leader");
+    leader.acquire().await;
+    memory.late.store(4, SeqCst);
+    assert!(timeout(Duration::from_secs(120), leader.hold()).await.is_err());
+}
+
+/// A connection that is half open, or an API server that does not answer for some seconds.
+#[tokio::test(start_paused = true)]
+async fn an_unanswered_renewal_leaves_time_for_another() {
+    let memory = Memory::default();
+    let mut leader = candidate(&memory, "leader");
+    leader.acquire().await;
+    memory.hangs.store(true, SeqCst);
+    let recovery = async {
+        tokio::time::sleep(Duration::from_secs(6)).await;
+        memory.hangs.store(false, SeqCst);
+    };
+    let (held, ()) = tokio::join!(timeout(Duration::from_secs(60), leader.hold()), recovery);
+    assert!(held.is_err(), "still leads");
 }
 
 /// At shutdown the renewal in flight is dropped; the API server may have stored it.
