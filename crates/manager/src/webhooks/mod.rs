@@ -38,12 +38,16 @@ mod metrics;
 mod options;
 pub mod testing;
 
-use std::{collections::BTreeMap, future::Future, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap, error::Error as StdError, future::Future, net::SocketAddr, panic::AssertUnwindSafe,
+    pin::Pin, sync::Arc, time::Duration,
+};
 
+use futures::FutureExt as _;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::{
     Method, Request, StatusCode,
-    body::Incoming,
+    body::{Body, Incoming},
     header::{CONTENT_TYPE, HeaderValue},
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -202,7 +206,10 @@ impl Server {
     }
 }
 
-async fn answer(routes: &BTreeMap<String, Route>, instruments: &Instruments, request: Request<Incoming>) -> Answer {
+async fn answer<B>(routes: &BTreeMap<String, Route>, instruments: &Instruments, request: Request<B>) -> Answer
+where
+    B: Body<Error: Into<Box<dyn StdError + Send + Sync>>>,
+{
     let Some((path, route)) = routes.get_key_value(request.uri().path()) else {
         return text(StatusCode::NOT_FOUND, "no webhook has this path\n".to_owned());
     };
@@ -222,7 +229,10 @@ async fn answer(routes: &BTreeMap<String, Route>, instruments: &Instruments, req
     answer
 }
 
-async fn reply(route: &Route, request: Request<Incoming>) -> Result<Value, (StatusCode, String)> {
+async fn reply<B>(route: &Route, request: Request<B>) -> Result<Value, (StatusCode, String)>
+where
+    B: Body<Error: Into<Box<dyn StdError + Send + Sync>>>,
+{
     let body = Limited::new(request.into_body(), route.limit).collect().await;
     let body = body.map_err(|error| match error.is::<LengthLimitError>() {
         true => (
@@ -233,10 +243,10 @@ async fn reply(route: &Route, request: Request<Incoming>) -> Result<Value, (Stat
     })?;
     let body = serde_json::from_slice(&body.to_bytes())
         .map_err(|error| (StatusCode::BAD_REQUEST, format!("the request is not JSON: {error}")))?;
-    let handler = Arc::clone(&route.handler);
-    // A task of its own: a panic ends this request only.
-    let done = tokio::spawn(async move { handler(body).await }).await;
-    match done {
+    // In place: a task of its own would outlive the request when that takes too long. A panic ends this request only;
+    // nothing that the handler used is seen here afterwards.
+    let done = AssertUnwindSafe(async { (route.handler)(body).await }).catch_unwind();
+    match done.await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(why)) => Err((StatusCode::BAD_REQUEST, why)),
         Err(_) => Err((StatusCode::INTERNAL_SERVER_ERROR, "the webhook panicked".to_owned())),
@@ -248,4 +258,75 @@ fn json(value: &Value) -> Answer {
     let kind = HeaderValue::from_static("application/json");
     answer.headers_mut().insert(CONTENT_TYPE, kind);
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::Full;
+    use hyper::body::Bytes;
+    use serde_json::json;
+    use tokio::time::Instant;
+    use tokio_util::sync::{CancellationToken, DropGuard};
+
+    use super::*;
+
+    /// Webhooks that end in one way each. The guard is dropped when the handler is.
+    fn webhooks(metrics: &Metrics, guard: DropGuard) -> Webhooks {
+        let guard = Arc::new(std::sync::Mutex::new(Some(guard)));
+        let hang = move |_: Review<Value>| {
+            let guard = guard.lock().unwrap().take();
+            async move {
+                let _guard = guard;
+                std::future::pending().await
+            }
+        };
+        Webhooks::new(metrics)
+            .validating("/hang", hang)
+            .validating("/panic", |_: Review<Value>| async { panic!("on purpose") })
+            .converting("/convert", |_, _| panic!("on purpose"))
+    }
+
+    fn request(path: &str, body: &Value) -> Request<Full<Bytes>> {
+        let request = Request::builder().method(Method::POST).uri(path);
+        request.body(Full::new(body.to_string().into())).unwrap()
+    }
+
+    fn review() -> Value {
+        json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+            "uid": "u1", "operation": "CREATE", "name": "sample",
+            "kind": {"group": "shop.example.com", "version": "v1", "kind": "Cache"},
+            "resource": {"group": "shop.example.com", "version": "v1", "resource": "caches"},
+            "userInfo": {}, "object": {},
+        }})
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_handler_ends_with_its_request() {
+        let metrics = Metrics::new();
+        let ended = CancellationToken::new();
+        let webhooks = webhooks(&metrics, ended.clone().drop_guard());
+        let start = Instant::now();
+        let answer = answer(&webhooks.routes, &webhooks.instruments, request("/hang", &review())).await;
+        assert_eq!(answer.status(), StatusCode::GATEWAY_TIMEOUT);
+        assert_eq!(start.elapsed(), TIME_LIMIT);
+        assert!(ended.is_cancelled(), "the handler still runs");
+        let text = metrics.render();
+        assert!(text.contains("requests_in_flight{webhook=\"/hang\"} 0"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn a_panic_ends_its_request_only() {
+        let metrics = Metrics::new();
+        let webhooks = webhooks(&metrics, CancellationToken::new().drop_guard());
+        let conversion = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": {
+            "uid": "u1", "desiredAPIVersion": "shop.example.com/v2",
+            "objects": [{"apiVersion": "shop.example.com/v1", "kind": "Cache", "metadata": {}}],
+        }});
+        for (path, body) in [("/panic", review()), ("/convert", conversion)] {
+            let answer = answer(&webhooks.routes, &webhooks.instruments, request(path, &body)).await;
+            assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR, "{path}");
+        }
+        let text = metrics.render();
+        assert!(text.contains("webhook=\"/panic\",code=\"500\"} 1"), "{text}");
+    }
 }
