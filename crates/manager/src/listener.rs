@@ -20,6 +20,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpListener,
     sync::Notify,
+    time::timeout,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -31,8 +32,14 @@ pub struct BindError {
     source: std::io::Error,
 }
 
-/// Connections that do not send a request header within this time, or whose TLS handshake takes longer, are closed.
+/// Connections that do not send the header of their first request within this time, or whose TLS handshake takes longer,
+/// are closed.
 const HEADER_LIMIT: Duration = Duration::from_secs(10);
+
+/// Connections that do not send the header of a further request within this time are closed. The API server keeps those to
+/// webhooks for 90 seconds. It must be the one that closes them: Go does not send a POST again that meets the server's end
+/// of the connection, and with `failurePolicy: Fail` that would be a refused write.
+const IDLE_LIMIT: Duration = Duration::from_secs(120);
 
 /// Open connections. A further one takes the place of the one that has been idle for longest, and waits while all are being
 /// answered: connections that are only held open must not keep the kubelet's probe out.
@@ -95,7 +102,7 @@ where
                 match wire {
                     Wire::Plain => connection(stream, &place, answer).await,
                     #[cfg(feature = "tls")]
-                    Wire::Tls(acceptor) => match tokio::time::timeout(HEADER_LIMIT, acceptor.accept(stream)).await {
+                    Wire::Tls(acceptor) => match timeout(HEADER_LIMIT, acceptor.accept(stream)).await {
                         Ok(Ok(stream)) => connection(stream, &place, answer).await,
                         Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
                         Err(_) => tracing::debug!("TLS handshake took too long"),
@@ -115,7 +122,9 @@ where
     F: Fn(Request<Incoming>) -> A,
     A: Future<Output = Answer>,
 {
+    let asked = Notify::new();
     let service = service_fn(|request| {
+        asked.notify_one();
         let answer = answer(request);
         async move {
             place.busy();
@@ -126,10 +135,19 @@ where
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_LIMIT)
+        // This one also runs while the connection waits for its next request.
+        .header_read_timeout(IDLE_LIMIT)
         .serve_connection(TokioIo::new(stream), service);
-    if let Err(error) = connection.await {
-        tracing::debug!(%error, "connection ended");
+    let never_asked = async {
+        if timeout(HEADER_LIMIT, asked.notified()).await.is_ok() {
+            std::future::pending().await
+        }
+    };
+    tokio::select! {
+        ended = connection => if let Err(error) = ended {
+            tracing::debug!(%error, "connection ended");
+        },
+        () = never_asked => tracing::debug!("connection closed: no request within {HEADER_LIMIT:?}"),
     }
 }
 
@@ -226,98 +244,5 @@ impl Drop for Place {
 }
 
 #[cfg(test)]
-mod tests {
-    use hyper::StatusCode;
-    use tokio::{
-        io::{AsyncReadExt, AsyncWriteExt},
-        net::TcpStream,
-        time::timeout,
-    };
-
-    use super::*;
-
-    /// A server that answers `ok`, and to `/slow` when `go` is cancelled.
-    async fn server(go: &CancellationToken) -> SocketAddr {
-        let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let go = go.clone();
-        let answer = move |request: Request<Incoming>| {
-            let go = go.clone();
-            async move {
-                if request.uri().path() == "/slow" {
-                    go.cancelled().await;
-                }
-                text(StatusCode::OK, "ok".to_owned())
-            }
-        };
-        tokio::spawn(serve(listener, Wire::Plain, answer));
-        address
-    }
-
-    async fn ask(stream: &mut TcpStream, path: &str) {
-        let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n");
-        stream.write_all(request.as_bytes()).await.unwrap();
-    }
-
-    async fn answered(stream: &mut TcpStream) -> String {
-        let mut buffer = [0; 1024];
-        let length = stream.read(&mut buffer).await.unwrap();
-        String::from_utf8_lossy(&buffer[..length]).into_owned()
-    }
-
-    /// A probe as the kubelet sends it. It must be answered long before idle connections run out of time by themselves.
-    async fn probe(address: SocketAddr) -> String {
-        let probe = async {
-            let mut stream = TcpStream::connect(address).await.unwrap();
-            ask(&mut stream, "/readyz").await;
-            answered(&mut stream).await
-        };
-        timeout(HEADER_LIMIT / 2, probe).await.expect("the probe is answered")
-    }
-
-    #[tokio::test]
-    async fn idle_connections_do_not_keep_the_probe_out() {
-        let address = server(&CancellationToken::new()).await;
-        let mut held = Vec::new();
-        let hold = async {
-            for index in 0..300 {
-                let mut stream = TcpStream::connect(address).await.unwrap();
-                // Half of them are kept alive after an answer, the others never ask.
-                if index % 2 == 0 {
-                    ask(&mut stream, "/readyz").await;
-                    assert!(answered(&mut stream).await.ends_with("ok"));
-                }
-                held.push(stream);
-            }
-        };
-        timeout(HEADER_LIMIT / 2, hold).await.expect("each is answered");
-        assert!(probe(address).await.ends_with("ok"));
-        // The youngest is still there, the oldest is not.
-        let youngest = held.last_mut().unwrap();
-        ask(youngest, "/readyz").await;
-        assert!(answered(youngest).await.ends_with("ok"));
-        let mut rest = Vec::new();
-        let end = held.first_mut().unwrap().read_to_end(&mut rest).await;
-        assert!(matches!(end, Ok(0) | Err(_)), "{end:?}");
-    }
-
-    #[tokio::test]
-    async fn connections_that_are_being_answered_are_not_given_up() {
-        let go = CancellationToken::new();
-        let address = server(&go).await;
-        let mut busy = Vec::new();
-        for _ in 0..CONNECTIONS - 1 {
-            let mut stream = TcpStream::connect(address).await.unwrap();
-            ask(&mut stream, "/slow").await;
-            busy.push(stream);
-        }
-        // Two share the last place, one after the other.
-        let _idle = TcpStream::connect(address).await.unwrap();
-        assert!(probe(address).await.ends_with("ok"));
-        assert!(probe(address).await.ends_with("ok"));
-        go.cancel();
-        for stream in &mut busy {
-            assert!(answered(stream).await.ends_with("ok"));
-        }
-    }
-}
+#[path = "listener_tests.rs"]
+mod tests;
