@@ -75,7 +75,7 @@ pub fn limited(client: Client, limits: Limits, metrics: Option<RequestMetrics>) 
                 metrics.count(&code, &method);
             }
             let answer = answer.map_err(|_| Silent(limits.answer))??;
-            let answer = with_delay(answer).await?;
+            let answer = with_delay(answer, limits.part).await;
             let limit = if watch { limits.event } else { limits.part };
             Ok::<_, Error>(answer.map(|body| Timed::new(body, limit)))
         }
@@ -88,29 +88,38 @@ fn is_watch(request: &Request<Body>) -> bool {
     query.split('&').any(|part| matches!(part, "watch=true" | "watch=1"))
 }
 
-/// Moves the header `Retry-After`, which kube drops, into the error's details.
-async fn with_delay(answer: Response<Body>) -> Result<Response<UnsyncBoxBody<Bytes, Error>>, Error> {
-    /// Longer ones are cut off: it is the text of an error.
+/// Moves the header `Retry-After`, which kube drops, into the error's details. The text of the error may be missing, the
+/// delay may not.
+async fn with_delay(answer: Response<Body>, limit: Duration) -> Response<UnsyncBoxBody<Bytes, Error>> {
+    /// A longer text says nothing that is worth it.
     const MOST: usize = 64 << 10;
-    let busy = matches!(
-        answer.status(),
-        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE | StatusCode::INTERNAL_SERVER_ERROR
-    );
+    let reason = match answer.status() {
+        StatusCode::TOO_MANY_REQUESTS => Some("TooManyRequests"),
+        StatusCode::SERVICE_UNAVAILABLE => Some("ServiceUnavailable"),
+        StatusCode::INTERNAL_SERVER_ERROR => Some("InternalError"),
+        _ => None,
+    };
     let delay: Option<u32> = answer
         .headers()
         .get(RETRY_AFTER)
         .and_then(|seconds| seconds.to_str().ok()?.parse().ok());
-    let (Some(delay), true) = (delay, busy) else {
-        return Ok(answer.map(|body| body.map_err(Into::into).boxed_unsync()));
+    let (Some(delay), Some(reason)) = (delay, reason) else {
+        return answer.map(|body| body.map_err(Into::into).boxed_unsync());
     };
     let (parts, body) = answer.into_parts();
-    let text = Limited::new(body, MOST).collect().await?.to_bytes();
+    let text = match timeout(limit, Limited::new(body, MOST).collect()).await {
+        Ok(Ok(text)) => text.to_bytes(),
+        Ok(Err(_)) | Err(_) => Bytes::new(),
+    };
     let mut status = match serde_json::from_slice::<Value>(&text) {
         Ok(status) if status.get("kind").is_some_and(|kind| kind == "Status") => status,
         _ => json!({
             "kind": "Status", "apiVersion": "v1", "status": "Failure", "metadata": {},
-            "code": parts.status.as_u16(), "reason": "TooManyRequests",
-            "message": String::from_utf8_lossy(&text).trim(),
+            "code": parts.status.as_u16(), "reason": reason,
+            "message": match String::from_utf8_lossy(&text).trim() {
+                "" => parts.status.canonical_reason().unwrap_or(reason),
+                text => text,
+            },
         }),
     };
     if let Some(status) = status.as_object_mut() {
@@ -120,7 +129,7 @@ async fn with_delay(answer: Response<Body>) -> Result<Response<UnsyncBoxBody<Byt
         }
     }
     let body = Full::new(Bytes::from(status.to_string())).map_err(|never: Infallible| match never {});
-    Ok(Response::from_parts(parts, body.boxed_unsync()))
+    Response::from_parts(parts, body.boxed_unsync())
 }
 
 /// How long the API server asked to wait.
@@ -263,137 +272,5 @@ impl Pulse {
 }
 
 #[cfg(test)]
-mod tests {
-    use futures::StreamExt;
-    use http_body_util::StreamBody;
-    use k8s_openapi::api::core::v1::ConfigMap;
-    use kube::{
-        Api,
-        api::{ListParams, WatchParams},
-    };
-
-    use super::*;
-
-    /// A server that answers each request with `answer`.
-    fn server<B>(answer: impl Fn() -> Option<Response<B>> + Send + Sync + Clone + 'static) -> Client
-    where
-        B: hyper::body::Body<Data = Bytes> + Send + 'static,
-        B::Error: Into<Error>,
-    {
-        let service = tower::service_fn(move |_: Request<Body>| {
-            let answer = answer.clone();
-            async move {
-                match answer() {
-                    Some(answer) => Ok::<_, Error>(answer),
-                    None => std::future::pending().await,
-                }
-            }
-        });
-        Client::new(service, "default")
-    }
-
-    fn maps(client: Client) -> Api<ConfigMap> {
-        Api::namespaced(limited(client, Limits::default(), None), "default")
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_list_that_is_not_answered_fails() {
-        let start = Instant::now();
-        let maps = maps(server(|| None::<Response<Full<Bytes>>>));
-        let error = maps.list(&ListParams::default()).await.unwrap_err();
-        assert_eq!(start.elapsed(), Duration::from_secs(35));
-        let text = crate::explain::request(&error);
-        assert!(text.contains("no answer from the API server within 35s"), "{text}");
-    }
-
-    /// The connection dies in the middle of a list.
-    #[tokio::test(start_paused = true)]
-    async fn a_list_that_stops_fails() {
-        let start = Instant::now();
-        let maps = maps(server(|| {
-            let begin = futures::stream::once(async { Ok::<_, Error>(Frame::data(Bytes::from("{\"kind\":"))) });
-            Some(Response::new(StreamBody::new(begin.chain(futures::stream::pending()))))
-        }));
-        assert!(maps.list(&ListParams::default()).await.is_err());
-        assert_eq!(start.elapsed(), Duration::from_secs(15));
-    }
-
-    fn event(version: u32) -> Bytes {
-        let object = json!({ "apiVersion": "v1", "kind": "ConfigMap",
-            "metadata": { "name": "a", "namespace": "default", "resourceVersion": version.to_string() } });
-        Bytes::from(format!("{}\n", json!({ "type": "MODIFIED", "object": object })))
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_watch_lives_as_long_as_it_is_heard() {
-        let start = Instant::now();
-        let pulse = Pulse::default();
-        let beats = server(|| {
-            let beats = futures::stream::iter(1..=4).then(|version| async move {
-                sleep(Duration::from_secs(60)).await;
-                Ok::<_, Error>(Frame::data(event(version)))
-            });
-            Some(Response::new(StreamBody::new(beats.chain(futures::stream::pending()))))
-        });
-        let client = pulse.client(limited(beats, Limits::default(), None));
-        let maps: Api<ConfigMap> = Api::namespaced(client, "default");
-        let mut events = maps.watch(&WatchParams::default(), "1").await.unwrap().boxed();
-        for _ in 0..4 {
-            events.next().await.unwrap().unwrap();
-            assert!(pulse.silent_for() < Duration::from_secs(1));
-        }
-        assert!(events.next().await.unwrap().is_err());
-        assert_eq!(start.elapsed(), Duration::from_secs(240 + 95));
-        assert!(
-            pulse.silent_for() >= Duration::from_secs(94),
-            "{:?}",
-            pulse.silent_for()
-        );
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_refusal_is_no_sign_of_life() {
-        let refused = server(|| {
-            let body = Full::new(Bytes::from("forbidden"));
-            Some(Response::builder().status(403).body(body).unwrap())
-        });
-        let pulse = Pulse::default();
-        tokio::time::advance(Duration::from_secs(5)).await;
-        let maps: Api<ConfigMap> = Api::namespaced(pulse.client(refused), "default");
-        assert!(maps.list(&ListParams::default()).await.is_err());
-        assert_eq!(pulse.silent_for(), Duration::from_secs(5));
-        assert_eq!(pulse.still_for(), Duration::ZERO);
-    }
-
-    #[tokio::test]
-    async fn the_delay_that_a_busy_server_asks_for_is_kept() {
-        for text in [
-            "Too many requests, please try again later.\n",
-            r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"busy","code":429}"#,
-        ] {
-            let metrics = crate::metrics::Metrics::new();
-            let busy = server(move || {
-                let answer = Response::builder().status(429).header("retry-after", "7");
-                Some(answer.body(Full::new(Bytes::from(text))).unwrap())
-            });
-            let maps: Api<ConfigMap> =
-                Api::namespaced(limited(busy, Limits::default(), Some(metrics.requests("api"))), "ns");
-            let error = maps.get("a").await.unwrap_err();
-            assert_eq!(retry_after(&error), Some(Duration::from_secs(7)), "{error:?}");
-            let text = metrics.render();
-            assert!(
-                text.contains(r#"rest_client_requests_total{code="429",method="GET""#),
-                "{text}"
-            );
-        }
-        let gone = server(|| {
-            Some(
-                Response::builder()
-                    .status(410)
-                    .body(Full::new(Bytes::from("gone")))
-                    .unwrap(),
-            )
-        });
-        assert_eq!(retry_after(&maps(gone).get("a").await.unwrap_err()), None);
-    }
-}
+#[path = "transport_tests.rs"]
+mod tests;
