@@ -24,6 +24,7 @@ pub struct Metrics {
     retries: Family<QueueLabels, Counter>,
     waited: Family<QueueLabels, Histogram, fn() -> Histogram>,
     worked: Family<QueueLabels, Histogram, fn() -> Histogram>,
+    unfinished: Unfinished,
     results: Family<ResultLabels, Counter>,
     errors: Family<ControllerLabels, Counter>,
     timeouts: Family<ControllerLabels, Counter>,
@@ -154,6 +155,7 @@ impl Metrics {
             retries: Family::default(),
             waited: Family::new_with_constructor(waited),
             worked: Family::new_with_constructor(waited),
+            unfinished: Unfinished::default(),
             results: Family::default(),
             errors: Family::default(),
             timeouts: Family::default(),
@@ -246,6 +248,7 @@ impl Metrics {
             "Events that were not published",
             self.events_dropped.clone(),
         );
+        registry.register_collector(Box::new(self.unfinished.clone()));
         registry.register_collector(Box::new(Process));
     }
 
@@ -331,11 +334,7 @@ impl Metrics {
 
     /// Samples `unfinished`, the seconds that running work has taken (the sum, and the longest), at each scrape.
     pub fn sample_queue(&self, controller: &str, unfinished: impl Fn() -> (f64, f64) + Send + Sync + 'static) {
-        let queue = Unfinished {
-            name: controller.to_owned(),
-            sample: Box::new(unfinished),
-        };
-        self.with(|registry| registry.register_collector(Box::new(queue)));
+        self.unfinished.add(controller, Box::new(unfinished));
     }
 
     /// Registers further metrics of the operator.
@@ -356,38 +355,5 @@ impl Metrics {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_those_of_controller_runtime() {
-        let metrics = Metrics::new();
-        metrics.workers("memcached").success.inc();
-        metrics.queue("memcached").depth.set(3);
-        metrics.leading("lease").set(1);
-        metrics.requests("api:443").count("200", "GET");
-        metrics.sample_queue("memcached", || (3.5, 2.5));
-        let text = metrics.render();
-        for line in [
-            "controller_runtime_reconcile_total{controller=\"memcached\",result=\"success\"} 1",
-            "workqueue_depth{name=\"memcached\",controller=\"memcached\"} 3",
-            "leader_election_master_status{name=\"lease\"} 1",
-            "rest_client_requests_total{code=\"200\",method=\"GET\",host=\"api:443\"} 1",
-            "workqueue_unfinished_work_seconds{name=\"memcached\",controller=\"memcached\"} 3.5",
-            "workqueue_longest_running_processor_seconds{name=\"memcached\",controller=\"memcached\"} 2.5",
-        ] {
-            assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
-        }
-        if cfg!(target_os = "linux") {
-            let value = |name: &str| -> f64 {
-                let line = text.lines().find(|line| line.starts_with(name)).unwrap();
-                line.split(' ').nth(1).unwrap().parse().unwrap()
-            };
-            assert!(value("process_cpu_seconds_total ") >= 0.0);
-            assert!(value("process_resident_memory_bytes ") > 1e6);
-            assert!(value("process_open_fds ") > 2.0);
-            assert!(value("process_start_time_seconds ") > 1.7e9);
-        }
-        assert!(text.ends_with("# EOF\n"));
-    }
-}
+#[path = "metrics_tests.rs"]
+mod tests;

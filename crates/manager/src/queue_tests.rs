@@ -150,7 +150,11 @@ async fn a_fair_queue_keeps_workers_for_others() {
     }
     assert_eq!(taken(&fair(), 8, &["one", "two"]), [4, 4]);
     let given = WorkQueue::new(Backoff::default(), None).with_share(2);
-    assert_eq!(taken(&given, 8, &["one"]), [2], "a share that is given does not follow from the workers");
+    assert_eq!(
+        taken(&given, 8, &["one"]),
+        [2],
+        "a share that is given does not follow from the workers"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,45 +1,76 @@
 //! Metrics that are sampled when they are scraped.
-use std::fmt;
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric},
-    metrics::{counter::ConstCounter, gauge::ConstGauge},
+    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
 
-/// The work of one queue that is not done.
-pub(crate) struct Unfinished {
-    pub(crate) name: String,
-    pub(crate) sample: Box<dyn Fn() -> (f64, f64) + Send + Sync>,
+/// The sum and the longest of the seconds for which work has been running.
+type Sample = Box<dyn Fn() -> (f64, f64) + Send + Sync>;
+
+/// The work of all queues that is not done, by the queue's name. Clones share the queues: a metric must be described once,
+/// however many there are.
+#[derive(Clone, Default)]
+pub(crate) struct Unfinished(Arc<Mutex<Vec<(String, Sample)>>>);
+
+impl Unfinished {
+    pub(crate) fn add(&self, name: &str, sample: Sample) {
+        self.lock().push((name.to_owned(), sample));
+    }
+
+    /// Queues of one name count as one.
+    fn samples(&self) -> BTreeMap<String, (f64, f64)> {
+        let mut samples = BTreeMap::new();
+        for (name, sample) in self.lock().iter() {
+            let (sum, longest) = sample();
+            let (all, most) = samples.entry(name.clone()).or_insert((0.0, 0.0));
+            *all += sum;
+            *most = f64::max(*most, longest);
+        }
+        samples
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(String, Sample)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl fmt::Debug for Unfinished {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Unfinished")
-            .field("name", &self.name)
-            .finish_non_exhaustive()
+        f.debug_struct("Unfinished").finish_non_exhaustive()
     }
 }
 
 impl Collector for Unfinished {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
-        let (sum, longest) = (self.sample)();
-        let labels = [("name", self.name.as_str()), ("controller", self.name.as_str())];
-        for (name, help, value) in [
+        let samples = self.samples();
+        if samples.is_empty() {
+            return Ok(());
+        }
+        let families: [(&str, &str, fn((f64, f64)) -> f64); 2] = [
             (
                 "workqueue_unfinished_work_seconds",
                 "Time that running work has taken so far, in all",
-                sum,
+                |(sum, _)| sum,
             ),
             (
                 "workqueue_longest_running_processor_seconds",
                 "Time that the longest running work has taken so far",
-                longest,
+                |(_, longest)| longest,
             ),
-        ] {
-            let gauge = ConstGauge::new(value);
-            let mut metric = encoder.encode_descriptor(name, help, None, gauge.metric_type())?;
-            gauge.encode(metric.encode_family(&labels)?)?;
+        ];
+        for (name, help, value) in families {
+            let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            for (queue, sample) in &samples {
+                let labels = [("name", queue.as_str()), ("controller", queue.as_str())];
+                ConstGauge::new(value(*sample)).encode(metric.encode_family(&labels)?)?;
+            }
         }
         Ok(())
     }
