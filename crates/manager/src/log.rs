@@ -9,10 +9,13 @@
 //! ```
 use http_body_util::{BodyExt as _, Limited};
 use hyper::{Method, Request, StatusCode, body::Incoming};
+use tracing::Subscriber;
 use tracing_subscriber::{
-    Registry,
+    Layer, Registry,
     filter::Targets,
+    fmt::{self, MakeWriter},
     layer::SubscriberExt as _,
+    registry::LookupSpan,
     reload::{self, Handle},
     util::SubscriberInitExt as _,
 };
@@ -72,22 +75,27 @@ impl Level {
 pub fn init(options: &Options) -> Result<Level, Error> {
     // Not `EnvFilter`: it also filters by fields of spans, for which it brings a regular expression engine.
     let (filter, handle) = reload::Layer::new(parse(&options.log_level)?);
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     let registry = tracing_subscriber::registry().with(filter);
     let done = match options.log_format {
-        LogFormat::Json => registry
-            .with(
-                lines
-                    .json()
-                    .flatten_event(true)
-                    .with_current_span(true)
-                    .with_span_list(false),
-            )
-            .try_init(),
-        LogFormat::Text => registry.with(lines).try_init(),
+        LogFormat::Json => registry.with(json(std::io::stderr)).try_init(),
+        LogFormat::Text => registry.with(fmt::layer().with_writer(std::io::stderr)).try_init(),
     };
     done.map_err(|error| Error::Twice(error.to_string()))?;
     Ok(Level(handle))
+}
+
+/// A line for each event, with the span that it is in.
+fn json<S, W>(writer: W) -> impl Layer<S>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    fmt::layer()
+        .with_writer(writer)
+        .json()
+        .flatten_event(true)
+        .with_current_span(true)
+        .with_span_list(false)
 }
 
 /// A level or directives; also what zap calls its levels.
@@ -142,7 +150,18 @@ pub(crate) async fn answer(level: &Level, request: Request<Incoming>) -> Answer 
 
 #[cfg(test)]
 mod tests {
+    use std::{sync::Arc, time::Duration};
+
+    use serde_json::json;
+
     use super::*;
+    use crate::{
+        backoff::Backoff,
+        metrics::Metrics,
+        queue::WorkQueue,
+        shutdown::CancellationToken,
+        worker::{self, Done, Limits},
+    };
 
     #[test]
     fn levels_directives_and_those_of_zap() {
@@ -166,6 +185,40 @@ mod tests {
                 error.starts_with(&format!("invalid log level {wrong:?}: expected ")),
                 "{error}"
             );
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_pass_logs_says_whose_pass_it_is_at_each_level() {
+        for level in ["debug", "info", "warn", "error"] {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            let lines = tracing_subscriber::registry()
+                .with(parse(level).unwrap())
+                .with(json(Arc::new(file.reopen().unwrap())));
+            let guard = tracing::subscriber::set_default(lines);
+            let queue = Arc::new(WorkQueue::new(Backoff::default(), None));
+            queue.add("ns/name".to_owned());
+            let limits = Limits {
+                concurrency: 1,
+                time: Duration::from_secs(1),
+            };
+            let (metrics, stop) = (Metrics::new().workers("test"), CancellationToken::new());
+            let work = |_| async {
+                tokio::task::yield_now().await;
+                tracing::error!("I was here");
+                Ok::<_, String>(Done::nothing("settled"))
+            };
+            let passes = worker::run(queue, limits, metrics, stop.clone(), work);
+            tokio::join!(passes, async {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                stop.cancel();
+            });
+            drop(guard);
+            let text = std::fs::read_to_string(file.path()).unwrap();
+            let line = text.lines().find(|line| line.contains("I was here")).unwrap();
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            let span = json!({ "name": "reconcile", "controller": "test", "object": "ns/name", "pass": 1 });
+            assert_eq!(line["span"], span, "{level}");
         }
     }
 }

@@ -102,7 +102,8 @@ pub async fn run<K, R, F, E>(
         };
         let Some(key) = key else { break };
         passes += 1;
-        let span = tracing::info_span!("reconcile", controller = %metrics.controller, object = %key, pass = passes);
+        // Of the highest level, so that no level of the log leaves it out.
+        let span = tracing::error_span!("reconcile", controller = %metrics.controller, object = %key, pass = passes);
         // What panics before the first await panics in the pass instead: here it would end the operator.
         let begun = catch_unwind(AssertUnwindSafe(|| span.in_scope(|| reconcile(key.clone()))));
         let work = async { begun.unwrap_or_else(|panic| resume_unwind(panic)).await };
