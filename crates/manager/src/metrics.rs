@@ -96,7 +96,7 @@ impl RequestMetrics {
 /// Metrics of the queue of one controller.
 #[derive(Clone)]
 pub struct QueueMetrics {
-    /// Keys in the queue.
+    /// Keys in the queue; none before the first is taken.
     pub depth: Gauge,
     /// Keys added to the queue.
     pub adds: Counter,

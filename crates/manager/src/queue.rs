@@ -2,7 +2,8 @@
 //!
 //! Watches add keys, workers take them. The queue holds each key at most once. A key that is added while a worker
 //! processes it is handed out again when the worker is done, so no change is missed. On a standby replica, where no
-//! worker takes keys, the queue is bounded by the number of objects.
+//! worker takes keys, the queue is bounded by the number of objects, and its metrics say that it is empty: keys count as
+//! waiting from when the first is asked for.
 //!
 //! The queue is fair: [tenants](QueueKey::tenant) (for objects their namespaces) take turns, and
 //! [`with_share`](WorkQueue::with_share) or [`fair`](WorkQueue::fair) keeps one tenant from occupying all workers. Keys of
@@ -45,6 +46,8 @@ struct State<K> {
     busy: HashMap<String, usize>,
     /// Maximum number of running keys of one tenant.
     share: usize,
+    /// Since when keys are taken.
+    begun: Option<Instant>,
     /// Whether `share` follows from the number of workers.
     fair: bool,
     /// The only tenant that there can be, which needs no share.
@@ -77,6 +80,7 @@ impl<K: QueueKey> WorkQueue<K> {
             running: HashMap::new(),
             busy: HashMap::new(),
             share: usize::MAX,
+            begun: None,
             fair: false,
             sole: None,
             later: BTreeMap::new(),
@@ -161,6 +165,10 @@ impl<K: QueueKey> WorkQueue<K> {
                     return None;
                 }
                 let now = Instant::now();
+                if state.begun.is_none() {
+                    state.begun = Some(now);
+                    self.note_depth(&state);
+                }
                 let added = state.promote_due(now);
                 if let Some(metrics) = &self.metrics {
                     metrics.adds.inc_by(added);
@@ -259,7 +267,9 @@ impl<K: QueueKey> WorkQueue<K> {
     }
 
     fn note_depth(&self, state: &State<K>) {
-        if let Some(metrics) = &self.metrics {
+        if let Some(metrics) = &self.metrics
+            && state.begun.is_some()
+        {
             metrics.depth.set(i64::try_from(state.len()).unwrap_or(i64::MAX));
         }
     }
@@ -339,7 +349,8 @@ impl<K: QueueKey> State<K> {
         let listed = change.is_none();
         let key = change.or_else(|| self.listed.pop(free))?;
         if let (Some(waiting), Some(metrics)) = (self.waiting.remove(&key), metrics) {
-            metrics.waited.observe(now.duration_since(waiting.since).as_secs_f64());
+            let since = self.begun.map_or(waiting.since, |begun| begun.max(waiting.since));
+            metrics.waited.observe(now.duration_since(since).as_secs_f64());
         }
         *self.busy.entry(key.tenant().to_owned()).or_insert(0) += 1;
         self.running.insert(key.clone(), (now, listed));

@@ -201,6 +201,25 @@ async fn only_new_keys_count_as_added() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn on_a_standby_nothing_counts_as_waiting() {
+    let all = crate::metrics::Metrics::new();
+    let metrics = all.queue("test");
+    let queue = WorkQueue::new(Backoff::default(), Some(metrics.clone()));
+    for key in ["a", "b", "c"] {
+        queue.add(key);
+    }
+    assert_eq!((queue.len(), metrics.depth.get()), (3, 0));
+    tokio::time::advance(Duration::from_secs(3600)).await;
+    queue.next().await;
+    assert_eq!((queue.len(), metrics.depth.get()), (2, 2));
+    tokio::time::advance(Duration::from_secs(20)).await;
+    queue.next().await;
+    let text = all.render();
+    let sum = "workqueue_queue_duration_seconds_sum{name=\"test\",controller=\"test\"} 20.0";
+    assert!(text.lines().any(|line| line == sum), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_closed_queue_hands_out_nothing() {
     let queue = queue();
     queue.add("a");
