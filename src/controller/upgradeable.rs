@@ -62,63 +62,85 @@ pub async fn report(client: Client, namespace: &str, name: &str, rollouts: &Roll
     let kind = GroupVersionKind::gvk("operators.coreos.com", "v2", "OperatorCondition");
     let resource = ApiResource::from_gvk_with_plural(&kind, "operatorconditions");
     let conditions: Api<DynamicObject> = Api::namespaced_with(client, namespace, &resource);
-    let mut changes = rollouts.0.subscribe();
-    let mut block = Block::default();
-    let mut reported = None;
-    // What is reported of this process begins with True: the one before may have crashed while it was False.
-    let mut first = true;
+    let mut verdicts = Verdicts::on(rollouts);
     loop {
-        let underway = changes.borrow_and_update().clone();
-        let verdict = if first {
-            verdict(&BTreeSet::new(), false)
-        } else {
-            verdict(&underway, block.is_over(&underway))
-        };
-        if reported.as_ref() == Some(&verdict.status) {
-            let left = block.left();
-            tokio::select! {
-                // The sender lives as long as `rollouts`, so this cannot fail.
-                _ = changes.changed() => {}
-                () = sleep(left), if verdict.status == "False" => {}
-            }
-            continue;
+        let verdict = verdicts.next().await;
+        while let Err(error) = write(&conditions, name, &verdict).await {
+            tracing::warn!(condition = name, error = %explain::request(&error), "cannot update the OperatorCondition");
+            sleep(RETRY_DELAY).await;
         }
-        if verdict.status == "True" && !first && timeout(SETTLE_TIME, changes.changed()).await.is_ok() {
-            continue;
-        }
-        match write(&conditions, name, &verdict).await {
-            Ok(()) => {
-                tracing::info!(
-                    condition = name,
-                    upgradeable = verdict.status,
-                    message = verdict.message,
-                    "updated the OperatorCondition"
-                );
-                reported = Some(verdict.status);
-                first = false;
-            }
-            Err(error) => {
-                tracing::warn!(condition = name, error = %explain::request(&error), "cannot update the OperatorCondition");
-                sleep(RETRY_DELAY).await;
-            }
-        }
+        tracing::info!(
+            condition = name,
+            upgradeable = verdict.status,
+            message = verdict.message,
+            "updated the OperatorCondition"
+        );
     }
 }
 
-/// How long rollouts have been blocking upgrades.
+/// What is to be reported, one verdict after the other.
+struct Verdicts {
+    changes: watch::Receiver<BTreeSet<ObjectKey>>,
+    block: Block,
+    reported: Option<String>,
+}
+
+impl Verdicts {
+    fn on(rollouts: &Rollouts) -> Self {
+        Self {
+            changes: rollouts.0.subscribe(),
+            block: Block::default(),
+            reported: None,
+        }
+    }
+
+    /// Waits until the status differs from the last one. Begins with True: the process before may have crashed while it
+    /// was False.
+    async fn next(&mut self) -> Condition {
+        let verdict = match &self.reported {
+            None => verdict(&BTreeSet::new(), false),
+            Some(reported) => loop {
+                let underway = self.changes.borrow_and_update().clone();
+                if underway.is_empty() && self.block.has_begun() {
+                    if timeout(SETTLE_TIME, self.changes.changed()).await.is_ok() {
+                        continue;
+                    }
+                    self.block = Block::default();
+                }
+                let verdict = verdict(&underway, self.block.is_over(&underway));
+                if verdict.status != *reported {
+                    break verdict;
+                }
+                let left = self.block.left();
+                tokio::select! {
+                    // The sender lives as long as the rollouts, so this cannot fail.
+                    _ = self.changes.changed() => {}
+                    () = sleep(left), if reported == "False" => {}
+                }
+            },
+        };
+        self.reported = Some(verdict.status.clone());
+        verdict
+    }
+}
+
+/// How long rollouts have been blocking upgrades, with breaks that are too short to count.
 #[derive(Default)]
 struct Block {
     since: Option<Instant>,
 }
 
 impl Block {
-    /// Whether rollouts have blocked for long enough. Starts anew when none is left.
+    fn has_begun(&self) -> bool {
+        self.since.is_some()
+    }
+
+    /// Whether rollouts have blocked for long enough. Begins with the first.
     fn is_over(&mut self, underway: &BTreeSet<ObjectKey>) -> bool {
-        if underway.is_empty() {
-            self.since = None;
-            return false;
+        if self.since.is_none() && !underway.is_empty() {
+            self.since = Some(Instant::now());
         }
-        self.since.get_or_insert_with(Instant::now).elapsed() >= BLOCK_LIMIT
+        self.since.is_some_and(|since| since.elapsed() >= BLOCK_LIMIT)
     }
 
     /// The time until it is over.
@@ -211,16 +233,88 @@ mod tests {
         assert!(!changes.has_changed().unwrap());
     }
 
+    /// What is reported while `scenario` goes on: status and reason, and the second of each.
+    async fn reported(rollouts: &Rollouts, scenario: impl Future<Output = ()>) -> Vec<(u64, String)> {
+        let begin = Instant::now();
+        let mut reported = Vec::new();
+        let follow = async {
+            let mut verdicts = Verdicts::on(rollouts);
+            loop {
+                let verdict = verdicts.next().await;
+                reported.push((
+                    begin.elapsed().as_secs(),
+                    format!("{} {}", verdict.status, verdict.reason),
+                ));
+            }
+        };
+        tokio::select! {
+            () = follow => {}
+            () = scenario => {}
+        }
+        reported
+    }
+
+    fn texts(reported: &[(u64, String)]) -> Vec<(u64, &str)> {
+        reported.iter().map(|(at, text)| (*at, text.as_str())).collect()
+    }
+
     #[tokio::test(start_paused = true)]
-    async fn rollouts_block_for_a_limited_time() {
-        let mut block = Block::default();
-        let underway = BTreeSet::from([ObjectKey::new("cache", "paused")]);
-        assert!(!block.is_over(&underway));
-        assert_eq!(block.left(), BLOCK_LIMIT);
-        tokio::time::advance(BLOCK_LIMIT).await;
-        assert!(block.is_over(&underway));
-        assert_eq!(verdict(&underway, true).status, "True");
-        assert!(!block.is_over(&BTreeSet::new()));
-        assert!(!block.is_over(&underway), "a new rollout after all was quiet");
+    async fn one_rollout_blocks_until_all_has_been_quiet_for_a_moment() {
+        let rollouts = Rollouts::default();
+        let key = ObjectKey::new("cache", "sample");
+        let scenario = async {
+            sleep(Duration::from_secs(60)).await;
+            rollouts.note(&key, true);
+            sleep(Duration::from_secs(30)).await;
+            rollouts.note(&key, false);
+            sleep(Duration::from_secs(60)).await;
+        };
+        let reported = reported(&rollouts, scenario).await;
+        let expected = [(0, "True Settled"), (60, "False RolloutUnderway"), (93, "True Settled")];
+        assert_eq!(texts(&reported), expected);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rollout_that_does_not_end_blocks_for_ten_minutes() {
+        let rollouts = Rollouts::default();
+        let (paused, other) = (ObjectKey::new("cache", "paused"), ObjectKey::new("cache", "other"));
+        let scenario = async {
+            rollouts.note(&paused, true);
+            sleep(Duration::from_mins(20)).await;
+            // Another does not begin a new block, nor does this one's end while it lasts.
+            rollouts.note(&other, true);
+            rollouts.note(&paused, false);
+            sleep(Duration::from_mins(1)).await;
+            rollouts.note(&other, false);
+            sleep(Duration::from_mins(1)).await;
+            rollouts.note(&other, true);
+            sleep(Duration::from_mins(1)).await;
+        };
+        let reported = reported(&rollouts, scenario).await;
+        let expected = [
+            (0, "True Settled"),
+            (0, "False RolloutUnderway"),
+            (600, "True RolloutsTakeLong"),
+            (1320, "False RolloutUnderway"),
+        ];
+        assert_eq!(texts(&reported), expected);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn rollouts_in_quick_succession_block_for_ten_minutes_too() {
+        let rollouts = Rollouts::default();
+        let scenario = async {
+            for number in 0..900 {
+                let key = ObjectKey::new("cache", format!("m{number}"));
+                rollouts.note(&key, true);
+                sleep(Duration::from_secs(1)).await;
+                rollouts.note(&key, false);
+                sleep(Duration::from_secs(1)).await;
+            }
+        };
+        let reported = reported(&rollouts, scenario).await;
+        let last = reported.last().unwrap();
+        assert_eq!((reported.len(), last.1.as_str()), (3, "True RolloutsTakeLong"));
+        assert!((600..=603).contains(&last.0), "{reported:?}");
     }
 }
