@@ -28,7 +28,7 @@ use kube_testbed::{ControlPlane, Options};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-/// An API of two versions: `size` of v1 is called `replicas` in v2.
+/// An API of two versions: `size` of v1 is called `replicas` in v2, which lacks `priority`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Cache {
     spec: CacheSpec,
@@ -54,17 +54,31 @@ async fn with_image(mut cache: Cache, _: Review<Cache>) -> Result<Cache, Denied>
     Ok(cache)
 }
 
-fn converted(object: Value, wanted: &str) -> Result<Value, String> {
+/// The annotation that keeps the priority in v2, which has no field for it.
+const PRIORITY: &str = "shop.example.com/priority";
+
+fn converted(mut object: Value, wanted: &str) -> Result<Value, String> {
+    let (mut spec, metadata) = (object["spec"].take(), object["metadata"].take());
+    let mut annotations = metadata["annotations"].as_object().cloned().unwrap_or_default();
+    let fields = spec.as_object_mut().ok_or("spec is not an object")?;
     let (from, to) = match wanted {
-        "shop.example.com/v2" => ("size", "replicas"),
-        "shop.example.com/v1" => ("replicas", "size"),
+        "shop.example.com/v2" => {
+            let priority = fields.remove("priority");
+            annotations.extend(priority.map(|number| (PRIORITY.to_owned(), number.to_string().into())));
+            ("size", "replicas")
+        }
+        "shop.example.com/v1" => {
+            let priority = annotations
+                .remove(PRIORITY)
+                .and_then(|text| text.as_str()?.parse().ok());
+            fields.extend(priority.map(|number: i32| ("priority".to_owned(), number.into())));
+            ("replicas", "size")
+        }
         other => return Err(format!("unknown version {other}")),
     };
-    let mut spec = object["spec"].clone();
-    let fields = spec.as_object_mut().ok_or("spec is not an object")?;
     let size = fields.remove(from).ok_or("no size")?;
     fields.insert(to.to_owned(), size);
-    Ok(json!({ "spec": spec }))
+    Ok(json!({ "metadata": { "annotations": annotations }, "spec": spec }))
 }
 
 /// Writes a certificate for the loopback address, and returns it in PEM.
@@ -88,11 +102,16 @@ fn client_config(address: SocketAddr, path: &str, authority: &str) -> Value {
 
 fn definition(address: SocketAddr, authority: &str) -> Value {
     let version = |name: &str, size: &str, storage: bool| {
-        json!({"name": name, "served": true, "storage": storage, "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+        let mut version = json!({"name": name, "served": true, "storage": storage, "schema": {"openAPIV3Schema": {"type": "object", "properties": {
             "spec": {"type": "object", "required": [size], "properties": {
                 size: {"type": "integer"}, "image": {"type": "string"}, "note": {"type": "string"},
             }},
-        }}}})
+        }}}});
+        if storage {
+            let fields = "/schema/openAPIV3Schema/properties/spec/properties";
+            version.pointer_mut(fields).unwrap()["priority"] = json!({"type": "integer"});
+        }
+        version
     };
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -214,7 +233,9 @@ async fn the_api_server_asks_webhooks_and_they_answer() {
 
     // The other webhook may become known later.
     let made = eventually("the image is set", async || {
-        let made = create(&first, "odd", json!({"size": 9, "note": "kept"})).await.unwrap();
+        let made = create(&first, "odd", json!({"size": 9, "note": "kept", "priority": 5}))
+            .await
+            .unwrap();
         let is_set = made.data["spec"]["image"] == "memcached:1.6";
         if !is_set {
             let smaller = json!({"spec": {"size": 1}});
@@ -233,12 +254,19 @@ async fn the_api_server_asks_webhooks_and_they_answer() {
     );
     assert_eq!(code, 403);
 
-    let converted = second.get("odd").await.unwrap();
+    let mut converted = second.get("odd").await.unwrap();
     assert_eq!(
         converted.data["spec"],
         json!({"replicas": 9, "image": "memcached:1.6", "note": "kept"})
     );
     assert_eq!(converted.metadata.uid, made.metadata.uid);
+    // An update through a version keeps what that version lacks.
+    converted.data["spec"]["replicas"] = 7.into();
+    second.replace("odd", &parameters, &converted).await.unwrap();
+    let updated = first.get("odd").await.unwrap();
+    let expected = json!({"size": 7, "image": "memcached:1.6", "note": "kept", "priority": 5});
+    assert_eq!(updated.data["spec"], expected);
+    assert_eq!(updated.metadata.annotations, None);
 
     // A new certificate is served as soon as it is read.
     let renewed = issue(folder.path());

@@ -57,7 +57,8 @@ pub struct BackupStatus {
     version = "v1alpha1",
     kind = "Backup",
     root = "OldBackup",
-    namespaced
+    namespaced,
+    status = "BackupStatus"
 )]
 #[kube(doc = "A volume that is saved every night.")]
 pub struct OldBackupSpec {

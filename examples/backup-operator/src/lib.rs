@@ -4,6 +4,7 @@
 //! a validating webhook.
 
 pub mod api;
+pub mod conversion;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Secret;

@@ -1,7 +1,10 @@
 //! The operator itself: it notes in each Backup when it was looked after, and reviews and converts Backups.
 use std::{error::Error, sync::Arc};
 
-use backup_operator::api::{Backup, BackupClass, BackupStatus};
+use backup_operator::{
+    api::{Backup, BackupClass, BackupStatus},
+    conversion::convert,
+};
 use clap::Parser as _;
 use kube::{
     Api, Client, ResourceExt as _,
@@ -13,7 +16,7 @@ use kube_manager::{
     webhooks::{self, Denied, Review, Webhooks},
     worker::Done,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 #[derive(clap::Parser)]
 struct Flags {
@@ -45,25 +48,6 @@ async fn validate(review: Review<Backup>) -> Result<(), Denied> {
         )),
         _ => Ok(()),
     }
-}
-
-/// The first version had no schedule: every night.
-fn convert(mut object: Value, wanted: &str) -> Result<Value, String> {
-    let spec = object
-        .get_mut("spec")
-        .and_then(Value::as_object_mut)
-        .ok_or("spec is missing")?;
-    match wanted {
-        "backup.example.com/v1" => {
-            spec.entry("schedule").or_insert_with(|| json!("0 3 * * *"));
-        }
-        "backup.example.com/v1alpha1" => {
-            spec.remove("schedule");
-            spec.remove("target");
-        }
-        other => return Err(format!("unknown version {other}")),
-    }
-    Ok(object)
 }
 
 #[tokio::main(flavor = "current_thread")]

@@ -112,6 +112,7 @@ fn the_page_quotes_this_crate() {
     let dense = |text: &str| -> String { text.split_whitespace().collect() };
     let sources = dense(concat!(
         include_str!("../src/api.rs"),
+        include_str!("../src/conversion.rs"),
         include_str!("../src/lib.rs"),
         include_str!("../src/main.rs")
     ));

@@ -30,7 +30,7 @@ fn one(object: Value, wanted: &str, convert: &impl Fn(Value, &str) -> Result<Val
         return Ok(object);
     }
     let part = |name: &str| object.get(name).cloned().unwrap_or_default();
-    let (kind, metadata) = (part("kind"), part("metadata"));
+    let (kind, mut metadata) = (part("kind"), part("metadata"));
     let name = metadata
         .get("name")
         .and_then(Value::as_str)
@@ -40,6 +40,13 @@ fn one(object: Value, wanted: &str, convert: &impl Fn(Value, &str) -> Result<Val
     let Some(fields) = new.as_object_mut() else {
         return Err(format!("{name}: the conversion did not make an object"));
     };
+    // The API server lets nothing else change.
+    for part in ["labels", "annotations"] {
+        let made = fields.get_mut("metadata").and_then(|made| made.get_mut(part));
+        if let (Some(made @ Value::Object(_)), Some(metadata)) = (made, metadata.as_object_mut()) {
+            metadata.insert(part.to_owned(), made.take());
+        }
+    }
     fields.insert("apiVersion".to_owned(), wanted.into());
     fields.insert("kind".to_owned(), kind);
     fields.insert("metadata".to_owned(), metadata);
@@ -76,6 +83,28 @@ mod tests {
         let converted = &answer["response"]["convertedObjects"];
         assert_eq!(converted[0], object("v2", &json!({"replicas": 2})));
         assert_eq!(converted[1], new);
+    }
+
+    /// A version may lack what another has; an annotation keeps it.
+    #[test]
+    fn labels_and_annotations_may_change_and_nothing_else_of_the_metadata() {
+        let converted = |metadata: Value| {
+            let convert_one = |_: Value, _: &str| Ok(json!({"metadata": metadata, "spec": {}}));
+            let answer = convert(asked(&[object("v1", &json!({}))]), &convert_one).unwrap();
+            answer["response"]["convertedObjects"][0]["metadata"].clone()
+        };
+        let noted = json!({"name": "other", "uid": "x", "annotations": {"size": "2"}, "labels": {"c": "d"}});
+        let expected = json!({"name": "sample", "annotations": {"size": "2"}, "labels": {"c": "d"}});
+        assert_eq!(converted(noted), expected);
+        assert_eq!(
+            converted(json!({"labels": {}})),
+            json!({"name": "sample", "labels": {}})
+        );
+        // What a conversion says nothing about stays.
+        let same = json!({"name": "sample", "labels": {"a": "b"}});
+        for silent in [json!({"name": ""}), json!({"labels": null}), Value::Null] {
+            assert_eq!(converted(silent), same);
+        }
     }
 
     #[test]

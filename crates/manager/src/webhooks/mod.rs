@@ -126,8 +126,9 @@ impl Webhooks {
     }
 
     /// Serves the conversion webhook of a CRD at `path`. `convert` gets an object and the `apiVersion` that is wanted; it
-    /// writes the new content. `metadata` comes from the old object, since the API server lets a conversion change labels and
-    /// annotations only.
+    /// writes the new content. Labels and annotations that it writes replace the old ones, so that an annotation can keep what
+    /// a version has no field for; an empty map removes them, those that it leaves out stay. The rest of `metadata` comes from
+    /// the old object, since the API server lets a conversion change nothing else there.
     pub fn converting<F>(self, path: &str, convert: F) -> Self
     where
         F: Fn(Value, &str) -> Result<Value, String> + Clone + Send + Sync + 'static,
