@@ -79,6 +79,8 @@ struct Asked<T> {
     subject: StatusDetails,
     response: AdmissionResponse,
     review: Result<Review<T>, String>,
+    /// The object is being deleted already.
+    leaving: bool,
 }
 
 fn read<T: DeserializeOwned>(mut body: Value) -> Result<Asked<T>, String> {
@@ -116,11 +118,16 @@ fn read<T: DeserializeOwned>(mut body: Value) -> Result<Asked<T>, String> {
             request,
         }),
     };
+    let leaving = old.is_some_and(|old| {
+        old.pointer("/metadata/deletionTimestamp")
+            .is_some_and(|time| !time.is_null())
+    });
     Ok(Asked {
         raw,
         subject,
         response,
         review,
+        leaving,
     })
 }
 
@@ -141,6 +148,8 @@ where
     let asked = read::<T>(body)?;
     let answer = match asked.review {
         Ok(review) => validate(review).await,
+        // Its finalizers are removed by updates: to deny them would keep it for ever.
+        Err(_) if asked.leaving => Ok(()),
         Err(error) => Err(unreadable(&error)),
     };
     write(match answer {
@@ -157,6 +166,7 @@ where
     let asked = read::<T>(body)?;
     let mut review = match asked.review {
         Ok(review) => review,
+        Err(_) if asked.leaving => return write(asked.response),
         Err(error) => return write(unreadable(&error).apply(asked.response, asked.subject)),
     };
     let (Some(object), Some(raw)) = (review.object.take(), asked.raw) else {
@@ -286,6 +296,26 @@ mod tests {
             .unwrap();
         assert_eq!(repaired["response"]["allowed"], true);
         assert!(validate(json!({"kind": "Pod"}), odd).await.is_err());
+    }
+
+    /// Its finalizers are removed by updates.
+    #[tokio::test]
+    async fn an_unreadable_object_that_is_being_deleted_may_be_updated() {
+        let mut old = cache(json!("many"));
+        let unreadable = old.clone();
+        let update = |old: &Value| asked("UPDATE", unreadable.clone(), old.clone());
+        for (time, allowed) in [(Value::Null, false), (json!("2024-01-01T00:00:00Z"), true)] {
+            old["metadata"]["deletionTimestamp"] = time;
+            let validated = validate(update(&old), odd).await.unwrap();
+            assert_eq!(validated["response"]["allowed"], allowed);
+            let mutated = mutate(update(&old), with_image).await.unwrap();
+            assert_eq!(mutated["response"]["allowed"], allowed);
+            assert_eq!(mutated["response"]["patch"], Value::Null);
+        }
+        // A readable one is still reviewed.
+        old["spec"]["size"] = json!(1);
+        let wrong = validate(asked("UPDATE", cache(json!(2)), old), odd).await.unwrap();
+        assert_eq!(wrong["response"]["allowed"], false);
     }
 
     async fn with_image(mut cache: Cache, review: Review<Cache>) -> Result<Cache, Denied> {
