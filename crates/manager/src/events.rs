@@ -346,10 +346,30 @@ impl Sender {
     }
 }
 
-/// client-go's names: the object's name and, in hexadecimal, a time in nanoseconds.
+/// client-go's names: the object's name and, in hexadecimal, a time in nanoseconds. Where that is no name for an event,
+/// because it is too long or the kind has other names (`system:node`), the UID takes the place of the name.
 fn event_name(regarding: &ObjectReference, suffix: u64) -> String {
-    let name = regarding.name.as_deref().unwrap_or("object");
-    format!("{name}.{suffix:x}")
+    let candidates = [regarding.name.as_deref(), regarding.uid.as_deref()];
+    let mut names = candidates
+        .into_iter()
+        .flatten()
+        .map(|name| format!("{name}.{suffix:x}"));
+    names
+        .find(|name| is_dns_subdomain(name))
+        .unwrap_or_else(|| format!("object.{suffix:x}"))
+}
+
+/// Whether the API server takes `name` for most kinds.
+fn is_dns_subdomain(name: &str) -> bool {
+    let is_label = |label: &str| {
+        !label.is_empty()
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label
+                .bytes()
+                .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))
+    };
+    name.len() <= 253 && name.split('.').all(is_label)
 }
 
 fn describe(regarding: &ObjectReference) -> String {
@@ -383,6 +403,28 @@ mod tests {
         assert_eq!(shorten("short", 10), "short");
         let cut = shorten(&"ü".repeat(600), MAX_NOTE);
         assert!(cut.len() <= MAX_NOTE && cut.ends_with('…'));
+    }
+
+    #[test]
+    fn every_object_has_a_name_for_its_events() {
+        let named = |name: &str, uid: Option<&str>| {
+            let regarding = ObjectReference {
+                name: Some(name.to_owned()),
+                uid: uid.map(ToOwned::to_owned),
+                ..ObjectReference::default()
+            };
+            event_name(&regarding, 0x17a0_b1c2_d3e4_f506)
+        };
+        let uid = "5f0c3f6e-7d54-4d0b-9a52-2a4b8f3f0c11";
+        assert_eq!(named("sample.v1", Some(uid)), "sample.v1.17a0b1c2d3e4f506");
+        let longest = "a".repeat(236);
+        assert_eq!(named(&longest, Some(uid)), format!("{longest}.17a0b1c2d3e4f506"));
+        let other = format!("{uid}.17a0b1c2d3e4f506");
+        for name in [&"a".repeat(237), "system:node", "Upper", "a..b", "-a", "", "ü"] {
+            assert_eq!(named(name, Some(uid)), other, "{name}");
+        }
+        assert_eq!(named("system:node", None), "object.17a0b1c2d3e4f506");
+        assert_eq!(named("system:node", Some("Node:1")), "object.17a0b1c2d3e4f506");
     }
 
     #[tokio::test(start_paused = true)]
