@@ -57,7 +57,7 @@ async fn a_standby_is_ready_and_takes_over_when_the_leader_ends() {
 #[tokio::test]
 async fn a_leader_that_vanishes_is_replaced_after_the_lease_ran_out() {
     let lab = Lab::new("vanished").await;
-    let first = lab.operator_with(ELECT, &[("POD_NAME", "first")]).await;
+    let mut first = lab.operator_with(ELECT, &[("POD_NAME", "first")]).await;
     eventually("a leader", async || holder(&lab).await).await;
     let _second = lab.operator_with(ELECT, &[("POD_NAME", "second")]).await;
     first.kill();

@@ -612,7 +612,7 @@ impl Operator {
     }
 
     /// Kills it, as when a node fails.
-    pub fn kill(mut self) {
+    pub fn kill(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
     }

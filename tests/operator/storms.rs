@@ -6,14 +6,18 @@ use std::{
 };
 
 use futures::{FutureExt as _, StreamExt as _};
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::Namespace};
+use k8s_openapi::{
+    NamespaceResourceScope,
+    api::{apps::v1::Deployment, core::v1::Namespace},
+};
 use kube::{
-    Api, Error, ResourceExt,
+    Api, Error, Resource, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use kube_manager::drift::differs;
 use kube_testbed::faults::{Fault, FaultProxy, Rule, Seen, Verb};
 use memcached_operator::{api::v1alpha1::Memcached, operand};
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 
 use crate::lab::{IMAGE, Lab, Operator, eventually, value, within};
@@ -21,29 +25,42 @@ use crate::lab::{IMAGE, Lab, Operator, eventually, value, within};
 /// Compares every object with what its spec asks for, after all faults.
 async fn all_is_as_desired(lab: &Lab) {
     let memcacheds = lab.api::<Memcached>().list(&ListParams::default()).await.unwrap();
-    let mut names = BTreeSet::new();
+    let mut wanted = Vec::new();
     for memcached in &memcacheds {
         let name = memcached.name_any();
-        // The last change of the Deployment may be younger than the status.
-        eventually(&format!("the Deployment of {name} is as desired"), async || {
-            let found = lab.running(&name).await;
-            let image = found.spec.image.as_deref().unwrap_or(IMAGE);
-            let desired = value(&operand::deployment(&found, image));
-            let deployment = value(&lab.api::<Deployment>().get(&name).await.unwrap());
-            differs(&desired["spec"], &deployment["spec"]).is_none().then_some(())
-        })
-        .await;
         eventually("the status names the pods", async || {
             let nodes = lab.running(&name).await.status.unwrap().nodes;
             (nodes == lab.pods(&name).await).then_some(())
         })
         .await;
-        names.insert(name);
+        wanted.push(lab.running(&name).await);
     }
-    eventually("nothing of deleted objects is left", async || {
-        let deployments = lab.api::<Deployment>().list(&ListParams::default()).await.unwrap();
-        let found: BTreeSet<String> = deployments.iter().map(ResourceExt::name_any).collect();
-        (found == names).then_some(())
+    let image = |memcached: &Memcached| memcached.spec.image.clone().unwrap_or_else(|| IMAGE.to_owned());
+    are(lab, &wanted, |memcached| {
+        Some(operand::deployment(memcached, &image(memcached)))
+    })
+    .await;
+    are(lab, &wanted, |memcached| Some(operand::service(memcached))).await;
+    are(lab, &wanted, operand::budget).await;
+}
+
+/// Waits until the objects of kind `K` in the lab are the `desired` ones, and no others. The last change of one may be younger
+/// than the status.
+async fn are<K>(lab: &Lab, memcacheds: &[Memcached], desired: impl Fn(&Memcached) -> Option<K>)
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    K: Clone + std::fmt::Debug + DeserializeOwned + Serialize,
+{
+    let desired: Vec<K> = memcacheds.iter().filter_map(desired).collect();
+    let names: BTreeSet<String> = desired.iter().map(ResourceExt::name_any).collect();
+    eventually(&format!("each {} is as desired", K::kind(&())), async || {
+        let found = lab.api::<K>().list(&ListParams::default()).await.unwrap().items;
+        let differ = |desired: &K| {
+            let same = found.iter().find(|found| found.name_any() == desired.name_any());
+            same.is_none_or(|found| differs(&value(desired)["spec"], &value(found)["spec"]).is_some())
+        };
+        let found: BTreeSet<String> = found.iter().map(ResourceExt::name_any).collect();
+        (found == names && !desired.iter().any(differ)).then_some(())
     })
     .await;
 }
@@ -69,6 +86,16 @@ fn stress(proxy: &FaultProxy) {
             .share(0.2),
     );
     proxy.add(
+        Rule::new(Fault::Stalled(Duration::from_secs(1)))
+            .verb(Verb::Watch)
+            .share(0.05),
+    );
+    proxy.add(
+        Rule::new(Fault::EventsLate(Duration::from_millis(300)))
+            .verb(Verb::List)
+            .share(0.2),
+    );
+    proxy.add(
         Rule::new(Fault::EventsLate(Duration::from_secs(1)))
             .verb(Verb::Watch)
             .share(0.3),
@@ -81,7 +108,14 @@ pub struct Storm {
     random: fastrand::Rng,
     lab: Lab,
     proxies: [FaultProxy; 2],
-    replicas: Vec<Operator>,
+    replicas: Vec<Replica>,
+}
+
+/// A replica: a process and those before it, one after the other.
+struct Replica {
+    process: Operator,
+    /// When each process was started.
+    started: Vec<Instant>,
 }
 
 /// Seconds that the clocks of the two replicas are ahead: up to three hours, or behind. In every fourth storm they are right.
@@ -104,7 +138,9 @@ impl Storm {
         }
         let mut replicas = Vec::new();
         for index in 0..proxies.len() {
-            replicas.push(replica(&lab, &proxies, index).await);
+            let started = vec![Instant::now()];
+            let process = replica(&lab, &proxies, index).await;
+            replicas.push(Replica { process, started });
         }
         Self {
             seed,
@@ -143,8 +179,8 @@ impl Storm {
                 }
                 _ => {
                     let index = random.usize(0..2);
-                    let next = replica(&self.lab, &self.proxies, index).await;
-                    std::mem::replace(&mut self.replicas[index], next).kill();
+                    self.replicas[index].process.kill();
+                    self.begin_process(index).await;
                 }
             }
             self.restart().await;
@@ -182,17 +218,25 @@ impl Storm {
         )
         .await;
         all_is_as_desired(&self.lab).await;
-        one_writes_at_a_time(&self.proxies)
+        let started: Vec<Vec<Instant>> = self.replicas.iter().map(|replica| replica.started.clone()).collect();
+        one_writes_at_a_time(&self.proxies, &started)
     }
 
     /// Starts replicas that have ended again, as the kubelet does: one that loses the lease ends.
     async fn restart(&mut self) {
-        for (index, current) in self.replicas.iter_mut().enumerate() {
+        for index in 0..self.replicas.len() {
+            let current = &mut self.replicas[index].process;
             if let Some(status) = current.ended() {
                 assert_eq!(status.code(), Some(1), "{}", current.log());
-                *current = replica(&self.lab, &self.proxies, index).await;
+                self.begin_process(index).await;
             }
         }
+    }
+
+    /// Starts a process in the place of one that has ended.
+    async fn begin_process(&mut self, index: usize) {
+        self.replicas[index].started.push(Instant::now());
+        self.replicas[index].process = replica(&self.lab, &self.proxies, index).await;
     }
 }
 
@@ -204,31 +248,37 @@ async fn storm(seed: u64, steps: usize) -> usize {
 
 async fn replica(lab: &Lab, proxies: &[FaultProxy; 2], index: usize) -> Operator {
     let pod = format!("replica-{index}");
-    lab.start_through(&proxies[index], &["--leader-elect"], &[("POD_NAME", &pod)])
+    // Stalled watches are noticed after eight seconds, not 95: a storm is short.
+    let arguments = ["--leader-elect", "--watch-timeout=8"];
+    lab.start_through(&proxies[index], &arguments, &[("POD_NAME", &pod)])
         .await
 }
 
-/// Checks on the record of both proxies that only who held the lease wrote.
-fn one_writes_at_a_time(proxies: &[FaultProxy; 2]) -> usize {
+/// Checks on the record of both proxies that only the process that held the lease wrote. `started` has the times at which the
+/// processes of each replica were started; one ends before the next begins.
+fn one_writes_at_a_time(proxies: &[FaultProxy; 2], started: &[Vec<Instant>]) -> usize {
     let mut record = Vec::new();
     for (replica, proxy) in proxies.iter().enumerate() {
-        record.extend(proxy.requests().into_iter().map(|request| (replica, request)));
+        for request in proxy.requests() {
+            let process = started[replica].partition_point(|start| *start <= request.at);
+            record.push(((replica, process), request));
+        }
     }
     let written = |request: &Seen| request.answer.filter(|(code, _)| (200..300).contains(code));
-    // What the API server stored: when, and which replica held the lease from then on.
-    let mut leases: Vec<(Instant, Option<usize>)> = record
+    // What the API server stored: when, and which process held the lease from then on.
+    let mut leases: Vec<(Instant, Option<(usize, usize)>)> = record
         .iter()
         .filter(|(_, request)| request.resource == "leases" && request.verb.is_write())
-        .filter_map(|(replica, request)| {
+        .filter_map(|(process, request)| {
             let (_, at) = written(request)?;
             let lease: serde_json::Value = serde_json::from_slice(&request.body).unwrap();
             let holds = lease["spec"]["holderIdentity"].as_str() != Some("");
-            Some((at, holds.then_some(*replica)))
+            Some((at, holds.then_some(*process)))
         })
         .collect();
     leases.sort_by_key(|(at, _)| *at);
     let mut checked = 0;
-    for (replica, request) in &record {
+    for (process, request) in &record {
         if !request.verb.is_write() || ["leases", "selfsubjectaccessreviews"].contains(&request.resource.as_str()) {
             continue;
         }
@@ -239,7 +289,7 @@ fn one_writes_at_a_time(proxies: &[FaultProxy; 2]) -> usize {
             .and_then(|(_, holder)| *holder);
         // Events that were queued while it led may follow the release.
         if request.resource != "events" {
-            assert_eq!(holder, Some(*replica), "{request:?}");
+            assert_eq!(holder, Some(*process), "{request:?}");
         }
         checked += 1;
     }
