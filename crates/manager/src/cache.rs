@@ -4,9 +4,9 @@
 //! `docs/architecture.md` compares this with kube-runtime's `Store`.
 //!
 //! One object that does not deserialize breaks the watch of its whole kind. Stored custom resources can become
-//! undeserializable when their schema changes: watch them as [`DeserializeGuard`] and let [`readable`] log and skip them.
-//! Watch built-in kinds without the guard, which costs a copy of each object. Metadata-only watches must not use it: the
-//! guard turns them into watches of whole objects.
+//! undeserializable when their schema changes: watch them as [`DeserializeGuard`] and let [`Cache::readable`] log, count and
+//! skip them, as [controllers](crate::Manager::controller) do. Watch built-in kinds without the guard, which costs a copy of
+//! each object. Metadata-only watches must not use it: the guard turns them into watches of whole objects.
 use std::{
     collections::{HashMap, HashSet},
     hash::{DefaultHasher, Hash, Hasher},
@@ -14,6 +14,7 @@ use std::{
 };
 
 use kube::{Resource, core::DeserializeGuard};
+use prometheus_client::metrics::gauge::Gauge;
 use tokio::time::Instant;
 
 use crate::ObjectKey;
@@ -29,6 +30,10 @@ struct Objects<T> {
     own: HashMap<ObjectKey, Own<T>>,
     /// The newest resource version that each watch has delivered, by the namespace that it watches; empty for all.
     delivered: HashMap<String, u64>,
+    /// The objects that cannot be read.
+    unreadable: HashSet<ObjectKey>,
+    /// Shows how many.
+    gauge: Gauge,
 }
 
 struct Known<T> {
@@ -76,6 +81,8 @@ impl<T> Default for Cache<T> {
             known: HashMap::new(),
             own: HashMap::new(),
             delivered: HashMap::new(),
+            unreadable: HashSet::new(),
+            gauge: Gauge::default(),
         };
         Self {
             objects: Arc::new(RwLock::new(objects)),
@@ -145,6 +152,38 @@ impl<T> Cache<T> {
     pub fn for_each(&self, mut visit: impl FnMut(&ObjectKey, &T)) {
         for (key, known) in &self.read().known {
             visit(key, &known.object);
+        }
+    }
+
+    /// Shows in `gauge` how many objects [`readable`](Self::readable) cannot read. Caches that share it add up.
+    pub fn count_unreadable(&self, gauge: Gauge) {
+        let mut objects = self.write();
+        let number = i64::try_from(objects.unreadable.len()).unwrap_or(i64::MAX);
+        objects.gauge.dec_by(number);
+        gauge.inc_by(number);
+        objects.gauge = gauge;
+    }
+
+    /// The object in `guard`, for the projection of a watch that feeds this cache. An object that cannot be deserialized is
+    /// logged, counted and absent.
+    pub fn readable<K: Resource<DynamicType = ()>>(&self, guard: DeserializeGuard<K>) -> Option<K> {
+        let key = ObjectKey::of(&guard);
+        match guard.0 {
+            Ok(object) => {
+                // Only a few objects, if any, are in it: no lock is needed to write.
+                if self.read().unreadable.contains(&key) {
+                    self.write().forget_unreadable(&key);
+                }
+                Some(object)
+            }
+            Err(invalid) => {
+                tracing::error!(kind = %K::kind(&()), object = %key, error = %invalid.error, "cannot deserialize object, skipping it");
+                let mut objects = self.write();
+                if objects.unreadable.insert(key) {
+                    objects.gauge.inc();
+                }
+                None
+            }
         }
     }
 
@@ -239,6 +278,7 @@ impl<T> Cache<T> {
     pub(crate) fn remove(&self, revision: &Revision, scope: &str) -> Option<Change<T>> {
         let mut objects = self.write();
         objects.deliver(scope, revision.version);
+        objects.forget_unreadable(&revision.key);
         let newest = objects.known.get(&revision.key).map_or(0, |known| known.version);
         if let Some(Own::Written { skipped, .. }) = objects.own.get_mut(&revision.key)
             && revision.version < newest
@@ -269,7 +309,20 @@ impl<T> Cache<T> {
             let (Own::Written { at, .. } | Own::Deleted { at, .. }) = own;
             !in_scope(key) || *at >= began
         });
-        let Objects { known, own, .. } = &mut *objects;
+        let Objects {
+            known,
+            own,
+            unreadable,
+            gauge,
+            ..
+        } = &mut *objects;
+        unreadable.retain(|key| {
+            let stays = !in_scope(key) || listed.contains(key);
+            if !stays {
+                gauge.dec();
+            }
+            stays
+        });
         let gone = known.extract_if(|key, _| in_scope(key) && !listed.contains(key) && !own.contains_key(key));
         gone.map(|(key, known)| {
             let change = Change {
@@ -307,20 +360,15 @@ impl<T> Objects<T> {
         }
     }
 
+    fn forget_unreadable(&mut self, key: &ObjectKey) {
+        if self.unreadable.remove(key) {
+            self.gauge.dec();
+        }
+    }
+
     /// How far the watch that delivers objects in `namespace` has come.
     fn delivered_in(&self, namespace: &str) -> u64 {
         let of = |scope: &str| self.delivered.get(scope).copied();
         of(namespace).or_else(|| of("")).unwrap_or(0)
     }
-}
-
-/// The object in `guard`; an object that cannot be deserialized is logged and skipped.
-pub fn readable<K: Resource<DynamicType = ()>>(guard: DeserializeGuard<K>) -> Option<K> {
-    let key = ObjectKey::of(&guard);
-    guard
-        .0
-        .inspect_err(|invalid| {
-            tracing::error!(kind = %K::kind(&()), object = %key, error = %invalid.error, "cannot deserialize object, skipping it");
-        })
-        .ok()
 }

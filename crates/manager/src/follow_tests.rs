@@ -10,7 +10,7 @@ use kube::{
 use prometheus_client::metrics::counter::Counter;
 
 use super::*;
-use crate::{cache::readable, probes::Readiness};
+use crate::probes::Readiness;
 
 fn map(name: &str, version: &str) -> DeserializeGuard<ConfigMap> {
     DeserializeGuard(Ok(ConfigMap {
@@ -31,7 +31,7 @@ async fn feed(cache: &Cache<String>, events: Vec<Event<DeserializeGuard<ConfigMa
     let source = Source {
         cache: cache.clone(),
         scope: Some("ns".to_owned()),
-        project: |map: DeserializeGuard<ConfigMap>| readable(map)?.metadata.resource_version,
+        project: |map: DeserializeGuard<ConfigMap>| cache.readable(map)?.metadata.resource_version,
         changed: |key: &ObjectKey, change: Change<String>| {
             let side = |side: Option<Arc<String>>| side.map(|version| version.to_string()).unwrap_or_default();
             changes
@@ -104,6 +104,35 @@ async fn an_unreadable_object_is_absent_and_does_not_stop_the_watch() {
     ];
     let (_, changes) = feed(&cache, events).await;
     assert_eq!(changes, ["bad:>1", "bad:1>", "good:>2"]);
+}
+
+#[tokio::test]
+async fn unreadable_objects_are_counted_until_they_are_readable_or_gone() {
+    let cache = Cache::default();
+    let unreadable = |name: &str| -> DeserializeGuard<ConfigMap> {
+        let object = serde_json::json!({ "metadata": { "namespace": "ns", "name": name }, "data": 7 });
+        serde_json::from_value(object).unwrap()
+    };
+    let list = |names: &[&str]| {
+        let listed = names.iter().map(|name| Event::InitApply(unreadable(name)));
+        std::iter::once(Event::Init)
+            .chain(listed)
+            .chain([Event::InitDone])
+            .collect()
+    };
+    feed(&cache, list(&["a", "b", "c", "d"])).await;
+    let gauge = prometheus_client::metrics::gauge::Gauge::default();
+    cache.count_unreadable(gauge.clone());
+    assert_eq!(gauge.get(), 4);
+    let events = vec![
+        Event::Apply(unreadable("a")),
+        Event::Apply(map("b", "2")),
+        Event::Delete(unreadable("c")),
+    ];
+    let (_, changes) = feed(&cache, events).await;
+    assert_eq!((changes, gauge.get()), (vec!["b:>2".to_owned()], 2));
+    feed(&cache, list(&["a"])).await;
+    assert_eq!(gauge.get(), 1, "the list lacks d");
 }
 
 fn object(namespace: &str, name: &str, version: u64) -> ConfigMap {
@@ -198,12 +227,13 @@ async fn a_list_that_began_before_the_write_does_not_undo_it() {
     let cache = Cache::default();
     let readiness = Readiness::default();
     let (sender, receiver) = futures::channel::mpsc::unbounded();
+    let reader = cache.clone();
     let follow = Follow {
         gate: readiness.gate("maps"),
         source: Source {
             cache: cache.clone(),
             scope: None,
-            project: |map: DeserializeGuard<ConfigMap>| readable(map)?.metadata.resource_version,
+            project: move |map: DeserializeGuard<ConfigMap>| reader.readable(map)?.metadata.resource_version,
             changed: |_: &ObjectKey, _: Change<String>| {},
             errors: Counter::default(),
         },
@@ -264,10 +294,11 @@ async fn a_deletion_does_not_remove_a_younger_object_of_the_same_name() {
 #[tokio::test]
 async fn a_refused_watch_is_not_synced() {
     let readiness = Readiness::default();
+    let cache = Cache::<String>::default();
     let source = Source {
-        cache: Cache::<String>::default(),
+        cache: cache.clone(),
         scope: Some("ns".to_owned()),
-        project: |map: DeserializeGuard<ConfigMap>| readable(map)?.metadata.resource_version,
+        project: |map: DeserializeGuard<ConfigMap>| cache.readable(map)?.metadata.resource_version,
         changed: |_: &ObjectKey, _: Change<String>| {},
         errors: Counter::default(),
     };

@@ -6,6 +6,8 @@
 mod greeter;
 #[path = "manager/refused.rs"]
 mod refused;
+#[path = "manager/unreadable.rs"]
+mod unreadable;
 
 use std::{
     sync::{

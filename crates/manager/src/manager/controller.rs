@@ -2,13 +2,17 @@
 use std::{fmt::Debug, future::Future, sync::Arc, time::Duration};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use kube::{Resource, core::PartialObjectMeta, runtime::watcher};
+use kube::{
+    Resource,
+    core::{DeserializeGuard, PartialObjectMeta},
+    runtime::watcher,
+};
 use serde::de::DeserializeOwned;
 
 use super::{Manager, Scope};
 use crate::{
     ObjectKey,
-    cache::{Cache, Change, readable},
+    cache::{Cache, Change},
     queue::WorkQueue,
     worker::{Done, Failure, Limits},
 };
@@ -97,11 +101,12 @@ where
             let keys = owner::<K>(&object.metadata).into_iter().collect();
             Some(Related::new(keys, object.metadata))
         };
-        self.related(config, project)
+        self.related(Cache::default(), config, project)
     }
 
     /// Reconciles the objects whose keys `map` returns when an object of kind `C` changes, and those that it returned
-    /// before the change. `map` may look into [`cache`](Self::cache).
+    /// before the change. `map` may look into [`cache`](Self::cache). An object that `C` cannot hold is logged, counted in the
+    /// metric `unreadable_objects`, and treated as absent.
     pub fn watches<C>(
         self,
         config: watcher::Config,
@@ -111,17 +116,24 @@ where
         C: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
         C::Scope: Scope,
     {
-        let project = move |object: C| Some(Related::new(map(&object), object.meta().clone()));
-        self.related(config, project)
+        let cache = Cache::default();
+        cache.count_unreadable(self.manager.metrics().unreadable(&C::plural(&())));
+        let reader = cache.clone();
+        let project = move |guard: DeserializeGuard<C>| {
+            let object = reader.readable(guard)?;
+            Some(Related::new(map(&object), object.meta().clone()))
+        };
+        self.related(cache, config, project)
     }
 
     fn related<C>(
         self,
+        cache: Cache<Related>,
         config: watcher::Config,
         project: impl Fn(C) -> Option<Related> + Clone + Send + Sync + 'static,
     ) -> Self
     where
-        C: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+        C: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
         C::Scope: Scope,
     {
         let queue = Arc::clone(&self.queue);
@@ -130,8 +142,7 @@ where
                 add(&queue, key, change.listed);
             }
         };
-        self.manager
-            .watch::<C, _, _, _>(&Cache::default(), config, project, changed);
+        self.manager.watch::<C, _, _, _>(&cache, config, project, changed);
         self
     }
 
@@ -160,7 +171,10 @@ where
             }
         };
         // One object that this version cannot read does not stop the others.
-        manager.watch(&cache, config, readable::<K>, changed);
+        cache.count_unreadable(manager.metrics().unreadable(&K::plural(&())));
+        let reader = cache.clone();
+        let project = move |guard: DeserializeGuard<K>| reader.readable(guard);
+        manager.watch(&cache, config, project, changed);
         let readiness = manager.readiness().clone();
         let reconcile = move |key: ObjectKey| {
             let is_synced = !K::Scope::NAMESPACED || readiness.is_synced_in(&key.namespace);
