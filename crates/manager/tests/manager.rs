@@ -135,7 +135,8 @@ async fn what_an_object_owns_is_brought_back() {
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "owned");
     maps.delete("moon", &DeleteParams::default()).await.unwrap();
     eventually("the greeting again", async || text(&client, "owned", "moon").await).await;
-    let other = json!({ "data": { "text": "Go away!" } });
+    // Somebody takes it away, too.
+    let other = json!({ "metadata": { "ownerReferences": null }, "data": { "text": "Go away!" } });
     maps.patch("moon", &PatchParams::default(), &Patch::Merge(other))
         .await
         .unwrap();

@@ -23,6 +23,15 @@ const UNSYNCED: Duration = Duration::from_secs(10);
 /// Objects on a page of a list, a fifth of what kube-runtime asks for: pages are in memory as a whole, with managed fields.
 const PAGE: u32 = 100;
 
+/// `config` with pages of our size, unless the operator has chosen another: kube-runtime's default cannot be told from no choice.
+fn paged(config: watcher::Config) -> watcher::Config {
+    if config.page_size == watcher::Config::default().page_size {
+        config.page_size(PAGE)
+    } else {
+        config
+    }
+}
+
 /// Reconciles the objects of kind `K`; made by [`Manager::controller`], complete with [`run`](Self::run).
 ///
 /// An object is reconciled when the operator begins to lead, when it changes but for its status, when an object that it
@@ -47,7 +56,7 @@ impl Manager {
     {
         Controller {
             name: name.to_owned(),
-            config: watcher::Config::default().page_size(PAGE),
+            config: paged(watcher::Config::default()),
             cache: Cache::default(),
             queue: self.queue(name),
             limits: self.limits,
@@ -61,9 +70,10 @@ where
     K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + Sync + 'static,
     K::Scope: Scope,
 {
-    /// Only the objects that `config` selects, by labels or fields.
+    /// Only the objects that `config` selects, by labels or fields. A page of a list has 100 objects here and with
+    /// [`owns`](Self::owns) and [`watches`](Self::watches), unless `config` has a size other than kube-runtime's 500.
     pub fn selecting(mut self, config: watcher::Config) -> Self {
-        self.config = config;
+        self.config = paged(config);
         self
     }
 
@@ -142,7 +152,10 @@ where
                 add(&queue, key, change.listed);
             }
         };
-        self.manager.watch::<C, _, _, _>(&cache, config, project, changed);
+        // What concerns nobody takes no memory, and who it concerned before learns it from the cache.
+        let project = move |object| project(object).filter(|related| !related.keys.is_empty());
+        self.manager
+            .watch::<C, _, _, _>(&cache, paged(config), project, changed);
         self
     }
 
@@ -336,6 +349,22 @@ mod tests {
     }
 
     #[test]
+    fn pages_are_small_unless_the_operator_has_another_size_in_mind() {
+        let labelled = watcher::Config::default().labels("a=b");
+        let config = paged(labelled.clone());
+        assert_eq!(
+            (config.page_size, config.label_selector),
+            (Some(PAGE), labelled.label_selector)
+        );
+        assert_eq!(paged(watcher::Config::default().page_size(7)).page_size, Some(7));
+        let whole = watcher::Config {
+            page_size: None,
+            ..watcher::Config::default()
+        };
+        assert_eq!(paged(whole).page_size, None);
+    }
+
+    #[test]
     fn the_owner_is_the_controller_of_the_kind() {
         let metadata = |owner: Value| -> ObjectMeta {
             serde_json::from_value(json!({ "namespace": "ns", "name": "child", "ownerReferences": [owner] })).unwrap()
@@ -374,7 +403,11 @@ mod tests {
         assert_eq!(keys(related("b", "1"), related("a", "2")), ["a", "b"]);
         assert_eq!(keys(related("a", "1"), related("a", "2")), ["a"]);
         assert_eq!(keys(related("a", "1"), related("a", "1")), Vec::<String>::new());
-        assert_eq!(keys(related("a", "1"), None), ["a"]);
         assert_eq!(keys(None, related("a", "1")), ["a"]);
+        assert_eq!(
+            keys(related("a", "1"), None),
+            ["a"],
+            "deleted, or it has lost its owner"
+        );
     }
 }
