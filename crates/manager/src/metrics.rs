@@ -100,7 +100,7 @@ pub struct QueueMetrics {
     pub depth: Gauge,
     /// Keys added to the queue.
     pub adds: Counter,
-    /// Keys requeued after a failure.
+    /// Keys requeued after a failure, or with a delay.
     pub retries: Counter,
     /// Seconds that keys spent in the queue.
     pub waited: Histogram,
@@ -179,7 +179,7 @@ impl Metrics {
         registry.register("workqueue_adds", "Keys added to the queue", self.adds.clone());
         registry.register(
             "workqueue_retries",
-            "Keys requeued after a failure",
+            "Keys requeued after a failure, or with a delay",
             self.retries.clone(),
         );
         registry.register(

@@ -152,6 +152,10 @@ impl<K: QueueKey> WorkQueue<K> {
     /// Adds `key` after `delay`, unless it is due earlier.
     pub fn add_after(&self, key: K, delay: Duration) {
         self.lock().schedule(key, Instant::now() + delay);
+        // As client-go, which counts every key that is added with a delay.
+        if let Some(metrics) = &self.metrics {
+            metrics.retries.inc();
+        }
         self.changed.notify_one();
     }
 

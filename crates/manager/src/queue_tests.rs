@@ -201,6 +201,22 @@ async fn only_new_keys_count_as_added() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_added_with_a_delay_counts_as_a_retry() {
+    let metrics = crate::metrics::Metrics::new().queue("test");
+    let queue = WorkQueue::new(Backoff::default(), Some(metrics.clone()));
+    queue.add("a");
+    queue.next().await;
+    queue.failed(&"a");
+    assert_eq!(metrics.retries.get(), 1);
+    queue.add_after("b", Duration::from_secs(60));
+    assert_eq!(
+        (metrics.retries.get(), metrics.adds.get()),
+        (2, 1),
+        "it is added when it is due"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn on_a_standby_nothing_counts_as_waiting() {
     let all = crate::metrics::Metrics::new();
     let metrics = all.queue("test");
