@@ -7,15 +7,23 @@
 //! undeserializable when their schema changes: watch them as [`DeserializeGuard`] and let [`Cache::readable`] log, count and
 //! skip them, as [controllers](crate::Manager::controller) do. Watch built-in kinds without the guard, which costs a copy of
 //! each object. Metadata-only watches must not use it: the guard turns them into watches of whole objects.
+mod index;
+mod revision;
+
 use std::{
     collections::{HashMap, HashSet},
-    hash::{DefaultHasher, Hash, Hasher},
+    hash::Hash,
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
 use kube::{Resource, core::DeserializeGuard};
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::time::Instant;
+
+pub use index::Index;
+pub(crate) use revision::Revision;
+pub use revision::version;
+use revision::{Known, digest};
 
 use crate::ObjectKey;
 
@@ -30,25 +38,12 @@ struct Objects<T> {
     own: HashMap<ObjectKey, Own<T>>,
     /// The newest resource version that each watch has delivered, by the namespace that it watches; empty for all.
     delivered: HashMap<String, u64>,
+    /// What keeps the indices current.
+    indices: Vec<index::Follower<T>>,
     /// The objects that cannot be read.
     unreadable: HashSet<ObjectKey>,
     /// Shows how many.
     gauge: Gauge,
-}
-
-struct Known<T> {
-    object: Arc<T>,
-    /// Its resource version; 0 if unknown.
-    version: u64,
-    /// A digest of its UID, which takes less room.
-    uid: u64,
-}
-
-/// A digest of a UID.
-fn digest(uid: Option<&str>) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    uid.hash(&mut hasher);
-    hasher.finish()
 }
 
 /// A write of this process that no watch has delivered yet.
@@ -81,6 +76,7 @@ impl<T> Default for Cache<T> {
             known: HashMap::new(),
             own: HashMap::new(),
             delivered: HashMap::new(),
+            indices: Vec::new(),
             unreadable: HashSet::new(),
             gauge: Gauge::default(),
         };
@@ -99,37 +95,6 @@ pub struct Change<T> {
     pub after: Option<Arc<T>>,
     /// The object is part of a list.
     pub listed: bool,
-}
-
-/// What identifies one state of one object.
-pub(crate) struct Revision {
-    pub(crate) key: ObjectKey,
-    uid: Option<String>,
-    version: u64,
-}
-
-impl Revision {
-    pub(crate) fn of<K: Resource>(object: &K) -> Self {
-        Self {
-            key: ObjectKey::of(object),
-            uid: object.meta().uid.clone(),
-            version: version(object),
-        }
-    }
-
-    fn known<T>(&self, object: Arc<T>) -> Known<T> {
-        Known {
-            object,
-            version: self.version,
-            uid: digest(self.uid.as_deref()),
-        }
-    }
-}
-
-/// The resource version of `object` as a number, which orders the versions of one kind; 0 if it is none.
-pub fn version<K: Resource>(object: &K) -> u64 {
-    let version = object.meta().resource_version.as_deref();
-    version.and_then(|version| version.parse().ok()).unwrap_or(0)
 }
 
 impl<T> Cache<T> {
@@ -153,6 +118,41 @@ impl<T> Cache<T> {
         for (key, known) in &self.read().known {
             visit(key, &known.object);
         }
+    }
+
+    /// An index of the objects by what `values` finds in each, such as the names of the Secrets that it uses. It is as
+    /// current as the cache.
+    ///
+    /// `values` must find the same in the same object each time, and must not use this cache, which is locked meanwhile.
+    ///
+    /// ```no_run
+    /// use k8s_openapi::api::core::v1::{Pod, Secret};
+    /// use kube::ResourceExt as _;
+    /// use kube_manager::{Manager, ObjectKey, worker::Done};
+    ///
+    /// fn set_up(manager: &mut Manager) {
+    ///     let pods = manager.controller::<Pod>("pod");
+    ///     let by_secret = pods.cache().index(|pod: &Pod| {
+    ///         let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
+    ///         let secrets = volumes.filter_map(|volume| volume.secret.as_ref()?.secret_name.clone());
+    ///         let namespace = pod.namespace().unwrap_or_default();
+    ///         secrets.map(|secret| ObjectKey::new(namespace.clone(), secret)).collect()
+    ///     });
+    ///     pods.watches::<Secret>(Default::default(), move |secret| by_secret.keys(&ObjectKey::of(secret)))
+    ///         .run(|_| async { Ok::<_, kube::Error>(Done::nothing("all Secrets are there")) });
+    /// }
+    /// ```
+    pub fn index<I>(&self, values: impl Fn(&T) -> Vec<I> + Send + Sync + 'static) -> Index<I>
+    where
+        I: Hash + Eq + Send + 'static,
+    {
+        let (index, follow) = index::index(values);
+        let mut objects = self.write();
+        for (key, known) in &objects.known {
+            follow(key, None, Some(&known.object));
+        }
+        objects.indices.push(follow);
+        index
     }
 
     /// Shows in `gauge` how many objects [`readable`](Self::readable) cannot read. Caches that share it add up.
@@ -198,9 +198,7 @@ impl<T> Cache<T> {
         if revision.version <= newest || revision.version <= objects.delivered_in(&revision.key.namespace) {
             return;
         }
-        let before = objects
-            .known
-            .insert(revision.key.clone(), revision.known(Arc::new(value)));
+        let before = objects.insert(revision.key.clone(), revision.known(Arc::new(value)));
         let (base, skipped) = match objects.own.remove(&revision.key) {
             Some(Own::Written { base, skipped, .. }) => (base, skipped),
             _ => (before.map(|known| known.object), false),
@@ -218,7 +216,7 @@ impl<T> Cache<T> {
             .get(key)
             .is_some_and(|known| known.uid == digest(Some(uid)))
         {
-            objects.known.remove(key);
+            objects.remove(key);
             let own = Own::Deleted {
                 at: Instant::now(),
                 uid: uid.to_owned(),
@@ -255,9 +253,9 @@ impl<T> Cache<T> {
         let before = match &value {
             Some(value) => {
                 let known = revision.known(Arc::clone(value));
-                objects.known.insert(revision.key, known)
+                objects.insert(revision.key, known)
             }
-            None => objects.known.remove(&revision.key),
+            None => objects.remove(&revision.key),
         };
         let before = match own {
             // A list comes instead of events: some may have been missed.
@@ -287,7 +285,7 @@ impl<T> Cache<T> {
             return None;
         }
         objects.own.remove(&revision.key);
-        let before = objects.known.remove(&revision.key)?.object;
+        let before = objects.remove(&revision.key)?.object;
         Some(Change {
             before: Some(before),
             after: None,
@@ -312,6 +310,7 @@ impl<T> Cache<T> {
         let Objects {
             known,
             own,
+            indices,
             unreadable,
             gauge,
             ..
@@ -325,6 +324,9 @@ impl<T> Cache<T> {
         });
         let gone = known.extract_if(|key, _| in_scope(key) && !listed.contains(key) && !own.contains_key(key));
         gone.map(|(key, known)| {
+            for follow in indices.iter() {
+                follow(&key, Some(&known.object), None);
+            }
             let change = Change {
                 before: Some(known.object),
                 after: None,
@@ -351,6 +353,22 @@ impl<T> Cache<T> {
 }
 
 impl<T> Objects<T> {
+    fn insert(&mut self, key: ObjectKey, known: Known<T>) -> Option<Known<T>> {
+        for follow in &self.indices {
+            let before = self.known.get(&key).map(|known| known.object.as_ref());
+            follow(&key, before, Some(&known.object));
+        }
+        self.known.insert(key, known)
+    }
+
+    fn remove(&mut self, key: &ObjectKey) -> Option<Known<T>> {
+        let known = self.known.remove(key)?;
+        for follow in &self.indices {
+            follow(key, Some(&known.object), None);
+        }
+        Some(known)
+    }
+
     fn deliver(&mut self, scope: &str, version: u64) {
         match self.delivered.get_mut(scope) {
             Some(newest) => *newest = version.max(*newest),

@@ -89,7 +89,7 @@ where
         self
     }
 
-    /// The objects, as the watch delivers them. Pass what the API server answers to a write to [`Cache::written`], and the
+    /// The objects, as the watch delivers them, for [indices](Cache::index) too. Pass what the API server answers to a write to [`Cache::written`], and the
     /// next reconcile reads it, however late the watch is.
     pub fn cache(&self) -> Cache<K> {
         self.cache.clone()
@@ -115,7 +115,7 @@ where
     }
 
     /// Reconciles the objects whose keys `map` returns when an object of kind `C` changes, and those that it returned
-    /// before the change. `map` may look into [`cache`](Self::cache). An object that `C` cannot hold is logged, counted in the
+    /// before the change. `map` may look into [`cache`](Self::cache) or an [index](Cache::index) of it. An object that `C` cannot hold is logged, counted in the
     /// metric `unreadable_objects`, and treated as absent.
     pub fn watches<C>(
         self,

@@ -1,0 +1,151 @@
+//! Objects of a cache, by something in them.
+use std::{
+    collections::{BTreeSet, HashMap},
+    hash::Hash,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use crate::ObjectKey;
+
+/// The keys of the objects of a [`Cache`](super::Cache), by values that a function finds in them; made by
+/// [`Cache::index`](super::Cache::index). Clones are the same index.
+pub struct Index<I> {
+    keys: Arc<Mutex<HashMap<I, BTreeSet<ObjectKey>>>>,
+}
+
+impl<I> Clone for Index<I> {
+    fn clone(&self) -> Self {
+        Self {
+            keys: Arc::clone(&self.keys),
+        }
+    }
+}
+
+impl<I: Hash + Eq> Index<I> {
+    /// The keys of the objects with `value`, sorted.
+    pub fn keys(&self, value: &I) -> Vec<ObjectKey> {
+        let keys = self.lock();
+        keys.get(value)
+            .map(|keys| keys.iter().cloned().collect())
+            .unwrap_or_default()
+    }
+
+    /// Adds the object `key` to `after` instead of `before`.
+    fn replace(&self, key: &ObjectKey, before: Vec<I>, after: Vec<I>) {
+        let mut keys = self.lock();
+        for value in before {
+            if let Some(with_value) = keys.get_mut(&value) {
+                with_value.remove(key);
+                if with_value.is_empty() {
+                    keys.remove(&value);
+                }
+            }
+        }
+        for value in after {
+            keys.entry(value).or_default().insert(key.clone());
+        }
+    }
+
+    /// A poisoned lock is safe to use: each change is a few map operations.
+    fn lock(&self) -> MutexGuard<'_, HashMap<I, BTreeSet<ObjectKey>>> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Told of each change of the object `key`: what it was, and what it is.
+pub(super) type Follower<T> = Box<dyn Fn(&ObjectKey, Option<&T>, Option<&T>) + Send + Sync>;
+
+/// An empty index by what `values` finds, and what keeps it current.
+pub(super) fn index<T, I>(values: impl Fn(&T) -> Vec<I> + Send + Sync + 'static) -> (Index<I>, Follower<T>)
+where
+    I: Hash + Eq + Send + 'static,
+{
+    let index = Index { keys: Arc::default() };
+    let followed = index.clone();
+    // The values are found again rather than kept, which would take memory for each object.
+    let follow = move |key: &ObjectKey, before: Option<&T>, after: Option<&T>| {
+        let find = |side: Option<&T>| side.map(&values).unwrap_or_default();
+        let (before, after) = (find(before), find(after));
+        if before != after {
+            followed.replace(key, before, after);
+        }
+    };
+    (index, Box::new(follow))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use k8s_openapi::api::core::v1::Pod;
+    use serde_json::json;
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::cache::{Cache, Revision};
+
+    fn pod(name: &str, version: u64, nodes: &[&str]) -> (Pod, Vec<String>) {
+        let metadata = json!({ "namespace": "ns", "name": name, "uid": name, "resourceVersion": version.to_string() });
+        let pod = serde_json::from_value(json!({ "metadata": metadata })).unwrap();
+        (pod, nodes.iter().map(|node| (*node).to_owned()).collect())
+    }
+
+    fn apply(cache: &Cache<Vec<String>>, (pod, nodes): (Pod, Vec<String>)) {
+        cache.apply(Revision::of(&pod), Some(Arc::new(nodes)), None, "");
+    }
+
+    fn names(index: &Index<String>, node: &str) -> Vec<String> {
+        let keys = index.keys(&node.to_owned());
+        keys.into_iter().map(|key| key.name).collect()
+    }
+
+    #[test]
+    fn it_follows_whatever_changes_the_cache() {
+        let cache = Cache::default();
+        apply(&cache, pod("b", 1, &["one"]));
+        let index = cache.index(|nodes: &Vec<String>| nodes.clone());
+        assert_eq!(names(&index, "one"), ["b"], "what was known");
+        apply(&cache, pod("a", 2, &["one", "two"]));
+        assert_eq!(names(&index, "one"), ["a", "b"], "sorted");
+        apply(&cache, pod("b", 3, &["two"]));
+        assert_eq!(
+            (names(&index, "one"), names(&index, "two")),
+            (vec!["a".to_owned()], vec!["a".to_owned(), "b".to_owned()])
+        );
+        // An own write, and its event.
+        let (written, nodes) = pod("a", 4, &["three"]);
+        cache.written(&written, nodes);
+        assert_eq!(
+            (names(&index, "one").len(), names(&index, "three")),
+            (0, vec!["a".to_owned()])
+        );
+        apply(&cache, pod("a", 4, &["three"]));
+        assert_eq!(names(&index, "three"), ["a"]);
+        // Projected to nothing, deleted, deleted by this process, and no longer listed.
+        let (gone, _) = pod("a", 5, &[]);
+        cache.apply(Revision::of(&gone), None, None, "");
+        assert_eq!(names(&index, "three").len(), 0);
+        cache.remove(&Revision::of(&pod("b", 6, &[]).0), "");
+        assert_eq!(names(&index, "two").len(), 0);
+        apply(&cache, pod("c", 7, &["one"]));
+        cache.deleted(&ObjectKey::new("ns", "c"), "c");
+        assert_eq!(names(&index, "one").len(), 0);
+        apply(&cache, pod("d", 8, &["one"]));
+        cache.retain(&HashSet::new(), None, Instant::now());
+        assert_eq!(names(&index, "one").len(), 0);
+        assert!(index.lock().is_empty(), "nothing is left of what is gone");
+    }
+
+    #[test]
+    fn two_indices_of_one_cache_are_independent() {
+        let cache = Cache::default();
+        let by_node = cache.index(|nodes: &Vec<String>| nodes.clone());
+        let by_number = cache.index(|nodes: &Vec<String>| vec![nodes.len()]);
+        apply(&cache, pod("a", 1, &["one", "one"]));
+        assert_eq!(names(&by_node, "one"), ["a"]);
+        assert_eq!(by_number.keys(&2), [ObjectKey::new("ns", "a")]);
+        apply(&cache, pod("a", 2, &["one"]));
+        assert_eq!(names(&by_node, "one"), ["a"]);
+        assert_eq!((by_number.keys(&2).len(), by_number.keys(&1).len()), (0, 1));
+    }
+}

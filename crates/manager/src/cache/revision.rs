@@ -1,0 +1,56 @@
+//! States of objects.
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
+
+use kube::Resource;
+
+use crate::ObjectKey;
+
+/// What identifies one state of one object.
+pub(crate) struct Revision {
+    pub(crate) key: ObjectKey,
+    pub(super) uid: Option<String>,
+    pub(super) version: u64,
+}
+
+impl Revision {
+    pub(crate) fn of<K: Resource>(object: &K) -> Self {
+        Self {
+            key: ObjectKey::of(object),
+            uid: object.meta().uid.clone(),
+            version: version(object),
+        }
+    }
+
+    pub(super) fn known<T>(&self, object: Arc<T>) -> Known<T> {
+        Known {
+            object,
+            version: self.version,
+            uid: digest(self.uid.as_deref()),
+        }
+    }
+}
+
+/// The resource version of `object` as a number, which orders the versions of one kind; 0 if it is none.
+pub fn version<K: Resource>(object: &K) -> u64 {
+    let version = object.meta().resource_version.as_deref();
+    version.and_then(|version| version.parse().ok()).unwrap_or(0)
+}
+
+/// A cached object.
+pub(super) struct Known<T> {
+    pub(super) object: Arc<T>,
+    /// Its resource version; 0 if unknown.
+    pub(super) version: u64,
+    /// A digest of its UID, which takes less room.
+    pub(super) uid: u64,
+}
+
+/// A digest of a UID.
+pub(super) fn digest(uid: Option<&str>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    uid.hash(&mut hasher);
+    hasher.finish()
+}
