@@ -113,7 +113,8 @@ impl<T> Cache<T> {
         self.len() == 0
     }
 
-    /// Calls `visit` for each object.
+    /// Calls `visit` for each object. The cache is locked meanwhile: `visit` must not use it, not even to read, which waits
+    /// for ever if a change waits too.
     pub fn for_each(&self, mut visit: impl FnMut(&ObjectKey, &T)) {
         for (key, known) in &self.read().known {
             visit(key, &known.object);
@@ -207,8 +208,12 @@ impl<T> Cache<T> {
         objects.own.insert(revision.key, Own::Written { at, base, skipped });
     }
 
-    /// Removes the object `key` with this UID, which this process deleted. Its events that arrive later are ignored. The
-    /// answer may come after the events: an object of the same name that is younger stays.
+    /// Removes the object `key` with this UID, which this process deleted. Its events that arrive later are ignored, until a
+    /// list that began later contains it. The answer may come after the events: an object of the same name that is younger
+    /// stays.
+    ///
+    /// Call this for what is gone. An object that waits for a finalizer is not: leave it to the watch, which delivers it
+    /// with a time of deletion, or hand the answer to [`written`](Self::written).
     pub fn deleted(&self, key: &ObjectKey, uid: &str) {
         let mut objects = self.write();
         if objects
@@ -237,13 +242,15 @@ impl<T> Cache<T> {
         objects.deliver(scope, revision.version);
         let newest = objects.known.get(&revision.key).map_or(0, |known| known.version);
         let stale = match objects.own.get_mut(&revision.key) {
-            // A list that began after the write contains it, whatever its version: etcd may have been restored.
+            // What a list that began after the write contains is newer, whatever its version: etcd may have been restored.
             Some(Own::Written { at, skipped, .. }) => {
                 let stale = revision.version < newest && list.is_none_or(|began| began <= *at);
                 *skipped |= stale;
                 stale
             }
-            Some(Own::Deleted { uid, .. }) => revision.uid.as_ref() == Some(uid),
+            Some(Own::Deleted { at, uid }) => {
+                revision.uid.as_ref() == Some(uid) && list.is_none_or(|began| began <= *at)
+            }
             None => false,
         };
         if stale {

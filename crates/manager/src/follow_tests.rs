@@ -273,6 +273,18 @@ async fn what_was_deleted_stays_deleted_until_its_successor_comes() {
     assert_eq!(changes, ["a:>6"]);
 }
 
+/// A finalizer keeps it.
+#[tokio::test]
+async fn a_list_that_began_after_a_deletion_shows_what_is_still_there() {
+    let cache = Cache::default();
+    let list = || vec![Event::Init, Event::InitApply(guarded(3)), Event::InitDone];
+    feed(&cache, list()).await;
+    cache.deleted(&ObjectKey::new("ns", "a"), "uid-of-a");
+    tokio::time::sleep(Duration::from_millis(2)).await;
+    let (_, changes) = feed(&cache, list()).await;
+    assert_eq!(changes, ["a:>3"]);
+}
+
 /// The answer to the deletion is late: its event has come, and that of an object that was created since.
 #[tokio::test]
 async fn a_deletion_does_not_remove_a_younger_object_of_the_same_name() {
