@@ -78,6 +78,9 @@ in_make() { in_cluster env CARGO_NET_OFFLINE=true make -s "$@"; }
 deployed() {
   in_make deploy IMG="$(image_of "$work/new-bundle")"
   k -n memcached-operator-system rollout status deployment/memcached-operator-controller-manager --timeout=120s
+  local image
+  image=$(k -n memcached-operator-system get deployment memcached-operator-controller-manager -o 'jsonpath={.spec.template.spec.containers[0].image}')
+  [ "$image" = "$(image_of "$work/new-bundle")" ]
   NAMESPACE=default
   kn apply -f config/samples/cache_v1alpha1_memcached.yaml
   eventually 120 is "Running with 2 ready" memcached_state

@@ -7,6 +7,7 @@
 mod alerts;
 mod crashes;
 mod deletion;
+mod deploy;
 mod drift;
 mod election;
 mod faults;
