@@ -14,6 +14,9 @@ use prometheus_client::{
 /// The sum and the longest of the seconds for which work has been running.
 type Sample = Box<dyn Fn() -> (f64, f64) + Send + Sync>;
 
+/// One of the two.
+type Of = fn((f64, f64)) -> f64;
+
 /// The work of all queues that is not done, by the queue's name. Clones share the queues: a metric must be described once,
 /// however many there are.
 #[derive(Clone, Default)]
@@ -53,7 +56,7 @@ impl Collector for Unfinished {
         if samples.is_empty() {
             return Ok(());
         }
-        let families: [(&str, &str, fn((f64, f64)) -> f64); 2] = [
+        let families: [(&str, &str, Of); 2] = [
             (
                 "workqueue_unfinished_work_seconds",
                 "Time that running work has taken so far, in all",
@@ -65,11 +68,11 @@ impl Collector for Unfinished {
                 |(_, longest)| longest,
             ),
         ];
-        for (name, help, value) in families {
+        for (name, help, of) in families {
             let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             for (queue, sample) in &samples {
                 let labels = [("name", queue.as_str()), ("controller", queue.as_str())];
-                ConstGauge::new(value(*sample)).encode(metric.encode_family(&labels)?)?;
+                ConstGauge::new(of(*sample)).encode(metric.encode_family(&labels)?)?;
             }
         }
         Ok(())
