@@ -92,13 +92,18 @@ impl Certificates {
     /// # Errors
     /// When there is none, or it cannot be used.
     pub fn find() -> Result<Self, Error> {
-        for (folder, certificate, key) in PLACES {
+        Self::find_in(&PLACES)
+    }
+
+    fn find_in(places: &[(&str, &str, &str)]) -> Result<Self, Error> {
+        for (folder, certificate, key) in places {
             let folder = Path::new(folder);
             if folder.join(certificate).exists() {
                 return Self::from_files(folder.join(certificate), folder.join(key));
             }
         }
-        Err(Error::Absent(PLACES.map(|(folder, ..)| folder).join(" and ")))
+        let folders: Vec<&str> = places.iter().map(|(folder, ..)| *folder).collect();
+        Err(Error::Absent(folders.join(" and ")))
     }
 
     /// Makes a self-signed certificate for these host names. It is valid as long as the process runs, and no client can
@@ -220,51 +225,5 @@ fn read(path: &Path) -> Result<Vec<u8>, Error> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn write(folder: &Path, name: &str) -> (PathBuf, PathBuf) {
-        let pair = generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-        let (certificate, key) = (folder.join(format!("{name}.crt")), folder.join(format!("{name}.key")));
-        std::fs::write(&certificate, pair.cert.pem()).unwrap();
-        std::fs::write(&key, pair.signing_key.serialize_pem()).unwrap();
-        (certificate, key)
-    }
-
-    #[test]
-    fn a_changed_file_is_a_new_certificate_and_a_broken_one_is_not() {
-        let folder = tempfile::tempdir().unwrap();
-        let (certificate, key) = write(folder.path(), "tls");
-        let served = Certificates::from_files(&certificate, &key).unwrap();
-        assert!(!served.reload().unwrap());
-        let first = served.current.read().unwrap().cert.clone();
-        write(folder.path(), "tls");
-        assert!(served.reload().unwrap());
-        let second = served.current.read().unwrap().cert.clone();
-        assert_ne!(first, second);
-        std::fs::write(&certificate, "nothing").unwrap();
-        assert_eq!(
-            served.reload().unwrap_err().to_string(),
-            format!("{}: no certificate in PEM", certificate.display())
-        );
-        assert_eq!(served.current.read().unwrap().cert, second);
-    }
-
-    #[test]
-    fn a_key_must_be_that_of_the_certificate() {
-        let folder = tempfile::tempdir().unwrap();
-        let (certificate, _) = write(folder.path(), "one");
-        let (_, key) = write(folder.path(), "other");
-        let error = Certificates::from_files(&certificate, &key).unwrap_err().to_string();
-        assert_eq!(
-            error,
-            format!("{}: not the key of {}", key.display(), certificate.display())
-        );
-        let absent = folder.path().join("absent");
-        let error = Certificates::from_files(&absent, &key).unwrap_err().to_string();
-        assert!(
-            error.starts_with(&format!("cannot read {}: ", absent.display())),
-            "{error}"
-        );
-    }
-}
+#[path = "certificates_tests.rs"]
+mod tests;

@@ -18,6 +18,7 @@ use kube::{
     discovery::ApiResource,
 };
 use kube_manager::{
+    Manager,
     certificates::Certificates,
     metrics::Metrics,
     probes::{Routes, Server},
@@ -355,4 +356,27 @@ async fn metrics_are_for_accounts_with_the_right_to_them() {
     assert_eq!(get(address, "/metrics", Some(&tokens[1])).await.0, 403);
     assert_eq!(get(address, "/metrics", Some("made-up")).await.0, 401);
     assert_eq!(get(address, "/metrics", None).await.0, 401);
+
+    // The flags of a manager: a mounted certificate instead of its own.
+    let folder = tempfile::tempdir().unwrap();
+    let authority = issue(folder.path());
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let options = kube_manager::options::Options {
+        health_probe_bind_address: None,
+        metrics_bind_address: Some(address),
+        metrics_cert_path: Some(folder.path().to_owned()),
+        ..Default::default()
+    };
+    let client = plane.client().await.unwrap();
+    let manager = Manager::builder("greeter")
+        .client(client)
+        .options(options)
+        .stop(Default::default());
+    let manager = manager.start().await.unwrap();
+    assert_eq!(trusting(&authority, address).await, Some(401));
+    assert_eq!(trusting(&issue(folder.path()), address).await, None);
+    assert_eq!(get(address, "/metrics", Some(&tokens[0])).await.0, 200);
+    drop(manager);
 }
