@@ -36,16 +36,21 @@ fn paged(config: watcher::Config) -> watcher::Config {
 ///
 /// An object is reconciled when the operator begins to lead, when it changes but for its status, when an object that it
 /// [owns](Self::owns) or [depends on](Self::watches) changes, and after a failure, with a delay that doubles. So an operator
-/// that writes a status does not wake itself up. One object is never reconciled twice at the same time.
+/// that writes a status does not wake itself up, if objects of this kind have a generation; see [`when`](Self::when). One
+/// object is never reconciled twice at the same time.
 #[must_use = "nothing is reconciled without `run`"]
 pub struct Controller<'a, K> {
     manager: &'a mut Manager,
     name: String,
     config: watcher::Config,
     cache: Cache<K>,
+    relevant: Relevant<K>,
     queue: Arc<WorkQueue<ObjectKey>>,
     limits: Limits,
 }
+
+/// Whether a change is worth a reconcile.
+type Relevant<K> = Arc<dyn Fn(&Change<K>) -> bool + Send + Sync>;
 
 impl Manager {
     /// A controller for the objects of kind `K`; `name` is its name in metrics and in the log.
@@ -58,6 +63,7 @@ impl Manager {
             name: name.to_owned(),
             config: paged(watcher::Config::default()),
             cache: Cache::default(),
+            relevant: Arc::new(is_relevant),
             queue: self.queue(name),
             limits: self.limits,
             manager: self,
@@ -74,6 +80,32 @@ where
     /// [`owns`](Self::owns) and [`watches`](Self::watches), unless `config` has a size other than kube-runtime's 500.
     pub fn selecting(mut self, config: watcher::Config) -> Self {
         self.config = paged(config);
+        self
+    }
+
+    /// Only changes of an object for which `relevant` holds, instead of all but those of the status. With a finalizer, the
+    /// time of deletion must be one of them.
+    ///
+    /// The API server gives some built-in kinds no generation that would tell one from the other: with Nodes, Namespaces
+    /// and Services each change counts, of the status too. This watches what matters in a Node:
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::core::v1::Node;
+    /// # use kube_manager::{Manager, worker::Done};
+    /// # fn set_up(manager: &mut Manager) {
+    /// manager
+    ///     .controller::<Node>("node")
+    ///     .when(|change| match (&change.before, &change.after) {
+    ///         (Some(before), Some(after)) => {
+    ///             before.spec != after.spec || before.metadata.labels != after.metadata.labels
+    ///         }
+    ///         _ => true,
+    ///     })
+    ///     .run(|_| async { Ok::<_, kube::Error>(Done::nothing("seen")) });
+    /// # }
+    /// ```
+    pub fn when(mut self, relevant: impl Fn(&Change<K>) -> bool + Send + Sync + 'static) -> Self {
+        self.relevant = Arc::new(relevant);
         self
     }
 
@@ -115,8 +147,8 @@ where
     }
 
     /// Reconciles the objects whose keys `map` returns when an object of kind `C` changes, and those that it returned
-    /// before the change. `map` may look into [`cache`](Self::cache) or an [index](Cache::index) of it. An object that `C` cannot hold is logged, counted in the
-    /// metric `unreadable_objects`, and treated as absent.
+    /// before the change. `map` may look into [`cache`](Self::cache) or an [index](Cache::index) of it. An object that `C`
+    /// cannot hold is logged, counted in the metric `unreadable_objects`, and treated as absent.
     pub fn watches<C>(
         self,
         config: watcher::Config,
@@ -174,12 +206,13 @@ where
             name,
             config,
             cache,
+            relevant,
             queue,
             limits,
         } = self;
         let keys = Arc::clone(&queue);
         let changed = move |key: &ObjectKey, change: Change<K>| {
-            if is_relevant(&change) {
+            if relevant(&change) {
                 add(&keys, key.clone(), change.listed);
             }
         };
@@ -274,7 +307,7 @@ fn is_relevant<K: Resource>(change: &Change<K>) -> bool {
         return true;
     };
     let (before, after) = (before.meta(), after.meta());
-    // Objects without a generation have no status either, or a change of it looks like any other.
+    // Some kinds have a status and no generation, such as Node: a change of it looks like any other.
     let content = |meta: &ObjectMeta| match meta.generation {
         Some(generation) => Ok(generation),
         None => Err(meta.resource_version.clone()),
@@ -294,120 +327,5 @@ fn is_relevant<K: Resource>(change: &Change<K>) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use k8s_openapi::api::{
-        apps::v1::Deployment,
-        core::v1::{ConfigMap, Node},
-    };
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    fn object<K: DeserializeOwned>(value: Value) -> Option<Arc<K>> {
-        Some(Arc::new(serde_json::from_value(value).unwrap()))
-    }
-
-    fn deployment(metadata: Value) -> Option<Arc<Deployment>> {
-        object(json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata }))
-    }
-
-    #[test]
-    fn a_change_of_the_status_is_not_relevant_and_all_others_are() {
-        let relevant = |before, after| {
-            is_relevant(&Change {
-                before,
-                after,
-                listed: false,
-            })
-        };
-        let base = || deployment(json!({ "generation": 1, "resourceVersion": "5" }));
-        assert!(!relevant(
-            base(),
-            deployment(json!({ "generation": 1, "resourceVersion": "6" }))
-        ));
-        for changed in [
-            json!({ "generation": 2 }),
-            json!({ "generation": 1, "labels": { "a": "b" } }),
-            json!({ "generation": 1, "annotations": { "a": "b" } }),
-            json!({ "generation": 1, "finalizers": ["a/b"] }),
-            json!({ "generation": 1, "deletionTimestamp": "2024-01-01T00:00:00Z" }),
-            json!({ "generation": 1, "uid": "another" }),
-        ] {
-            assert!(relevant(base(), deployment(changed.clone())), "{changed}");
-        }
-        assert!(relevant(None, base()) && relevant(base(), None));
-        let map = |version: &str| object::<ConfigMap>(json!({ "metadata": { "resourceVersion": version } }));
-        let maps = |before, after| {
-            is_relevant(&Change {
-                before,
-                after,
-                listed: false,
-            })
-        };
-        assert!(maps(map("5"), map("6")), "it has no generation");
-        assert!(!maps(map("5"), map("5")));
-    }
-
-    #[test]
-    fn pages_are_small_unless_the_operator_has_another_size_in_mind() {
-        let labelled = watcher::Config::default().labels("a=b");
-        let config = paged(labelled.clone());
-        assert_eq!(
-            (config.page_size, config.label_selector),
-            (Some(PAGE), labelled.label_selector)
-        );
-        assert_eq!(paged(watcher::Config::default().page_size(7)).page_size, Some(7));
-        let whole = watcher::Config {
-            page_size: None,
-            ..watcher::Config::default()
-        };
-        assert_eq!(paged(whole).page_size, None);
-    }
-
-    #[test]
-    fn the_owner_is_the_controller_of_the_kind() {
-        let metadata = |owner: Value| -> ObjectMeta {
-            serde_json::from_value(json!({ "namespace": "ns", "name": "child", "ownerReferences": [owner] })).unwrap()
-        };
-        let deployment = json!({ "apiVersion": "apps/v1beta1", "kind": "Deployment", "name": "web", "uid": "1", "controller": true });
-        assert_eq!(
-            owner::<Deployment>(&metadata(deployment)),
-            Some(ObjectKey::new("ns", "web"))
-        );
-        let node = json!({ "apiVersion": "v1", "kind": "Node", "name": "one", "uid": "1", "controller": true });
-        assert_eq!(owner::<Node>(&metadata(node.clone())), Some(ObjectKey::new("", "one")));
-        assert_eq!(owner::<Deployment>(&metadata(node)), None);
-        let other = json!({ "apiVersion": "example.com/v1", "kind": "Deployment", "name": "web", "uid": "1", "controller": true });
-        assert_eq!(owner::<Deployment>(&metadata(other)), None, "of another group");
-        let merely = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "1" });
-        assert_eq!(owner::<Deployment>(&metadata(merely)), None, "not its controller");
-    }
-
-    #[test]
-    fn who_gains_and_who_loses_an_object_is_affected() {
-        let related = |name: &str, version: &str| {
-            let metadata = ObjectMeta {
-                resource_version: Some(version.to_owned()),
-                ..ObjectMeta::default()
-            };
-            Some(Arc::new(Related::new(vec![ObjectKey::new("ns", name)], metadata)))
-        };
-        let keys = |before, after| -> Vec<String> {
-            let change = Change {
-                before,
-                after,
-                listed: false,
-            };
-            affected(&change).into_iter().map(|key| key.name).collect()
-        };
-        assert_eq!(keys(related("b", "1"), related("a", "2")), ["a", "b"]);
-        assert_eq!(keys(related("a", "1"), related("a", "2")), ["a"]);
-        assert_eq!(keys(related("a", "1"), related("a", "1")), Vec::<String>::new());
-        assert_eq!(keys(None, related("a", "1")), ["a"]);
-        assert_eq!(
-            keys(related("a", "1"), None),
-            ["a"],
-            "deleted, or it has lost its owner"
-        );
-    }
-}
+#[path = "controller_tests.rs"]
+mod tests;
