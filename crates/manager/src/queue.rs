@@ -228,6 +228,11 @@ impl<K: QueueKey> WorkQueue<K> {
         delay
     }
 
+    /// Consecutive failures of `key`.
+    pub fn failures(&self, key: &K) -> u32 {
+        self.lock().failures.get(key).copied().unwrap_or(0)
+    }
+
     /// Stops handing out keys. Workers may still mark their keys as done.
     pub fn close(&self) {
         self.lock().closed = true;

@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use super::{Manager, Scope};
 use crate::{
     ObjectKey,
+    backoff::Backoff,
     cache::{Cache, Change},
     queue::WorkQueue,
     worker::{Done, Failure, Limits},
@@ -134,6 +135,9 @@ where
 
     /// Reconciles the owner when an object of kind `C` changes whose controller it is. Only the metadata is watched and
     /// only the owner is kept, so this costs little memory, whatever the objects hold.
+    ///
+    /// When the last pass over the owner failed, the change may be its own doing: then the owner is reconciled within half a
+    /// minute, rather than at once.
     pub fn owns<C>(self, config: watcher::Config) -> Self
     where
         C: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
@@ -143,11 +147,12 @@ where
             let keys = owner::<K>(&object.metadata).into_iter().collect();
             Some(Related::new(keys, object.metadata))
         };
-        self.related(Cache::default(), config, project)
+        self.related(Cache::default(), config, project, add_owner)
     }
 
     /// Reconciles the objects whose keys `map` returns when an object of kind `C` changes, and those that it returned
-    /// before the change. `map` may look into [`cache`](Self::cache) or an [index](Cache::index) of it. An object that `C`
+    /// before the change; at once, after a failure too, so objects that the reconcile itself writes belong to
+    /// [`owns`](Self::owns). `map` may look into [`cache`](Self::cache) or an [index](Cache::index) of it. An object that `C`
     /// cannot hold is logged, counted in the metric `unreadable_objects`, and treated as absent.
     pub fn watches<C>(
         self,
@@ -165,7 +170,7 @@ where
             let object = reader.readable(guard)?;
             Some(Related::new(map(&object), object.meta().clone()))
         };
-        self.related(cache, config, project)
+        self.related(cache, config, project, add)
     }
 
     fn related<C>(
@@ -173,6 +178,7 @@ where
         cache: Cache<Related>,
         config: watcher::Config,
         project: impl Fn(C) -> Option<Related> + Clone + Send + Sync + 'static,
+        add: fn(&WorkQueue<ObjectKey>, ObjectKey, bool),
     ) -> Self
     where
         C: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
@@ -247,6 +253,21 @@ fn add(queue: &WorkQueue<ObjectKey>, key: ObjectKey, listed: bool) {
         queue.add_listed(key);
     } else {
         queue.add(key);
+    }
+}
+
+/// How long the owner of a changed object waits after failures. A pass that writes what it owns and then fails would be begun
+/// anew by its own write, for ever. The queue's delays are the same at first and become longer.
+const OWNED: Backoff = Backoff {
+    base: Duration::from_millis(100),
+    cap: Duration::from_secs(30),
+    jitter: 0.5,
+};
+
+fn add_owner(queue: &WorkQueue<ObjectKey>, key: ObjectKey, listed: bool) {
+    match queue.failures(&key) {
+        0 => add(queue, key, listed),
+        failures => queue.add_after(key, OWNED.delay(failures)),
     }
 }
 

@@ -116,3 +116,49 @@ fn who_gains_and_who_loses_an_object_is_affected() {
         "deleted, or it has lost its owner"
     );
 }
+
+/// Each pass changes what it owns and fails. The event comes during the pass, or soon after it.
+#[tokio::test(start_paused = true)]
+async fn a_failing_pass_is_not_begun_anew_by_its_own_write() {
+    for late in [false, true] {
+        let queue = Arc::new(WorkQueue::new(Backoff::default(), None));
+        let key = ObjectKey::new("ns", "a");
+        queue.add(key.clone());
+        let mut passes = 0;
+        let fail = async {
+            while let Some(key) = queue.next().await {
+                passes += 1;
+                if late {
+                    queue.failed(&key);
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+                add_owner(&queue, key.clone(), false);
+                if !late {
+                    queue.failed(&key);
+                }
+            }
+        };
+        let _ = tokio::time::timeout(Duration::from_secs(600), fail).await;
+        assert!((20..70).contains(&passes), "{passes} passes in ten minutes");
+    }
+}
+
+/// What somebody else does meanwhile is seen, whether the pass succeeds or not.
+#[tokio::test(start_paused = true)]
+async fn a_change_of_an_owned_object_is_not_lost_after_failures() {
+    let queue = WorkQueue::new(Backoff::default(), None);
+    let key = ObjectKey::new("ns", "a");
+    queue.add(key.clone());
+    for _ in 0..20 {
+        queue.next().await.unwrap();
+        queue.failed(&key);
+    }
+    queue.next().await.unwrap();
+    add_owner(&queue, key.clone(), false);
+    queue.succeeded(&key);
+    let again = tokio::time::timeout(Duration::from_secs(30), queue.next()).await;
+    assert_eq!(again, Ok(Some(key.clone())));
+    queue.succeeded(&key);
+    add_owner(&queue, key.clone(), false);
+    assert_eq!(queue.len(), 1, "at once, after a success");
+}
