@@ -135,3 +135,26 @@ async fn a_slow_answer_is_waited_for() {
     go.cancel();
     assert!(answered(&mut stream).await.ends_with("ok"));
 }
+
+/// Nobody waits for the answer any more.
+#[tokio::test]
+async fn an_answer_ends_with_its_connection() {
+    let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (began, ended) = (CancellationToken::new(), CancellationToken::new());
+    let (begin, end) = (began.clone(), ended.clone());
+    let answer = move |_: Request<Incoming>| {
+        let (begin, guard) = (begin.clone(), end.clone().drop_guard());
+        async move {
+            let _guard = guard;
+            begin.cancel();
+            std::future::pending().await
+        }
+    };
+    tokio::spawn(serve(listener, Wire::Plain, answer));
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    ask(&mut stream, "/").await;
+    began.cancelled().await;
+    drop(stream);
+    timeout(HEADER_LIMIT, ended.cancelled()).await.expect("it ends");
+}

@@ -82,7 +82,7 @@ struct Route {
     limit: usize,
 }
 
-/// Webhooks by path.
+/// Webhooks by path. A handler is cancelled when its request ends: after 30 seconds, or when the API server no longer waits.
 #[must_use]
 pub struct Webhooks {
     routes: BTreeMap<String, Route>,
