@@ -23,7 +23,7 @@
 //! # }
 //! ```
 use std::{
-    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _},
     path::PathBuf,
 };
 
@@ -97,6 +97,11 @@ pub struct Options {
     #[cfg_attr(feature = "flags", arg(long, value_name = "FILE"))]
     pub kubeconfig: Option<PathBuf>,
 
+    /// Change the defaults of the log for development: text at level debug.
+    #[cfg_attr(feature = "flags", arg(long, num_args = 0..=1, require_equals = true, default_value_t = false,
+        default_missing_value = "true", action = clap::ArgAction::Set))]
+    pub zap_devel: bool,
+
     /// Log level, or directives such as "info,kube=debug".
     #[cfg_attr(
         feature = "flags",
@@ -105,6 +110,7 @@ pub struct Options {
             alias = "zap-log-level",
             env = "LOG_LEVEL",
             default_value = "info",
+            default_value_if("zap_devel", "true", "debug"),
             value_name = "LEVEL"
         )
     )]
@@ -113,7 +119,13 @@ pub struct Options {
     /// Log format.
     #[cfg_attr(
         feature = "flags",
-        arg(long, alias = "zap-encoder", default_value = "json", value_name = "FORMAT")
+        arg(
+            long,
+            alias = "zap-encoder",
+            default_value = "json",
+            default_value_if("zap_devel", "true", "text"),
+            value_name = "FORMAT"
+        )
     )]
     pub log_format: LogFormat,
 
@@ -162,6 +174,7 @@ impl Default for Options {
             watch_namespace: Namespaces::All,
             max_concurrent_reconciles: 32,
             kubeconfig: None,
+            zap_devel: false,
             log_level: "info".to_owned(),
             log_format: LogFormat::Json,
             operator_name: None,
@@ -181,20 +194,35 @@ pub(crate) fn everywhere(port: u16) -> SocketAddr {
     SocketAddr::new(wildcard, port)
 }
 
-/// Parses an address as Go programs do: `:8081` for all interfaces, `host:port`, `0` for none.
+/// Parses an address as Go programs do: `:8081` for all interfaces, `host:port`, `0` for none. Of a host name's addresses
+/// it is the first of IPv4, or else the first one.
 ///
 /// # Errors
-/// When the text has another form.
+/// When the text has another form, or the host is not known.
 pub fn bind_address(text: &str) -> Result<BindAddress, String> {
     if text == "0" {
         return Ok(None);
     }
-    let wrong = || format!("invalid address {text:?}: expected \":8081\", \"127.0.0.1:8081\", or 0 to disable");
-    if let Some(port) = text.strip_prefix(':') {
-        let port: u16 = port.parse().map_err(|_| wrong())?;
+    let wrong = || {
+        format!("invalid address {text:?}: expected \":8081\", \"127.0.0.1:8081\", \"localhost:8081\", or 0 to disable")
+    };
+    let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
+    let port: u16 = port.parse().map_err(|_| wrong())?;
+    if host.is_empty() {
         return Ok(Some(everywhere(port)));
     }
-    text.parse().map(Some).map_err(|_| wrong())
+    if let Ok(address) = text.parse() {
+        return Ok(Some(address));
+    }
+    // What looks like an address, but is none, is not worth a question to the resolver.
+    if host.contains(|other: char| !other.is_ascii_alphanumeric() && !matches!(other, '-' | '.' | '_')) {
+        return Err(wrong());
+    }
+    let unknown = |why: &dyn std::fmt::Display| format!("invalid address {text:?}: cannot find the host: {why}");
+    let found = (host, port).to_socket_addrs().map_err(|error| unknown(&error))?;
+    let found: Vec<SocketAddr> = found.collect();
+    let best = found.iter().find(|address| address.is_ipv4()).or(found.first());
+    best.copied().map(Some).ok_or_else(|| unknown(&"it has no address"))
 }
 
 #[cfg(all(test, feature = "flags"))]
@@ -252,7 +280,35 @@ mod tests {
         assert_eq!(address, Some("127.0.0.1:0".parse().unwrap()));
         let zap = parse(&["--zap-log-level=debug", "--zap-encoder=console"]).unwrap();
         assert_eq!((zap.log_level.as_str(), zap.log_format), ("debug", LogFormat::Text));
-        assert!(parse(&["--metrics-bind-address=host"]).is_err());
+        for wrong in [
+            "host",
+            "host:",
+            "host:http",
+            "::1:x",
+            "a b:1",
+            "fe80::1:8443",
+            "http://host:1",
+        ] {
+            assert!(bind_address(wrong).is_err(), "{wrong}");
+        }
+        let local = bind_address("localhost:8443").unwrap().unwrap();
+        assert!(local.ip().is_loopback() && local.port() == 8443, "{local}");
+        assert_eq!(bind_address("[::1]:8443"), Ok(Some("[::1]:8443".parse().unwrap())));
         assert!(parse(&["--max-concurrent-reconciles=0"]).is_err());
+    }
+
+    #[test]
+    fn development_mode_changes_defaults_only() {
+        let log = |arguments: &[&str]| {
+            let options = parse(arguments).unwrap();
+            (options.log_level, options.log_format)
+        };
+        // The environment of the tests may set it.
+        let level = |default: &str| std::env::var("LOG_LEVEL").unwrap_or_else(|_| default.to_owned());
+        assert_eq!(log(&["--zap-devel"]), (level("debug"), LogFormat::Text));
+        assert_eq!(log(&["--zap-devel=true"]), (level("debug"), LogFormat::Text));
+        assert_eq!(log(&["--zap-devel=false"]), (level("info"), LogFormat::Json));
+        let loud = ["--zap-devel", "--zap-log-level=error", "--zap-encoder=json"];
+        assert_eq!(log(&loud), ("error".to_owned(), LogFormat::Json));
     }
 }
