@@ -106,3 +106,32 @@ async fn alerts_ask_for_metrics_that_exist() {
     let leads = "leader_election_master_status{name=\"memcached-operator.cache.example.com\"} 1";
     assert!(text.contains(leads), "{text}");
 }
+
+/// The ServiceMonitor selects the Service that `config/` has, by its labels and the name of its port.
+#[test]
+fn the_service_monitor_fits_the_service() {
+    let read = |path: &str| -> Value {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+        serde_yaml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+    };
+    let (monitor, service) = (
+        read("monitoring/service_monitor.yaml"),
+        read("config/metrics/service.yaml"),
+    );
+    // Without a namespaceSelector it looks in its own namespace only.
+    assert_eq!(monitor["metadata"]["namespace"], service["metadata"]["namespace"]);
+    let wanted = monitor["spec"]["selector"]["matchLabels"].as_object().unwrap();
+    assert!(!wanted.is_empty());
+    for (label, value) in wanted {
+        assert_eq!(&service["metadata"]["labels"][label], value, "{label}");
+    }
+    let endpoints = monitor["spec"]["endpoints"].as_array().unwrap();
+    assert_eq!(endpoints.len(), 1);
+    let ports = service["spec"]["ports"].as_array().unwrap();
+    assert!(
+        ports.iter().any(|port| port["name"] == endpoints[0]["port"]),
+        "{ports:?}"
+    );
+    assert_eq!(endpoints[0]["scheme"], "https", "the default of --metrics-secure");
+    assert_eq!(endpoints[0]["path"], "/metrics");
+}
