@@ -20,6 +20,7 @@ use kube::{
 use kube_manager::{
     Manager,
     certificates::Certificates,
+    events::{Event, Publisher, Severity},
     metrics::Metrics,
     probes::{Routes, Server},
     reviews::{ApiServer, Reviews},
@@ -379,4 +380,26 @@ async fn metrics_are_for_accounts_with_the_right_to_them() {
     assert_eq!(trusting(&issue(folder.path()), address).await, None);
     assert_eq!(get(address, "/metrics", Some(&tokens[0])).await.0, 200);
     drop(manager);
+}
+
+/// Some kinds have names that events cannot have.
+#[tokio::test]
+async fn every_object_can_have_an_event() {
+    let plane = ControlPlane::start(Options::default()).await.unwrap();
+    let client = plane.client().await.unwrap();
+    let (publisher, _) = Publisher::new(client.clone(), "example.com/greeter", "greeter-0", Default::default());
+    let roles: Api<ClusterRole> = Api::all(client);
+    let role =
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "a:b"}});
+    let role = roles.create(&PostParams::default(), &object(role)).await.unwrap();
+    let event = Event {
+        severity: Severity::Normal,
+        reason: "Seen",
+        action: "Look",
+        note: "a role".to_owned(),
+    };
+    // The second is counted in the first.
+    for _ in 0..2 {
+        publisher.publish(&role, &event).await.unwrap();
+    }
 }
