@@ -6,7 +6,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # Everything in crates/.
 mapfile -t crates < <(grep -hm1 '^name = ' crates/*/Cargo.toml | sed 's/name = "\(.*\)"/--package=\1/')
 if [ "${1:-}" = --yes ]; then
-  cargo publish --locked "${crates[@]}"
+  # kube-testbed leaves the version to its users, and is built alone here.
+  K8S_OPENAPI_ENABLED_VERSION=1.33 cargo publish --locked "${crates[@]}"
 else
   cargo package --locked --no-verify "${CARGO_PACKAGE_FLAGS:---quiet}" "${crates[@]}"
   echo "packaged; --yes publishes"

@@ -13,6 +13,13 @@ use serde_json::{Value, json};
 use crate::Error;
 use crate::pki::Pki;
 
+/// The client configuration in `kubeconfig`. Tests reach their server without the proxy of the environment.
+pub(crate) async fn config(kubeconfig: Kubeconfig, options: &KubeConfigOptions) -> Result<Config, Error> {
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, options).await?;
+    config.proxy_url = None;
+    Ok(config)
+}
+
 /// Address and credentials of the server.
 #[derive(Debug)]
 pub(crate) struct Access {
@@ -44,12 +51,8 @@ impl Access {
     }
 
     pub(crate) async fn config(&self) -> Result<Config, Error> {
-        let mut config =
-            Config::from_custom_kubeconfig(Kubeconfig::read_from(&self.kubeconfig)?, &KubeConfigOptions::default())
-                .await?;
-        // Tests reach their server without the proxy of the environment.
-        config.proxy_url = None;
-        Ok(config)
+        let kubeconfig = Kubeconfig::read_from(&self.kubeconfig)?;
+        config(kubeconfig, &KubeConfigOptions::default()).await
     }
 
     pub(crate) async fn client(&self) -> Result<Client, Error> {
@@ -68,12 +71,15 @@ impl Access {
     /// A kubeconfig with a token of the ServiceAccount.
     pub(crate) async fn service_account_kubeconfig(&self, namespace: &str, name: &str) -> Result<PathBuf, Error> {
         let accounts: Api<ServiceAccount> = Api::namespaced(self.client().await?, namespace);
+        let spec = TokenRequestSpec {
+            expiration_seconds: Some(3600),
+            ..TokenRequestSpec::default()
+        };
+        // Optional since Kubernetes 1.37, whose types the crate under test may choose.
+        #[allow(clippy::useless_conversion)]
         let request = TokenRequest {
             metadata: ObjectMeta::default(),
-            spec: TokenRequestSpec {
-                expiration_seconds: Some(3600),
-                ..TokenRequestSpec::default()
-            },
+            spec: spec.into(),
             status: None,
         };
         let answer = accounts
