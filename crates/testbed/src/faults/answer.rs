@@ -1,5 +1,8 @@
 //! Bodies of answers with faults.
-use std::{io, sync::Arc};
+use std::{
+    io,
+    sync::{Arc, Mutex},
+};
 
 use futures::{Stream, StreamExt, stream};
 use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
@@ -13,8 +16,9 @@ use serde_json::json;
 use tokio::sync::Notify;
 
 use super::{
-    Fault, clock,
+    Fault, Shared, clock,
     parts::{late, lines, until},
+    server::silence,
 };
 
 /// The body of an answer of the proxy.
@@ -90,6 +94,16 @@ pub(crate) fn expiring(body: Answer, expire: Arc<Notify>, instead: Option<impl F
             },
             part = parts.next() => part.map(|part| (part, Some((parts, notified, instead)))),
         }
+    }))
+}
+
+/// `body`, of which nothing arrives while nothing passes, its end neither.
+pub(crate) fn held(body: Answer, shared: Arc<Mutex<Shared>>) -> Answer {
+    let begin = (body.into_data_stream(), shared);
+    frames(stream::unfold(begin, async |(mut parts, shared)| {
+        let part = parts.next().await;
+        silence(&shared).await;
+        part.map(|part| (part, (parts, shared)))
     }))
 }
 

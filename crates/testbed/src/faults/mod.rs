@@ -1,19 +1,19 @@
 //! A proxy in front of the API server that makes it fail.
 //!
-//! A client under test gets a kubeconfig whose server is the proxy. Requests pass unchanged, credentials included, until a
-//! [`Rule`] matches. Rules can be added and removed while clients run; which of the matching requests are hit is decided by
+//! A client under test gets a kubeconfig whose server is the proxy. Requests pass unchanged, those of a client certificate with that
+//! certificate, until a [`Rule`] matches. Rules can be added and removed while clients run; which of the matching requests are hit is decided by
 //! a generator with a seed. The proxy records every request, so that a test can check who wrote what and when.
 //!
 //! A client on the other side of a half-open connection sees the same as here with [`Fault::Stalled`]: an open connection on
 //! which nothing arrives.
 //!
 //! ```no_run
-//! # async fn example(control_plane: &kube_testbed::ControlPlane, kubeconfig: &std::path::Path) -> Result<(), kube_testbed::Error> {
+//! # async fn example(control_plane: &kube_testbed::ControlPlane) -> Result<(), kube_testbed::Error> {
 //! use kube_testbed::faults::{Fault, Rule, Verb};
 //!
 //! let proxy = control_plane.faults(1).await?;
 //! proxy.add(Rule::new(Fault::status(409)).verb(Verb::Patch).resource("deployments").times(3));
-//! println!("KUBECONFIG={}", proxy.kubeconfig(kubeconfig)?.display());
+//! println!("KUBECONFIG={}", proxy.kubeconfig(control_plane.kubeconfig())?.display());
 //! # Ok(())
 //! # }
 //! ```
@@ -22,6 +22,7 @@ mod clock;
 mod parts;
 mod request;
 mod server;
+mod users;
 mod webhook;
 
 use std::{
@@ -31,11 +32,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kube::{Client, config::Kubeconfig};
+use kube::{
+    Client,
+    config::{KubeConfigOptions, Kubeconfig},
+};
 use serde_json::json;
 use tokio::sync::Notify;
 
-use crate::Error;
+use crate::{Error, access};
 pub use request::{Seen, Verb};
 pub use webhook::{DeadWebhook, Death};
 
@@ -53,7 +57,8 @@ pub enum Fault {
     Late(Duration),
     /// The request reaches the server; its answer is lost and the connection is closed.
     AnswerLost,
-    /// Nothing passes; the connection is closed after this time.
+    /// Nothing passes; the connection is closed after this time. This hits new requests: [`FaultProxy::black_hole`] silences watches
+    /// that are open as well.
     BlackHole(Duration),
     /// Each event of a watch, or each part of another answer, comes this much later.
     EventsLate(Duration),
@@ -170,6 +175,11 @@ pub(crate) struct Shared {
     rules: Vec<Rule>,
     random: fastrand::Rng,
     seen: Vec<Seen>,
+    /// How many requests were recorded before the first of `seen`.
+    forgotten: usize,
+    users: Vec<users::User>,
+    /// Until then nothing passes.
+    silent_until: Option<Instant>,
     /// How many seconds the clocks of the clients are ahead.
     ahead: i64,
     /// Ends all watches.
@@ -185,8 +195,7 @@ impl Shared {
         let expired = self.expired.iter().position(|resource| *resource == request.resource);
         if let Some(place) = expired.filter(|_| request.verb == Verb::Watch) {
             self.expired.remove(place);
-            self.seen.push(request);
-            return (Some(Fault::status(410)), self.seen.len() - 1);
+            return (Some(Fault::status(410)), self.record(request));
         }
         for rule in &mut self.rules {
             if rule.matches(&request) && self.random.f64() < rule.share {
@@ -195,8 +204,18 @@ impl Shared {
                 break;
             }
         }
+        (fault, self.record(request))
+    }
+
+    /// Records `request`; returns its place among all so far.
+    fn record(&mut self, request: Seen) -> usize {
         self.seen.push(request);
-        (fault, self.seen.len() - 1)
+        self.count() - 1
+    }
+
+    /// How many requests there were so far.
+    fn count(&self) -> usize {
+        self.forgotten + self.seen.len()
     }
 }
 
@@ -204,17 +223,22 @@ impl Shared {
 pub struct FaultProxy {
     url: String,
     shared: Arc<Mutex<Shared>>,
+    /// Whether requests have the credentials of the proxy.
+    one_user: bool,
     _server: server::Server,
 }
 
 impl FaultProxy {
-    /// Starts a proxy in front of `upstream`, which must send no credentials of its own. `seed` decides what is left to
-    /// chance.
-    pub(crate) fn start(upstream: kube::Config, seed: u64) -> Result<Self, Error> {
+    /// Starts a proxy in front of `upstream`. With `one_user` all requests have its credentials; otherwise it must have none. `seed`
+    /// decides what is left to chance.
+    pub(crate) fn start(upstream: kube::Config, one_user: bool, seed: u64) -> Result<Self, Error> {
         let shared = Arc::new(Mutex::new(Shared {
             rules: Vec::new(),
             random: fastrand::Rng::with_seed(seed),
             seen: Vec::new(),
+            forgotten: 0,
+            users: Vec::new(),
+            silent_until: None,
             ahead: 0,
             expire: Arc::default(),
             expired: Vec::new(),
@@ -224,11 +248,13 @@ impl FaultProxy {
         Ok(Self {
             url: format!("http://{address}"),
             shared,
+            one_user,
             _server: server,
         })
     }
 
-    /// A kubeconfig like that at `original`, whose server is the proxy.
+    /// A kubeconfig like that at `original`, whose server is the proxy. A user with a client certificate, as the administrator, has a
+    /// token in it that only the proxy knows, and the proxy uses the certificate.
     ///
     /// # Errors
     /// When `original` cannot be read or the new file not be written.
@@ -239,6 +265,10 @@ impl FaultProxy {
         let text = crate::process::read_to_string(original)?;
         if let Ok(whole) = serde_json::from_str(&text) {
             value = whole;
+        }
+        if !self.one_user {
+            let users = users::User::with_certificates(&kubeconfig, &mut value);
+            self.shared().users.extend(users);
         }
         for cluster in value
             .get_mut("clusters")
@@ -254,6 +284,16 @@ impl FaultProxy {
         let path = original.with_extension(format!("through-{port}.kubeconfig"));
         fs::write(&path, value.to_string()).map_err(Error::io("write the kubeconfig", &path))?;
         Ok(path)
+    }
+
+    /// A client of the user in the kubeconfig at `original`, through the proxy.
+    ///
+    /// # Errors
+    /// As [`Self::kubeconfig`].
+    pub async fn client(&self, original: &Path) -> Result<Client, Error> {
+        let kubeconfig = Kubeconfig::read_from(self.kubeconfig(original)?)?;
+        let config = access::config(kubeconfig, &KubeConfigOptions::default()).await?;
+        Client::try_from(config).map_err(Error::request("make a client"))
     }
 
     /// Adds a rule; the first that matches applies.
@@ -272,7 +312,16 @@ impl FaultProxy {
         self.shared().ahead = seconds;
     }
 
-    /// All requests so far, in the order of their arrival.
+    /// From now on and for so long nothing passes in either direction, as when a network is cut: requests wait, and so do answers that
+    /// are under way and the events of open watches. Then all that a client still waits for arrives, late. A network that never comes
+    /// back is [`Fault::Stalled`] for those that watch.
+    pub fn black_hole(&self, time: Duration) {
+        let end = Instant::now() + time;
+        let mut shared = self.shared();
+        shared.silent_until = shared.silent_until.max(Some(end));
+    }
+
+    /// All requests so far, in the order of their arrival, without those that were [forgotten](Self::forget).
     pub fn requests(&self) -> Vec<Seen> {
         self.shared().seen.clone()
     }
@@ -284,12 +333,22 @@ impl FaultProxy {
 
     /// The requests that arrived after the first `known` ones.
     pub fn requests_after(&self, known: usize) -> Vec<Seen> {
-        self.shared().seen.iter().skip(known).cloned().collect()
+        let shared = self.shared();
+        let known = known.saturating_sub(shared.forgotten);
+        shared.seen.iter().skip(known).cloned().collect()
+    }
+
+    /// Forgets the first `known` requests, whose bodies would fill the memory of a test that runs for hours. They still count.
+    pub fn forget(&self, known: usize) {
+        let mut shared = self.shared();
+        let gone = known.saturating_sub(shared.forgotten).min(shared.seen.len());
+        shared.seen.drain(..gone);
+        shared.forgotten += gone;
     }
 
     /// How many requests there were so far.
     pub fn count(&self) -> usize {
-        self.shared().seen.len()
+        self.shared().count()
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
@@ -300,7 +359,8 @@ impl FaultProxy {
 /// Runs `change` on the record of a request.
 fn record(shared: &Mutex<Shared>, place: usize, change: impl FnOnce(&mut Seen)) {
     let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(seen) = shared.seen.get_mut(place) {
+    let place = place.checked_sub(shared.forgotten);
+    if let Some(seen) = place.and_then(|place| shared.seen.get_mut(place)) {
         change(seen);
     }
 }

@@ -4,13 +4,18 @@ use std::{
     net::SocketAddr,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
+    time::Instant,
 };
 
 use http_body_util::BodyExt;
 use hyper::{Request, Response, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use kube::{Client, client::Body};
-use tokio::{net::TcpListener, sync::oneshot, time::sleep};
+use tokio::{
+    net::TcpListener,
+    sync::oneshot,
+    time::{sleep, sleep_until},
+};
 
 use super::{
     Fault, Shared,
@@ -110,7 +115,13 @@ async fn answer(
     clock::shift(&mut body, ahead);
     let seen = Seen::new(&parts.method, &parts.uri, body.clone());
     let watched = (seen.verb == Verb::Watch).then(|| seen.resource.clone());
-    let (fault, place) = shared.lock().unwrap_or_else(PoisonError::into_inner).decide(seen);
+    let (fault, place, user) = {
+        let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let (fault, place) = shared.decide(seen);
+        let user = shared.users.iter().find(|user| user.sent(&parts.headers)).cloned();
+        (fault, place, user)
+    };
+    silence(shared).await;
     match fault {
         Some(Fault::Status { code, retry_after }) => {
             answered(shared, place, code);
@@ -123,6 +134,13 @@ async fn answer(
         _ => {}
     }
     parts.headers.remove(hyper::header::HOST);
+    let client = match user {
+        Some(user) => {
+            parts.headers.remove(hyper::header::AUTHORIZATION);
+            user.client().await.map_err(io::Error::other)?
+        }
+        None => client,
+    };
     let response = client
         .send(Request::from_parts(parts, Body::from(body)))
         .await
@@ -133,12 +151,14 @@ async fn answer(
         Some(Fault::AnswerLost) => return Err(io::Error::other("fault proxy: answer lost")),
         _ => {}
     }
+    silence(shared).await;
     let (mut parts, body) = response.into_parts();
     // The body is sent in chunks of its own.
     parts.headers.remove(hyper::header::TRANSFER_ENCODING);
     let body = answer::pass(body, fault.as_ref(), watched.is_some(), ahead);
+    let silent = Arc::clone(shared);
     let Some(resource) = watched else {
-        return Ok(Response::from_parts(parts, body));
+        return Ok(Response::from_parts(parts, answer::held(body, silent)));
     };
     // An error in JSON can only stand among events in JSON: other clients get it with their next watch.
     let kind = parts.headers.get(hyper::header::CONTENT_TYPE);
@@ -150,5 +170,14 @@ async fn answer(
     };
     let expire = Arc::clone(&shared.lock().unwrap_or_else(PoisonError::into_inner).expire);
     let body = answer::expiring(body, expire, (!is_json).then_some(refuse));
-    Ok(Response::from_parts(parts, body))
+    Ok(Response::from_parts(parts, answer::held(body, silent)))
+}
+
+/// Waits while nothing passes.
+pub(super) async fn silence(shared: &Mutex<Shared>) {
+    let until = || shared.lock().unwrap_or_else(PoisonError::into_inner).silent_until;
+    // It may be prolonged meanwhile.
+    while let Some(end) = until().filter(|end| *end > Instant::now()) {
+        sleep_until(end.into()).await;
+    }
 }
