@@ -103,15 +103,24 @@ fn newest(folder: &Path) -> Option<PathBuf> {
 /// # Errors
 /// When it is not there, with the way to get it.
 pub fn program(name: &'static str) -> Result<PathBuf, Error> {
-    let downloads = [assets(), setup_envtest()];
-    let mut folders: Vec<PathBuf> = variable("KUBEBUILDER_ASSETS").into_iter().collect();
-    folders.extend(downloads.into_iter().flatten().filter_map(|folder| newest(&folder)));
-    folders.extend(cache().map(|cache| cache.join("bin")));
+    let folders = folders(variable("KUBEBUILDER_ASSETS"), [assets(), setup_envtest()], cache());
     let in_path = variable("PATH");
     let in_path: Vec<PathBuf> = in_path.iter().flat_map(std::env::split_paths).collect();
+    first(name, &folders, &in_path)
+}
+
+/// Where programs may be, beside `PATH`, in this order.
+fn folders(named: Option<PathBuf>, downloads: [Option<PathBuf>; 2], cache: Option<PathBuf>) -> Vec<PathBuf> {
+    let downloads = downloads.into_iter().flatten().filter_map(|folder| newest(&folder));
+    let built = cache.map(|cache| cache.join("bin"));
+    named.into_iter().chain(downloads).chain(built).collect()
+}
+
+/// The first program of this name in `folders` and `in_path`.
+fn first(name: &'static str, folders: &[PathBuf], in_path: &[PathBuf]) -> Result<PathBuf, Error> {
     folders
         .iter()
-        .chain(&in_path)
+        .chain(in_path)
         .map(|folder| folder.join(name))
         .find(|path| path.is_file())
         .ok_or_else(|| Error::MissingProgram {
@@ -167,5 +176,38 @@ mod tests {
         let wanted = folder.path().join(format!("1.36.2-{system}-{processor}"));
         assert_eq!(newest(folder.path()), Some(wanted));
         assert_eq!(newest(&folder.path().join("nowhere")), None);
+    }
+
+    #[test]
+    fn the_first_place_that_has_a_program_is_taken() {
+        let root = tempfile::tempdir().unwrap();
+        let (system, processor) = platform();
+        let version = format!("1.36.2-{system}-{processor}");
+        let [named, downloaded, envtest, built, in_path] = [
+            "named".to_owned(),
+            format!("downloaded/{version}"),
+            format!("envtest/{version}"),
+            "built/bin".to_owned(),
+            "path".to_owned(),
+        ]
+        .map(|name| root.path().join(name));
+        let places = [&named, &downloaded, &envtest, &built, &in_path];
+        for place in places {
+            std::fs::create_dir_all(place).unwrap();
+            std::fs::write(place.join("etcd"), "").unwrap();
+        }
+        let find = || {
+            let downloads = ["downloaded", "envtest"].map(|name| Some(root.path().join(name)));
+            let folders = folders(Some(named.clone()), downloads, Some(root.path().join("built")));
+            first("etcd", &folders, std::slice::from_ref(&in_path))
+        };
+        for place in places {
+            assert_eq!(find().unwrap(), place.join("etcd"));
+            std::fs::remove_file(place.join("etcd")).unwrap();
+        }
+        let error = find().unwrap_err().to_string();
+        let named = named.display();
+        assert!(error.starts_with(&format!("etcd not found in {named}, ")), "{error}");
+        assert!(error.contains("KUBEBUILDER_ASSETS"), "{error}");
     }
 }
