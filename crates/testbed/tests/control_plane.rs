@@ -13,8 +13,7 @@ use kube::api::{
     ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams, TypeMeta,
     WatchEvent, WatchParams,
 };
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Api, Client, Config};
+use kube::{Api, Client};
 use kube_testbed::{ControlPlane, Options, Server};
 use serde_json::json;
 
@@ -183,6 +182,42 @@ async fn nothing_outlives_its_owner() {
     }
 }
 
+/// The programs in `KUBEBUILDER_ASSETS` are enough, and go before those of other places.
+#[test]
+fn kubebuilder_assets_are_enough() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["etcd", "kube-apiserver"] {
+        std::os::unix::fs::symlink(kube_testbed::tools::program(name).unwrap(), folder.path().join(name)).unwrap();
+    }
+    let start = || {
+        Command::new(env!("CARGO_BIN_EXE_kube-testbed"))
+            .args(["run", "--no-controllers", "true"])
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("KUBEBUILDER_ASSETS", folder.path())
+            .output()
+            .unwrap()
+    };
+    let output = start();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    std::fs::remove_file(folder.path().join("kube-apiserver")).unwrap();
+    let errors = String::from_utf8(start().stderr).unwrap();
+    let wanted = format!("kube-apiserver not found in {} nor in PATH", folder.path().display());
+    assert!(errors.contains(&wanted), "{errors}");
+}
+
+/// What the README shows are tests here.
+#[test]
+fn examples_of_the_readme_are_tests() {
+    let readme = include_str!("../README.md");
+    for test in [include_str!("first.rs"), include_str!("proxy.rs")] {
+        assert!(
+            readme.contains(&format!("```rust\n{test}```")),
+            "the README shows another\n{test}"
+        );
+    }
+}
+
 /// How many processes have the folder among their arguments.
 fn processes_with(folder: &std::path::Path) -> usize {
     let folder = folder.to_str().unwrap();
@@ -281,12 +316,8 @@ async fn a_proxy_shifts_times_and_expires_watches() {
     accounts.create(&PostParams::default(), &account).await.unwrap();
     let administrator = control_plane.kubeconfig();
     let proxy = control_plane.faults_as(administrator, 1).await.unwrap();
-    let path = proxy.kubeconfig(administrator).unwrap();
-    let kubeconfig = Kubeconfig::read_from(path).unwrap();
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-        .await
-        .unwrap();
-    let ahead = Api::<ServiceAccount>::namespaced(Client::try_from(config).unwrap(), "default");
+    let client = proxy.client(administrator).await.unwrap();
+    let ahead = Api::<ServiceAccount>::namespaced(client, "default");
     let created = |account: ServiceAccount| account.metadata.creation_timestamp.unwrap().0;
     let real = created(accounts.get("client").await.unwrap());
     let mut events = std::pin::pin!(ahead.watch(&WatchParams::default(), "0").await.unwrap());
