@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use crate::{
     DEPLOYMENT,
     lab::{Lab, create, eventually},
-    olm, start, start_with, subscribe, subscribe_with, succeeded, uninstall,
+    olm, rights_match,
+    scenario::live,
+    start, start_with, subscribe, subscribe_with, succeeded, uninstall,
 };
 
 /// Creates the OperatorGroup of `lab` with these targets.
@@ -27,6 +29,8 @@ pub async fn one(version: &str, address: &str) {
     tenant.memcached("served", json!({ "size": 1 })).await;
     tenant.running("served").await;
     ignored(&platform).await;
+    live(&tenant).await;
+    rights_match(&platform, &operator).await;
     drop(operator);
     uninstall(&platform, version).await;
 }
@@ -69,6 +73,8 @@ pub async fn several(version: &str, address: &str) {
     }
     stranger.memcached("ignored", json!({ "size": 1 })).await;
     ignored(&stranger).await;
+    live(&tenants[1]).await;
+    rights_match(&platform, &operator).await;
     drop(operator);
     uninstall(&platform, version).await;
 }
