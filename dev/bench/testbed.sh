@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What kube-testbed takes on this machine: starts of a control plane without controllers, and the way of a new user from
+# What kube-testbed takes on this machine: starts of a control plane without and with controllers, and the way of a new user from
 # `cargo add --dev kube-testbed` to the README's first test in green, with dependencies compiled and the control plane's programs
 # there. The crate is taken by path and compiled in the measured time, as one from the registry would be.
 #
@@ -16,14 +16,19 @@ load() { cut -d' ' -f1 /proc/loadavg; }
 
 env -u CARGO_TARGET_DIR cargo build -q --locked -p kube-testbed --features cli
 testbed=$repository/target/$(rustc -vV | sed -n 's/^host: //p')/debug/kube-testbed
-for _ in $(seq "$starts"); do
-  begin=$(date +%s%N)
-  ready=$("$testbed" run --no-controllers date +%s%N 2>> "$work/log") || { cat "$work/log" >&2; exit 1; }
-  echo $(((ready - begin) / 1000000))
-done | sort -n > "$work/starts"
-awk -v load="$(load)" '{ all[NR] = $1 } END {
-  printf "start without controllers: median %.1f s, maximum %.1f s of %d; load %s\n",
-    (all[int((NR + 1) / 2)] + all[int(NR / 2) + 1]) / 2000, all[NR] / 1000, NR, load }' "$work/starts"
+# start FORM [FLAG]
+start() {
+  for _ in $(seq "$starts"); do
+    begin=$(date +%s%N)
+    ready=$("$testbed" run "${@:2}" date +%s%N 2>> "$work/log") || { cat "$work/log" >&2; exit 1; }
+    echo $(((ready - begin) / 1000000))
+  done | sort -n > "$work/starts"
+  awk -v form="$1" -v load="$(load)" '{ all[NR] = $1 } END {
+    printf "start %s controllers: median %.1f s, maximum %.1f s of %d; load %s\n",
+      form, (all[int((NR + 1) / 2)] + all[int(NR / 2) + 1]) / 2000, all[NR] / 1000, NR, load }' "$work/starts"
+}
+start without --no-controllers
+start with
 
 # What an operator's crate has.
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-${OLMKIT_DEV_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/olmkit}/bench-testbed}

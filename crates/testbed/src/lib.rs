@@ -20,8 +20,8 @@
 //!
 //! Everything ends when the handle is dropped, and also when the test process panics, is interrupted or killed:
 //! each process is held by a pipe to this one. Several control planes may run at once; start one for each test binary
-//! or each test as isolation asks. On two cores one starts in about 3 seconds without controllers, with about 310 MiB, and in
-//! about 8 seconds with them, with 420 MiB; OLM comes on top.
+//! or each test as isolation asks. On two cores one starts in 2.7 seconds without controllers, with about 310 MiB, and in 3.1 seconds
+//! with them, with 420 MiB (medians of 12; the longest took 3.6); OLM comes on top.
 //!
 //! `kube-testbed download` gets etcd and kube-apiserver; [`tools`] says where programs are looked for.
 
