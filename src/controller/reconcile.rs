@@ -29,11 +29,19 @@ const DELETION: Duration = Duration::from_secs(2);
 /// # Errors
 /// The first error; the caller retries later. Errors that users can fix are reported in the status.
 pub async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Done, Error> {
-    if !context.readiness.is_synced_in(&key.namespace) {
+    let subject = context.caches.memcacheds.get(&key);
+    let memcached = subject.as_deref().and_then(Subject::memcached);
+    let metadata = match (&memcached, subject.as_deref()) {
+        (Some(memcached), _) => Some(&memcached.metadata),
+        (None, Some(Subject::Unreadable { metadata, .. })) => Some(metadata.as_ref()),
+        (None, _) => None,
+    };
+    // A deletion needs nothing but the object: a missing right to other kinds must not block it.
+    let is_deleted = metadata.is_some_and(|metadata| metadata.deletion_timestamp.is_some());
+    if !is_deleted && !context.readiness.is_synced_in(&key.namespace) {
         return Ok(done(0, "namespace not synced", Some(UNSYNCED)));
     }
-    let subject = context.caches.memcacheds.get(&key);
-    let Some(memcached) = subject.as_deref().and_then(Subject::memcached) else {
+    let Some(memcached) = memcached else {
         context.forget(&key);
         return match subject.as_deref() {
             Some(Subject::Unreadable { metadata, error }) => unreadable(&context, &key, metadata, error).await,

@@ -306,6 +306,23 @@ async fn an_object_in_a_namespace_that_is_not_synced_waits() {
     assert_eq!(server.take(), [""; 0]);
 }
 
+/// Removing the finalizer needs no right to other kinds.
+#[tokio::test]
+async fn an_object_in_a_namespace_that_is_not_synced_can_be_deleted() {
+    let mut strange = object(&json!({}));
+    strange["spec"] = json!({ "size": "many" });
+    for object in [object(&json!({})), strange] {
+        let server = Server::new(|_, _| None);
+        let context = context(&server, &deleted(object));
+        let _closed = context.readiness.gate_in("watch-pods-in-cache", "cache");
+        pass(&context).await.unwrap();
+        assert_eq!(
+            server.objects.lock().unwrap()[PATH]["metadata"]["finalizers"],
+            json!([])
+        );
+    }
+}
+
 /// A webhook that refuses the rollout of one object must not keep the others waiting.
 #[tokio::test]
 async fn a_rollout_that_is_refused_gives_its_turn_away() {

@@ -4,15 +4,19 @@ use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{Namespace, Service},
     policy::v1::PodDisruptionBudget,
+    rbac::v1::RoleBinding,
 };
 use kube::{
     Api,
     api::{DeleteParams, WatchEvent, WatchParams},
 };
-use memcached_operator::api::v1alpha1::{DEGRADED, Memcached, Phase};
+use memcached_operator::{
+    api::v1alpha1::{DEGRADED, FINALIZER, Memcached, Phase},
+    permissions::grants,
+};
 use serde_json::json;
 
-use crate::lab::{Lab, eventually};
+use crate::lab::{ACCOUNT, Lab, create, eventually};
 
 #[tokio::test]
 async fn a_deleted_memcached_says_so_and_takes_its_objects_with_it() {
@@ -143,4 +147,29 @@ async fn a_deleted_namespace_goes() {
         namespaces.get_opt("doomed").await.unwrap().is_none().then_some(())
     })
     .await;
+}
+
+/// Removing the finalizer needs no right but those to Memcacheds.
+#[tokio::test]
+async fn a_missing_right_to_another_kind_does_not_block_a_deletion() {
+    let lab = Lab::new("sighted").await;
+    let mut rest = grants();
+    rest.retain(|grant| grant.resource != "pods");
+    let blind = Lab::with_grants("blinded", &rest).await;
+    let binding = json!({ "metadata": { "name": "sighted" },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": ACCOUNT },
+        "subjects": [{ "kind": "ServiceAccount", "name": ACCOUNT, "namespace": "sighted" }] });
+    create::<RoleBinding>(&blind.api(), binding).await;
+    let object = json!({ "apiVersion": "cache.example.com/v1alpha1", "kind": "Memcached",
+        "metadata": { "name": "sample", "finalizers": [FINALIZER] }, "spec": {} });
+    create::<Memcached>(&blind.api(), object).await;
+    let _operator = lab.start(&[], &[("WATCH_NAMESPACE", "sighted,blinded")]).await;
+    lab.memcached("other", json!({})).await;
+    lab.running("other").await;
+    assert!(
+        blind.api::<Memcached>().get("sample").await.unwrap().status.is_none(),
+        "decisions on half of the objects would be wrong ones"
+    );
+    blind.delete("sample").await;
+    blind.gone("sample").await;
 }
