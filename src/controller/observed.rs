@@ -132,6 +132,8 @@ pub struct DeploymentState {
     pub image: Option<String>,
     /// Why the Deployment cannot create or replace pods: reason and message of its condition.
     pub failure: Option<(String, String)>,
+    /// By its condition, the last rollout has finished. That stays so when servers are lost.
+    pub rolled_out: bool,
 }
 
 impl Sample for DeploymentState {
@@ -145,6 +147,12 @@ impl From<DeploymentState> for Child {
 }
 
 impl DeploymentState {
+    /// The number of servers that the Deployment asks for: an admission webhook may have changed it.
+    pub fn wanted(&self) -> i32 {
+        let replicas = self.child.field("/spec/replicas").and_then(Value::as_i64);
+        replicas.and_then(|replicas| replicas.try_into().ok()).unwrap_or(1)
+    }
+
     /// Whether `size` servers of the newest template run and had time to warm up.
     pub fn is_complete(&self, size: i32) -> bool {
         self.observed_generation >= self.generation
@@ -183,7 +191,9 @@ impl DeploymentState {
                     found.message.clone().unwrap_or_default(),
                 )
             });
+        let finished = condition("Progressing", "True");
         Self {
+            rolled_out: finished.is_some_and(|found| found.reason.as_deref() == Some("NewReplicaSetAvailable")),
             child: Child::of(deployment),
             generation: deployment.metadata.generation.unwrap_or(0),
             observed_generation: status.observed_generation.unwrap_or(0),

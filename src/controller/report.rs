@@ -1,24 +1,22 @@
 //! The status: a pure function of the observed state.
 mod comparison;
+mod progress;
 
 use std::time::Duration;
 
 pub use comparison::{digest, same, similar};
 use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{Condition, Time},
-    jiff::{SignedDuration, Timestamp},
+    jiff::Timestamp,
 };
 use kube::ResourceExt;
+use progress::{Progress, is_current, progress, time_left};
 
 use super::observed::{DeploymentState, PAUSED};
 use crate::{
     api::v1alpha1::{AVAILABLE, DEGRADED, Memcached, MemcachedStatus, PROGRESSING, Phase, READY},
     operand,
 };
-
-/// Servers that are lost (evicted, restarted, on a node that went away) usually come back within this time. Only after it
-/// the object is Degraded.
-const GRACE: SignedDuration = SignedDuration::from_secs(60);
 
 /// Why the operator does not do all that the spec asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,17 +54,6 @@ pub struct Problem {
     pub message: String,
     /// No server can run because of it.
     pub fatal: bool,
-}
-
-/// Progress of the Deployment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Progress {
-    /// All desired servers run with the current spec.
-    Done,
-    /// Servers are being created, removed or replaced.
-    Underway,
-    /// All servers have the current spec, but some are no longer ready.
-    Lost,
 }
 
 /// The status of `facts.memcached`.
@@ -139,60 +126,20 @@ pub fn is_rolling(facts: &Facts, status: &MemcachedStatus) -> bool {
         let mut conditions = status.conditions.iter();
         conditions.any(|known| known.type_ == type_ && known.status == "True")
     };
-    let replaces = facts.deployment.is_none_or(|deployment| {
-        let current = deployment.observed_generation >= deployment.generation;
-        current && (deployment.updated < deployment.replicas || is_new(facts))
-    });
+    let replaces = facts
+        .deployment
+        .is_none_or(|deployment| is_current(deployment) && (deployment.updated < deployment.replicas || is_new(facts)));
     holds(PROGRESSING) && !holds(DEGRADED) && !facts.by_operator && replaces
 }
 
 /// After which time the status changes by itself, if nothing else happens.
 pub fn recheck(facts: &Facts) -> Option<Duration> {
-    let left = GRACE - lost_for(facts)?;
-    let is_lost = progress(facts) == Progress::Lost;
-    (is_lost && left.is_positive()).then(|| left.unsigned_abs() + Duration::from_secs(1))
-}
-
-/// How long the servers have not been ready, by the status.
-fn lost_for(facts: &Facts) -> Option<SignedDuration> {
-    Some(match find(facts.memcached, READY) {
-        Some(known) if known.status == "False" => facts.now.duration_since(since(facts, known)),
-        // About to be reported.
-        Some(_) => SignedDuration::ZERO,
-        // Written by a version without this condition.
-        None => SignedDuration::MAX,
-    })
+    let left = time_left(facts, progress(facts))?;
+    left.is_positive().then(|| left.unsigned_abs() + Duration::from_secs(1))
 }
 
 /// A condition's status, reason and message.
 type Verdict = (&'static str, String, String);
-
-fn progress(facts: &Facts) -> Progress {
-    let size = facts.memcached.spec.size;
-    let Some(deployment) = facts.deployment else {
-        return Progress::Underway;
-    };
-    let current = deployment.observed_generation >= deployment.generation;
-    if !current || deployment.updated < size || deployment.replicas != deployment.updated || deployment.replicas > size
-    {
-        return Progress::Underway;
-    }
-    // Not those that are available: they are so only after the time for warming up.
-    if deployment.ready >= size {
-        return Progress::Done;
-    }
-    let before = facts.memcached.status.as_ref();
-    let was_complete = before.is_some_and(|status| {
-        matches!(status.phase, Some(Phase::Running | Phase::Degraded))
-            && status.observed_generation == facts.memcached.metadata.generation
-            && status.replicas == Some(size)
-    });
-    if was_complete {
-        Progress::Lost
-    } else {
-        Progress::Underway
-    }
-}
 
 fn problem_of_deployment(facts: &Facts, progress: Progress) -> Option<Problem> {
     let deployment = facts.deployment?;
@@ -205,10 +152,10 @@ fn problem_of_deployment(facts: &Facts, progress: Progress) -> Option<Problem> {
             fatal: false,
         });
     }
-    let lost_for_long = progress == Progress::Lost && lost_for(facts).is_some_and(|lost| lost >= GRACE);
-    lost_for_long.then(|| Problem {
-        reason: "ServersNotReady".to_owned(),
-        message: format!("{}; all were ready before", ready_of(facts)),
+    let is_over = !time_left(facts, progress)?.is_positive();
+    is_over.then(|| Problem {
+        reason: SERVERS_NOT_READY.to_owned(),
+        message: format!("{}; the others do not become ready", ready_of(facts)),
         fatal: false,
     })
 }
@@ -217,7 +164,7 @@ fn ready(facts: &Facts, progress: Progress, problem: Option<&Problem>) -> Verdic
     let (status, reason) = match (problem, progress) {
         (Some(problem), _) => return ("False", problem.reason.clone(), problem.message.clone()),
         (None, Progress::Done) => ("True", "ServersReady"),
-        (None, Progress::Lost) => ("False", "ServersNotReady"),
+        (None, Progress::Lost) => ("False", SERVERS_NOT_READY),
         (None, Progress::Underway) => ("False", underway(facts)),
     };
     (status, reason.to_owned(), ready_of(facts))
@@ -236,6 +183,9 @@ fn underway(facts: &Facts) -> &'static str {
 
 /// The reason of the condition Progressing while the servers are replaced on the operator's account.
 pub const ROLLING_OUT: &str = "RollingOut";
+
+/// The reason while servers that were there are missing.
+const SERVERS_NOT_READY: &str = "ServersNotReady";
 
 fn available(facts: &Facts, problem: Option<&Problem>) -> Verdict {
     if let Some(problem) = problem.filter(|problem| problem.fatal) {
@@ -257,7 +207,7 @@ fn available(facts: &Facts, problem: Option<&Problem>) -> Verdict {
     }
     // One server may be missing, as during rollouts and node maintenance.
     let enough = deployment.ready >= (size - 1).max(1);
-    let reason = if enough { "ServersReady" } else { "ServersNotReady" };
+    let reason = if enough { "ServersReady" } else { SERVERS_NOT_READY };
     (
         if enough { "True" } else { "False" },
         reason.to_owned(),
@@ -279,7 +229,7 @@ fn progressing(facts: &Facts, progress: Progress, problem: Option<&Problem>) -> 
             return ("False", "Paused".to_owned(), message);
         }
         Some(Hold::Waiting(others)) => {
-            let message = format!("New defaults of the operator wait until {others} runs with them");
+            let message = format!("New defaults of the operator wait for {others}");
             return ("False", "RolloutPending".to_owned(), message);
         }
         None => {}
@@ -290,7 +240,7 @@ fn progressing(facts: &Facts, progress: Progress, problem: Option<&Problem>) -> 
             "Complete".to_owned(),
             "All servers are up to date and available".to_owned(),
         ),
-        Progress::Lost => ("False", "ServersNotReady".to_owned(), ready_of(facts)),
+        Progress::Lost => ("False", SERVERS_NOT_READY.to_owned(), ready_of(facts)),
         Progress::Underway => ("True", underway(facts).to_owned(), ready_of(facts)),
     }
 }

@@ -1,4 +1,5 @@
 //! The status in every situation.
+use k8s_openapi::jiff::SignedDuration;
 use serde_json::json;
 
 use super::*;
@@ -6,16 +7,22 @@ use crate::operand::fixtures::memcached;
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
-/// A Deployment at generation 1 whose controller has seen it.
+/// A Deployment at generation 1 that its controller has seen, and that asks for as many pods as it has.
 fn deployment(replicas: i32, updated: i32, ready: i32) -> DeploymentState {
-    let mut state = DeploymentState::of(&operand::deployment(&memcached(&json!({})), "memcached:1.6"));
+    deployment_of(replicas, replicas, updated, ready)
+}
+
+/// As [`deployment`], for one that asks for `size` pods.
+fn deployment_of(size: i32, replicas: i32, updated: i32, ready: i32) -> DeploymentState {
+    let memcached = memcached(&json!({ "size": size }));
+    let mut state = DeploymentState::of(&operand::deployment(&memcached, "memcached:1.6"));
     (state.generation, state.observed_generation) = (1, 1);
     (state.replicas, state.updated, state.ready, state.available) = (replicas, updated, ready, ready);
     state
 }
 
-fn report(memcached: &Memcached, deployment: Option<&DeploymentState>) -> MemcachedStatus {
-    status(&Facts {
+fn facts<'a>(memcached: &'a Memcached, deployment: Option<&'a DeploymentState>) -> Facts<'a> {
+    Facts {
         memcached,
         deployment,
         nodes: Vec::new(),
@@ -23,7 +30,11 @@ fn report(memcached: &Memcached, deployment: Option<&DeploymentState>) -> Memcac
         by_operator: false,
         problem: None,
         now: NOW,
-    })
+    }
+}
+
+fn report(memcached: &Memcached, deployment: Option<&DeploymentState>) -> MemcachedStatus {
+    status(&facts(memcached, deployment))
 }
 
 /// `Available Progressing Degraded` as statuses with reasons, and the phase.
@@ -103,13 +114,8 @@ fn a_lost_server_degrades_after_a_minute() {
     let at = |object: &Memcached, seconds: i64| {
         let now = NOW.checked_add(SignedDuration::from_secs(seconds)).unwrap();
         let facts = Facts {
-            memcached: object,
-            deployment: Some(&state),
-            nodes: Vec::new(),
-            hold: None,
-            by_operator: false,
-            problem: None,
             now,
+            ..facts(object, Some(&state))
         };
         (status(&facts), recheck(&facts))
     };
@@ -147,19 +153,101 @@ fn a_lost_server_degrades_after_a_minute() {
     assert_eq!(status.phase, Some(Phase::Degraded));
 }
 
+/// The status after each state of the Deployment, with the seconds that have passed.
+fn sequence(mut object: Memcached, states: &[(i64, DeploymentState)]) -> String {
+    let mut seen = Vec::new();
+    for (seconds, state) in states {
+        let facts = Facts {
+            now: NOW.checked_add(SignedDuration::from_secs(*seconds)).unwrap(),
+            ..facts(&object, Some(state))
+        };
+        let status = status(&facts);
+        seen.push(words(&status));
+        object = after(object, status);
+    }
+    seen.join("\n")
+}
+
+/// The ReplicaSet's status counts a pod that is gone before its replacement.
+#[test]
+fn an_evicted_server_whose_replacement_stays_away_degrades_after_a_minute() {
+    for rolled_out in [true, false] {
+        let state = |replicas, ready| DeploymentState {
+            rolled_out,
+            ..deployment_of(3, replicas, replicas, ready)
+        };
+        let states = [
+            (100, state(2, 2)),
+            (100, state(3, 2)),
+            (130, state(3, 2)),
+            (161, state(3, 2)),
+            (400, state(3, 2)),
+            (401, state(3, 3)),
+        ];
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(sequence(running(3), &states), @"
+            Running: Ready=False ServersNotReady, Available=True ServersReady, Progressing=False ServersNotReady, Degraded=False AsExpected
+            Running: Ready=False ServersNotReady, Available=True ServersReady, Progressing=False ServersNotReady, Degraded=False AsExpected
+            Running: Ready=False ServersNotReady, Available=True ServersReady, Progressing=False ServersNotReady, Degraded=False AsExpected
+            Degraded: Ready=False ServersNotReady, Available=True ServersReady, Progressing=False ServersNotReady, Degraded=True ServersNotReady
+            Degraded: Ready=False ServersNotReady, Available=True ServersReady, Progressing=False ServersNotReady, Degraded=True ServersNotReady
+            Running: Ready=True ServersReady, Available=True ServersReady, Progressing=False Complete, Degraded=False AsExpected
+            ");
+        }
+    }
+}
+
+/// The Deployment's own deadline does not apply to a Deployment that was complete once.
+#[test]
+fn a_resize_that_does_not_end_degrades_after_two_minutes() {
+    let mut object = running(2);
+    object.spec.size = 3;
+    object.metadata.generation = Some(2);
+    let state = |replicas, ready| DeploymentState {
+        rolled_out: true,
+        ..deployment_of(3, replicas, replicas, ready)
+    };
+    let unseen = DeploymentState {
+        generation: 2,
+        ..state(2, 2)
+    };
+    let states = [
+        (100, unseen),
+        (100, state(2, 2)),
+        (100, state(3, 2)),
+        (219, state(3, 2)),
+        (220, state(3, 2)),
+        (221, state(3, 2)),
+        (222, state(3, 3)),
+    ];
+    insta::assert_snapshot!(sequence(object, &states), @"
+    Resizing: Ready=False Updating, Available=True ServersReady, Progressing=True Updating, Degraded=False AsExpected
+    Resizing: Ready=False Updating, Available=True ServersReady, Progressing=True Updating, Degraded=False AsExpected
+    Resizing: Ready=False Updating, Available=True ServersReady, Progressing=True Updating, Degraded=False AsExpected
+    Resizing: Ready=False Updating, Available=True ServersReady, Progressing=True Updating, Degraded=False AsExpected
+    Degraded: Ready=False ServersNotReady, Available=True ServersReady, Progressing=True Updating, Degraded=True ServersNotReady
+    Degraded: Ready=False ServersNotReady, Available=True ServersReady, Progressing=False ServersNotReady, Degraded=True ServersNotReady
+    Running: Ready=True ServersReady, Available=True ServersReady, Progressing=False Complete, Degraded=False AsExpected
+    ");
+}
+
+/// Somebody who has paused the operator may resize the Deployment.
+#[test]
+fn fewer_servers_than_asked_for_are_not_lost_if_the_deployment_asks_for_no_more() {
+    let states = [(100, deployment(2, 2, 2)), (400, deployment(2, 2, 2))];
+    let seen = sequence(running(3), &states);
+    assert!(!seen.contains("Degraded=True"), "{seen}");
+}
+
 #[test]
 fn what_holds_the_operator_is_named() {
     let object = running(2);
     let state = deployment(2, 2, 2);
     let with = |hold, by_operator| {
         status(&Facts {
-            memcached: &object,
-            deployment: Some(&state),
-            nodes: Vec::new(),
             hold,
             by_operator,
-            problem: None,
-            now: NOW,
+            ..facts(&object, Some(&state))
         })
     };
     let progressing = |status: &MemcachedStatus| {
@@ -176,7 +264,7 @@ fn what_holds_the_operator_is_named() {
     );
     assert_eq!(
         progressing(&with(Some(Hold::Waiting("cache/old".to_owned())), false)),
-        "False RolloutPending: New defaults of the operator wait until cache/old runs with them"
+        "False RolloutPending: New defaults of the operator wait for cache/old"
     );
     assert_eq!(with(Some(Hold::Paused), false).phase, Some(Phase::Running));
 }
@@ -186,13 +274,8 @@ fn only_what_users_replace_or_make_is_rolling() {
     let object = running(2);
     let rolling = |state: &DeploymentState, by_operator| {
         let facts = Facts {
-            memcached: &object,
-            deployment: Some(state),
-            nodes: Vec::new(),
-            hold: None,
             by_operator,
-            problem: None,
-            now: NOW,
+            ..facts(&object, Some(state))
         };
         is_rolling(&facts, &status(&facts))
     };
@@ -260,13 +343,8 @@ fn a_problem_of_the_operator_degrades_and_leaves_running_servers_available() {
         fatal: false,
     };
     let facts = Facts {
-        memcached: &object,
-        deployment: Some(&state),
-        nodes: Vec::new(),
-        hold: None,
-        by_operator: false,
         problem: Some(problem),
-        now: NOW,
+        ..facts(&object, Some(&state))
     };
     assert_eq!(
         words(&status(&facts)),
@@ -299,18 +377,11 @@ fn no_server_asked_for_is_running() {
 #[test]
 fn transition_times_move_with_the_status_only() {
     let object = running(2);
-    let later = NOW
-        .checked_add(k8s_openapi::jiff::SignedDuration::from_secs(60))
-        .unwrap();
+    let later = NOW.checked_add(SignedDuration::from_secs(60)).unwrap();
     let state = deployment(2, 2, 1);
     let facts = Facts {
-        memcached: &object,
-        deployment: Some(&state),
-        nodes: Vec::new(),
-        hold: None,
-        by_operator: false,
-        problem: None,
         now: later,
+        ..facts(&object, Some(&state))
     };
     let status = status(&facts);
     let time = |type_: &str| {

@@ -1,16 +1,24 @@
-//! Creation, resizing and updates.
+//! Creation, resizing, updates and lost servers.
+use std::time::Duration;
+
+use futures::StreamExt;
 use k8s_openapi::{
-    api::{apps::v1::Deployment, core::v1::Service, policy::v1::PodDisruptionBudget},
+    api::{
+        apps::v1::Deployment,
+        core::v1::{Pod, Service},
+        policy::v1::PodDisruptionBudget,
+    },
     apimachinery::pkg::util::intstr::IntOrString,
 };
 use kube::{
     Resource, ResourceExt,
-    api::{ListParams, Patch, PatchParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, WatchEvent, WatchParams},
 };
-use memcached_operator::api::v1alpha1::{AVAILABLE, DEGRADED, FINALIZER, Memcached, PROGRESSING};
+use memcached_operator::api::v1alpha1::{AVAILABLE, DEGRADED, FINALIZER, Memcached, PROGRESSING, Phase, READY};
 use serde_json::json;
+use tokio::time::Instant;
 
-use crate::lab::{IMAGE, Lab, condition, eventually, image, value};
+use crate::lab::{IMAGE, Lab, UNAVAILABLE, condition, eventually, image, value};
 
 #[tokio::test]
 async fn a_memcached_gets_its_objects_and_its_status() {
@@ -80,7 +88,7 @@ async fn growing_leaves_the_pods_that_run_alone() {
     let scale = scale.status.unwrap();
     assert_eq!(scale.replicas, 3);
     let selected = lab
-        .api::<k8s_openapi::api::core::v1::Pod>()
+        .api::<Pod>()
         .list(&ListParams::default().labels(&scale.selector.unwrap()))
         .await;
     assert_eq!(selected.unwrap().items.len(), 3);
@@ -149,7 +157,7 @@ async fn two_memcacheds_in_a_namespace_never_share_pods() {
     );
     assert_eq!((red.nodes.len(), green.nodes.len()), (2, 2));
     assert!(red.nodes.iter().all(|pod| !green.nodes.contains(pod)));
-    let pods = lab.api::<k8s_openapi::api::core::v1::Pod>();
+    let pods = lab.api::<Pod>();
     for (selector, nodes) in [(red.selector, red.nodes), (green.selector, green.nodes)] {
         let mut selected: Vec<String> = pods
             .list(&ListParams::default().labels(&selector.unwrap()))
@@ -211,4 +219,78 @@ async fn settings_reach_the_container() {
     let service = lab.api::<Service>().get("sample").await.unwrap();
     assert_eq!(service.spec.unwrap().ports.unwrap()[0].port, 11212);
     assert_eq!(Memcached::plural(&()), "memcacheds");
+}
+
+/// A replacement that does not start, for example because no node has room for it.
+#[tokio::test]
+async fn an_evicted_server_that_does_not_come_back_is_a_problem_after_a_minute() {
+    let lab = Lab::new("evicted").await;
+    let _operator = lab.operator().await;
+    // The node cannot pull this image: which pods are ready is for the test to say.
+    lab.memcached("sample", json!({ "size": 3, "image": UNAVAILABLE }))
+        .await;
+    let pods = lab.api::<Pod>();
+    let waiting = eventually("three pods that wait", async || {
+        let found = pods.list(&ListParams::default()).await.unwrap().items;
+        let is_seen = |pod: &Pod| {
+            pod.status
+                .as_ref()
+                .is_some_and(|status| status.container_statuses.is_some())
+        };
+        (found.len() == 3 && found.iter().all(is_seen)).then_some(found)
+    })
+    .await;
+    for pod in &waiting {
+        let ready = Patch::Strategic(json!({ "status": { "phase": "Running", "conditions": [
+            { "type": "ContainersReady", "status": "True" }, { "type": "Ready", "status": "True" },
+        ] } }));
+        let parameters = PatchParams::default();
+        pods.patch_status(&pod.name_any(), &parameters, &ready).await.unwrap();
+    }
+    let memcached = lab.running("sample").await;
+
+    let version = memcached.metadata.resource_version.unwrap();
+    let memcacheds = lab.api::<Memcached>();
+    let without_bookmarks = WatchParams::default().disable_bookmarks();
+    let mut changes = Box::pin(memcacheds.watch(&without_bookmarks, &version).await.unwrap());
+    let evicted = waiting.first().unwrap().name_any();
+    pods.delete(&evicted, &DeleteParams::default().grace_period(0))
+        .await
+        .unwrap();
+    let start = Instant::now();
+    let mut seen = Vec::new();
+    let degraded = loop {
+        let change = tokio::time::timeout(Duration::from_secs(100), changes.next()).await;
+        let Ok(Some(Ok(WatchEvent::Modified(memcached)))) = change else {
+            panic!("no more changes: {seen:?}")
+        };
+        seen.push((
+            memcached.status.as_ref().unwrap().phase.unwrap(),
+            condition(&memcached, READY).reason,
+            condition(&memcached, PROGRESSING).reason,
+        ));
+        if condition(&memcached, DEGRADED).status == "True" {
+            break condition(&memcached, DEGRADED);
+        }
+    };
+    let passed = start.elapsed();
+    // The pod's name goes from the list first.
+    let lost_at = seen.iter().position(|(_, ready, _)| ready != "ServersReady").unwrap();
+    let mut before = seen.split_off(lost_at);
+    let last = before.pop().unwrap();
+    let lost = |phase| (phase, "ServersNotReady".to_owned(), "ServersNotReady".to_owned());
+    assert_eq!(last, lost(Phase::Degraded));
+    assert!(
+        !before.is_empty() && before.iter().all(|known| *known == lost(Phase::Running)),
+        "{seen:?}"
+    );
+    assert!(passed > Duration::from_secs(55), "{passed:?}");
+    assert_eq!(
+        (degraded.reason.as_str(), degraded.message.as_str()),
+        (
+            "ServersNotReady",
+            "2 of 3 servers are ready; the others do not become ready"
+        )
+    );
+    lab.event("sample", "Failed").await;
 }
