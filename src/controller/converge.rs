@@ -59,6 +59,9 @@ impl Pass<'_> {
                 Err(error) => errors.push(error),
             }
         }
+        // What is only waited for comes last: other errors are retried less and less often.
+        errors.sort_by_key(Error::awaits_deletion);
+        let hold = Hold::after(hold, &errors);
         let deployment = self.observed_deployment();
         let problem = match errors
             .iter()

@@ -65,6 +65,11 @@ impl Error {
         }
     }
 
+    /// Whether this is no failure: an object of an earlier owner is being deleted.
+    pub fn awaits_deletion(&self) -> bool {
+        matches!(self, Self::StillDeleting { .. })
+    }
+
     /// Whether the object does not exist.
     pub fn is_not_found(&self) -> bool {
         self.code() == Some(404)

@@ -64,7 +64,7 @@ pub async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Done, Er
     match result {
         // The Memcached was deleted meanwhile: nothing is left to do.
         Err(error) if error.is_not_found() && pass.is_gone() => Ok(done(pass.writes, "gone", None)),
-        Err(error @ Error::StillDeleting { .. }) => Ok(done(pass.writes, &error.to_string(), Some(DELETION))),
+        Err(error) if error.awaits_deletion() => Ok(done(pass.writes, &error.to_string(), Some(DELETION))),
         result => result.map(|outcome| done(pass.writes, &outcome, pass.requeue_after)),
     }
 }

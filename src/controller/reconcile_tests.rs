@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    api::v1alpha1::DEGRADED,
+    api::v1alpha1::{DEGRADED, PROGRESSING, READY},
     controller::{
         Caches,
         contests::{Contests, TRUCE},
@@ -321,6 +321,118 @@ async fn an_object_in_a_namespace_that_is_not_synced_can_be_deleted() {
             json!([])
         );
     }
+}
+
+/// What waits for a deletion is looked at every two seconds; what is refused meanwhile is not repeated as often.
+#[tokio::test]
+async fn a_refusal_counts_more_than_an_object_that_has_to_go_first() {
+    let refuses = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let server = Server::new({
+        let refuses = Arc::clone(&refuses);
+        move |line, _| (line == "PATCH services/sample" && refuses.load(SeqCst)).then_some(403)
+    });
+    let old = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {
+        "name": "sample", "namespace": "cache", "uid": "old", "deletionTimestamp": "2026-01-01T00:00:00Z",
+        "finalizers": ["example.com/other"], "ownerReferences": [{ "apiVersion": "cache.example.com/v1alpha1",
+            "kind": "Memcached", "name": "sample", "uid": "earlier", "controller": true }],
+    } });
+    let path = "/apis/apps/v1/namespaces/cache/deployments/sample";
+    server.objects.lock().unwrap().insert(path.to_owned(), old);
+    let context = context(&server, &object(&json!({})));
+    let conditions = || {
+        let object = context
+            .caches
+            .memcacheds
+            .get(&ObjectKey::new("cache", "sample"))
+            .unwrap();
+        let object = object.memcached().unwrap();
+        [PROGRESSING, DEGRADED].map(|type_| {
+            let known = report::find(&object, type_).unwrap();
+            format!("{} {}: {}", known.status, known.reason, known.message)
+        })
+    };
+    let waits = "True AwaitingDeletion: waiting for Deployment sample of an earlier owner to be deleted";
+    assert_eq!(pass(&context).await.unwrap().requeue_after, Some(DELETION));
+    assert_eq!(conditions(), [waits, "False AsExpected: Nothing is wrong"]);
+    refuses.store(true, SeqCst);
+    server
+        .objects
+        .lock()
+        .unwrap()
+        .retain(|path, _| !path.contains("services"));
+    context.caches.services.deleted(
+        &ObjectKey::new("cache", "sample"),
+        "uid of /api/v1/namespaces/cache/services/sample",
+    );
+    pass(&context).await.unwrap_err();
+    let [progressing, degraded] = conditions();
+    assert_eq!(progressing, waits);
+    assert!(
+        degraded.starts_with("True Forbidden: cannot apply Service sample"),
+        "{degraded}"
+    );
+}
+
+/// A change of the spec that is not applied must not look finished to Flux and Argo CD.
+#[tokio::test]
+async fn a_change_of_the_spec_that_waits_is_not_ready() {
+    let code = Arc::new(AtomicU64::new(0));
+    let server = Server::new({
+        let code = Arc::clone(&code);
+        move |line, sent| {
+            if line != "PATCH deployments/sample" {
+                return None;
+            }
+            sent["metadata"]["generation"] = json!(1);
+            sent["status"] = json!({ "observedGeneration": 1, "replicas": 1, "readyReplicas": 1, "updatedReplicas": 1,
+                "availableReplicas": 1 });
+            u16::try_from(code.load(SeqCst)).ok().filter(|code| *code != 0)
+        }
+    });
+    let context = context(&server, &object(&json!({})));
+    let key = ObjectKey::new("cache", "sample");
+    let change = |generation: i64, connections: i32, paused: &str| {
+        let subject = context.caches.memcacheds.get(&key).unwrap();
+        let mut changed = serde_json::to_value(subject.memcached().unwrap()).unwrap();
+        changed["apiVersion"] = json!("cache.example.com/v1alpha1");
+        changed["kind"] = json!("Memcached");
+        changed["metadata"]["generation"] = json!(generation);
+        changed["metadata"]["annotations"] = json!({ "cache.example.com/paused": paused });
+        changed["metadata"]["resourceVersion"] = json!(server.version.fetch_add(1, SeqCst).to_string());
+        changed["spec"]["maxConnections"] = json!(connections);
+        server.objects.lock().unwrap().insert(PATH.to_owned(), changed.clone());
+        let guard: DeserializeGuard<Memcached> = serde_json::from_value(changed.clone()).unwrap();
+        let answer: PartialObjectMeta<Memcached> = serde_json::from_value(changed).unwrap();
+        context.caches.memcacheds.written(&answer, Subject::of(guard));
+    };
+    let ready = async |result: bool| {
+        assert_eq!(pass(&context).await.is_ok(), result);
+        let object = context.caches.memcacheds.get(&key).unwrap().memcached().unwrap();
+        let known = report::find(&object, READY).unwrap();
+        format!(
+            "{} {} {}",
+            known.status,
+            known.reason,
+            known.observed_generation.unwrap()
+        )
+    };
+    assert!(context.slots.open().is_empty());
+    change(1, 100, "false");
+    assert_eq!(ready(true).await, "True ServersReady 1");
+    change(1, 100, "true");
+    assert_eq!(ready(true).await, "True ServersReady 1", "nothing waits");
+    change(2, 200, "true");
+    assert_eq!(ready(true).await, "False Paused 2");
+    assert_eq!(ready(true).await, "False Paused 2", "nor the next time");
+    change(2, 200, "false");
+    assert_eq!(ready(true).await, "True ServersReady 2");
+    // Too many requests: nothing that is reported as a problem.
+    code.store(429, SeqCst);
+    change(3, 300, "false");
+    assert_eq!(ready(false).await, "False ApplyPending 3");
+    assert_eq!(ready(false).await, "False ApplyPending 3", "nor the next time");
+    code.store(0, SeqCst);
+    assert_eq!(ready(true).await, "True ServersReady 3");
 }
 
 /// A webhook that refuses the rollout of one object must not keep the others waiting.

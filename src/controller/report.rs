@@ -10,9 +10,12 @@ use k8s_openapi::{
     jiff::Timestamp,
 };
 use kube::ResourceExt;
-use progress::{Progress, is_current, progress, time_left};
+use progress::{Progress, is_current, is_held, progress, time_left};
 
-use super::observed::{DeploymentState, PAUSED};
+use super::{
+    Error,
+    observed::{DeploymentState, PAUSED},
+};
 use crate::{
     api::v1alpha1::{AVAILABLE, DEGRADED, Memcached, MemcachedStatus, PROGRESSING, Phase, READY},
     operand,
@@ -25,6 +28,21 @@ pub enum Hold {
     Paused,
     /// Others are rolled out first: their names.
     Waiting(String),
+    /// An object of an earlier owner has to go first: which.
+    Deletion(String),
+    /// A request failed, for a reason that passes.
+    Failed,
+}
+
+impl Hold {
+    /// What `errors` and `hold` keep the operator from. Errors that wait for a deletion come last.
+    pub fn after(hold: Option<Self>, errors: &[Error]) -> Option<Self> {
+        match errors.last() {
+            Some(last) if last.awaits_deletion() => Some(Self::Deletion(last.to_string())),
+            Some(_) => hold.or(Some(Self::Failed)),
+            None => hold,
+        }
+    }
 }
 
 /// The input of a status.
@@ -37,6 +55,8 @@ pub struct Facts<'a> {
     pub nodes: Vec<String>,
     /// Why the operator waits.
     pub hold: Option<Hold>,
+    /// Because of that, a change of the spec has yet to be applied.
+    pub is_behind: bool,
     /// The servers are replaced on the operator's account, not on the user's.
     pub by_operator: bool,
     /// What keeps the operator from reconciling the object.
@@ -100,6 +120,7 @@ pub fn finalizing(memcached: &Memcached, finished: bool, now: Timestamp) -> Memc
         deployment: None,
         nodes: Vec::new(),
         hold: None,
+        is_behind: false,
         by_operator: false,
         problem: None,
         now,
@@ -165,9 +186,28 @@ fn ready(facts: &Facts, progress: Progress, problem: Option<&Problem>) -> Verdic
         (Some(problem), _) => return ("False", problem.reason.clone(), problem.message.clone()),
         (None, Progress::Done) => ("True", "ServersReady"),
         (None, Progress::Lost) => ("False", SERVERS_NOT_READY),
-        (None, Progress::Underway) => ("False", underway(facts)),
+        (None, Progress::Underway) => {
+            if let Some((reason, message)) = held(facts) {
+                return ("False", reason.to_owned(), message);
+            }
+            ("False", underway(facts))
+        }
     };
     (status, reason.to_owned(), ready_of(facts))
+}
+
+/// What has to happen first: reason and message.
+fn held(facts: &Facts) -> Option<(&'static str, String)> {
+    Some(match &facts.hold {
+        _ if !is_held(facts) => return None,
+        Some(Hold::Deletion(what)) => (AWAITING_DELETION, what.clone()),
+        Some(Hold::Paused) => (
+            PAUSED_REASON,
+            format!("A change of the spec waits: the annotation {PAUSED} is true"),
+        ),
+        Some(Hold::Waiting(_)) => (ROLLOUT_PENDING, "A change of the spec waits for its turn".to_owned()),
+        Some(Hold::Failed) | None => (APPLY_PENDING, "A change of the spec has yet to be applied".to_owned()),
+    })
 }
 
 /// What is underway.
@@ -186,6 +226,33 @@ pub const ROLLING_OUT: &str = "RollingOut";
 
 /// The reason while servers that were there are missing.
 const SERVERS_NOT_READY: &str = "ServersNotReady";
+
+/// The reason while users keep the operator from its work.
+const PAUSED_REASON: &str = "Paused";
+
+/// The reason while others are rolled out first.
+const ROLLOUT_PENDING: &str = "RolloutPending";
+
+/// The reason of the condition Ready while a change of the spec could not be applied, for a reason that passes.
+const APPLY_PENDING: &str = "ApplyPending";
+
+/// The reason while an object of an earlier owner is being deleted.
+const AWAITING_DELETION: &str = "AwaitingDeletion";
+
+/// Whether, by the last status, a change of the spec may have yet to be applied.
+pub fn may_be_behind(memcached: &Memcached) -> bool {
+    let before = memcached.status.as_ref();
+    let waits = || {
+        find(memcached, READY).is_some_and(|known| {
+            let reason = known.reason.as_str();
+            let was_refused = find(memcached, DEGRADED).is_some_and(|known| known.status == "True");
+            known.status == "False"
+                && ([PAUSED_REASON, APPLY_PENDING, ROLLOUT_PENDING].contains(&reason)
+                    || was_refused && reason != SERVERS_NOT_READY)
+        })
+    };
+    before.and_then(|status| status.observed_generation) != memcached.metadata.generation || waits()
+}
 
 fn available(facts: &Facts, problem: Option<&Problem>) -> Verdict {
     if let Some(problem) = problem.filter(|problem| problem.fatal) {
@@ -216,6 +283,9 @@ fn available(facts: &Facts, problem: Option<&Problem>) -> Verdict {
 }
 
 fn progressing(facts: &Facts, progress: Progress, problem: Option<&Problem>) -> Verdict {
+    if let Some(Hold::Deletion(what)) = &facts.hold {
+        return ("True", AWAITING_DELETION.to_owned(), what.clone());
+    }
     if let Some(problem) = problem.filter(|_| facts.problem.is_some() || facts.deployment.is_none()) {
         return (
             "False",
@@ -226,13 +296,13 @@ fn progressing(facts: &Facts, progress: Progress, problem: Option<&Problem>) -> 
     match &facts.hold {
         Some(Hold::Paused) => {
             let message = format!("The annotation {PAUSED} is true");
-            return ("False", "Paused".to_owned(), message);
+            return ("False", PAUSED_REASON.to_owned(), message);
         }
         Some(Hold::Waiting(others)) => {
             let message = format!("New defaults of the operator wait for {others}");
-            return ("False", "RolloutPending".to_owned(), message);
+            return ("False", ROLLOUT_PENDING.to_owned(), message);
         }
-        None => {}
+        Some(Hold::Deletion(_) | Hold::Failed) | None => {}
     }
     match progress {
         Progress::Done => (

@@ -27,6 +27,7 @@ fn facts<'a>(memcached: &'a Memcached, deployment: Option<&'a DeploymentState>) 
         deployment,
         nodes: Vec::new(),
         hold: None,
+        is_behind: false,
         by_operator: false,
         problem: None,
         now: NOW,

@@ -16,7 +16,10 @@ use super::{
     pass::Pass,
     report::{self, Facts, Hold, Problem},
 };
-use crate::api::v1alpha1::{DEGRADED, Memcached, MemcachedStatus, Phase};
+use crate::{
+    api::v1alpha1::{DEGRADED, Memcached, MemcachedStatus, Phase},
+    operand,
+};
 
 /// The patch that removes `finalizer`. It needs no resource version: the API server lets finalizers of an object that is
 /// being deleted only go, and so rejects it if another has gone meanwhile.
@@ -34,11 +37,13 @@ impl Pass<'_> {
         hold: Option<Hold>,
     ) -> Result<Phase, Error> {
         let memcached = Arc::clone(&self.memcached);
+        let is_behind = self.is_behind(deployment.as_ref(), hold.as_ref());
         let facts = Facts {
             memcached: &memcached,
             deployment: deployment.as_ref(),
             nodes: self.context.caches.servers.of(&self.key),
             hold,
+            is_behind,
             by_operator: self.context.slots.holds(&self.key),
             problem,
             now: Timestamp::now(),
@@ -65,6 +70,24 @@ impl Pass<'_> {
             self.publish(Severity::Warning, "Failed", "Reconcile", now.message.clone());
         }
         Ok(phase)
+    }
+
+    /// Whether a change of the spec has yet to be applied, because of `hold`. New defaults of the operator that wait for their
+    /// turn are no such change.
+    fn is_behind(&self, deployment: Option<&DeploymentState>, hold: Option<&Hold>) -> bool {
+        let (Some(hold), true) = (hold, report::may_be_behind(&self.memcached)) else {
+            return false;
+        };
+        match (hold, deployment) {
+            (Hold::Failed | Hold::Paused, None) | (Hold::Failed, Some(_)) => true,
+            (Hold::Paused | Hold::Waiting(_), Some(state)) => {
+                let image = self.memcached.spec.image.as_ref().or(state.image.as_ref());
+                let desired = operand::deployment(&self.memcached, image.map_or("", String::as_str));
+                let desired = serde_json::to_value(desired).unwrap_or_default();
+                state.child.differs(&desired).is_some()
+            }
+            (Hold::Waiting(_), None) | (Hold::Deletion(_), _) => false,
+        }
     }
 
     /// Writes `status` and keeps the returned object.

@@ -1,7 +1,7 @@
 //! How far the Deployment is, and how long it may take.
 use k8s_openapi::jiff::SignedDuration;
 
-use super::{Facts, SERVERS_NOT_READY, find, since};
+use super::{Facts, Hold, SERVERS_NOT_READY, find, since};
 use crate::{
     api::v1alpha1::{DEGRADED, Phase, READY},
     controller::observed::DeploymentState,
@@ -33,7 +33,7 @@ pub(super) fn progress(facts: &Facts) -> Progress {
         return Progress::Underway;
     };
     let is_apart = deployment.replicas != deployment.updated || deployment.replicas > size;
-    if !is_current(deployment) || is_apart {
+    if is_held(facts) || !is_current(deployment) || is_apart {
         return Progress::Underway;
     }
     // Not those that are available: they are so only after the time for warming up.
@@ -51,6 +51,11 @@ pub(super) fn progress(facts: &Facts) -> Progress {
 /// Whether the Deployment's controller has seen its spec.
 pub(super) fn is_current(deployment: &DeploymentState) -> bool {
     deployment.observed_generation >= deployment.generation
+}
+
+/// Whether something has to happen before the Deployment can be what the spec asks for.
+pub(super) fn is_held(facts: &Facts) -> bool {
+    facts.is_behind || matches!(facts.hold, Some(Hold::Deletion(_)))
 }
 
 /// Whether, by the last status, all servers that the spec asks for were ready before.
