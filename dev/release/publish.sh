@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # Everything in crates/.
 mapfile -t crates < <(grep -hm1 '^name = ' crates/*/Cargo.toml | sed 's/name = "\(.*\)"/--package=\1/')
 if [ "${1:-}" = --yes ]; then
-  # kube-testbed leaves the version to its users, and is built alone here.
+  # kube-manager and kube-testbed leave the version to their users, and are built alone here.
   K8S_OPENAPI_ENABLED_VERSION=1.33 cargo publish --locked "${crates[@]}"
 else
   cargo package --locked --no-verify "${CARGO_PACKAGE_FLAGS:---quiet}" "${crates[@]}"

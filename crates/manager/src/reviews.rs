@@ -162,7 +162,8 @@ impl Authority for ApiServer {
     async fn user(&self, token: &str) -> Result<Option<UserInfo>, String> {
         let review = TokenReview {
             spec: TokenReviewSpec {
-                token: Some(token.to_owned()),
+                // Optional in the types of some versions of Kubernetes only.
+                token: token.to_owned().into(),
                 ..TokenReviewSpec::default()
             },
             ..TokenReview::default()
