@@ -15,73 +15,72 @@ use tokio::time::Instant;
 /// A field that is left is tried again after this time.
 pub const TRUCE: Duration = Duration::from_mins(10);
 
-/// So many times within [`ROUND_TIME`] a change of one field by another client is reverted.
-const ROUNDS: u32 = 5;
+/// So many times within [`WINDOW`] a change of one field by another client is reverted.
+const ROUNDS: usize = 5;
 
-/// See [`ROUNDS`].
-const ROUND_TIME: Duration = Duration::from_mins(1);
+/// See [`ROUNDS`]. Autoscalers decide every 15 seconds: the sixth change comes after 75.
+const WINDOW: Duration = Duration::from_secs(90);
 
 /// The contested fields: see the [module](self).
 #[derive(Default)]
 pub struct Contests(Mutex<HashMap<(ObjectKey, &'static str), Contest>>);
 
+/// A field that others set too. What they set it to does not matter: it may be another value each time.
 struct Contest {
     path: String,
-    /// Hash of what was desired and what is there.
-    state: u64,
+    fingerprint: String,
+    /// When it was reverted lately.
+    rounds: Vec<Instant>,
+    left: Option<Left>,
+}
+
+struct Left {
     since: Instant,
-    rounds: u32,
-    left: bool,
+    /// Hash of what a webhook made of the object: it is asked again when something changes.
+    content: Option<u64>,
 }
 
 impl Contests {
-    /// The field of the object that is left as it is, if nothing has changed since.
-    pub fn left(&self, key: &ObjectKey, kind: &'static str, fingerprint: &str, content: &str) -> Option<String> {
-        let state = state(fingerprint, content);
-        self.lock()
-            .get(&(key.clone(), kind))
-            .filter(|contest| contest.left && contest.state == state && contest.since.elapsed() < TRUCE)
-            .map(|contest| contest.path.clone())
+    /// Whether the object, whose first field that differs is the one at `path`, is left as it is.
+    pub fn left(&self, key: &ObjectKey, kind: &'static str, fingerprint: &str, path: &str, content: &str) -> bool {
+        let contests = self.lock();
+        let contest = contests.get(&(key.clone(), kind));
+        let left = contest
+            .filter(|contest| contest.is(fingerprint, path))
+            .and_then(|contest| contest.left.as_ref());
+        left.is_some_and(|left| left.since.elapsed() < TRUCE && left.content.is_none_or(|known| known == hash(content)))
     }
 
-    /// The API server answered an apply with another value at `path`: the field is left.
-    pub fn overridden(&self, key: &ObjectKey, kind: &'static str, fingerprint: &str, content: &str, path: &str) {
-        let contest = Contest {
-            path: path.to_owned(),
-            state: state(fingerprint, content),
+    /// The API server answered an apply with another value at `path`, in `content`: the field is left.
+    pub fn overridden(&self, key: &ObjectKey, kind: &'static str, fingerprint: &str, path: &str, content: &str) {
+        let mut contest = Contest::new(fingerprint, path);
+        contest.left = Some(Left {
             since: Instant::now(),
-            rounds: 0,
-            left: true,
-        };
+            content: Some(hash(content)),
+        });
         self.lock().insert((key.clone(), kind), contest);
     }
 
-    /// Another client's change of `path`, to `content`, is about to be reverted. Returns whether to leave it instead.
-    pub fn changed(&self, key: &ObjectKey, kind: &'static str, fingerprint: &str, content: &str, path: &str) -> bool {
+    /// Another client's change of `path` is about to be reverted. Returns whether to leave it instead.
+    pub fn changed(&self, key: &ObjectKey, kind: &'static str, fingerprint: &str, path: &str) -> bool {
         let mut contests = self.lock();
-        let place = (key.clone(), kind);
-        let state = state(fingerprint, content);
-        match contests.get_mut(&place) {
-            Some(contest) if !contest.left && contest.state == state && contest.since.elapsed() < ROUND_TIME => {
-                contest.rounds += 1;
-                contest.left = contest.rounds > ROUNDS;
-                if contest.left {
-                    contest.since = Instant::now();
-                }
-                contest.left
-            }
-            _ => {
-                let contest = Contest {
-                    path: path.to_owned(),
-                    state,
-                    since: Instant::now(),
-                    rounds: 1,
-                    left: false,
-                };
-                contests.insert(place, contest);
-                false
-            }
+        let contest = contests
+            .entry((key.clone(), kind))
+            .or_insert_with(|| Contest::new(fingerprint, path));
+        if !contest.is(fingerprint, path) || contest.left.is_some() {
+            *contest = Contest::new(fingerprint, path);
         }
+        contest.rounds.retain(|round| round.elapsed() < WINDOW);
+        if contest.rounds.len() >= ROUNDS {
+            contest.rounds = Vec::new();
+            contest.left = Some(Left {
+                since: Instant::now(),
+                content: None,
+            });
+            return true;
+        }
+        contest.rounds.push(Instant::now());
+        false
     }
 
     /// The object `key` is gone.
@@ -94,9 +93,25 @@ impl Contests {
     }
 }
 
-fn state(fingerprint: &str, content: &str) -> u64 {
+impl Contest {
+    fn new(fingerprint: &str, path: &str) -> Self {
+        Self {
+            path: path.to_owned(),
+            fingerprint: fingerprint.to_owned(),
+            rounds: Vec::new(),
+            left: None,
+        }
+    }
+
+    /// Whether it is about this field of this configuration.
+    fn is(&self, fingerprint: &str, path: &str) -> bool {
+        self.fingerprint == fingerprint && self.path == path
+    }
+}
+
+fn hash(content: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (fingerprint, content).hash(&mut hasher);
+    content.hash(&mut hasher);
     hasher.finish()
 }
 
@@ -105,34 +120,40 @@ mod tests {
     use super::*;
 
     const KIND: &str = "Deployment";
+    const PATH: &str = ".spec.replicas";
 
     #[tokio::test(start_paused = true)]
     async fn what_a_webhook_overrides_is_left_until_something_changes() {
         let contests = Contests::default();
         let key = ObjectKey::new("cache", "sample");
-        contests.overridden(&key, KIND, "wanted", "theirs", ".spec.replicas");
-        let left = |wanted: &str, content: &str| contests.left(&key, KIND, wanted, content);
-        assert_eq!(left("wanted", "theirs").as_deref(), Some(".spec.replicas"));
-        assert_eq!(left("another", "theirs"), None);
-        assert_eq!(left("wanted", "another"), None);
+        contests.overridden(&key, KIND, "wanted", PATH, "theirs");
+        let left = |wanted: &str, path: &str, content: &str| contests.left(&key, KIND, wanted, path, content);
+        assert!(left("wanted", PATH, "theirs"));
+        assert!(!left("another", PATH, "theirs"));
+        assert!(!left("wanted", ".spec.template", "theirs"));
+        assert!(!left("wanted", PATH, "another"));
         tokio::time::advance(TRUCE).await;
-        assert_eq!(left("wanted", "theirs"), None, "tried again");
+        assert!(!left("wanted", PATH, "theirs"), "tried again");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_repeats_its_change_wins_after_some_rounds() {
         let contests = Contests::default();
         let key = ObjectKey::new("cache", "sample");
-        let changed = |content: &str| contests.changed(&key, KIND, "wanted", content, ".spec.replicas");
+        let changed = || contests.changed(&key, KIND, "wanted", PATH);
+        // As often as an autoscaler decides.
         for round in 0..5 {
-            assert!(!changed("five"), "{round}");
+            assert!(!changed(), "{round}");
+            tokio::time::advance(Duration::from_secs(15)).await;
         }
-        assert!(changed("five"));
-        assert!(contests.left(&key, KIND, "wanted", "five").is_some());
+        assert!(changed());
+        assert!(contests.left(&key, KIND, "wanted", PATH, "whatever it sets"));
+        tokio::time::advance(TRUCE).await;
+        assert!(!changed(), "tried again");
         contests.forget(&key);
         for round in 0..20 {
             tokio::time::advance(Duration::from_secs(20)).await;
-            assert!(!changed("five"), "{round}: slow changes are reverted for ever");
+            assert!(!changed(), "{round}: slow changes are reverted for ever");
         }
     }
 }

@@ -176,15 +176,12 @@ pub async fn ensure<K: ManagedResource>(
             changed_by_others,
         } => {
             let content = child.as_ref().map(Child::content).unwrap_or_default();
-            if let Some(path) = context.contests.left(&target.key, kind, &fingerprint, &content) {
+            if context.contests.left(&target.key, kind, &fingerprint, &path, &content) {
                 return Ok(Ensured::Contested(path));
             }
             if !changed_by_others {
                 (Some(uid), Ensured::Updated)
-            } else if context
-                .contests
-                .changed(&target.key, kind, &fingerprint, &content, &path)
-            {
+            } else if context.contests.changed(&target.key, kind, &fingerprint, &path) {
                 return Ok(Ensured::Contested(path));
             } else {
                 (Some(uid), Ensured::Restored(path))
@@ -208,7 +205,7 @@ pub async fn ensure<K: ManagedResource>(
         Some((path, content)) if uid.is_some() => {
             context
                 .contests
-                .overridden(&target.key, kind, &fingerprint, &content, &path);
+                .overridden(&target.key, kind, &fingerprint, &path, &content);
             Ok(Ensured::Contested(path))
         }
         _ => Ok(done),

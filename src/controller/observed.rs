@@ -68,9 +68,16 @@ impl Child {
         }
     }
 
-    /// What is compared, as text.
+    /// What is compared, as text, with the operator's own annotations only: controllers of Kubernetes count in others.
     pub fn content(&self) -> String {
-        self.content.to_string()
+        let mut content = self.content.clone();
+        if let Some(annotations) = content
+            .pointer_mut("/metadata/annotations")
+            .and_then(Value::as_object_mut)
+        {
+            annotations.retain(|name, _| name.starts_with("cache.example.com/"));
+        }
+        content.to_string()
     }
 
     /// Whether the pods would have to be replaced to reach `desired`.
