@@ -9,12 +9,11 @@ use kube_manager::{
 };
 
 use crate::{
-    api::v1alpha1::PROGRESSING,
     controller::{
         Caches, Context, Queue,
         contests::Contests,
-        reconcile, report,
-        slots::Slots,
+        reconcile,
+        slots::{DOUBT, Slots},
         upgradeable::{self, Rollouts},
         watches,
     },
@@ -66,26 +65,17 @@ pub async fn run(options: Options, settings: Settings, level: Level) -> Result<(
 
 /// Goes on with the rollouts that an earlier leader began, and lets others begin when every Memcached has been reconciled once.
 async fn roll_out(context: Arc<Context>) {
-    resume(&context);
+    context.resume();
     while !context.queue.caught_up() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     for key in context.slots.open() {
         context.queue.add(key);
     }
-}
-
-/// Marks the rollouts that an earlier leader began.
-fn resume(context: &Context) {
-    context.caches.memcacheds.for_each(|key, subject| {
-        let memcached = subject.memcached();
-        let progressing = memcached
-            .as_ref()
-            .and_then(|memcached| report::find(memcached, PROGRESSING));
-        if progressing.is_some_and(|known| known.status == "True" && known.reason == report::ROLLING_OUT) {
-            context.slots.resume(key);
-        }
-    });
+    loop {
+        tokio::time::sleep(DOUBT / 4).await;
+        context.end_doubts();
+    }
 }
 
 /// The permissions of the table that the operator needs with these options.

@@ -1,16 +1,16 @@
 //! Brings the managed objects of a Memcached to the desired state.
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod, policy::v1::PodDisruptionBudget};
 use kube::{Api, ResourceExt, api::ListParams};
-use kube_manager::{drift, explain};
-use serde_json::Value;
+use kube_manager::explain;
 
 use super::{
-    Error,
+    Context, Error,
     contests::TRUCE,
-    ensure::{Ensured, ensure, remove},
+    ensure::{Ensured, ensure, refresh, remove, resize},
     observed::{DeploymentState, is_paused},
-    pass::Pass,
+    pass::{OnDrop, Pass},
     report::{self, Hold, Problem},
+    rollout::Step,
     trouble::trouble,
 };
 use crate::{
@@ -33,9 +33,21 @@ impl Pass<'_> {
             .iter()
             .any(|finalizer| finalizer == FINALIZER)
         {
-            self.add_finalizer(FINALIZER).await?;
+            let (context, key) = (self.context, self.key.clone());
+            let refused = OnDrop::new(|| context.leave_line(&key));
+            let added = self.add_finalizer(FINALIZER).await;
+            if let Err(error) = added {
+                drop(refused);
+                if let Some(problem) = self.problem_of(&error) {
+                    let deployment = self.observed_deployment();
+                    self.report(deployment, Some(problem), None).await?;
+                }
+                return Err(error);
+            }
+            refused.defuse();
         }
         let Some(image) = self.image() else {
+            self.context.leave_line(&self.key);
             let deployment = self.observed_deployment();
             self.report(deployment, Some(image_not_set()), None).await?;
             return Ok("no image".to_owned());
@@ -63,15 +75,8 @@ impl Pass<'_> {
         errors.sort_by_key(Error::awaits_deletion);
         let hold = Hold::after(hold, &errors);
         let deployment = self.observed_deployment();
-        let problem = match errors
-            .iter()
-            .find_map(|error| Some((error.reason()?, error.to_string())))
-        {
-            Some((reason, message)) => Some(Problem {
-                reason: reason.to_owned(),
-                message: self.known_message(reason, message),
-                fatal: false,
-            }),
+        let problem = match errors.iter().find_map(|error| self.problem_of(error)) {
+            Some(problem) => Some(problem),
             None => match contested.first() {
                 Some((kind, path)) => {
                     self.recheck_after(Some(TRUCE));
@@ -85,6 +90,16 @@ impl Pass<'_> {
             Some(error) => Err(error),
             None => Ok(format!("{phase:?}").to_lowercase()),
         }
+    }
+
+    /// What the status says of `error`; `None` of one that is only tried again.
+    fn problem_of(&self, error: &Error) -> Option<Problem> {
+        let reason = error.reason()?;
+        Some(Problem {
+            reason: reason.to_owned(),
+            message: self.known_message(reason, error.to_string()),
+            fatal: false,
+        })
     }
 
     /// `message`, or what the status says already if only numbers differ: the text of a failed connection has another
@@ -129,31 +144,36 @@ impl Pass<'_> {
 
     /// Returns why the Deployment does not get its new template yet, and the path of a contested field.
     async fn deployment(&mut self, image: &str) -> Result<(Option<Hold>, Option<String>), Error> {
-        let observed = self.context.caches.deployments.unpack(&self.key);
-        let desired = operand::deployment(&self.memcached, image);
-        let (desired, hold) = match self.in_turn(desired, observed.as_ref()) {
-            (Some(desired), hold) => (desired, hold),
-            (None, hold) => return Ok((hold, None)),
+        let (context, key) = (self.context, self.key.clone());
+        let caches = &context.caches.deployments;
+        if context.slots.is_in_doubt(&key) {
+            refresh::<Deployment>(&context.client, caches, &key).await?;
+            self.note_begun(image, None);
+        }
+        let observed = caches.unpack(&key);
+        let (step, hold) = self.in_turn(image, observed.as_ref());
+        let (desired, begins) = match step {
+            Step::Apply { deployment, begins } => (deployment, begins),
+            Step::Resize => {
+                if let Some(state) = observed {
+                    self.resize(&state).await?;
+                }
+                return Ok((hold, None));
+            }
+            Step::Keep => return Ok((hold, None)),
         };
-        let caches = &self.context.caches.deployments;
         let owner = self.memcached.metadata.uid.clone().unwrap_or_default();
-        let begins = self.context.slots.holds(&self.key)
-            && observed.as_ref().is_some_and(|state| {
-                let desired = serde_json::to_value(&desired).unwrap_or_default();
-                state.child.replaces_pods(&desired)
-            });
-        let ensured = ensure(self.context, caches, &desired, &owner, &mut self.writes).await;
-        if ensured.is_err() && begins {
-            // Nothing rolls: whatever refuses the change here must not keep the others waiting.
-            self.context.leave_line(&self.key);
+        // A pass that takes too long is cancelled.
+        let unanswered = begins.then(|| OnDrop::new(|| context.slots.doubt(&key)));
+        let ensured = ensure(context, caches, &*desired, &owner, &mut self.writes).await;
+        if let Some(unanswered) = unanswered {
+            unanswered.defuse();
+            self.note_begun(image, ensured.as_ref().err());
         }
         let ensured = ensured?;
         let size = self.memcached.spec.size;
-        let replicas = observed
-            .as_ref()
-            .and_then(|state| state.child.field("/spec/replicas"))
-            .and_then(Value::as_i64);
-        let resized = replicas.filter(|replicas| *replicas != i64::from(size));
+        let before = observed.as_ref().map(DeploymentState::wanted);
+        let resized = before.filter(|replicas| *replicas != size);
         match ensured {
             Ensured::Settled => {}
             Ensured::Created => self.record(
@@ -162,7 +182,8 @@ impl Pass<'_> {
                 format!("Created Deployment {} with {size} replicas", self.key.name),
             ),
             Ensured::Updated => match resized {
-                Some(from) => self.record("Resized", "Resize", format!("Resized from {from} to {size}")),
+                Some(from) => self.record_resized(from),
+                None if observed.is_some_and(|before| before.child.differs_in_annotations_only(&*desired)) => {}
                 None => self.record("Updated", "Update", format!("Updated Deployment {}", self.key.name)),
             },
             Ensured::Restored(path) => self.record_drift_reverted("Deployment", &path),
@@ -171,51 +192,19 @@ impl Pass<'_> {
         Ok((hold, None))
     }
 
-    /// The Deployment to apply now: `desired`, or what the servers run with while others are rolled out first. `None` if
-    /// the Deployment has to stay as it is.
-    fn in_turn(&self, desired: Deployment, observed: Option<&DeploymentState>) -> (Option<Deployment>, Option<Hold>) {
-        let Some(state) = observed.filter(|state| self.owns(state)) else {
-            self.context.leave_line(&self.key);
-            return (Some(desired), None);
-        };
-        let replaces = |deployment: &Deployment| {
-            let desired = serde_json::to_value(deployment).unwrap_or_default();
-            // What another client changed is reverted at once.
-            let reverts = state.child.fingerprint() == Some(&drift::fingerprint(&desired));
-            !reverts && state.child.replaces_pods(&desired)
-        };
-        if !replaces(&desired) {
-            if state.is_complete(self.memcached.spec.size) || !self.context.slots.holds(&self.key) {
-                self.context.leave_line(&self.key);
-            }
-            return (Some(desired), None);
-        }
-        // With the image that runs: if nothing else differs, only the default image has changed.
-        let now = state.image.as_deref();
-        let as_it_runs = now.map(|image| operand::deployment(&self.memcached, image));
-        let as_it_runs = as_it_runs.filter(|deployment| !replaces(deployment));
-        let status = self.memcached.status.as_ref();
-        let new_spec = status.and_then(|status| status.observed_generation) != self.memcached.metadata.generation;
-        let by_user = if as_it_runs.is_some() {
-            self.memcached.spec.image.is_some()
-        } else {
-            new_spec
-        };
-        // Nothing is lost where nothing runs.
-        if by_user || (state.ready == 0 && !self.context.slots.holds(&self.key)) {
-            self.context.leave_line(&self.key);
-            return (Some(desired), None);
-        }
-        if self.context.slots.take(&self.key, &self.memcached) {
-            return (Some(desired), None);
-        }
-        let holders: Vec<String> = self.context.slots.holders().iter().map(ToString::to_string).collect();
-        let others = if holders.is_empty() {
-            "an older one".to_owned()
-        } else {
-            holders.join(", ")
-        };
-        (as_it_runs, Some(Hold::Waiting(others)))
+    /// Changes nothing of the Deployment but its size.
+    async fn resize(&mut self, state: &DeploymentState) -> Result<(), Error> {
+        let Context { client, caches, .. } = self.context;
+        let size = self.memcached.spec.size;
+        resize(client, &caches.deployments, &self.key, &state.child.uid, size).await?;
+        self.writes += 1;
+        self.record_resized(state.wanted());
+        Ok(())
+    }
+
+    fn record_resized(&self, from: i32) {
+        let size = self.memcached.spec.size;
+        self.record("Resized", "Resize", format!("Resized from {from} to {size}"));
     }
 
     async fn service(&mut self) -> Result<Option<String>, Error> {

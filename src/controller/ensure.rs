@@ -129,7 +129,8 @@ fn decide(desired: &Value, fingerprint: &str, observed: Option<&Child>, owner_ui
         None => Step::Keep,
         Some(path) => Step::Apply {
             uid: child.uid.clone(),
-            changed_by_others: child.fingerprint() == Some(fingerprint),
+            // A version of the operator that annotates more is not another client.
+            changed_by_others: child.fingerprint() == Some(fingerprint) && !path.starts_with(".metadata.annotations"),
             path,
         },
     }
@@ -212,6 +213,46 @@ pub async fn ensure<K: ManagedResource>(
     }
 }
 
+/// Reads the object and keeps it in `cache`: what was written is unknown.
+///
+/// # Errors
+/// [`Error::Request`] if the API server refuses that; an object that is gone stays in the cache until a watch says so.
+pub async fn refresh<K: ManagedResource>(
+    client: &Client,
+    cache: &Cache<Packed<K::Seen>>,
+    key: &ObjectKey,
+) -> Result<(), Error> {
+    let target = Target::<K>::named(client, key.clone());
+    let found = target.api.get_opt(&key.name).await;
+    if let Some(live) = found.map_err(|error| target.error("read", error))? {
+        cache.written(&live, Packed::of(&live.seen()));
+    }
+    Ok(())
+}
+
+/// Changes the number of replicas of the Deployment `key` with this UID, and nothing else.
+///
+/// # Errors
+/// [`Error::Request`] if the API server rejects the change.
+pub async fn resize(
+    client: &Client,
+    cache: &Cache<Packed<DeploymentState>>,
+    key: &ObjectKey,
+    uid: &str,
+    size: i32,
+) -> Result<(), Error> {
+    let target = Target::<Deployment>::named(client, key.clone());
+    let parameters = PatchParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let patch = Patch::Merge(json!({ "metadata": { "uid": uid }, "spec": { "replicas": size } }));
+    let resized = target.api.patch(&key.name, &parameters, &patch).await;
+    let resized = resized.map_err(|error| target.error("resize", error))?;
+    cache.written(&resized, Packed::of(&resized.seen()));
+    Ok(())
+}
+
 /// Deletes the observed object, unless it has another owner or is being deleted. Returns the number of writes.
 ///
 /// # Errors
@@ -272,16 +313,22 @@ impl<K: ManagedResource> Target<K> {
         }
     }
 
-    /// The configuration to apply for `desired`, and its fingerprint, which it contains as an annotation.
+    /// The configuration to apply for `desired`, and the fingerprint of all but its annotations, which is one of them.
     fn configuration(&self, desired: &K) -> Result<(Value, String), Error> {
         let mut configuration = serde_json::to_value(desired).map_err(|source| Error::Serialize {
             kind: K::kind(&()).into_owned(),
             name: self.key.name.clone(),
             source,
         })?;
+        let metadata = configuration.get_mut("metadata").and_then(Value::as_object_mut);
+        let annotations = metadata.and_then(|metadata| metadata.remove("annotations"));
         let fingerprint = drift::fingerprint(&configuration);
         if let Some(metadata) = configuration.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.insert("annotations".to_owned(), json!({ FINGERPRINT: fingerprint }));
+            let mut annotations = annotations.unwrap_or_else(|| json!({}));
+            if let Some(annotations) = annotations.as_object_mut() {
+                annotations.insert(FINGERPRINT.to_owned(), Value::from(fingerprint.clone()));
+            }
+            metadata.insert("annotations".to_owned(), annotations);
         }
         Ok((configuration, fingerprint))
     }
@@ -378,49 +425,5 @@ impl<K: ManagedResource> Target<K> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::operand::fixtures::memcached;
-
-    const OWNER: &str = "11111111-2222";
-
-    fn service() -> (Value, String, Child) {
-        let service = operand::service(&memcached(&json!({})));
-        let mut configuration = serde_json::to_value(&service).unwrap();
-        let fingerprint = drift::fingerprint(&configuration);
-        configuration["metadata"]["annotations"] = json!({ FINGERPRINT: fingerprint });
-        let mut live: k8s_openapi::api::core::v1::Service = serde_json::from_value(configuration.clone()).unwrap();
-        live.metadata.uid = Some("child".to_owned());
-        (configuration, fingerprint, Child::of(&live))
-    }
-
-    #[test]
-    fn an_unchanged_object_is_kept() {
-        let (configuration, fingerprint, child) = service();
-        assert_eq!(decide(&configuration, &fingerprint, Some(&child), OWNER), Step::Keep);
-    }
-
-    #[test]
-    fn drift_and_a_changed_configuration_are_distinguished() {
-        let (mut configuration, fingerprint, child) = service();
-        configuration["spec"]["ports"][0]["port"] = json!(1);
-        let step = |fingerprint| decide(&configuration, fingerprint, Some(&child), OWNER);
-        let expected = |changed_by_others| Step::Apply {
-            uid: "child".to_owned(),
-            path: ".spec.ports[memcached].port".to_owned(),
-            changed_by_others,
-        };
-        assert_eq!(step(&fingerprint), expected(true));
-        assert_eq!(step("another"), expected(false));
-    }
-
-    #[test]
-    fn nothing_is_written_to_an_object_of_another_owner() {
-        let (configuration, fingerprint, child) = service();
-        assert_eq!(
-            decide(&configuration, &fingerprint, Some(&child), "another"),
-            Step::Look
-        );
-        assert_eq!(decide(&configuration, &fingerprint, None, OWNER), Step::Look);
-    }
-}
+#[path = "ensure_tests.rs"]
+mod tests;

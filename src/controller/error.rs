@@ -80,6 +80,22 @@ impl Error {
         self.code() == Some(422)
     }
 
+    /// Whether nothing was written, for certain. Of a request without an answer nobody knows, nor of one that timed out
+    /// between the API server and etcd.
+    pub fn is_refusal(&self) -> bool {
+        let Self::Request { source, .. } = self else {
+            return true;
+        };
+        match source.as_ref() {
+            kube::Error::Api(status) => {
+                !matches!(status.code, 408 | 502..=504)
+                    && !matches!(status.reason.as_str(), "Timeout" | "ServerTimeout")
+                    && !status.message.contains("etcdserver")
+            }
+            _ => false,
+        }
+    }
+
     /// The API server's status code.
     fn code(&self) -> Option<u16> {
         match self {

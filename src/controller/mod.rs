@@ -13,6 +13,7 @@
 //! | `ownership` | whom a managed object belongs to |
 //! | [`report`] | the status: a pure function of the observed state |
 //! | `writes` | what a pass writes about its Memcached |
+//! | [`rollout`] | whose change of the servers it is, and whether its turn has come |
 //! | [`slots`] | how many Memcacheds are rolled out at the same time |
 //! | [`trouble`] | why servers do not start |
 //! | [`upgradeable`] | blocks upgrades by OLM during rollouts |
@@ -26,6 +27,7 @@ mod ownership;
 pub mod pass;
 pub mod reconcile;
 pub mod report;
+pub mod rollout;
 pub mod slots;
 pub mod trouble;
 pub mod upgradeable;

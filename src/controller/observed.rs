@@ -17,6 +17,7 @@ use kube_manager::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::rollout::{Applied, SERVERS};
 use crate::{api::v1alpha1::Memcached, operand};
 
 /// The annotation that holds the fingerprint of what was applied: it distinguishes a changed
@@ -95,6 +96,15 @@ impl Child {
         drift::differs(&Value::Object(wanted), &self.content)
     }
 
+    /// Whether only annotations have to be written to reach `desired`.
+    pub fn differs_in_annotations_only<K: Resource + Serialize>(&self, desired: &K) -> bool {
+        let mut desired = serde_json::to_value(desired).unwrap_or_default();
+        if let Some(metadata) = desired.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("annotations");
+        }
+        self.differs(&desired).is_none()
+    }
+
     /// One field, by JSON pointer.
     pub fn field(&self, pointer: &str) -> Option<&Value> {
         self.content.pointer(pointer)
@@ -137,10 +147,10 @@ pub struct DeploymentState {
     pub available: i32,
     /// The image in the template.
     pub image: Option<String>,
-    /// Why the Deployment cannot create or replace pods: reason and message of its condition.
-    pub failure: Option<(String, String)>,
     /// By its condition, the last rollout has finished. That stays so when servers are lost.
     pub rolled_out: bool,
+    /// Why the Deployment cannot create or replace pods: reason and message of its condition.
+    pub failure: Option<(String, String)>,
 }
 
 impl Sample for DeploymentState {
@@ -160,12 +170,26 @@ impl DeploymentState {
         replicas.and_then(|replicas| replicas.try_into().ok()).unwrap_or(1)
     }
 
-    /// Whether `size` servers of the newest template run and had time to warm up.
-    pub fn is_complete(&self, size: i32) -> bool {
+    /// Whether all servers are of the newest template, run and had time to warm up.
+    pub fn is_complete(&self) -> bool {
+        let wanted = self.wanted();
         self.observed_generation >= self.generation
             && self.updated == self.replicas
-            && self.updated >= size
-            && self.available >= size
+            && self.updated >= wanted
+            && self.available >= wanted
+    }
+
+    /// Whether a rollout has not finished; servers that were lost after it are not one.
+    pub fn is_underway(&self) -> bool {
+        let current = self.observed_generation >= self.generation;
+        let was_complete = current && self.rolled_out && self.updated == self.replicas;
+        !self.is_complete() && !was_complete
+    }
+
+    /// What it says of the template that was applied last; objects that 0.1.0 made do not.
+    pub fn applied(&self) -> Option<Applied> {
+        let annotations = self.child.field("/metadata/annotations")?;
+        annotations.get(SERVERS)?.as_str()?.parse().ok()
     }
 
     /// The projection of `deployment`.
@@ -198,9 +222,7 @@ impl DeploymentState {
                     found.message.clone().unwrap_or_default(),
                 )
             });
-        let finished = condition("Progressing", "True");
         Self {
-            rolled_out: finished.is_some_and(|found| found.reason.as_deref() == Some("NewReplicaSetAvailable")),
             child: Child::of(deployment),
             generation: deployment.metadata.generation.unwrap_or(0),
             observed_generation: status.observed_generation.unwrap_or(0),
@@ -209,6 +231,8 @@ impl DeploymentState {
             ready: status.ready_replicas.unwrap_or(0),
             available: status.available_replicas.unwrap_or(0),
             image: image.and_then(|container| container.image.clone()),
+            rolled_out: condition("Progressing", "True")
+                .is_some_and(|found| found.reason.as_deref() == Some("NewReplicaSetAvailable")),
             failure,
         }
     }

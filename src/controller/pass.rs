@@ -16,6 +16,29 @@ pub struct Pass<'a> {
     pub(super) requeue_after: Option<Duration>,
 }
 
+/// Calls a function when it is dropped. A pass may be cancelled wherever it waits.
+pub(super) struct OnDrop<F: FnOnce()>(Option<F>);
+
+impl<F: FnOnce()> OnDrop<F> {
+    /// Calls `run` when dropped.
+    pub(super) fn new(run: F) -> Self {
+        Self(Some(run))
+    }
+
+    /// Calls nothing.
+    pub(super) fn defuse(mut self) {
+        self.0 = None;
+    }
+}
+
+impl<F: FnOnce()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        if let Some(run) = self.0.take() {
+            run();
+        }
+    }
+}
+
 impl Pass<'_> {
     pub(super) fn api(&self) -> Api<Memcached> {
         Api::namespaced(self.context.client.clone(), &self.key.namespace)

@@ -39,6 +39,7 @@ pub async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Done, Er
     // A deletion needs nothing but the object: a missing right to other kinds must not block it.
     let is_deleted = metadata.is_some_and(|metadata| metadata.deletion_timestamp.is_some());
     if !is_deleted && !context.readiness.is_synced_in(&key.namespace) {
+        context.leave_line(&key);
         return Ok(done(0, "namespace not synced", Some(UNSYNCED)));
     }
     let Some(memcached) = memcached else {

@@ -30,6 +30,9 @@ use crate::{
     settings::Settings,
 };
 
+#[path = "rollout_tests.rs"]
+mod rollout;
+
 type Answer = Box<dyn Fn(&str, &mut Value) -> Option<u16> + Send + Sync>;
 
 /// Objects by path. Server-side apply replaces what it applies; status and finalizers are merged.
@@ -84,7 +87,8 @@ impl Server {
             return objects.get(path).cloned().map_or(error(404), |object| (200, object));
         }
         let mut sent: Value = serde_json::from_slice(body).unwrap();
-        if let Some(code) = (self.intercept)(&line, &mut sent) {
+        let intercepted = (self.intercept)(&line, &mut sent);
+        if let Some(code) = intercepted.filter(|code| *code != LOST) {
             return error(code);
         }
         let version = self.version.fetch_add(1, SeqCst).to_string();
@@ -102,6 +106,12 @@ impl Server {
                         meta[key] = value.clone();
                     }
                 }
+                // A merge patch.
+                "spec" if sent.get("apiVersion").is_none() => {
+                    for (key, value) in value.as_object().unwrap() {
+                        object["spec"][key] = value.clone();
+                    }
+                }
                 key => object[key] = value.clone(),
             }
         }
@@ -111,6 +121,9 @@ impl Server {
         meta.entry("uid")
             .or_insert_with(|| Value::from(format!("uid of {home}")));
         objects.insert(home, object.clone());
+        if intercepted == Some(LOST) {
+            return error(504);
+        }
         (200, object)
     }
 
@@ -121,6 +134,9 @@ impl Server {
         requests
     }
 }
+
+/// The answer of a server that stores the object, and then does not say so.
+const LOST: u16 = 599;
 
 const PATH: &str = "/apis/cache.example.com/v1alpha1/namespaces/cache/memcacheds/sample";
 

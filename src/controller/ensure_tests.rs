@@ -1,0 +1,45 @@
+//! What is written to a managed object, and when.
+use super::*;
+use crate::operand::fixtures::memcached;
+
+const OWNER: &str = "11111111-2222";
+
+fn service() -> (Value, String, Child) {
+    let service = operand::service(&memcached(&json!({})));
+    let mut configuration = serde_json::to_value(&service).unwrap();
+    let fingerprint = drift::fingerprint(&configuration);
+    configuration["metadata"]["annotations"] = json!({ FINGERPRINT: fingerprint });
+    let mut live: k8s_openapi::api::core::v1::Service = serde_json::from_value(configuration.clone()).unwrap();
+    live.metadata.uid = Some("child".to_owned());
+    (configuration, fingerprint, Child::of(&live))
+}
+
+#[test]
+fn an_unchanged_object_is_kept() {
+    let (configuration, fingerprint, child) = service();
+    assert_eq!(decide(&configuration, &fingerprint, Some(&child), OWNER), Step::Keep);
+}
+
+#[test]
+fn drift_and_a_changed_configuration_are_distinguished() {
+    let (mut configuration, fingerprint, child) = service();
+    configuration["spec"]["ports"][0]["port"] = json!(1);
+    let step = |fingerprint| decide(&configuration, fingerprint, Some(&child), OWNER);
+    let expected = |changed_by_others| Step::Apply {
+        uid: "child".to_owned(),
+        path: ".spec.ports[memcached].port".to_owned(),
+        changed_by_others,
+    };
+    assert_eq!(step(&fingerprint), expected(true));
+    assert_eq!(step("another"), expected(false));
+}
+
+#[test]
+fn nothing_is_written_to_an_object_of_another_owner() {
+    let (configuration, fingerprint, child) = service();
+    assert_eq!(
+        decide(&configuration, &fingerprint, Some(&child), "another"),
+        Step::Look
+    );
+    assert_eq!(decide(&configuration, &fingerprint, None, OWNER), Step::Look);
+}
