@@ -21,15 +21,13 @@ use greeter::Greeting;
 use k8s_openapi::{
     api::{
         coordination::v1::Lease,
-        core::v1::{ConfigMap, Namespace, Node, ServiceAccount},
-        rbac::v1::ClusterRoleBinding,
+        core::v1::{ConfigMap, Namespace, Node},
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
-    Api, Client, Config, CustomResourceExt as _, ResourceExt as _,
+    Api, Client, CustomResourceExt as _, ResourceExt as _,
     api::{DeleteParams, Patch, PatchParams, PostParams},
-    config::{KubeConfigOptions, Kubeconfig},
 };
 use kube_manager::{
     Manager,
@@ -281,29 +279,14 @@ async fn a_kind_without_namespace_and_one_that_depends_on_it() {
 async fn half_open_watches_are_opened_again() {
     let client = namespace("half-open").await;
     let plane = control_plane().await;
-    // Only tokens pass through the proxy, certificates do not.
-    let account = serde_json::from_value(json!({ "metadata": { "name": "greeter" } })).unwrap();
-    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "half-open");
-    accounts.create(&PostParams::default(), &account).await.unwrap();
-    let binding = json!({ "metadata": { "name": "half-open" },
-        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin" },
-        "subjects": [{ "kind": "ServiceAccount", "name": "greeter", "namespace": "half-open" }] });
-    let binding = serde_json::from_value(binding).unwrap();
-    let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
-    bindings.create(&PostParams::default(), &binding).await.unwrap();
-    let own = plane.service_account_kubeconfig("half-open", "greeter").await.unwrap();
     let proxy = plane.faults(1).await.unwrap();
     proxy.add(Rule::new(Fault::Stalled(Duration::from_millis(500))).verb(Verb::Watch));
-    let kubeconfig = Kubeconfig::read_from(proxy.kubeconfig(&own).unwrap()).unwrap();
-    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-        .await
-        .unwrap();
-    config.proxy_url = None;
+    let through = proxy.client(plane.kubeconfig()).await.unwrap();
     let limits = transport::Limits {
         event: Duration::from_secs(3),
         ..transport::Limits::default()
     };
-    let through = transport::limited(Client::try_from(config).unwrap(), limits, None);
+    let through = transport::limited(through, limits, None);
     let (running, stop) = greeter(&through, options("half-open")).await;
     eventually("the watches begin", async || {
         let watches = proxy
