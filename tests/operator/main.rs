@@ -20,6 +20,7 @@ mod monitoring;
 mod obstacles;
 mod quiet;
 mod rights;
+mod rollouts;
 mod samples;
 mod scenario;
 mod storms;

@@ -1,0 +1,188 @@
+//! Rollouts on the operator's account: of many objects, and across restarts of the operator.
+use std::time::{Duration, Instant};
+
+use k8s_openapi::{
+    api::{
+        apps::v1::Deployment,
+        rbac::v1::{Role, RoleBinding},
+    },
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{
+    Api, ResourceExt,
+    api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams},
+};
+use memcached_operator::{
+    api::v1alpha1::{Memcached, PROGRESSING, Phase},
+    controller::upgradeable::UPGRADEABLE,
+};
+use serde_json::{Value, json};
+
+use crate::lab::{ACCOUNT, Lab, UNAVAILABLE, create, eventually, image, within};
+
+const NEW: &str = "registry.example.com:5000/library/memcached:1.6.40";
+
+/// Makes the OperatorCondition `name`, to which the lab's operators have the access that OLM grants.
+async fn operator_condition(lab: &Lab, name: &str) -> Api<DynamicObject> {
+    let definition = json!({ "metadata": { "name": "operatorconditions.operators.coreos.com" }, "spec": {
+        "group": "operators.coreos.com", "scope": "Namespaced",
+        "names": { "kind": "OperatorCondition", "plural": "operatorconditions" },
+        "versions": [{ "name": "v2", "served": true, "storage": true, "schema": { "openAPIV3Schema": {
+            "type": "object", "x-kubernetes-preserve-unknown-fields": true } } }],
+    } });
+    create::<CustomResourceDefinition>(&Api::all(lab.client.clone()), definition).await;
+    let rules = json!([{ "apiGroups": ["operators.coreos.com"], "resources": ["operatorconditions"],
+        "resourceNames": [name], "verbs": ["get", "patch", "update"] }]);
+    create::<Role>(&lab.api(), json!({ "metadata": { "name": name }, "rules": rules })).await;
+    let binding = json!({ "metadata": { "name": name },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name },
+        "subjects": [{ "kind": "ServiceAccount", "name": ACCOUNT, "namespace": lab.namespace }] });
+    create::<RoleBinding>(&lab.api(), binding).await;
+    let kind = GroupVersionKind::gvk("operators.coreos.com", "v2", "OperatorCondition");
+    let resource = ApiResource::from_gvk_with_plural(&kind, "operatorconditions");
+    let conditions = Api::namespaced_with(lab.client.clone(), &lab.namespace, &resource);
+    let condition = json!({ "apiVersion": "operators.coreos.com/v2", "kind": "OperatorCondition",
+        "metadata": { "name": name }, "spec": {} });
+    let condition: DynamicObject = serde_json::from_value(condition).unwrap();
+    eventually("the definition is served", async || {
+        conditions.create(&PostParams::default(), &condition).await.ok()
+    })
+    .await;
+    conditions
+}
+
+async fn upgradeable(conditions: &Api<DynamicObject>, name: &str) -> Option<String> {
+    let object = conditions.get(name).await.unwrap();
+    let known = object.data.pointer("/spec/conditions").and_then(Value::as_array)?;
+    let found = known.iter().find(|known| known["type"] == UPGRADEABLE)?;
+    Some(found["status"].as_str()?.to_owned())
+}
+
+async fn deployments(lab: &Lab) -> Vec<Deployment> {
+    lab.api::<Deployment>()
+        .list(&ListParams::default())
+        .await
+        .unwrap()
+        .items
+}
+
+fn is_complete(deployment: &Deployment) -> bool {
+    let status = deployment.status.clone().unwrap_or_default();
+    status.observed_generation == deployment.metadata.generation
+        && status.updated_replicas == Some(1)
+        && status.available_replicas == Some(1)
+}
+
+/// Those whose creation is the oldest first, however many there are, and never more than `--max-rolling`.
+#[tokio::test]
+async fn of_two_hundred_ten_roll_at_a_time() {
+    const COUNT: usize = 200;
+    let lab = Lab::new("two-hundred").await;
+    let conditions = operator_condition(&lab, "two-hundred").await;
+    {
+        let _operator = lab.operator().await;
+        for block in 0..COUNT / 20 {
+            // Not in the order of their age, which counts seconds.
+            let names = (0..20).map(|index| format!("m{:03}", (block * 20 + index) * 77 % COUNT));
+            let created = names.map(|name| {
+                let lab = &lab;
+                async move { lab.memcached(&name, json!({})).await }
+            });
+            futures::future::join_all(created).await;
+        }
+        within(Duration::from_secs(90), "all run", async || {
+            let memcacheds = lab.api::<Memcached>().list(&ListParams::default()).await.unwrap();
+            let phase = |found: &Memcached| found.status.as_ref().and_then(|status| status.phase);
+            let running = memcacheds.iter().filter(|found| phase(found) == Some(Phase::Running));
+            (running.count() == COUNT && deployments(&lab).await.iter().all(is_complete)).then_some(())
+        })
+        .await;
+    }
+    let memcacheds = lab.api::<Memcached>().list(&ListParams::default()).await.unwrap();
+    let mut ages: Vec<_> = memcacheds
+        .iter()
+        .map(|found| (found.creation_timestamp(), found.name_any()))
+        .collect();
+    ages.sort();
+    let variables = [
+        ("RELATED_IMAGE_MEMCACHED", NEW),
+        ("OPERATOR_CONDITION_NAME", "two-hundred"),
+    ];
+    let _operator = lab.operator_with(&["--max-rolling=10"], &variables).await;
+    let started = Instant::now();
+    let mut most = 0;
+    let begun = loop {
+        let found = deployments(&lab).await;
+        let mut begun: Vec<&Deployment> = found.iter().filter(|found| image(found) == NEW).collect();
+        let rolling = begun.iter().filter(|found| !is_complete(found)).count();
+        assert!(rolling <= 10, "{rolling} roll at the same time");
+        most = most.max(rolling);
+        assert_ne!(upgradeable(&conditions, "two-hundred").await.as_deref(), Some("False"));
+        if begun.len() >= 20 {
+            begun.sort_by_key(|found| found.name_any());
+            break begun.iter().map(|found| found.name_any()).collect::<Vec<_>>();
+        }
+        assert!(
+            started.elapsed() < Duration::from_secs(60),
+            "{} have begun",
+            begun.len()
+        );
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    };
+    assert_eq!(most, 10);
+    let mut oldest: Vec<String> = ages.into_iter().take(begun.len()).map(|(_, name)| name).collect();
+    oldest.sort();
+    assert_eq!(begun, oldest);
+    assert_eq!(upgradeable(&conditions, "two-hundred").await.as_deref(), Some("True"));
+}
+
+/// Restarts are what one tries when something is stuck.
+#[tokio::test]
+async fn a_broken_image_reaches_one_object_however_often_the_operator_restarts() {
+    let lab = Lab::new("broken-image").await;
+    let names = ["a", "b", "c"];
+    {
+        let _operator = lab.operator().await;
+        for name in names {
+            lab.memcached(name, json!({})).await;
+        }
+        for name in names {
+            lab.running(name).await;
+        }
+    }
+    let broken = async || -> Vec<String> {
+        let mut found = deployments(&lab).await;
+        found.retain(|found| image(found) == UNAVAILABLE);
+        found.iter().map(ResourceExt::name_any).collect()
+    };
+    let mut first = None;
+    for _ in 0..3 {
+        let operator = lab.operator_with(&[], &[("MEMCACHED_IMAGE", UNAVAILABLE)]).await;
+        let reached = eventually("one has the image", async || {
+            let broken = broken().await;
+            (!broken.is_empty()).then_some(broken)
+        })
+        .await;
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        assert_eq!(broken().await, reached);
+        assert_eq!(*first.get_or_insert_with(|| reached.clone()), reached);
+        drop(operator);
+        // As when the deadline of the Deployment has passed.
+        let memcacheds = lab.api::<Memcached>();
+        let mut status = memcacheds.get(&reached[0]).await.unwrap().status.unwrap();
+        for known in &mut status.conditions {
+            if known.type_ == PROGRESSING {
+                known.status = "False".to_owned();
+                known.reason = "ProgressDeadlineExceeded".to_owned();
+            }
+        }
+        let patch = Patch::Merge(json!({ "status": status }));
+        memcacheds
+            .patch_status(&reached[0], &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+    assert_eq!(first.map(|reached| reached.len()), Some(1));
+    let _operator = lab.operator_with(&[], &[("MEMCACHED_IMAGE", NEW)]).await;
+    eventually("none has the image", async || broken().await.is_empty().then_some(())).await;
+}
