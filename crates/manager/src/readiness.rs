@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::Instant;
+use tokio::{sync::Notify, time::Instant};
 
 use crate::transport::Pulse;
 
@@ -21,6 +21,8 @@ const STILL: Duration = Duration::from_secs(300);
 pub struct Readiness {
     gates: Arc<Mutex<BTreeMap<String, State>>>,
     checks: Arc<Mutex<Vec<Check>>>,
+    /// A gate has changed.
+    changed: Arc<Notify>,
 }
 
 /// Which endpoint a check is for.
@@ -128,6 +130,11 @@ impl Readiness {
         let mut scopes = gates.values().filter_map(|state| state.scope.as_deref()).peekable();
         let any_open = scopes.peek().is_none() || scopes.any(|scope| gates_of(&gates, scope).all(State::is_open));
         any_open && !gates.values().any(waits)
+    }
+
+    /// Waits until a gate has changed since the last call. For one task only.
+    pub(crate) async fn changed(&self) {
+        self.changed.notified().await;
     }
 
     /// Whether all objects in `namespace` are known.
@@ -284,6 +291,7 @@ impl Gate {
         if let Some(state) = self.readiness.gates().get_mut(&self.name) {
             change(state);
         }
+        self.readiness.changed.notify_one();
     }
 }
 

@@ -15,11 +15,11 @@ use crate::{
 /// Time for releasing the lease.
 const RELEASE: Duration = Duration::from_secs(1);
 
-/// How often to look whether caches are filled.
-const LOOK: Duration = Duration::from_millis(20);
+/// What is waited for is looked at anew in this interval: a watch that was refused may have been heard again.
+const LOOK: Duration = Duration::from_secs(1);
 
-/// After so many looks, that is every half minute, what is waited for is logged.
-const REMIND: u32 = 1500;
+/// After so many looks what is waited for is logged.
+const REMIND: u32 = 30;
 
 /// A replica that stands for election when its caches are filled.
 pub(super) struct Candidate {
@@ -112,9 +112,12 @@ async fn release(election: &mut Election<ApiStore>) {
 async fn await_synced(readiness: &Readiness) {
     let mut looks = 0u32;
     while !readiness.is_synced() {
-        tokio::time::sleep(LOOK).await;
-        looks += 1;
-        if looks.is_multiple_of(REMIND) {
+        tokio::select! {
+            () = readiness.changed() => {}
+            () = tokio::time::sleep(LOOK) => looks += 1,
+        }
+        if looks >= REMIND {
+            looks = 0;
             tracing::warn!(waiting_for = ?readiness.waiting_for(), "waiting for caches to sync");
         }
     }

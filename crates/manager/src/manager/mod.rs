@@ -73,6 +73,10 @@ use crate::{
     worker::{self, Done, Failure, Limits},
 };
 
+/// The permissions are checked this long after the start: the first lists and passes go before. What a list lacks, the list
+/// itself says at once.
+const CHECK_AFTER: Duration = Duration::from_secs(1);
+
 /// Time for sending the last events.
 const LAST_EVENTS: Duration = Duration::from_secs(1);
 
@@ -341,7 +345,10 @@ impl Manager {
         drop(events);
         let check = {
             let client = client.clone();
-            tokio::spawn(async move { access::report(&client, &requirements, &namespace, &namespaces).await })
+            tokio::spawn(async move {
+                tokio::time::sleep(CHECK_AFTER).await;
+                access::report(&client, &requirements, &namespace, &namespaces).await;
+            })
         };
         let work = leading::together(beside, workers, stop.clone());
         let candidate = leading::Candidate {
