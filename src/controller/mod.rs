@@ -7,6 +7,7 @@
 //! | [`reconcile`] | reconciles one Memcached: which way it goes |
 //! | `converge` | brings the managed objects to the desired state |
 //! | [`pass`] | the state of reconciling one Memcached |
+//! | [`applied`] | what a Deployment says of the template that was applied last |
 //! | [`ensure`] | creates or updates one managed object if it differs |
 //! | [`contests`] | fields that do not stay as they were applied |
 //! | [`finalize`] | the finalizer |
@@ -17,6 +18,7 @@
 //! | [`slots`] | how many Memcacheds are rolled out at the same time |
 //! | [`trouble`] | why servers do not start |
 //! | [`upgradeable`] | blocks upgrades by OLM during rollouts |
+pub mod applied;
 pub mod contests;
 mod converge;
 pub mod ensure;

@@ -17,7 +17,7 @@ use kube_manager::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::rollout::{Applied, SERVERS};
+use super::applied::{Applied, SERVERS};
 use crate::{api::v1alpha1::Memcached, operand};
 
 /// The annotation that holds the fingerprint of what was applied: it distinguishes a changed

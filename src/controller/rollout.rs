@@ -3,14 +3,13 @@
 //! What users change is rolled out at once; what the operator changes, by a new version of it or a new default image,
 //! when it is the object's turn: see [`slots`](super::slots). Which of the two it is shows from what was applied last. The
 //! Deployment itself says that, in an annotation: the status tells what was seen, which a pass that fails reports too.
-use std::{fmt, str::FromStr};
-
 use k8s_openapi::api::apps::v1::Deployment;
 use kube_manager::{ObjectKey, drift};
 use serde_json::Value;
 
 use super::{
     Context, Error,
+    applied::{Applied, SERVERS},
     observed::{DeploymentState, is_paused},
     pass::Pass,
     report::{self, Hold},
@@ -19,48 +18,6 @@ use crate::{
     api::v1alpha1::{Memcached, MemcachedSpec, PROGRESSING},
     operand,
 };
-
-/// The annotation of a Deployment that holds its [`Applied`].
-pub const SERVERS: &str = "cache.example.com/applied-servers";
-
-/// What a Deployment says of the template that was applied last.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Applied {
-    /// The template was rolled out on the operator's account, in turn.
-    pub in_turn: bool,
-    /// Digest of the template.
-    pub template: String,
-    /// Digest of what the user's spec says about each server.
-    pub spec: String,
-    /// The image in the template.
-    pub image: String,
-}
-
-impl fmt::Display for Applied {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let when = if self.in_turn { "in-turn" } else { "at-once" };
-        write!(f, "{when} {} {} {}", self.template, self.spec, self.image)
-    }
-}
-
-impl FromStr for Applied {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let mut parts = text.splitn(4, ' ');
-        let mut next = || parts.next().ok_or(());
-        Ok(Self {
-            in_turn: match next()? {
-                "in-turn" => true,
-                "at-once" => false,
-                _ => return Err(()),
-            },
-            template: next()?.to_owned(),
-            spec: next()?.to_owned(),
-            image: next()?.to_owned(),
-        })
-    }
-}
 
 /// The Deployment of a Memcached whose servers run a certain image.
 struct Rendered {

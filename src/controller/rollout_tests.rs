@@ -6,7 +6,7 @@ use kube_manager::packed::Packed;
 use super::*;
 use crate::{
     api::v1alpha1::PROGRESSING,
-    controller::{observed::DeploymentState, rollout::SERVERS, slots::DOUBT},
+    controller::{applied::SERVERS, observed::DeploymentState, slots::DOUBT},
 };
 
 const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/cache/deployments/sample";

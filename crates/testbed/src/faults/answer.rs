@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 use super::{
     Fault, Shared, clock,
     parts::{late, lines, until},
-    server::silence,
+    silence,
 };
 
 /// The body of an answer of the proxy.

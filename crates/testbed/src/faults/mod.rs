@@ -37,7 +37,7 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 use serde_json::json;
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::sleep_until};
 
 use crate::{Error, access};
 pub use request::{Seen, Verb};
@@ -368,4 +368,13 @@ fn record(shared: &Mutex<Shared>, place: usize, change: impl FnOnce(&mut Seen)) 
 /// Marks the request at `place` as answered with `code`.
 fn answered(shared: &Mutex<Shared>, place: usize, code: u16) {
     record(shared, place, |seen| seen.answer = Some((code, Instant::now())));
+}
+
+/// Waits while nothing passes.
+async fn silence(shared: &Mutex<Shared>) {
+    let until = || shared.lock().unwrap_or_else(PoisonError::into_inner).silent_until;
+    // It may be prolonged meanwhile.
+    while let Some(end) = until().filter(|end| *end > Instant::now()) {
+        sleep_until(end.into()).await;
+    }
 }

@@ -4,24 +4,20 @@ use std::{
     net::SocketAddr,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
-    time::Instant,
 };
 
 use http_body_util::BodyExt;
 use hyper::{Request, Response, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use kube::{Client, client::Body};
-use tokio::{
-    net::TcpListener,
-    sync::oneshot,
-    time::{sleep, sleep_until},
-};
+use tokio::{net::TcpListener, sync::oneshot, time::sleep};
 
 use super::{
     Fault, Shared,
     answer::{self, Answer},
     answered, clock,
     request::{Seen, Verb},
+    silence,
 };
 use crate::Error;
 
@@ -171,13 +167,4 @@ async fn answer(
     let expire = Arc::clone(&shared.lock().unwrap_or_else(PoisonError::into_inner).expire);
     let body = answer::expiring(body, expire, (!is_json).then_some(refuse));
     Ok(Response::from_parts(parts, answer::held(body, silent)))
-}
-
-/// Waits while nothing passes.
-pub(super) async fn silence(shared: &Mutex<Shared>) {
-    let until = || shared.lock().unwrap_or_else(PoisonError::into_inner).silent_until;
-    // It may be prolonged meanwhile.
-    while let Some(end) = until().filter(|end| *end > Instant::now()) {
-        sleep_until(end.into()).await;
-    }
 }
