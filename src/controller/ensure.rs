@@ -242,12 +242,8 @@ pub async fn resize(
     size: i32,
 ) -> Result<(), Error> {
     let target = Target::<Deployment>::named(client, key.clone());
-    let parameters = PatchParams {
-        field_manager: Some(FIELD_MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
     let patch = Patch::Merge(json!({ "metadata": { "uid": uid }, "spec": { "replicas": size } }));
-    let resized = target.api.patch(&key.name, &parameters, &patch).await;
+    let resized = target.api.patch(&key.name, &in_our_name(), &patch).await;
     let resized = resized.map_err(|error| target.error("resize", error))?;
     cache.written(&resized, Packed::of(&resized.seen()));
     Ok(())
@@ -290,6 +286,14 @@ pub async fn remove<K: ManagedResource>(
         }
         Err(error) if error.is_not_found() => Ok(0),
         Err(error) => Err(error),
+    }
+}
+
+/// A patch that is not an apply, under the same field manager.
+fn in_our_name() -> PatchParams {
+    PatchParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
     }
 }
 
@@ -386,13 +390,9 @@ impl<K: ManagedResource> Target<K> {
         if let Some(patch) = patch.as_object_mut() {
             patch.insert("metadata".to_owned(), json!({ "uid": uid }));
         }
-        let parameters = PatchParams {
-            field_manager: Some(FIELD_MANAGER.to_owned()),
-            ..PatchParams::default()
-        };
         let emptied = self
             .api
-            .patch(&self.key.name, &parameters, &Patch::Strategic(patch))
+            .patch(&self.key.name, &in_our_name(), &Patch::Strategic(patch))
             .await;
         emptied
             .map(|_| true)
