@@ -65,7 +65,7 @@ impl Error {
         }
     }
 
-    /// Whether this is no failure: an object of an earlier owner is being deleted.
+    /// Whether the pass only waits: an object of an earlier owner is being deleted.
     pub fn awaits_deletion(&self) -> bool {
         matches!(self, Self::StillDeleting { .. })
     }

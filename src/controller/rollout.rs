@@ -2,7 +2,7 @@
 //!
 //! What users change is rolled out at once; what the operator changes, by a new version of it or a new default image,
 //! when it is the object's turn: see [`slots`](super::slots). Which of the two it is shows from what was applied last. The
-//! Deployment itself says that, in an annotation: the status tells what was seen, which a pass that fails reports too.
+//! Deployment itself says that, in an annotation: the status has what was seen, which a pass that fails reports too.
 use k8s_openapi::api::apps::v1::Deployment;
 use kube_manager::{ObjectKey, drift};
 use serde_json::Value;
@@ -115,7 +115,7 @@ impl Step {
 }
 
 impl Pass<'_> {
-    /// Notes whether the rollout to `image` has begun, as far as the cache shows it and `error` tells.
+    /// Notes whether the rollout to `image` has begun, going by the cache and `error`.
     pub(super) fn note_begun(&self, image: &str, error: Option<&Error>) {
         let wanted = Rendered::new(&self.memcached, image).applied.template;
         let state = self.context.caches.deployments.unpack(&self.key);

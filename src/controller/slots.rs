@@ -98,7 +98,8 @@ impl Slots {
     }
 
     /// The objects with a slot.
-    pub fn holders(&self) -> Vec<ObjectKey> {
+    #[cfg(test)]
+    fn holders(&self) -> Vec<ObjectKey> {
         self.lock().holders.keys().cloned().collect()
     }
 

@@ -346,7 +346,7 @@ impl Sender {
     }
 }
 
-/// client-go's names: the object's name and, in hexadecimal, a time in nanoseconds. Where that is no name for an event,
+/// client-go's names: the object's name and, in hexadecimal, a time in nanoseconds. Where an event cannot have that name,
 /// because it is too long or the kind has other names (`system:node`), the UID takes the place of the name.
 fn event_name(regarding: &ObjectReference, suffix: u64) -> String {
     let candidates = [regarding.name.as_deref(), regarding.uid.as_deref()];

@@ -214,7 +214,7 @@ pub fn bind_address(text: &str) -> Result<BindAddress, String> {
     if let Ok(address) = text.parse() {
         return Ok(Some(address));
     }
-    // What looks like an address, but is none, is not worth a question to the resolver.
+    // The resolver is not asked about a malformed address.
     if host.contains(|other: char| !other.is_ascii_alphanumeric() && !matches!(other, '-' | '.' | '_')) {
         return Err(wrong());
     }

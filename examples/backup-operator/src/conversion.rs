@@ -31,7 +31,7 @@ impl Default for Kept {
 /// Makes an object of the version `wanted`.
 ///
 /// # Errors
-/// When the version is unknown, or the object is no Backup.
+/// When the version is unknown, or the object is not a Backup.
 pub fn convert(mut object: Value, wanted: &str) -> Result<Value, String> {
     let part = |error: serde_json::Error| error.to_string();
     let mut annotations = match object.pointer_mut("/metadata/annotations").map(Value::take) {

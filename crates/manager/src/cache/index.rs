@@ -52,7 +52,7 @@ impl<I: Hash + Eq> Index<I> {
     }
 }
 
-/// Told of each change of the object `key`: what it was, and what it is.
+/// Called with each change of an object: its key, the object before, and after.
 pub(super) type Follower<T> = Box<dyn Fn(&ObjectKey, Option<&T>, Option<&T>) + Send + Sync>;
 
 /// An empty index by what `values` finds, and what keeps it current.

@@ -24,7 +24,7 @@ const UNSYNCED: Duration = Duration::from_secs(10);
 /// Objects on a page of a list, a fifth of what kube-runtime asks for: pages are in memory as a whole, with managed fields.
 const PAGE: u32 = 100;
 
-/// `config` with pages of our size, unless the operator has chosen another: kube-runtime's default cannot be told from no choice.
+/// `config` with pages of our size, unless the operator has chosen another: kube-runtime's default counts as no choice.
 fn paged(config: watcher::Config) -> watcher::Config {
     if config.page_size == watcher::Config::default().page_size {
         config.page_size(PAGE)
@@ -190,7 +190,7 @@ where
                 add(&queue, key, change.listed);
             }
         };
-        // What concerns nobody takes no memory, and who it concerned before learns it from the cache.
+        // What concerns nobody takes no memory; whom it concerned before is found through the cache.
         let project = move |object| project(object).filter(|related| !related.keys.is_empty());
         self.manager
             .watch::<C, _, _, _>(&cache, paged(config), project, changed);

@@ -21,7 +21,7 @@ pub enum Death {
     Hangs,
     /// It resets each connection. The API server's message has another port each time.
     Resets,
-    /// It answers each request with a text that is no AdmissionReview, to those that trust [`DeadWebhook::client_config`].
+    /// It answers each request with a text instead of an AdmissionReview, to those that trust [`DeadWebhook::client_config`].
     Nonsense,
 }
 
@@ -74,7 +74,7 @@ impl DeadWebhook {
     }
 }
 
-/// Why there is no certificate or no TLS.
+/// The error of a certificate or of TLS that cannot be set up.
 enum Secured {
     Certificate(rcgen::Error),
     Tls(rustls::Error),
