@@ -3,7 +3,8 @@
 //! Events go to the API group `events.k8s.io/v1`. The same event about the same object within six minutes is not created
 //! again: its count is increased, as client-go does. Of events about one object that differ, 25 are published at once and
 //! then one every five minutes, also as client-go does. (kube-runtime's `Recorder` treats events that differ only in
-//! their note as equal and drops the second note.)
+//! their note as equal and drops the second note.) Of normal events about all objects, 1,000 are published at once and then 20 a
+//! second: an operator that is that busy should leave the API server to its work. Warnings are not counted in.
 use std::{
     collections::HashMap,
     hash::{BuildHasher as _, RandomState},
@@ -48,6 +49,12 @@ const BURST: f64 = 25.0;
 /// After a burst, one event is published in this time.
 const REFILL: Duration = Duration::from_mins(5);
 
+/// Number of normal events about all objects that are published without a pause.
+const TOTAL_BURST: f64 = 1000.0;
+
+/// After that burst, one normal event is published in this time.
+const TOTAL_REFILL: Duration = Duration::from_millis(50);
+
 /// An event that takes longer is given up: others wait behind it.
 const LIMIT: Duration = Duration::from_secs(10);
 
@@ -85,31 +92,65 @@ pub struct Publisher {
     dropped: Counter,
 }
 
-/// How many events about each object may still be published.
+/// How many events may still be published, and when that was counted.
+#[derive(Clone, Copy)]
+struct Allowance {
+    left: f64,
+    since: Instant,
+}
+
+impl Allowance {
+    /// What it has become at `now`, if one more is allowed in each `refill`, and `burst` at most.
+    fn at(self, now: Instant, refill: Duration, burst: f64) -> Self {
+        let gained = now.duration_since(self.since).as_secs_f64() / refill.as_secs_f64();
+        Self {
+            left: (self.left + gained).min(burst),
+            since: now,
+        }
+    }
+
+    fn spend(&mut self) {
+        self.left -= 1.0;
+    }
+}
+
+/// How many events may still be published: about each object, and normal ones about all.
 #[derive(Default)]
 struct Allowances {
-    by_uid: HashMap<String, (f64, Instant)>,
+    by_uid: HashMap<String, Allowance>,
+    normal: Option<Allowance>,
     /// Number of entries at which those that say nothing are removed.
     prune_at: usize,
 }
 
 impl Allowances {
     /// Whether one more event about the object `uid` may be published at `now`.
-    fn take(&mut self, uid: &str, now: Instant) -> bool {
-        let refilled = |left: f64, since: Instant| {
-            let gained = now.duration_since(since).as_secs_f64() / REFILL.as_secs_f64();
-            (left + gained).min(BURST)
+    fn take(&mut self, uid: &str, severity: Severity, now: Instant) -> bool {
+        let full = |burst| Allowance {
+            left: burst,
+            since: now,
         };
         if self.by_uid.len() >= self.prune_at {
             // An object whose allowance is full again needs no entry.
-            self.by_uid.retain(|_, (left, since)| refilled(*left, *since) < BURST);
+            self.by_uid.retain(|_, known| known.at(now, REFILL, BURST).left < BURST);
             self.prune_at = (2 * self.by_uid.len()).max(1024);
         }
-        let (left, since) = self.by_uid.get(uid).copied().unwrap_or((BURST, now));
-        let left = refilled(left, since);
-        let granted = left >= 1.0;
-        let left = if granted { left - 1.0 } else { left };
-        self.by_uid.insert(uid.to_owned(), (left, now));
+        let known = self.by_uid.get(uid).copied();
+        let mut own = known.unwrap_or(full(BURST)).at(now, REFILL, BURST);
+        let mut all = self
+            .normal
+            .unwrap_or(full(TOTAL_BURST))
+            .at(now, TOTAL_REFILL, TOTAL_BURST);
+        let counts = severity == Severity::Normal;
+        let granted = own.left >= 1.0 && (!counts || all.left >= 1.0);
+        if granted {
+            own.spend();
+            if counts {
+                all.spend();
+            }
+            self.by_uid.insert(uid.to_owned(), own);
+        }
+        self.normal = Some(all);
         granted
     }
 }
@@ -243,9 +284,9 @@ impl Publisher {
     pub fn queue_about(&self, regarding: ObjectReference, event: Event) {
         let uid = regarding.uid.clone().unwrap_or_default();
         let mut allowances = self.allowances.lock().unwrap_or_else(PoisonError::into_inner);
-        if !allowances.take(&uid, Instant::now()) {
+        if !allowances.take(&uid, event.severity, Instant::now()) {
             self.dropped.inc();
-            tracing::debug!(object = %describe(&regarding), reason = event.reason, "event dropped: too many about this object");
+            tracing::debug!(object = %describe(&regarding), reason = event.reason, "event dropped: too many, of this object or of all");
             return;
         }
         drop(allowances);

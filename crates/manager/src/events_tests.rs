@@ -57,7 +57,9 @@ async fn an_event_is_of_a_series_for_six_minutes_and_then_forgotten() {
 async fn after_a_burst_about_one_object_others_are_still_heard() {
     let mut allowances = Allowances::default();
     let published = |allowances: &mut Allowances, uid: &str, count: usize| {
-        (0..count).filter(|_| allowances.take(uid, Instant::now())).count()
+        (0..count)
+            .filter(|_| allowances.take(uid, Severity::Warning, Instant::now()))
+            .count()
     };
     assert_eq!(published(&mut allowances, "noisy", 1000), 25);
     assert_eq!(published(&mut allowances, "other", 1), 1);
@@ -71,4 +73,23 @@ async fn after_a_burst_about_one_object_others_are_still_heard() {
         !allowances.by_uid.contains_key("noisy"),
         "full allowances are forgotten"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn normal_events_about_all_objects_are_paced_and_warnings_are_not() {
+    let mut allowances = Allowances::default();
+    let published = |allowances: &mut Allowances, severity, name: &str| {
+        let take = |object: &usize| allowances.take(&format!("{name} {object}"), severity, Instant::now());
+        (0..2000).filter(take).count()
+    };
+    assert_eq!(published(&mut allowances, Severity::Normal, "first"), 1000);
+    assert!(
+        !allowances.by_uid.contains_key("first 1500"),
+        "what is dropped costs an object nothing"
+    );
+    assert_eq!(published(&mut allowances, Severity::Warning, "second"), 2000);
+    tokio::time::advance(Duration::from_secs(2)).await;
+    assert_eq!(published(&mut allowances, Severity::Normal, "third"), 40);
+    tokio::time::advance(Duration::from_secs(600)).await;
+    assert_eq!(published(&mut allowances, Severity::Normal, "fourth"), 1000);
 }
