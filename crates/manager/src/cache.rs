@@ -230,6 +230,15 @@ impl<T> Cache<T> {
         }
     }
 
+    /// The projection of the object in this very state, if the cache has it. Resource versions are what clients of Kubernetes go by:
+    /// etcd's `--bump-revision` keeps a restored cluster from using one twice.
+    pub(crate) fn in_state(&self, revision: &Revision) -> Option<Arc<T>> {
+        let objects = self.read();
+        let known = objects.known.get(&revision.key)?;
+        let same = revision.version > 0 && known.version == revision.version;
+        (same && known.uid == digest(revision.uid.as_deref())).then(|| Arc::clone(&known.object))
+    }
+
     /// Stores what a watch delivered. Returns the change; `None` if something newer is known.
     pub(crate) fn apply(
         &self,

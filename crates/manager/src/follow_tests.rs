@@ -324,3 +324,35 @@ async fn a_refused_watch_is_not_synced() {
     assert!(readiness.is_synced(), "the other namespace is there");
     assert!(readiness.is_synced_in("other") && !readiness.is_synced_in("ns"));
 }
+
+#[tokio::test]
+async fn a_new_list_projects_only_what_changed() {
+    let cache = Cache::default();
+    let projected = Mutex::new(Vec::new());
+    let source = || Source {
+        cache: cache.clone(),
+        scope: None,
+        project: |map: ConfigMap| {
+            let version = map.metadata.resource_version?;
+            projected.lock().unwrap().push(version.clone());
+            Some(version)
+        },
+        changed: |_: &ObjectKey, _: Change<String>| {},
+        errors: Counter::default(),
+    };
+    let mut replaced = object("ns", "c", 3);
+    replaced.metadata.uid = Some("another".to_owned());
+    for (third, second) in [(object("ns", "c", 3), 2), (replaced, 4)] {
+        let follow = Follow {
+            gate: Readiness::default().gate("maps"),
+            source: source(),
+        };
+        let list = [object("ns", "a", 1), object("ns", "b", second), third];
+        let events = std::iter::once(Event::Init)
+            .chain(list.into_iter().map(Event::InitApply))
+            .chain([Event::InitDone]);
+        follow.feed(stream::iter(events.map(Ok))).await;
+    }
+    assert_eq!(*projected.lock().unwrap(), ["1", "2", "3", "4", "3"]);
+    assert_eq!(now(&cache).as_deref(), Some("1"));
+}
