@@ -7,7 +7,8 @@
 //!
 //! The queue is fair: [tenants](QueueKey::tenant) (for objects their namespaces) take turns, and
 //! [`with_share`](WorkQueue::with_share) or [`fair`](WorkQueue::fair) keeps one tenant from occupying all workers. Keys of
-//! changes go before keys of the [first list](WorkQueue::add_listed).
+//! changes go before keys of the [first list](WorkQueue::add_listed), and those before keys that were added
+//! [last](WorkQueue::add_last); each eighth key is one of those that have to wait.
 //!
 //! The back-off of a key ends with [`succeeded`](WorkQueue::succeeded) and with nothing else. As in client-go, a change
 //! of the object ([`add`](WorkQueue::add)) is worth an attempt at once, and if that fails too, the next delay is longer.
@@ -34,14 +35,14 @@ pub struct WorkQueue<K> {
 }
 
 struct State<K> {
-    /// Keys of changes.
-    changes: Lanes<K>,
-    /// Keys of the first list.
-    listed: Lanes<K>,
+    /// Keys of changes, of the first list, and those that were added last: by rank.
+    lanes: [Lanes<K>; 3],
+    /// Number of keys that were taken.
+    taken: u64,
     /// Keys to process. Keys in `running` are in no lane.
     waiting: HashMap<K, Waiting>,
-    /// Keys that workers are processing, with the time they began and whether they were only listed.
-    running: HashMap<K, (Instant, bool)>,
+    /// Keys that workers are processing.
+    running: HashMap<K, Running>,
     /// Number of running keys by tenant.
     busy: HashMap<String, usize>,
     /// Maximum number of running keys of one tenant.
@@ -63,19 +64,44 @@ struct State<K> {
     closed: bool,
 }
 
+/// Why a key waits: what comes first goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    /// Its object has changed.
+    Changed,
+    /// It was only listed.
+    Listed,
+    /// What is to be done can wait.
+    Last,
+}
+
+impl Rank {
+    const ALL: [Self; 3] = [Self::Changed, Self::Listed, Self::Last];
+}
+
+/// One key in so many is taken in the reverse order of ranks, so that changes that never end do not stop the others.
+const REVERSED: u64 = 8;
+
 /// How a key waits.
 struct Waiting {
     since: Instant,
-    /// It was only listed, not changed.
-    listed: bool,
+    rank: Rank,
+}
+
+/// How a key is processed.
+struct Running {
+    since: Instant,
+    rank: Rank,
+    /// How long it has waited.
+    waited: Duration,
 }
 
 impl<K: QueueKey> WorkQueue<K> {
     /// An empty queue that delays failed keys by `backoff`.
     pub fn new(backoff: Backoff, metrics: Option<QueueMetrics>) -> Self {
         let state = State {
-            changes: Lanes::default(),
-            listed: Lanes::default(),
+            lanes: [Lanes::default(), Lanes::default(), Lanes::default()],
+            taken: 0,
             waiting: HashMap::new(),
             running: HashMap::new(),
             busy: HashMap::new(),
@@ -128,18 +154,24 @@ impl<K: QueueKey> WorkQueue<K> {
 
     /// Adds `key`, whose object has changed, now and cancels its pending delay. Its back-off stays.
     pub fn add(&self, key: K) {
-        self.insert(key, false);
+        self.insert(key, Rank::Changed);
     }
 
     /// Adds `key`, whose object was listed, behind all changes.
     pub fn add_listed(&self, key: K) {
-        self.insert(key, true);
+        self.insert(key, Rank::Listed);
     }
 
-    fn insert(&self, key: K, listed: bool) {
+    /// Adds `key` behind all others: what is left to do for it can wait, such as writing a status while other objects wait for
+    /// what they ask for. Its pending delay is cancelled, too.
+    pub fn add_last(&self, key: K) {
+        self.insert(key, Rank::Last);
+    }
+
+    fn insert(&self, key: K, rank: Rank) {
         let mut state = self.lock();
         state.cancel(&key);
-        if state.add(key, Instant::now(), listed)
+        if state.add(key, Instant::now(), rank)
             && let Some(metrics) = &self.metrics
         {
             metrics.adds.inc();
@@ -253,7 +285,14 @@ impl<K: QueueKey> WorkQueue<K> {
     /// Whether every key of the first list has been processed once.
     pub fn caught_up(&self) -> bool {
         let state = self.lock();
-        state.listed.len == 0 && !state.running.values().any(|(_, listed)| *listed)
+        let [_, listed, _] = &state.lanes;
+        listed.len == 0 && !state.running.values().any(|running| running.rank == Rank::Listed)
+    }
+
+    /// How long `key`, which is being processed, has waited for that; zero for another.
+    pub fn waited(&self, key: &K) -> Duration {
+        let state = self.lock();
+        state.running.get(key).map(|running| running.waited).unwrap_or_default()
     }
 
     /// Seconds for which keys have been processed and are not done: the sum, and the longest.
@@ -263,7 +302,7 @@ impl<K: QueueKey> WorkQueue<K> {
         let ages = state
             .running
             .values()
-            .map(|(since, _)| now.duration_since(*since).as_secs_f64());
+            .map(|running| now.duration_since(running.since).as_secs_f64());
         ages.fold((0.0, 0.0), |(sum, longest), age| (sum + age, f64::max(longest, age)))
     }
 
@@ -291,30 +330,35 @@ impl<K: QueueKey> WorkQueue<K> {
 
 impl<K: QueueKey> State<K> {
     fn len(&self) -> usize {
-        self.changes.len + self.listed.len
+        self.lanes.iter().map(|lanes| lanes.len).sum()
     }
 
     /// Returns whether the key was not waiting yet.
-    fn add(&mut self, key: K, now: Instant, listed: bool) -> bool {
+    fn add(&mut self, key: K, now: Instant, rank: Rank) -> bool {
         if let Some(known) = self.waiting.get_mut(&key) {
-            if known.listed && !listed {
-                known.listed = false;
+            if known.rank > rank {
+                let before = std::mem::replace(&mut known.rank, rank);
                 if !self.running.contains_key(&key) {
-                    self.listed.remove(&key);
-                    self.changes.push(key);
+                    self.lane(before).remove(&key);
+                    self.lane(rank).push(key);
                 }
             }
             return false;
         }
-        self.waiting.insert(key.clone(), Waiting { since: now, listed });
+        self.waiting.insert(key.clone(), Waiting { since: now, rank });
         if !self.running.contains_key(&key) {
-            self.lane(listed).push(key);
+            self.lane(rank).push(key);
         }
         true
     }
 
-    fn lane(&mut self, listed: bool) -> &mut Lanes<K> {
-        if listed { &mut self.listed } else { &mut self.changes }
+    fn lane(&mut self, rank: Rank) -> &mut Lanes<K> {
+        let [changed, listed, last] = &mut self.lanes;
+        match rank {
+            Rank::Changed => changed,
+            Rank::Listed => listed,
+            Rank::Last => last,
+        }
     }
 
     /// Adds `key` at `at`, unless it is due earlier.
@@ -343,7 +387,7 @@ impl<K: QueueKey> State<K> {
             }
             let key = entry.remove();
             self.due.remove(&key);
-            added += u64::from(self.add(key, now, false));
+            added += u64::from(self.add(key, now, Rank::Changed));
         }
         added
     }
@@ -354,21 +398,33 @@ impl<K: QueueKey> State<K> {
             // Where there is no other tenant, a free worker would be free for nobody.
             tenant.is_empty() || sole == Some(tenant) || busy.get(tenant).is_none_or(|running| *running < share)
         };
-        let change = self.changes.pop(free);
-        let listed = change.is_none();
-        let key = change.or_else(|| self.listed.pop(free))?;
-        if let (Some(waiting), Some(metrics)) = (self.waiting.remove(&key), metrics) {
-            let since = self.begun.map_or(waiting.since, |begun| begun.max(waiting.since));
-            metrics.waited.observe(now.duration_since(since).as_secs_f64());
+        let mut lanes: Vec<(Rank, &mut Lanes<K>)> = Rank::ALL.into_iter().zip(&mut self.lanes).collect();
+        if (self.taken + 1).is_multiple_of(REVERSED) {
+            lanes.reverse();
+        }
+        let (rank, key) = lanes
+            .into_iter()
+            .find_map(|(rank, lane)| Some((rank, lane.pop(free)?)))?;
+        self.taken += 1;
+        let waiting = self.waiting.remove(&key);
+        let since = waiting.map_or(now, |waiting| waiting.since);
+        let waited = now.duration_since(self.begun.map_or(since, |begun| begun.max(since)));
+        if let Some(metrics) = metrics {
+            metrics.waited.observe(waited.as_secs_f64());
         }
         *self.busy.entry(key.tenant().to_owned()).or_insert(0) += 1;
-        self.running.insert(key.clone(), (now, listed));
+        let running = Running {
+            since: now,
+            rank,
+            waited,
+        };
+        self.running.insert(key.clone(), running);
         Some(key)
     }
 
     /// Returns when the work on `key` began.
     fn give_back(&mut self, key: &K) -> Option<Instant> {
-        let (began, _) = self.running.remove(key)?;
+        let began = self.running.remove(key)?.since;
         if let Some(running) = self.busy.get_mut(key.tenant()) {
             *running -= 1;
             if *running == 0 {
@@ -376,8 +432,8 @@ impl<K: QueueKey> State<K> {
             }
         }
         if let Some(waiting) = self.waiting.get(key) {
-            let listed = waiting.listed;
-            self.lane(listed).push(key.clone());
+            let rank = waiting.rank;
+            self.lane(rank).push(key.clone());
         }
         Some(began)
     }

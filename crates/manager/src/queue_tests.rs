@@ -186,6 +186,41 @@ async fn changes_go_before_the_first_list() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_can_wait_comes_last_and_is_not_forgotten() {
+    let queue = queue();
+    queue.add("a");
+    queue.next().await;
+    queue.add_last("a");
+    queue.add_last("b");
+    queue.add_last("c");
+    queue.add("c");
+    queue.add_listed("d");
+    tokio::time::advance(Duration::from_secs(2)).await;
+    queue.succeeded(&"a");
+    let mut order = Vec::new();
+    while let Some(Some(key)) = queue.next().now_or_never() {
+        assert_eq!(queue.waited(&key), Duration::from_secs(2), "{key}");
+        order.push(key);
+        queue.succeeded(&key);
+    }
+    assert_eq!(order, ["c", "d", "b", "a"]);
+    assert_eq!(queue.waited(&"a"), Duration::ZERO, "it is done");
+    // Changes that never end.
+    queue.add_last("last");
+    let mut taken = 0;
+    for change in ["x", "y"].into_iter().cycle() {
+        queue.add(change);
+        let key = queue.next().await.unwrap();
+        queue.succeeded(&key);
+        taken += 1;
+        if key == "last" {
+            break;
+        }
+    }
+    assert!(taken <= 8, "{taken}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn only_new_keys_count_as_added() {
     let metrics = crate::metrics::Metrics::new().queue("test");
     let queue = WorkQueue::new(Backoff::default(), Some(metrics.clone()));
