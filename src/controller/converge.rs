@@ -1,5 +1,9 @@
 //! Brings the managed objects of a Memcached to the desired state.
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod, policy::v1::PodDisruptionBudget};
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{Pod, Service},
+    policy::v1::PodDisruptionBudget,
+};
 use kube::{Api, ResourceExt, api::ListParams};
 use kube_manager::explain;
 
@@ -153,7 +157,7 @@ impl Pass<'_> {
         let observed = caches.unpack(&key);
         let (step, hold) = self.in_turn(image, observed.as_ref());
         let (desired, begins) = match step {
-            Step::Apply { deployment, begins } => (deployment, begins),
+            Step::Apply { desired, begins } => (desired, begins),
             Step::Resize => {
                 if let Some(state) = observed {
                     self.resize(&state).await?;
@@ -165,7 +169,7 @@ impl Pass<'_> {
         let owner = self.memcached.metadata.uid.clone().unwrap_or_default();
         // A pass that takes too long is cancelled.
         let unanswered = begins.then(|| OnDrop::new(|| context.slots.doubt(&key)));
-        let ensured = ensure(context, caches, &*desired, &owner, &mut self.writes).await;
+        let ensured = ensure::<Deployment>(context, caches, &key, desired.clone(), &owner, &mut self.writes).await;
         if let Some(unanswered) = unanswered {
             unanswered.defuse();
             self.note_begun(image, ensured.as_ref().err());
@@ -183,7 +187,7 @@ impl Pass<'_> {
             ),
             Ensured::Updated => match resized {
                 Some(from) => self.record_resized(from),
-                None if observed.is_some_and(|before| before.child.differs_in_annotations_only(&*desired)) => {}
+                None if observed.is_some_and(|before| before.child.differs_in_annotations_only(desired)) => {}
                 None => self.record("Updated", "Update", format!("Updated Deployment {}", self.key.name)),
             },
             Ensured::Restored(path) => self.record_drift_reverted("Deployment", &path),
@@ -208,10 +212,10 @@ impl Pass<'_> {
     }
 
     async fn service(&mut self) -> Result<Option<String>, Error> {
-        let desired = operand::service(&self.memcached);
+        let desired = serde_json::to_value(operand::service(&self.memcached)).unwrap_or_default();
         let caches = &self.context.caches.services;
         let owner = self.memcached.metadata.uid.clone().unwrap_or_default();
-        let ensured = ensure(self.context, caches, &desired, &owner, &mut self.writes).await?;
+        let ensured = ensure::<Service>(self.context, caches, &self.key, desired, &owner, &mut self.writes).await?;
         Ok(self.note("Service", ensured))
     }
 
@@ -223,7 +227,9 @@ impl Pass<'_> {
             self.writes += remove::<PodDisruptionBudget>(client, caches, &self.key, &owner).await?;
             return Ok(None);
         };
-        let ensured = ensure(self.context, caches, &desired, &owner, &mut self.writes).await?;
+        let desired = serde_json::to_value(desired).unwrap_or_default();
+        let writes = &mut self.writes;
+        let ensured = ensure::<PodDisruptionBudget>(self.context, caches, &self.key, desired, &owner, writes).await?;
         Ok(self.note("PodDisruptionBudget", ensured))
     }
 

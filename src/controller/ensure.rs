@@ -46,6 +46,12 @@ pub trait ManagedResource:
     fn without_keyed_entries() -> Option<Value> {
         None
     }
+
+    /// A merge patch that makes the `observed` object as `configuration` says, where little differs. It costs the API server two
+    /// thirds of what applying all of it does.
+    fn small_change(_configuration: &Value, _observed: &Child) -> Option<Value> {
+        None
+    }
 }
 
 impl ManagedResource for Deployment {
@@ -59,6 +65,26 @@ impl ManagedResource for Deployment {
     fn without_keyed_entries() -> Option<Value> {
         let container = json!({ "name": operand::MEMCACHED, "ports": null });
         Some(json!({ "spec": { "template": { "spec": { "containers": [container] } } } }))
+    }
+
+    fn small_change(configuration: &Value, observed: &Child) -> Option<Value> {
+        let replicas = configuration.pointer("/spec/replicas")?;
+        let fingerprint = configuration.get("metadata")?.get("annotations")?.get(FINGERPRINT)?;
+        let mut with_as_many = configuration.clone();
+        *with_as_many.pointer_mut("/spec/replicas")? = observed.field("/spec/replicas")?.clone();
+        let metadata = with_as_many.get_mut("metadata")?.as_object_mut()?;
+        let mut annotations = metadata.remove("annotations")?;
+        // A field that is not applied any more goes with the next apply.
+        if observed.fingerprint() != Some(&drift::fingerprint(&with_as_many)) {
+            return None;
+        }
+        annotations.as_object_mut()?.remove(FINGERPRINT);
+        let metadata = with_as_many.get_mut("metadata")?.as_object_mut()?;
+        metadata.insert("annotations".to_owned(), annotations);
+        let is_all = observed.differs(&with_as_many).is_none();
+        is_all.then(
+            || json!({ "metadata": { "annotations": { FINGERPRINT: fingerprint } }, "spec": { "replicas": replicas } }),
+        )
     }
 }
 
@@ -136,20 +162,21 @@ fn decide(desired: &Value, fingerprint: &str, observed: Option<&Child>, owner_ui
     }
 }
 
-/// Brings the object, owned by `owner_uid`, to the `desired` state. `cache` holds what is known of it, and afterwards what
-/// the API server answered. Each write is counted in `writes`.
+/// Brings the object `key`, owned by `owner_uid`, to the `desired` state, which is the JSON of a `K`. `cache` holds what is known of
+/// it, and afterwards what the API server answered. Each write is counted in `writes`.
 ///
 /// # Errors
 /// [`Error::Foreign`] if the object has another owner, [`Error::Request`] if the API server rejects the change.
 pub async fn ensure<K: ManagedResource>(
     context: &Context,
     cache: &Cache<Packed<K::Seen>>,
-    desired: &K,
+    key: &ObjectKey,
+    desired: Value,
     owner_uid: &str,
     writes: &mut u32,
 ) -> Result<Ensured, Error> {
-    let target = Target::<K>::new(&context.client, desired);
-    let (configuration, fingerprint) = target.configuration(desired)?;
+    let target = Target::<K>::named(&context.client, key.clone());
+    let (configuration, fingerprint) = configuration(desired);
     let mut child: Option<Child> = cache.unpack(&target.key).map(Into::into);
     let mut step = decide(&configuration, &fingerprint, child.as_ref(), owner_uid);
     let mut adopted = None;
@@ -189,10 +216,15 @@ pub async fn ensure<K: ManagedResource>(
             }
         }
     };
+    let mut small = child.filter(|_| done == Ensured::Updated);
     // A webhook that overrides an applied field does so in the answer already: it is asked twice, not at each pass.
     let mut overridden = None;
     for _ in 0..2 {
-        let object = target.apply_or_empty(&configuration, uid.as_deref()).await?;
+        let small = small.take().and_then(|child| K::small_change(&configuration, &child));
+        let object = match (small, uid.as_deref()) {
+            (Some(patch), Some(uid)) => target.merge(patch, uid).await?,
+            (_, uid) => target.apply_or_empty(&configuration, uid).await?,
+        };
         *writes += 1;
         let seen = object.seen();
         cache.written(&object, Packed::of(&seen));
@@ -242,9 +274,7 @@ pub async fn resize(
     size: i32,
 ) -> Result<(), Error> {
     let target = Target::<Deployment>::named(client, key.clone());
-    let patch = Patch::Merge(json!({ "metadata": { "uid": uid }, "spec": { "replicas": size } }));
-    let resized = target.api.patch(&key.name, &in_our_name(), &patch).await;
-    let resized = resized.map_err(|error| target.error("resize", error))?;
+    let resized = target.merge(json!({ "spec": { "replicas": size } }), uid).await?;
     cache.written(&resized, Packed::of(&resized.seen()));
     Ok(())
 }
@@ -289,6 +319,31 @@ pub async fn remove<K: ManagedResource>(
     }
 }
 
+/// The configuration to apply for `desired`, and the fingerprint of all but its annotations, which is one of them.
+fn configuration(mut desired: Value) -> (Value, String) {
+    let metadata = desired.get_mut("metadata").and_then(Value::as_object_mut);
+    let annotations = metadata.and_then(|metadata| metadata.remove("annotations"));
+    let fingerprint = drift::fingerprint(&desired);
+    if let Some(metadata) = desired.get_mut("metadata").and_then(Value::as_object_mut) {
+        let mut annotations = annotations.unwrap_or_else(|| json!({}));
+        if let Some(annotations) = annotations.as_object_mut() {
+            annotations.insert(FINGERPRINT.to_owned(), Value::from(fingerprint.clone()));
+        }
+        metadata.insert("annotations".to_owned(), annotations);
+    }
+    (desired, fingerprint)
+}
+
+/// Makes `patch` fail if the object has been replaced.
+fn with_uid(patch: &mut Value, uid: &str) {
+    if let Some(patch) = patch.as_object_mut() {
+        let metadata = patch.entry("metadata").or_insert_with(|| json!({}));
+        if let Some(metadata) = metadata.as_object_mut() {
+            metadata.insert("uid".to_owned(), Value::from(uid));
+        }
+    }
+}
+
 /// A patch that is not an apply, under the same field manager.
 fn in_our_name() -> PatchParams {
     PatchParams {
@@ -305,36 +360,12 @@ struct Target<K> {
 }
 
 impl<K: ManagedResource> Target<K> {
-    fn new(client: &Client, desired: &K) -> Self {
-        Self::named(client, ObjectKey::of(desired))
-    }
-
     fn named(client: &Client, key: ObjectKey) -> Self {
         Self {
             api: Api::namespaced(client.clone(), &key.namespace),
             key,
             kind: K::KIND,
         }
-    }
-
-    /// The configuration to apply for `desired`, and the fingerprint of all but its annotations, which is one of them.
-    fn configuration(&self, desired: &K) -> Result<(Value, String), Error> {
-        let mut configuration = serde_json::to_value(desired).map_err(|source| Error::Serialize {
-            kind: K::kind(&()).into_owned(),
-            name: self.key.name.clone(),
-            source,
-        })?;
-        let metadata = configuration.get_mut("metadata").and_then(Value::as_object_mut);
-        let annotations = metadata.and_then(|metadata| metadata.remove("annotations"));
-        let fingerprint = drift::fingerprint(&configuration);
-        if let Some(metadata) = configuration.get_mut("metadata").and_then(Value::as_object_mut) {
-            let mut annotations = annotations.unwrap_or_else(|| json!({}));
-            if let Some(annotations) = annotations.as_object_mut() {
-                annotations.insert(FINGERPRINT.to_owned(), Value::from(fingerprint.clone()));
-            }
-            metadata.insert("annotations".to_owned(), annotations);
-        }
-        Ok((configuration, fingerprint))
     }
 
     /// The object if it exists and may be updated, `None` if it does not exist.
@@ -361,15 +392,23 @@ impl<K: ManagedResource> Target<K> {
         let mut parameters = PatchParams::apply(FIELD_MANAGER);
         if let Some(uid) = uid {
             parameters = parameters.force();
-            if let Some(metadata) = configuration.get_mut("metadata").and_then(Value::as_object_mut) {
-                metadata.insert("uid".to_owned(), Value::from(uid));
-            }
+            with_uid(&mut configuration, uid);
         }
         let patch = Patch::Apply(&configuration);
         self.api
             .patch(&self.key.name, &parameters, &patch)
             .await
             .map_err(|error| self.error("apply", error))
+    }
+
+    /// Changes what `patch` says of the object with this UID.
+    async fn merge(&self, mut patch: Value, uid: &str) -> Result<K, Error> {
+        with_uid(&mut patch, uid);
+        let merged = self
+            .api
+            .patch(&self.key.name, &in_our_name(), &Patch::Merge(patch))
+            .await;
+        merged.map_err(|error| self.error("change", error))
     }
 
     /// As [`apply`](Self::apply), after emptying the lists that can make it invalid if it is.
@@ -387,9 +426,7 @@ impl<K: ManagedResource> Target<K> {
         let Some(mut patch) = K::without_keyed_entries() else {
             return Ok(false);
         };
-        if let Some(patch) = patch.as_object_mut() {
-            patch.insert("metadata".to_owned(), json!({ "uid": uid }));
-        }
+        with_uid(&mut patch, uid);
         let emptied = self
             .api
             .patch(&self.key.name, &in_our_name(), &Patch::Strategic(patch))

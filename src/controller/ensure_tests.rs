@@ -43,3 +43,37 @@ fn nothing_is_written_to_an_object_of_another_owner() {
     );
     assert_eq!(decide(&configuration, &fingerprint, None, OWNER), Step::Look);
 }
+
+#[test]
+fn a_new_size_is_a_small_change_and_nothing_else_is() {
+    let desired = |spec: Value| {
+        let deployment = operand::deployment(&memcached(&spec), "memcached:1.6");
+        configuration(serde_json::to_value(deployment).unwrap()).0
+    };
+    let observed = |configuration: &Value| {
+        let live: Deployment = serde_json::from_value(configuration.clone()).unwrap();
+        Child::of(&live)
+    };
+    let small = |wanted: &Value, observed: &Child| Deployment::small_change(wanted, observed);
+    let (two, three) = (desired(json!({ "size": 2 })), desired(json!({ "size": 3 })));
+    let fingerprint = three["metadata"]["annotations"][FINGERPRINT].clone();
+    let expected = json!({ "metadata": { "annotations": { FINGERPRINT: fingerprint } }, "spec": { "replicas": 3 } });
+    assert_eq!(small(&three, &observed(&two)), Some(expected));
+    // Another field as well, and drift beside it.
+    assert_eq!(
+        small(&desired(json!({ "size": 3, "maxConnections": 9 })), &observed(&two)),
+        None
+    );
+    let mut drifted = two.clone();
+    drifted["spec"]["minReadySeconds"] = json!(1);
+    assert_eq!(small(&three, &observed(&drifted)), None);
+    // A field that is no longer applied would stay.
+    let mut with_more = two.clone();
+    with_more["spec"]["revisionHistoryLimit"] = json!(3);
+    let (with_more, _) = configuration(with_more);
+    assert_eq!(small(&three, &observed(&with_more)), None);
+    // Applied by a version that annotated less.
+    let mut annotated = three.clone();
+    annotated["metadata"]["annotations"]["cache.example.com/more"] = json!("more");
+    assert_eq!(small(&annotated, &observed(&two)), None);
+}

@@ -36,16 +36,6 @@ pub enum Error {
         /// Name of the object.
         name: String,
     },
-    /// A desired object could not be serialized.
-    #[error("cannot serialize {kind} {name}: {source}")]
-    Serialize {
-        /// Kind of the object.
-        kind: String,
-        /// Name of the object.
-        name: String,
-        /// The serializer's error.
-        source: serde_json::Error,
-    },
 }
 
 impl Error {
@@ -54,7 +44,6 @@ impl Error {
         match self {
             Self::Foreign { .. } => Some("ForeignObject"),
             Self::StillDeleting { .. } => None,
-            Self::Serialize { .. } => Some("ApplyFailed"),
             Self::Request { .. } => match self.code()? {
                 // A conflicting write, or the API server is overloaded or restarting.
                 404 | 409 | 429 | 502..=504 => None,

@@ -97,8 +97,7 @@ impl Child {
     }
 
     /// Whether only annotations have to be written to reach `desired`.
-    pub fn differs_in_annotations_only<K: Resource + Serialize>(&self, desired: &K) -> bool {
-        let mut desired = serde_json::to_value(desired).unwrap_or_default();
+    pub fn differs_in_annotations_only(&self, mut desired: Value) -> bool {
         if let Some(metadata) = desired.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("annotations");
         }

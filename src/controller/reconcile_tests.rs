@@ -103,7 +103,10 @@ impl Server {
                         .entry("metadata")
                         .or_insert_with(|| json!({}));
                     for (key, value) in value.as_object().unwrap() {
-                        meta[key] = value.clone();
+                        match (meta.get_mut(key), value) {
+                            (Some(Value::Object(known)), Value::Object(more)) => known.extend(more.clone()),
+                            _ => meta[key] = value.clone(),
+                        }
                     }
                 }
                 // A merge patch.
@@ -200,6 +203,30 @@ async fn a_second_pass_without_any_event_writes_nothing() {
     assert!(first.contains(&"PATCH memcacheds/sample".to_owned()), "{first:?}");
     pass(&context).await.unwrap();
     assert_eq!(server.take(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_others_have_waited_long_the_status_comes_last() {
+    let server = Server::new(|_, _| None);
+    let context = context(&server, &object(&json!({ "size": 2 })));
+    let key = |name: &str| ObjectKey::new("cache", name);
+    context.queue.add(key("first"));
+    context.queue.next().await;
+    for name in ["sample", "other"] {
+        context.queue.add(key(name));
+    }
+    tokio::time::advance(std::time::Duration::from_secs(2)).await;
+    assert_eq!(context.queue.next().await, Some(key("sample")));
+    pass(&context).await.unwrap();
+    let requests = server.take();
+    assert_eq!(deployments(&requests), 1, "{requests:?}");
+    assert!(!requests.iter().any(|line| line.ends_with("/status")), "{requests:?}");
+    context.queue.succeeded(&key("sample"));
+    for name in ["other", "sample"] {
+        assert_eq!(context.queue.next().await, Some(key(name)));
+    }
+    pass(&context).await.unwrap();
+    assert_eq!(server.take(), ["PATCH memcacheds/sample/status"]);
 }
 
 #[tokio::test]

@@ -3,9 +3,10 @@
 //! What users change is rolled out at once; what the operator changes, by a new version of it or a new default image,
 //! when it is the object's turn: see [`slots`](super::slots). Which of the two it is shows from what was applied last. The
 //! Deployment itself says that, in an annotation: the status has what was seen, which a pass that fails reports too.
-use k8s_openapi::api::apps::v1::Deployment;
+use std::sync::LazyLock;
+
 use kube_manager::{ObjectKey, drift};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     Context, Error,
@@ -21,17 +22,15 @@ use crate::{
 
 /// The Deployment of a Memcached whose servers run a certain image.
 struct Rendered {
-    deployment: Deployment,
-    /// The same as JSON.
-    value: Value,
+    /// As JSON.
+    deployment: Value,
     applied: Applied,
 }
 
 impl Rendered {
     fn new(memcached: &Memcached, image: &str) -> Self {
-        let deployment = operand::deployment(memcached, image);
-        let value = serde_json::to_value(&deployment).unwrap_or_default();
-        let template = value.pointer("/spec/template").map(drift::fingerprint);
+        let deployment = serde_json::to_value(operand::deployment(memcached, image)).unwrap_or_default();
+        let template = deployment.pointer("/spec/template").map(drift::fingerprint);
         Self {
             applied: Applied {
                 in_turn: false,
@@ -40,7 +39,6 @@ impl Rendered {
                 image: image.to_owned(),
             },
             deployment,
-            value,
         }
     }
 
@@ -51,8 +49,8 @@ impl Rendered {
             Some(before) => before.template != self.applied.template,
             // Applied by a version that did not keep it.
             None => {
-                let reverts = state.child.fingerprint() == Some(&drift::fingerprint(&self.value));
-                !reverts && state.child.replaces_pods(&self.value)
+                let reverts = state.child.fingerprint() == Some(&drift::fingerprint(&self.deployment));
+                !reverts && state.child.replaces_pods(&self.deployment)
             }
         }
     }
@@ -63,18 +61,19 @@ impl Rendered {
             in_turn,
             ..self.applied
         };
-        let mut deployment = self.deployment;
-        let annotations = deployment.metadata.annotations.get_or_insert_default();
-        annotations.insert(SERVERS.to_owned(), applied.to_string());
-        Step::Apply {
-            deployment: Box::new(deployment),
-            begins: false,
+        let mut desired = self.deployment;
+        if let Some(metadata) = desired.get_mut("metadata").and_then(Value::as_object_mut) {
+            let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
+            if let Some(annotations) = annotations.as_object_mut() {
+                annotations.insert(SERVERS.to_owned(), Value::from(applied.to_string()));
+            }
         }
+        Step::Apply { desired, begins: false }
     }
 
     /// Whether the Deployment is as [`apply`](Self::apply) in turn would leave it.
     fn is_settled(&self, state: &DeploymentState) -> bool {
-        state.child.differs(&self.value).is_none()
+        state.child.differs(&self.deployment).is_none()
             && state
                 .applied()
                 .is_some_and(|before| before.in_turn && before.spec == self.applied.spec)
@@ -84,10 +83,11 @@ impl Rendered {
 /// A digest of what `spec` says about each server. What is at its default counts as not said: so a field that a later version
 /// of the operator adds does not look like a change of the user's.
 fn digest(spec: &MemcachedSpec) -> String {
-    let value = |spec: &MemcachedSpec| serde_json::to_value(spec).unwrap_or_default();
-    let (mut said, default) = (value(spec), value(&MemcachedSpec::default()));
+    static DEFAULT: LazyLock<Value> =
+        LazyLock::new(|| serde_json::to_value(MemcachedSpec::default()).unwrap_or_default());
+    let mut said = serde_json::to_value(spec).unwrap_or_default();
     if let Some(said) = said.as_object_mut() {
-        said.retain(|name, value| name != "size" && default.get(name) != Some(value));
+        said.retain(|name, value| name != "size" && DEFAULT.get(name) != Some(value));
     }
     drift::fingerprint(&said)
 }
@@ -95,7 +95,12 @@ fn digest(spec: &MemcachedSpec) -> String {
 /// What to do with a Deployment now.
 pub(super) enum Step {
     /// Apply it; that may begin a rollout in turn.
-    Apply { deployment: Box<Deployment>, begins: bool },
+    Apply {
+        /// Its JSON.
+        desired: Value,
+        /// It may.
+        begins: bool,
+    },
     /// Only change the number of servers: an earlier version of the operator made the template that runs.
     Resize,
     /// Nothing.
@@ -105,10 +110,7 @@ pub(super) enum Step {
 impl Step {
     fn beginning(self) -> Self {
         match self {
-            Self::Apply { deployment, .. } => Self::Apply {
-                deployment,
-                begins: true,
-            },
+            Self::Apply { desired, .. } => Self::Apply { desired, begins: true },
             other => other,
         }
     }

@@ -1,5 +1,5 @@
 //! What a pass writes about its Memcached: status, finalizers and events.
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
 use kube::{
@@ -20,6 +20,9 @@ use crate::{
     api::v1alpha1::{DEGRADED, Memcached, MemcachedStatus, Phase},
     operand,
 };
+
+/// Where a Memcached has waited so long for its pass, what users ask for goes before reports about it.
+const BEHIND: Duration = Duration::from_secs(1);
 
 /// The patch that removes `finalizer`. It needs no resource version: the API server lets finalizers of an object that is
 /// being deleted only go, and so rejects it if another has gone meanwhile.
@@ -61,6 +64,10 @@ impl Pass<'_> {
         {
             return Ok(phase);
         }
+        if facts.problem.is_none() && facts.hold.is_none() && self.can_report_later() {
+            self.context.queue.add_last(self.key.clone());
+            return Ok(phase);
+        }
         let before = report::find(&memcached, DEGRADED);
         self.write_status(status).await?;
         let now = report::find(&self.memcached, DEGRADED).filter(|now| now.status == "True");
@@ -70,6 +77,12 @@ impl Pass<'_> {
             self.publish(Severity::Warning, "Failed", "Reconcile", now.message.clone());
         }
         Ok(phase)
+    }
+
+    /// Whether the status can wait: what it would tell is under way, and other Memcacheds have waited long for what they ask for.
+    fn can_report_later(&self) -> bool {
+        let queue = &self.context.queue;
+        self.writes > 0 && !queue.is_empty() && queue.waited(&self.key) >= BEHIND
     }
 
     /// Whether a change of the spec has yet to be applied, because of `hold`. New defaults of the operator that wait for their
