@@ -83,6 +83,8 @@ fn column(text: &str) -> Result<Column, String> {
 const QUIET: Duration = Duration::from_secs(3);
 /// How often an operator is started without anything else to do.
 const STARTS: usize = 5;
+/// Sizes of the objects that are there and change. An operator that makes a budget for more than one server has made it.
+const SIZES: [usize; 2] = [3, 2];
 /// The operators' account, and the namespace of everything.
 const ACCOUNT: &str = "bench";
 const NAMESPACE: &str = "default";
@@ -136,11 +138,32 @@ impl Operator {
 
     /// Processor time so far, in seconds.
     fn processor(&self) -> anyhow::Result<f64> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id()))?;
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-        let ticks = |place: usize| fields.get(place).context("short stat")?.parse::<f64>().context("stat");
-        Ok((ticks(11)? + ticks(12)?) / 100.0)
+        processor(self.process.id())
     }
+}
+
+/// Processor time of a process so far, in seconds.
+fn processor(process: u32) -> anyhow::Result<f64> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |place: usize| fields.get(place).context("short stat")?.parse::<f64>().context("stat");
+    Ok((ticks(11)? + ticks(12)?) / 100.0)
+}
+
+/// Processor time of API server and etcd so far, in seconds: of all that this machine runs.
+fn processor_of_plane() -> anyhow::Result<f64> {
+    let mut total = 0.0;
+    for entry in std::fs::read_dir("/proc")? {
+        let path = entry?.path();
+        let is_plane = std::fs::read_to_string(path.join("comm"))
+            .is_ok_and(|name| ["etcd", "kube-apiserver"].contains(&name.trim()));
+        if let Some(process) = path.file_name().and_then(|name| name.to_str()?.parse().ok())
+            && is_plane
+        {
+            total += processor(process)?;
+        }
+    }
+    Ok(total)
 }
 
 /// One operator's surroundings.
@@ -174,10 +197,10 @@ impl Bench {
         })
     }
 
-    async fn create(&self, range: std::ops::Range<usize>) -> anyhow::Result<()> {
+    async fn create(&self, range: std::ops::Range<usize>, size: usize) -> anyhow::Result<()> {
         let create = |index: usize| async move {
             let mut object = DynamicObject::new(&format!("m{index}"), &self.kind);
-            object.data = json!({ "spec": { "size": 1, "containerPort": 11211 } });
+            object.data = json!({ "spec": { "size": size, "containerPort": 11211 } });
             self.objects.create(&PostParams::default(), &object).await.map(drop)
         };
         stream::iter(range.map(create))
@@ -314,7 +337,7 @@ async fn measure(plane: &ControlPlane, column: &Column, arguments: &Arguments) -
     for _ in 0..STARTS {
         drop(operator.take());
         // One object that nobody has reconciled.
-        bench.create(0..1).await?;
+        bench.create(0..1, 1).await?;
         let known = bench.proxy.count();
         let running = Operator::start(&column.program, &bench.kubeconfig)?;
         let seen = bench.settled(1, known).await?;
@@ -336,7 +359,7 @@ async fn measure(plane: &ControlPlane, column: &Column, arguments: &Arguments) -
     note("memory at rest, no objects".into(), mib(operator.memory()?));
 
     let known = bench.proxy.count();
-    bench.create(0..1).await?;
+    bench.create(0..1, 1).await?;
     note(
         "requests for a new object".into(),
         requests(&bench.settled(1, known).await?),
@@ -358,7 +381,7 @@ async fn measure(plane: &ControlPlane, column: &Column, arguments: &Arguments) -
 
     for count in &arguments.settle {
         let (known, begin) = (bench.proxy.count(), Instant::now());
-        bench.create(0..*count).await?;
+        bench.create(0..*count, 1).await?;
         let seen = bench.settled(*count, known).await?;
         note(
             format!("{count} objects created at once: last write after"),
@@ -372,7 +395,7 @@ async fn measure(plane: &ControlPlane, column: &Column, arguments: &Arguments) -
     let mut there = 0;
     for count in &arguments.counts {
         let maker = Operator::start(&column.program, &bench.kubeconfig)?;
-        bench.create(there..*count).await?;
+        bench.create(there..*count, SIZES[1]).await?;
         bench.settled(*count, 0).await?;
         drop(maker);
         there = *count;
@@ -427,6 +450,7 @@ async fn churn(
     note: &mut impl FnMut(String, String),
 ) -> anyhow::Result<()> {
     let known = bench.proxy.count();
+    let busy = (operator.processor()?, processor_of_plane()?);
     let mut memory = vec![operator.memory()?];
     let mut ticks = tokio::time::interval(Duration::from_millis(10));
     let mut changed = Vec::new();
@@ -437,8 +461,8 @@ async fn churn(
             memory.push(operator.memory()?);
         }
         let name = format!("m{}", (index * 7919) % count);
-        // Another size than the one before, which is 1 at first.
-        let change = Patch::Merge(json!({ "spec": { "size": 2 + index / count % 2 } }));
+        // Another size than the one before.
+        let change = Patch::Merge(json!({ "spec": { "size": SIZES[index / count % 2] } }));
         let objects = bench.objects.clone();
         changed.push(tokio::spawn(async move {
             let sent = Instant::now();
@@ -450,7 +474,9 @@ async fn churn(
     let _ = tokio::time::timeout(Duration::from_secs(60), bench.quiet(known)).await;
     let end = Instant::now();
     let mut writes: HashMap<String, Vec<Instant>> = HashMap::new();
-    for seen in bench.proxy.requests_after(known) {
+    let seen = bench.proxy.requests_after(known);
+    let all = requests(&seen);
+    for seen in seen {
         if seen.verb.is_write() {
             writes.entry(seen.name).or_default().push(seen.at);
         }
@@ -475,6 +501,16 @@ async fn churn(
     note(
         format!("{seconds} s of 100 changes a second: change to write, p99"),
         format!("{p99} ms{waiting}"),
+    );
+    note(format!("{} changes: requests", delays.len()), all);
+    let per_change = |seconds: f64| format!("{:.2} ms", 1000.0 * seconds / delays.len() as f64);
+    note(
+        "processor time for each change".into(),
+        format!(
+            "{}, {} of API server and etcd",
+            per_change(operator.processor()? - busy.0),
+            per_change(processor_of_plane()? - busy.1)
+        ),
     );
     memory.push(operator.memory()?);
     let memory: Vec<String> = memory.iter().map(|memory| format!("{memory:.0}")).collect();
