@@ -28,26 +28,21 @@ pub fn kinds() -> [Kind; 3] {
     ]
 }
 
-/// What plans created for these CSVs. What was `Present` before the plan may belong to others.
-pub fn created<'a>(plans: impl IntoIterator<Item = &'a InstallPlan>, is_ours: impl Fn(&str) -> bool) -> Vec<ObjectRef> {
-    steps(plans, is_ours)
-        .filter(|(_, status)| *status == "Created")
-        .map(|(object, _)| object)
-        .collect()
-}
-
-/// The steps of plans for these CSVs, with their status.
-fn steps<'a>(
+/// The steps of plans for these CSVs, with their objects.
+pub fn steps<'a>(
     plans: impl IntoIterator<Item = &'a InstallPlan>,
     is_ours: impl Fn(&str) -> bool,
-) -> impl Iterator<Item = (ObjectRef, &'a str)> {
+) -> impl Iterator<Item = (ObjectRef, &'a InstallPlanStep)> {
     let steps = plans.into_iter().flat_map(|plan| &plan.status.plan);
     steps
         .filter(move |step| is_ours(&step.resolving))
-        .filter_map(move |step| {
-            let object = object_of(step)?;
-            Some((object, step.status.as_str()))
-        })
+        .filter_map(|step| Some((object_of(step)?, step)))
+}
+
+/// Whether OLM may still carry out a step: it has not done it in a plan that has not ended. It writes the status of all steps
+/// only when it is through with them, so the object can be there already.
+pub fn is_due(step: &InstallPlanStep, plan: &InstallPlan) -> bool {
+    is_open(plan) && matches!(step.status.as_str(), "" | "Unknown" | "NotPresent")
 }
 
 /// The object of a step, if it is of one of the [`kinds`].
@@ -73,19 +68,32 @@ pub async fn origin(cluster: &Cluster, object: &ObjectRef) -> Result<Option<Orig
 
 /// How long a plan may still take when its CSV has Succeeded: an operator can run before the last objects of its bundle are
 /// there.
-const PLAN_LIMIT: Duration = Duration::from_secs(20);
+pub const PLAN_LIMIT: Duration = Duration::from_secs(20);
 
-/// Waits until the plan that brought a CSV has done its last step.
+/// Waits until OLM has done the last step of the plans that bring these CSVs, for [`PLAN_LIMIT`] at most. Returns whether there
+/// was something to wait for.
 ///
 /// # Errors
 /// [`Error::Request`], [`Error::Unreadable`].
-pub async fn complete(cluster: &Cluster, csv: &str, seen: &mut Observation) -> Result<(), Error> {
-    let began = Instant::now();
-    while began.elapsed() < PLAN_LIMIT && seen.install_plans.iter().any(|plan| is_installing(plan, csv)) {
+pub async fn complete(
+    cluster: &Cluster,
+    is_ours: impl Fn(&str) -> bool,
+    limit: Duration,
+    seen: &mut Observation,
+    progress: &mut ProgressLog<'_>,
+) -> Result<bool, Error> {
+    let (began, limit) = (Instant::now(), limit.min(PLAN_LIMIT));
+    let mut waited = false;
+    while let Some(plan) = seen.install_plans.iter().find(|plan| is_installing(plan, &is_ours))
+        && began.elapsed() < limit
+    {
+        let name = plan.metadata.name.as_deref().unwrap_or_default();
+        progress.waiting(format!("InstallPlan {name}, which OLM carries out"));
         tokio::time::sleep(Duration::from_millis(200)).await;
         seen.refresh(cluster).await?;
+        waited = true;
     }
-    Ok(())
+    Ok(waited)
 }
 
 /// What plans created for a CSV of the package, for its record; without what this account may not read.
@@ -95,9 +103,9 @@ pub async fn complete(cluster: &Cluster, csv: &str, seen: &mut Observation) -> R
 pub async fn brought(cluster: &Cluster, plans: &[InstallPlan], csv: &str) -> Result<Record, Error> {
     let mut found = Record::new();
     for plan in plans {
-        for (object, status) in steps([plan], |resolving| resolving == csv) {
+        for (object, step) in steps([plan], |resolving| resolving == csv) {
             let origin = origin(cluster, &object).await?;
-            if let Some(origin) = origin.filter(|origin| origin.is_created_by(status, plan)) {
+            if let Some(origin) = origin.filter(|origin| origin.is_created_by(&step.status, plan)) {
                 found.insert(record_key(&object), origin.uid);
             }
         }
@@ -123,8 +131,9 @@ pub async fn label(
     progress: &mut ProgressLog<'_>,
 ) -> Result<(), Error> {
     let label = json!({"metadata": {"labels": {names::component_label(package, &seen.namespace): ""}}});
-    let written = |status: &str| matches!(status, "Created" | "Present");
-    for (object, _) in steps(&seen.install_plans, |resolving| resolving == csv).filter(|(_, status)| written(status)) {
+    let is_written = |step: &InstallPlanStep| matches!(step.status.as_str(), "Created" | "Present");
+    let steps = steps(&seen.install_plans, |resolving| resolving == csv);
+    for (object, _) in steps.filter(|(_, step)| is_written(step)) {
         match label_one(cluster, &object, &label).await {
             Err(error) if error.code() == Some(403) => progress.done(format!(
                 "{object}: this account may not label it; cleanup leaves it when the plan that made it is gone"
@@ -147,11 +156,16 @@ async fn label_one(cluster: &Cluster, object: &ObjectRef, label: &Value) -> Resu
 
 /// Whether OLM executes a plan: it is approved and has not ended. One that fails rests between two attempts.
 pub fn is_executed(plan: &InstallPlan) -> bool {
-    plan.spec.approved && !matches!(plan.status.phase.as_str(), "Complete" | "Failed") && !plan.is_retried()
+    is_open(plan) && !plan.is_retried()
 }
 
-fn is_installing(plan: &InstallPlan, csv: &str) -> bool {
-    is_executed(plan) && plan.spec.cluster_service_version_names.iter().any(|name| name == csv)
+/// Whether a plan is approved and has not ended.
+fn is_open(plan: &InstallPlan) -> bool {
+    plan.spec.approved && !matches!(plan.status.phase.as_str(), "Complete" | "Failed")
+}
+
+fn is_installing(plan: &InstallPlan, is_ours: impl Fn(&str) -> bool) -> bool {
+    is_executed(plan) && plan.spec.cluster_service_version_names.iter().any(|name| is_ours(name))
 }
 
 #[cfg(test)]
@@ -177,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_plan_created_for_the_csv_counts() {
+    fn only_steps_for_the_csv_and_the_whole_cluster_count() {
         let step = |csv: &str, status: &str, kind: &str, name: &str| json!({"resolving": csv, "status": status, "resource": {"group": "rbac.authorization.k8s.io", "version": "v1", "kind": kind, "name": name}});
         let plan: InstallPlan = serde_json::from_value(json!({"status": {"plan": [
             step("cache.v1", "Created", "ClusterRole", "cache-viewer"),
@@ -186,7 +200,32 @@ mod tests {
             step("other.v1", "Created", "ClusterRole", "other-viewer"),
         ]}}))
         .unwrap();
-        let found = created([&plan], |csv| csv == "cache.v1");
-        assert_eq!(found, [ObjectRef::cluster(kinds::cluster_role(), "cache-viewer")]);
+        let found: Vec<_> = steps([&plan], |csv| csv == "cache.v1").collect();
+        let names: Vec<_> = found
+            .iter()
+            .map(|(object, step)| (&*object.name, &*step.status))
+            .collect();
+        assert_eq!(names, [("cache-viewer", "Created"), ("view", "Present")]);
+    }
+
+    #[test]
+    fn a_step_is_due_until_it_is_done_or_its_plan_has_ended() {
+        let is_due = |approved: bool, phase: &str, message: &str, status: &str| {
+            let plan = json!({"spec": {"approved": approved}, "status": {"phase": phase, "message": message}});
+            let step = json!({"status": status});
+            is_due(
+                &serde_json::from_value(step).unwrap(),
+                &serde_json::from_value(plan).unwrap(),
+            )
+        };
+        for status in ["", "Unknown", "NotPresent"] {
+            assert!(is_due(true, "Installing", "", status));
+            assert!(is_due(true, "Installing", "retrying execution due to error: x", status));
+            assert!(!is_due(false, "RequiresApproval", "", status));
+            assert!(!is_due(true, "Complete", "", status));
+            assert!(!is_due(true, "Failed", "", status));
+        }
+        assert!(!is_due(true, "Installing", "", "Created"));
+        assert!(!is_due(true, "Installing", "", "Present"));
     }
 }

@@ -260,7 +260,8 @@ async fn install(
     };
     let ended = wait::for_success(cluster, &awaited, &bundle.package, options.timeout, seen, progress).await?;
     if ended.is_ok() {
-        cluster_objects::complete(cluster, bundle.csv_name(), seen).await?;
+        let is_ours = |csv: &str| csv == bundle.csv_name();
+        cluster_objects::complete(cluster, is_ours, cluster_objects::PLAN_LIMIT, seen, progress).await?;
     }
     cluster_objects::label(cluster, &bundle.package, bundle.csv_name(), seen, progress).await?;
     record::write(cluster, &bundle.package, bundle.csv_name(), &seen.install_plans).await?;

@@ -274,7 +274,8 @@ pub async fn run(
     )
     .await?;
     if ended.is_ok() {
-        cluster_objects::complete(cluster, bundle.csv_name(), &mut seen).await?;
+        let is_ours = |csv: &str| csv == bundle.csv_name();
+        cluster_objects::complete(cluster, is_ours, cluster_objects::PLAN_LIMIT, &mut seen, &mut progress).await?;
     }
     cluster_objects::label(cluster, &bundle.package, bundle.csv_name(), &seen, &mut progress).await?;
     record::write(cluster, &bundle.package, bundle.csv_name(), &seen.install_plans).await?;

@@ -23,6 +23,8 @@ async fn what_others_have_made_stays() {
     names_that_lead_elsewhere(&cluster).await;
     late_pass::followed_by_a_run(&cluster).await;
     late_pass::followed_by_a_cleanup(&cluster).await;
+    late_pass::ends_during_a_cleanup(&cluster).await;
+    late_pass::outlasts_a_cleanup(&cluster).await;
 }
 
 /// A bundle with a copy of somebody's definition, as of a well-known one.

@@ -2,16 +2,24 @@
 //!
 //! Seen on a real node: the run fails since the account of the OperatorGroup lacks rights, its plan and Subscription are removed, and
 //! somebody grants the rights before OLM is through with the steps. Here the test plays the end of that pass, which OLM's
-//! controller does under the client name `catalog`.
+//! controller does under the client name `catalog`. Where a version runs before OLM is through, OLM itself is held up.
 
-use kube::api::PostParams;
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use olmkit::catalog::{load, model::Blob, render, write};
+use olmkit_serve::Server;
+use olmkit_serve::index::in_memory;
 use serde_json::{Value, json};
 
 use crate::bundle::Bundle;
 use crate::foreign::names;
-use crate::harness::Cluster;
+use crate::harness::{Answer, Cluster, eventually};
 
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
+const ADMISSION: &str = "admissionregistration.k8s.io/v1";
+const OLM: &str = "operators.coreos.com/v1alpha1";
 
 /// The next run finds the objects of that pass and completes the installation.
 pub async fn followed_by_a_run(cluster: &Cluster) {
@@ -50,6 +58,178 @@ pub async fn followed_by_a_cleanup(cluster: &Cluster) {
     let cleaned = cluster.cleanup("later", "later", &[]).await.fine();
     assert!(names(&cleaned, "removed").contains(&"later-reader".to_owned()));
     end(cluster, "later", &before).await;
+}
+
+/// The operator runs, but its plan has not ended: OLM is at one of the last steps, and has found an object that it had created
+/// itself in a pass whose end it could not note. Nothing of that is recorded, as when somebody approves an upgrade with kubectl.
+pub async fn ends_during_a_cleanup(cluster: &Cluster) {
+    cluster.scene("late_pass_ends_during_a_cleanup");
+    let before = cluster.inventory().await;
+    let hold = halt(cluster, "halted").await;
+    let (cleaned, ()) = tokio::join!(cluster.cleanup("halted", "halted", &[]), async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        drop(hold);
+    });
+    removed_both(&cleaned.fine(), "halted");
+    leave(cluster, "halted", &before).await;
+}
+
+/// The same, but OLM stays at that step for longer than anybody waits.
+pub async fn outlasts_a_cleanup(cluster: &Cluster) {
+    cluster.scene("late_pass_outlasts_a_cleanup");
+    let before = cluster.inventory().await;
+    let hold = halt(cluster, "stuck").await;
+    let csvs = cluster.api(OLM, "ClusterServiceVersion", "clusterserviceversions", Some("stuck"));
+    let began = Instant::now();
+    let (cleaned, ()) = tokio::join!(cluster.cleanup("stuck", "stuck", &[]), async {
+        eventually("the version is removed", async || {
+            csvs.get_opt("stuck.v1.0.0").await.unwrap().is_none()
+        })
+        .await;
+        assert!(began.elapsed() > Duration::from_secs(20), "nothing was waited for");
+        drop(hold);
+    });
+    removed_both(&cleaned.fine(), "stuck");
+    leave(cluster, "stuck", &before).await;
+}
+
+/// Installs a package with two ClusterRoles as people do without this tool, and takes its plan back to where OLM has yet to
+/// create one of them and to note the other, which takes as long as what is returned lives.
+async fn halt(cluster: &Cluster, name: &str) -> TcpListener {
+    let mut bundle = Bundle::new(name, "1.0.0");
+    bundle.extra = roles(name).map(|name| role(&name)).into();
+    subscribe(cluster, &bundle).await;
+    let [reader, viewer] = roles(name);
+    cluster.delete(RBAC, "ClusterRole", "clusterroles", None, &reader).await;
+    // OLM names its version on what it finds there.
+    let unlabelled = Patch::Merge(json!({"metadata": {"labels": {"olm.owner": null}}}));
+    let all = cluster.api(RBAC, "ClusterRole", "clusterroles", None);
+    all.patch(&viewer, &PatchParams::default(), &unlabelled).await.unwrap();
+    let hold = hold(cluster, &reader).await;
+    take_back(cluster, name).await;
+    hold
+}
+
+fn roles(name: &str) -> [String; 2] {
+    ["reader", "viewer"].map(|purpose| format!("{name}-{purpose}"))
+}
+
+#[track_caller]
+fn removed_both(cleaned: &Answer, name: &str) {
+    assert!(cleaned.stderr.contains("which OLM carries out"), "{}", cleaned.stderr);
+    let removed = names(cleaned, "removed");
+    for role in roles(name) {
+        assert!(removed.contains(&role), "{role} is not among {removed:?}");
+    }
+}
+
+async fn leave(cluster: &Cluster, name: &str, before: &[String]) {
+    let kind = "MutatingWebhookConfiguration";
+    cluster
+        .delete(ADMISSION, kind, "mutatingwebhookconfigurations", None, name)
+        .await;
+    cluster.delete("v1", "Namespace", "namespaces", None, name).await;
+    cluster.nothing_left(before).await;
+}
+
+/// Subscribes to a bundle in a namespace of its own and waits until OLM is through with it.
+async fn subscribe(cluster: &Cluster, bundle: &Bundle) {
+    let (name, address) = (&*bundle.package, serve(cluster, bundle).await);
+    cluster.namespace(name).await;
+    cluster.operator_group(name, "people", &[name]).await;
+    let source = json!({"apiVersion": OLM, "kind": "CatalogSource", "metadata": {"name": "offered", "namespace": name},
+        "spec": {"sourceType": "grpc", "address": address, "displayName": "offered", "publisher": "people"}});
+    cluster.apply("catalogsources", source).await;
+    let subscription = json!({"apiVersion": OLM, "kind": "Subscription", "metadata": {"name": name, "namespace": name},
+        "spec": {"name": name, "channel": "alpha", "source": "offered", "sourceNamespace": name}});
+    cluster.apply("subscriptions", subscription).await;
+    eventually("the plan is complete", async || {
+        let found = plan(cluster, name).await;
+        found.is_some_and(|found| found.data["status"]["phase"] == "Complete")
+    })
+    .await;
+    cluster.settled(name, &bundle.csv_name()).await;
+}
+
+/// Serves a catalog of a bundle until the test ends, and returns its address.
+async fn serve(cluster: &Cluster, bundle: &Bundle) -> String {
+    let rendered = render::bundle::directory(&bundle.write(cluster.folder.path()), "").unwrap();
+    let package = json!({"schema": "olm.package", "name": bundle.package, "defaultChannel": "alpha"});
+    let channel = json!({"schema": "olm.channel", "package": bundle.package, "name": "alpha",
+        "entries": [{"name": bundle.csv_name()}]});
+    let mut catalog = format!("{package}\n{channel}\n");
+    write::blob(&Blob::Bundle(rendered), write::Format::Json, &mut catalog).unwrap();
+    let catalog = load::text(&catalog).unwrap().into_iter().collect();
+    let server = Server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    server.current().set(in_memory(&catalog).unwrap());
+    let address = server.address().to_string();
+    tokio::spawn(server.run(std::future::pending()));
+    address
+}
+
+/// The first InstallPlan of a namespace.
+async fn plan(cluster: &Cluster, namespace: &str) -> Option<DynamicObject> {
+    let plans = cluster.api(OLM, "InstallPlan", "installplans", Some(namespace));
+    let found = plans.list(&ListParams::default()).await.unwrap();
+    found.items.into_iter().next()
+}
+
+/// The plan as it is before OLM has written down how far it is.
+async fn take_back(cluster: &Cluster, name: &str) {
+    let [reader, viewer] = roles(name);
+    let found = plan(cluster, name).await.unwrap();
+    let mut steps = found.data["status"]["plan"].clone();
+    for step in steps.as_array_mut().unwrap() {
+        let named = step["resource"]["name"].as_str().unwrap();
+        if named == reader {
+            step["status"] = "NotPresent".into();
+        } else if named == viewer {
+            step["status"] = "Present".into();
+        }
+    }
+    let status = json!({"status": {"phase": "Installing", "conditions": [], "plan": steps}});
+    let plans = cluster.api(OLM, "InstallPlan", "installplans", Some(name));
+    let plan = found.metadata.name.unwrap();
+    plans
+        .patch_status(&plan, &PatchParams::default(), &Patch::Merge(status))
+        .await
+        .unwrap();
+}
+
+/// Holds up whoever creates this ClusterRole, for half a minute at most: the API server asks a server that does not answer, one
+/// webhook after the other, and gives each up after the ten seconds that a TLS handshake may take.
+async fn hold(cluster: &Cluster, name: &str) -> TcpListener {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}/", listener.local_addr().unwrap());
+    let (package, _) = name.split_once('-').unwrap();
+    let rule = json!({"apiGroups": ["rbac.authorization.k8s.io"], "apiVersions": ["v1"], "resources": ["clusterroles"], "operations": ["CREATE"]});
+    let webhooks = ["first", "second", "third"].map(|order| {
+        json!({
+            "name": format!("{order}.hold.example.com"),
+            "clientConfig": {"url": url},
+            "rules": [rule],
+            "matchConditions": [{"name": "named", "expression": format!("object.metadata.name == '{name}'")}],
+            "failurePolicy": "Ignore",
+            "timeoutSeconds": 30,
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+        })
+    });
+    let configuration = json!({"apiVersion": ADMISSION, "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": package}, "webhooks": webhooks});
+    cluster.apply("mutatingwebhookconfigurations", configuration).await;
+    let roles = cluster.api(RBAC, "ClusterRole", "clusterroles", None);
+    let object = serde_json::from_value(role(name)).unwrap();
+    let parameters = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    eventually("the API server asks it", async || {
+        let created = roles.create(&parameters, &object);
+        tokio::time::timeout(Duration::from_secs(1), created).await.is_err()
+    })
+    .await;
+    listener
 }
 
 /// A namespace where OLM installs with an account that may create ClusterServiceVersions and nothing else.

@@ -20,7 +20,7 @@ use super::json::text;
 use super::observe::{CrdState, Observation, condition_is_true};
 use super::reporter::{ProgressLog, ProgressReporter, Step};
 use super::rights::{self, Command, When};
-use super::{kinds, late, names, record, removal};
+use super::{cluster_objects, kinds, late, names, record, removal};
 
 /// What is to be removed besides Subscription, CSV and catalog.
 #[derive(Clone, Debug)]
@@ -72,9 +72,10 @@ pub async fn cleanup(cluster: &Cluster, options: &Options, reporter: &dyn Progre
     if !missing.is_empty() {
         return Ok(refused(options, missing));
     }
-    let seen = Observation::full(cluster, &Default::default()).await?;
-    let recorded = record::read(cluster, &options.package).await?;
+    let deadline = Instant::now() + options.timeout;
     let begun = resume::begun(cluster, &options.package).await?;
+    let seen = settled(cluster, options, &begun, &mut progress).await?;
+    let recorded = record::read(cluster, &options.package).await?;
     let mut scope = scope(options, &seen, &recorded, begun.clone());
     check_named(options, &seen, &scope)?;
     keep_shared(cluster, options, &mut scope).await?;
@@ -86,7 +87,7 @@ pub async fn cleanup(cluster: &Cluster, options: &Options, reporter: &dyn Progre
     }
     let mut run = Run {
         cluster,
-        deadline: Instant::now() + options.timeout,
+        deadline,
         report: Report {
             package: options.package.clone(),
             kept: scope.kept.clone(),
@@ -101,6 +102,26 @@ pub async fn cleanup(cluster: &Cluster, options: &Options, reporter: &dyn Progre
     report.found = !report.removed.is_empty() || !report.causes.is_empty();
     report.steps = progress.steps;
     Ok(report)
+}
+
+/// Looks at the cluster when OLM carries out no plan of the package any more: a CSV can have Succeeded before the last objects of
+/// its bundle are there, and OLM creates them although the plan is gone. Half of the time is left for the removal.
+async fn settled(
+    cluster: &Cluster,
+    options: &Options,
+    begun: &BTreeSet<String>,
+    progress: &mut ProgressLog<'_>,
+) -> Result<Observation, Error> {
+    let mut seen = Observation::full(cluster, &Default::default()).await?;
+    if options.dry_run {
+        return Ok(seen);
+    }
+    let csvs = scope::csv_names(&options.package, &seen, begun.clone());
+    let is_ours = |csv: &str| csvs.contains(csv);
+    if cluster_objects::complete(cluster, is_ours, options.timeout / 2, &mut seen, progress).await? {
+        seen = Observation::full(cluster, &Default::default()).await?;
+    }
+    Ok(seen)
 }
 
 /// Nothing was changed, since the account may not do all of it.
@@ -211,7 +232,7 @@ impl Run<'_, '_> {
     }
 
     /// Removes what OLM was about to write when its cause went: the ClusterRoles of an OperatorGroup, the Operator object, and
-    /// CSV and CRDs of a plan that it was executing.
+    /// what a plan brings that it was executing: CSV, CRDs and other objects of the whole cluster.
     async fn late(&mut self, scope: &Scope, operators: &[ObjectRef], options: &Options) -> Result<(), Error> {
         let cluster = self.cluster;
         let csvs: Vec<ObjectRef> = scope
@@ -224,6 +245,7 @@ impl Run<'_, '_> {
         let mut late = late::remove(cluster, async || {
             let mut found = residue::of_groups(cluster, scope).await?;
             found.extend(residue::of_apis(cluster, scope).await?);
+            found.extend(residue::of_plans(cluster, scope, options).await?);
             found.extend(existing(cluster, operators).await?);
             found.extend(existing(cluster, &csvs).await?);
             found.extend(existing(cluster, &crds).await?);

@@ -109,6 +109,30 @@ async fn of_bundles(cluster: &Cluster, scope: &Scope, options: &Options, residue
     Ok(())
 }
 
+/// What OLM has written late, after the plans that it was carrying out went.
+///
+/// # Errors
+/// [`Error::Request`].
+pub async fn of_plans(cluster: &Cluster, scope: &Scope, options: &Options) -> Result<Vec<ObjectRef>, Error> {
+    let due = due(scope);
+    if due.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut found = Residue::default();
+    of_bundles(cluster, scope, options, &mut found).await?;
+    found.of_csvs.retain(|object| due.contains(object));
+    Ok(found.of_csvs)
+}
+
+/// The objects of the package that OLM may still create, or has created without noting it.
+fn due(scope: &Scope) -> Vec<ObjectRef> {
+    let due = scope.plans.iter().flat_map(|plan| {
+        let steps = cluster_objects::steps([plan], |csv| scope.csv_names.contains(csv));
+        steps.filter(|(_, step)| cluster_objects::is_due(step, plan))
+    });
+    due.map(|(object, _)| object).collect()
+}
+
 /// What becomes of an object.
 #[derive(Debug, PartialEq, Eq)]
 enum Fate {
@@ -152,8 +176,25 @@ fn fate(object: &Value, reference: &ObjectRef, label: &str, scope: &Scope) -> Fa
 fn is_created(object: &Value, reference: &ObjectRef, labelled: bool, scope: &Scope) -> bool {
     let origin = Origin::of(object);
     let recorded = scope.recorded.get(&cluster_objects::record_key(reference));
-    let planned = scope.cluster_objects.contains(reference);
+    let planned = is_planned(&origin, reference, scope);
     recorded == Some(&origin.uid) || (origin.is_olms_alone() && (planned || (labelled && scope.recorded.is_empty())))
+}
+
+/// Whether a plan created it for the package, as far as its steps tell. A step that is due says nothing: OLM may have done it in
+/// the pass that it was carrying out. Then the object tells as much as that of a step that is `Present`.
+fn is_planned(origin: &Origin, reference: &ObjectRef, scope: &Scope) -> bool {
+    scope.plans.iter().any(|plan| {
+        let mut steps = cluster_objects::steps([plan], |csv| scope.csv_names.contains(csv));
+        steps.any(|(object, step)| {
+            let status = match step.status.as_str() {
+                _ if cluster_objects::is_due(step, plan) => "Present",
+                status => status,
+            };
+            // Plans for the same version elsewhere find it `Present` too, whichever of them created it.
+            let is_certain = status == "Created" || !scope.elsewhere.contains(&step.resolving);
+            object == *reference && is_certain && origin.is_created_by(status, plan)
+        })
+    })
 }
 
 /// The catalogs whose pods go: those that are removed, and the package's own even when its CatalogSource was never made
@@ -402,7 +443,78 @@ mod tests {
         assert!(brought(shared.clone(), &scope), "what was elsewhere is gone");
         scope.labels_elsewhere.insert(other.to_owned());
         assert!(!brought(shared, &scope));
-        scope.cluster_objects = vec![ObjectRef::cluster(kinds::cluster_role(), "cache-viewer")];
-        assert!(brought(json!({"olm.managed": "true"}), &scope), "a plan created it");
+    }
+
+    /// A package whose plan has such a step for ClusterRole `cache-viewer`.
+    fn planned(phase: &str, message: &str, status: &str) -> Scope {
+        let conditions = match phase {
+            "Complete" => {
+                json!([{"type": "Installed", "status": "True", "lastTransitionTime": "2026-01-01T00:00:20Z"}])
+            }
+            _ => json!([]),
+        };
+        let resource = json!({"group": "rbac.authorization.k8s.io", "version": "v1", "kind": "ClusterRole", "name": "cache-viewer"});
+        let plan = json!({
+            "metadata": {"creationTimestamp": "2026-01-01T00:00:10Z"},
+            "spec": {"approved": true},
+            "status": {"phase": phase, "message": message, "conditions": conditions,
+                "plan": [{"resolving": "cache.v2", "status": status, "resource": resource}]},
+        });
+        Scope {
+            csv_names: BTreeSet::from(["cache.v2".to_owned()]),
+            // An earlier version was recorded, this one was not.
+            recorded: [("things.example.com".to_owned(), "u0".to_owned())].into(),
+            plans: vec![serde_json::from_value(plan).unwrap()],
+            ..Scope::default()
+        }
+    }
+
+    /// Whether the ClusterRole goes that this author made at a second.
+    fn goes(scope: &Scope, author: &str, second: u8) -> bool {
+        let role = json!({"metadata": {
+            "name": "cache-viewer",
+            "uid": "u1",
+            "labels": {"olm.managed": "true"},
+            "creationTimestamp": format!("2026-01-01T00:00:{second:02}Z"),
+            "managedFields": [{"manager": author, "fieldsV1": {"f:rules": {}}}],
+        }});
+        let reference = ObjectRef::cluster(kinds::cluster_role(), "cache-viewer");
+        fate(&role, &reference, LABEL, scope) == Fate::Goes
+    }
+
+    #[test]
+    fn what_a_plan_created_goes_also_if_olm_failed_to_note_that() {
+        for status in ["Created", "Present"] {
+            let scope = planned("Complete", "", status);
+            assert!(goes(&scope, "catalog", 11), "{status}");
+            assert!(!goes(&scope, "catalog", 9), "{status}: it stood before the plan");
+            assert!(!goes(&scope, "kubectl", 11), "{status}");
+        }
+        assert!(!goes(&planned("Complete", "", "Unknown"), "catalog", 11));
+    }
+
+    #[test]
+    fn what_a_plan_may_have_created_that_has_not_ended_goes() {
+        let retried = "retrying execution due to error: x";
+        for (message, status) in [("", "Unknown"), ("", "NotPresent"), ("", ""), (retried, "NotPresent")] {
+            let mut scope = planned("Installing", message, status);
+            assert!(goes(&scope, "catalog", 11), "{status}");
+            assert!(!goes(&scope, "catalog", 9), "{status}: it stood before the plan");
+            assert!(!goes(&scope, "kubectl", 11), "{status}");
+            assert_eq!(due(&scope).len(), 1, "{status}: OLM may still create it");
+            // The plan of the other one may have created it.
+            scope.elsewhere.insert("cache.v2".to_owned());
+            assert!(!goes(&scope, "catalog", 11), "{status}");
+        }
+        assert!(due(&planned("Installing", "", "Created")).is_empty());
+        assert!(due(&planned("Complete", "", "Present")).is_empty());
+    }
+
+    #[test]
+    fn steps_for_other_packages_count_for_nothing() {
+        let mut scope = planned("Installing", "", "NotPresent");
+        scope.csv_names = BTreeSet::from(["other.v1".to_owned()]);
+        assert!(!goes(&scope, "catalog", 11));
+        assert!(due(&scope).is_empty());
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::super::client::ObjectRef;
 use super::super::observe::{CrdState, Observation};
 use super::super::origin::Record;
-use super::super::{cluster_objects, crd_origin, kinds, names};
+use super::super::{crd_origin, kinds, names};
 use super::Options;
 use olmkit::types::{CatalogSource, DeployedCsv, InstallPlan};
 
@@ -57,8 +57,8 @@ pub struct Scope {
     pub replaced: BTreeSet<String>,
     /// Deployments of the namespace's other CSVs.
     pub deployments_kept: BTreeSet<String>,
-    /// What OLM's plans created for the package in the whole cluster.
-    pub cluster_objects: Vec<ObjectRef>,
+    /// Plans with steps for the package, also for others: they show what OLM created in the whole cluster, or is about to.
+    pub plans: Vec<InstallPlan>,
     /// What was recorded as created for the package.
     pub recorded: Record,
     /// CSVs of other namespaces, which may have the same names and then share what belongs to no namespace.
@@ -92,8 +92,7 @@ pub fn scope(options: &Options, seen: &Observation, recorded: &Record, begun: BT
         ..Scope::default()
     };
     let object = |kind, name: &str| ObjectRef::namespaced(kind, &seen.namespace, name);
-    let mut names_of_csvs = csv_names(&options.package, seen);
-    names_of_csvs.extend(begun);
+    let names_of_csvs = csv_names(&options.package, seen, begun);
     for subscription in seen.subscriptions_for(&options.package) {
         scope.subscriptions.push(object(
             kinds::subscription(),
@@ -135,15 +134,17 @@ pub fn scope(options: &Options, seen: &Observation, recorded: &Record, begun: BT
         let labels = other.metadata.labels.iter().flat_map(BTreeMap::keys);
         scope.labels_elsewhere.extend(labels.cloned());
     }
-    scope.cluster_objects = cluster_objects::created(&seen.install_plans, |csv| names_of_csvs.contains(csv));
+    let plans = seen.install_plans.iter();
+    let of_package = plans.filter(|plan| any_ours(plan, &names_of_csvs));
+    scope.plans = of_package.cloned().collect();
     scope.recorded = recorded.clone();
     scope.csv_names = names_of_csvs;
     scope
 }
 
-/// The names of the package's CSVs: from Subscriptions, from OLM's annotation and label on the CSV, and from plans.
-fn csv_names(package: &str, seen: &Observation) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
+/// The names of the package's CSVs: from Subscriptions, from OLM's annotation and label on the CSV, and from plans; and `begun`.
+pub(super) fn csv_names(package: &str, seen: &Observation, begun: BTreeSet<String>) -> BTreeSet<String> {
+    let mut found = begun;
     for subscription in seen.subscriptions_for(package) {
         found.extend(
             [
@@ -178,6 +179,11 @@ fn csv_names(package: &str, seen: &Observation) -> BTreeSet<String> {
         }
     }
     found
+}
+
+/// Whether a step of a plan asks for one of these CSVs.
+fn any_ours(plan: &InstallPlan, csvs: &BTreeSet<String>) -> bool {
+    plan.status.plan.iter().any(|step| csvs.contains(&step.resolving))
 }
 
 fn only_ours(plan: &InstallPlan, csvs: &BTreeSet<String>) -> bool {
