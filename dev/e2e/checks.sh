@@ -61,13 +61,21 @@ carry_out() {
 sample_runs() { kn apply -f config/samples/cache_v1alpha1_memcached.yaml; eventually 120 is "Running with 2 ready" memcached_state; }
 published=
 publish_once() { [ -n "$published" ] || { publish_images; published=1; }; }
+# left_behind LINES: names objects of an inventory, and then tells when and by whom the first ones were made
+left_behind() {
+  echo "left behind:"; echo "$1"
+  head -n 10 <<< "$1" | while read -r kind namespace name; do
+    [ "$namespace" != "<none>" ] || namespace=default
+    k get "$kind" "$name" -n "$namespace" -o json --show-managed-fields < /dev/null | jq -c '{kind, metadata}' | cut -c 1-4000 || true
+  done
+}
 # same_inventory BEFORE [PATTERN]: what is there now and was not before, but for lines that match the pattern
 same_inventory() {
   local end=$((SECONDS + 60)) rest
   while :; do
     rest=$(comm -13 "$1" <(inventory) | grep -vE "${2:-^\$}" || true)
     [ -n "$rest" ] || return 0
-    [ $SECONDS -lt $end ] || { echo "left behind:"; echo "$rest"; return 1; }
+    [ $SECONDS -lt $end ] || { left_behind "$rest"; return 1; }
     sleep 2
   done
 }
