@@ -83,8 +83,10 @@ fn column(text: &str) -> Result<Column, String> {
 const QUIET: Duration = Duration::from_secs(3);
 /// How often an operator is started without anything else to do.
 const STARTS: usize = 5;
-/// Sizes of the objects that are there and change. An operator that makes a budget for more than one server has made it.
-const SIZES: [usize; 2] = [3, 2];
+/// The size of the objects that are there, and the one to which it changes. An operator that makes a budget for more than one server
+/// has made it then.
+const SIZE: usize = 2;
+const OTHER_SIZE: usize = 3;
 /// The operators' account, and the namespace of everything.
 const ACCOUNT: &str = "bench";
 const NAMESPACE: &str = "default";
@@ -395,7 +397,7 @@ async fn measure(plane: &ControlPlane, column: &Column, arguments: &Arguments) -
     let mut there = 0;
     for count in &arguments.counts {
         let maker = Operator::start(&column.program, &bench.kubeconfig)?;
-        bench.create(there..*count, SIZES[1]).await?;
+        bench.create(there..*count, SIZE).await?;
         bench.settled(*count, 0).await?;
         drop(maker);
         there = *count;
@@ -462,7 +464,8 @@ async fn churn(
         }
         let name = format!("m{}", (index * 7919) % count);
         // Another size than the one before.
-        let change = Patch::Merge(json!({ "spec": { "size": SIZES[index / count % 2] } }));
+        let size = if index / count % 2 == 0 { OTHER_SIZE } else { SIZE };
+        let change = Patch::Merge(json!({ "spec": { "size": size } }));
         let objects = bench.objects.clone();
         changed.push(tokio::spawn(async move {
             let sent = Instant::now();
