@@ -84,6 +84,8 @@ async fn serve(listener: &TcpListener, client: &Client, shared: &Arc<Mutex<Share
             sleep(std::time::Duration::from_millis(50)).await;
             continue;
         };
+        // As Go's servers do: or the second part of an answer waits up to 40 ms for the acknowledgement of the first.
+        let _ = stream.set_nodelay(true);
         let (client, shared) = (client.clone(), Arc::clone(shared));
         tokio::spawn(async move {
             let service = service_fn(move |request| {
