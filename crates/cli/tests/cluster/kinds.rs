@@ -2,19 +2,16 @@
 //! every kind that the table accepts, and one for each kind that it refuses.
 
 use std::fmt::Write as _;
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use kube_testbed::Options;
 use olmkit::bundle::kinds::{self, Program};
-use olmkit::catalog::model::Blob;
-use olmkit::catalog::{Catalog, load, render};
-use olmkit_serve::Server;
 use serde_json::{Value, json};
 
 use crate::bundle::Bundle;
 use crate::harness::{Cluster, within};
 use crate::lints::broken;
+use crate::offered;
 
 /// A group that is none of OLM's.
 const OTHER: &str = "other.example.com/v1";
@@ -206,7 +203,7 @@ async fn install_plans_complete_for_the_kinds_of_the_table_only() {
     }
     let served = serve(&cluster, trials.iter().chain(&others)).await;
     for trial in trials.iter().chain(&others) {
-        subscribe(&cluster, &trial.package, served).await;
+        subscribe(&cluster, &trial.package, &served).await;
     }
 
     let (mut table, mut wrong) = (String::new(), Vec::new());
@@ -300,7 +297,7 @@ async fn own_kinds_are_looked_at_by_name(cluster: &Cluster, trials: &[Trial]) {
 pub async fn installed_with(cluster: &Cluster, api_version: &'static str, kind: &'static str, body: Value) -> String {
     let trial = Trial::of_one(Sample::new(api_version, kind, "", body));
     let served = serve(cluster, std::iter::once(&trial)).await;
-    subscribe(cluster, &trial.package, served).await;
+    subscribe(cluster, &trial.package, &served).await;
     ended(cluster, &trial.package).await
 }
 
@@ -339,38 +336,26 @@ impl Trial {
 }
 
 /// Serves one catalog with the packages until the test ends.
-async fn serve(cluster: &Cluster, trials: impl Iterator<Item = &Trial>) -> SocketAddr {
-    let mut catalog = Catalog::default();
-    for trial in trials {
+async fn serve(cluster: &Cluster, trials: impl Iterator<Item = &Trial>) -> String {
+    let bundle = |trial: &Trial| {
         let mut bundle = Bundle::new(&trial.package, "1.0.0");
         bundle.extra = trial.samples.iter().map(Sample::object).collect();
-        let folder = bundle.write(cluster.folder.path());
-        let text = format!(
-            "{}\n{}\n",
-            json!({"schema": "olm.package", "name": bundle.package, "defaultChannel": "alpha"}),
-            json!({"schema": "olm.channel", "package": bundle.package, "name": "alpha", "entries": [{"name": bundle.csv_name()}]}),
-        );
-        for blob in load::text(&text).unwrap() {
-            catalog.push(blob);
-        }
-        catalog.push(Blob::Bundle(render::bundle::directory(&folder, "").unwrap()));
-    }
-    let server = Server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
-    server.current().set(olmkit_serve::index::in_memory(&catalog).unwrap());
-    let address = server.address();
-    tokio::spawn(server.run(std::future::pending()));
+        bundle
+    };
+    let bundles: Vec<Bundle> = trials.map(bundle).collect();
+    let (address, _) = offered::bundles(cluster, &bundles.iter().collect::<Vec<_>>()).await;
     address
 }
 
 /// Namespace, OperatorGroup, CatalogSource and Subscription for a package.
-async fn subscribe(cluster: &Cluster, name: &str, catalog: SocketAddr) {
+async fn subscribe(cluster: &Cluster, name: &str, catalog: &str) {
     cluster.namespace(name).await;
     cluster.operator_group(name, "group", &[name]).await;
     cluster
         .apply(
             "catalogsources",
             json!({"apiVersion": OLM, "kind": "CatalogSource", "metadata": {"name": "kinds", "namespace": name},
-                "spec": {"sourceType": "grpc", "address": catalog.to_string(), "displayName": "kinds", "publisher": "tests"}}),
+                "spec": {"sourceType": "grpc", "address": catalog, "displayName": "kinds", "publisher": "tests"}}),
         )
         .await;
     cluster

@@ -4,18 +4,16 @@
 //! somebody grants the rights before OLM is through with the steps. Here the test plays the end of that pass, which OLM's
 //! controller does under the client name `catalog`. Where a version runs before OLM is through, OLM itself is held up.
 
-use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
-use olmkit::catalog::{load, model::Blob, render, write};
-use olmkit_serve::Server;
-use olmkit_serve::index::in_memory;
+use kube_testbed::faults::{DeadWebhook, Death};
 use serde_json::{Value, json};
 
 use crate::bundle::Bundle;
 use crate::foreign::names;
 use crate::harness::{Answer, Cluster, eventually};
+use crate::offered;
 
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
 const ADMISSION: &str = "admissionregistration.k8s.io/v1";
@@ -95,7 +93,7 @@ pub async fn outlasts_a_cleanup(cluster: &Cluster) {
 
 /// Installs a package with two ClusterRoles as people do without this tool, and takes its plan back to where OLM has yet to
 /// create one of them and to note the other, which takes as long as what is returned lives.
-async fn halt(cluster: &Cluster, name: &str) -> TcpListener {
+async fn halt(cluster: &Cluster, name: &str) -> DeadWebhook {
     let mut bundle = Bundle::new(name, "1.0.0");
     bundle.extra = roles(name).map(|name| role(&name)).into();
     subscribe(cluster, &bundle).await;
@@ -134,7 +132,8 @@ async fn leave(cluster: &Cluster, name: &str, before: &[String]) {
 
 /// Subscribes to a bundle in a namespace of its own and waits until OLM is through with it.
 async fn subscribe(cluster: &Cluster, bundle: &Bundle) {
-    let (name, address) = (&*bundle.package, serve(cluster, bundle).await);
+    let name = &*bundle.package;
+    let (address, _) = offered::bundles(cluster, &[bundle]).await;
     cluster.namespace(name).await;
     cluster.operator_group(name, "people", &[name]).await;
     let source = json!({"apiVersion": OLM, "kind": "CatalogSource", "metadata": {"name": "offered", "namespace": name},
@@ -149,22 +148,6 @@ async fn subscribe(cluster: &Cluster, bundle: &Bundle) {
     })
     .await;
     cluster.settled(name, &bundle.csv_name()).await;
-}
-
-/// Serves a catalog of a bundle until the test ends, and returns its address.
-async fn serve(cluster: &Cluster, bundle: &Bundle) -> String {
-    let rendered = render::bundle::directory(&bundle.write(cluster.folder.path()), "").unwrap();
-    let package = json!({"schema": "olm.package", "name": bundle.package, "defaultChannel": "alpha"});
-    let channel = json!({"schema": "olm.channel", "package": bundle.package, "name": "alpha",
-        "entries": [{"name": bundle.csv_name()}]});
-    let mut catalog = format!("{package}\n{channel}\n");
-    write::blob(&Blob::Bundle(rendered), write::Format::Json, &mut catalog).unwrap();
-    let catalog = load::text(&catalog).unwrap().into_iter().collect();
-    let server = Server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
-    server.current().set(in_memory(&catalog).unwrap());
-    let address = server.address().to_string();
-    tokio::spawn(server.run(std::future::pending()));
-    address
 }
 
 /// The first InstallPlan of a namespace.
@@ -198,15 +181,14 @@ async fn take_back(cluster: &Cluster, name: &str) {
 
 /// Holds up whoever creates this ClusterRole, for half a minute at most: the API server asks a server that does not answer, one
 /// webhook after the other, and gives each up after the ten seconds that a TLS handshake may take.
-async fn hold(cluster: &Cluster, name: &str) -> TcpListener {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("https://{}/", listener.local_addr().unwrap());
+async fn hold(cluster: &Cluster, name: &str) -> DeadWebhook {
+    let webhook = DeadWebhook::start(Death::Hangs).await.unwrap();
     let (package, _) = name.split_once('-').unwrap();
     let rule = json!({"apiGroups": ["rbac.authorization.k8s.io"], "apiVersions": ["v1"], "resources": ["clusterroles"], "operations": ["CREATE"]});
     let webhooks = ["first", "second", "third"].map(|order| {
         json!({
             "name": format!("{order}.hold.example.com"),
-            "clientConfig": {"url": url},
+            "clientConfig": {"url": webhook.url()},
             "rules": [rule],
             "matchConditions": [{"name": "named", "expression": format!("object.metadata.name == '{name}'")}],
             "failurePolicy": "Ignore",
@@ -229,7 +211,7 @@ async fn hold(cluster: &Cluster, name: &str) -> TcpListener {
         tokio::time::timeout(Duration::from_secs(1), created).await.is_err()
     })
     .await;
-    listener
+    webhook
 }
 
 /// A namespace where OLM installs with an account that may create ClusterServiceVersions and nothing else.

@@ -27,6 +27,7 @@ mod kubeconfigs;
 mod late_pass;
 mod lints;
 mod migrate;
+mod offered;
 mod proxy;
 mod rights;
 mod scorecard;

@@ -2,7 +2,6 @@
 
 use kube::api::{ListParams, Patch, PatchParams};
 use kube_testbed::Options;
-use olmkit::catalog::{load, model::Blob, render, write};
 use serde_json::{Value, json};
 
 use olmkit_cluster::rights::{Command, Place};
@@ -12,6 +11,7 @@ use crate::catalogd;
 use crate::extension::definitions;
 use crate::extension::recorded::{CATALOGS, condition, get, write_status};
 use crate::harness::{Cluster, eventually};
+use crate::offered;
 use crate::rights::{ACCOUNTS, grant, text as text_of};
 
 /// Where operators watch all namespaces.
@@ -40,7 +40,7 @@ async fn subscriptions_are_checked_and_planned_and_nothing_is_changed() {
         vec![json!({"apiGroups": ["operators.coreos.com"], "resources": ["subscriptions"], "verbs": ["get"]})];
     let mut third = Bundle::new("third", "0.0.1");
     third.modes = vec!["OwnNamespace"];
-    let address = serve(&cluster, &[&first_one, &second, &third]).await;
+    let (address, _) = offered::bundles(&cluster, &[&first_one, &second, &third]).await;
     // OLM subscribes to the first one, which the second requires.
     install(&cluster, (&second, "AllNamespaces"), EVERYWHERE, &address).await;
     cluster.settled(EVERYWHERE, "first.v0.0.1").await;
@@ -277,27 +277,6 @@ fn plan(cluster: &Cluster, more: &[&str]) -> (Vec<Value>, String) {
     let documents = text.split("---\n").filter(|document| !document.trim().is_empty());
     let objects = documents.map(|document| serde_yaml::from_str(document).unwrap());
     (objects.collect(), said)
-}
-
-/// Serves a catalog of bundles until the test ends, and returns its address.
-async fn serve(cluster: &Cluster, bundles: &[&Bundle]) -> String {
-    let mut catalog = String::new();
-    for bundle in bundles {
-        let rendered = render::bundle::directory(&bundle.write(cluster.folder.path()), "").unwrap();
-        let package = json!({"schema": "olm.package", "name": bundle.package, "defaultChannel": "alpha"});
-        let channel = json!({"schema": "olm.channel", "package": bundle.package, "name": "alpha",
-            "entries": [{"name": bundle.csv_name()}]});
-        catalog.push_str(&format!("{package}\n{channel}\n"));
-        write::blob(&Blob::Bundle(rendered), write::Format::Json, &mut catalog).unwrap();
-    }
-    let server = olmkit_serve::Server::bind("127.0.0.1:0".parse().unwrap())
-        .await
-        .unwrap();
-    let catalog = load::text(&catalog).unwrap().into_iter().collect();
-    server.current().set(olmkit_serve::index::in_memory(&catalog).unwrap());
-    let address = server.address().to_string();
-    tokio::spawn(server.run(std::future::pending()));
-    address
 }
 
 /// Subscribes to a package in a namespace, from a catalog there.

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::bundle::Bundle;
 use crate::harness::{Cluster, eventually};
+use crate::offered;
 
 const OLM: &str = "operators.coreos.com/v1alpha1";
 
@@ -189,12 +190,7 @@ async fn olm_goes_where_rules_of_catalogs_say() {
         );
         served.extend(catalog);
     }
-    let server = olmkit_serve::Server::bind("127.0.0.1:0".parse().unwrap())
-        .await
-        .unwrap();
-    server.current().set(olmkit_serve::index::in_memory(&served).unwrap());
-    let address = server.address().to_string();
-    tokio::spawn(server.run(std::future::pending()));
+    let (address, _) = offered::catalog(&served).await;
     cluster
         .apply(
             "catalogsources",

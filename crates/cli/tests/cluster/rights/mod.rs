@@ -6,12 +6,12 @@ mod audit;
 use std::path::Path;
 
 use kube_testbed::Options;
-use olmkit::catalog::{load, model::Blob, render, write};
 use olmkit_cluster::rights::{Command, Right, When};
 use serde_json::{Value, json};
 
 use crate::bundle::Bundle;
 use crate::harness::{Answer, Cluster};
+use crate::offered;
 
 pub use accounts::{ACCOUNTS, grant, revoke};
 pub use audit::compare;
@@ -90,24 +90,10 @@ async fn flows(cluster: &Cluster, old: &Bundle, new: &Bundle) {
 
 async fn subscription(cluster: &Cluster, bundle: &Bundle) {
     cluster.scene("subscribe to a catalog");
-    let folder = bundle.write(cluster.folder.path());
-    let rendered = render::bundle::directory(&folder, "").unwrap();
-    let mut catalog = format!(
-        "{{\"schema\": \"olm.package\", \"name\": \"first\", \"defaultChannel\": \"alpha\"}}\n\
-         {{\"schema\": \"olm.channel\", \"package\": \"first\", \"name\": \"alpha\", \"entries\": [{{\"name\": \"{}\"}}]}}\n",
-        bundle.csv_name()
-    );
-    write::blob(&Blob::Bundle(rendered), write::Format::Json, &mut catalog).unwrap();
-    let server = olmkit_serve::Server::bind("127.0.0.1:0".parse().unwrap())
-        .await
-        .unwrap();
-    let catalog = load::text(&catalog).unwrap().into_iter().collect();
-    server.current().set(olmkit_serve::index::in_memory(&catalog).unwrap());
-    let address = server.address();
-    let serving = tokio::spawn(server.run(std::future::pending()));
+    let (address, serving) = offered::bundles(cluster, &[bundle]).await;
     let source = json!({"apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
         "metadata": {"name": "offered", "namespace": NAMESPACE},
-        "spec": {"sourceType": "grpc", "address": address.to_string(), "displayName": "offered", "publisher": "people"}});
+        "spec": {"sourceType": "grpc", "address": address, "displayName": "offered", "publisher": "people"}});
     cluster.apply("catalogsources", source).await;
     let account = grant(cluster, Command::Subscribe, |_| true).await;
     let arguments = [
