@@ -156,7 +156,7 @@ impl Pass<'_> {
         }
         let observed = caches.unpack(&key);
         let (step, hold) = self.in_turn(image, observed.as_ref());
-        let (desired, begins) = match step {
+        let (mut desired, begins) = match step {
             Step::Apply { desired, begins } => (desired, begins),
             Step::Resize => {
                 if let Some(state) = observed {
@@ -169,7 +169,7 @@ impl Pass<'_> {
         let owner = self.memcached.metadata.uid.clone().unwrap_or_default();
         // A pass that takes too long is cancelled.
         let unanswered = begins.then(|| OnDrop::new(|| context.slots.doubt(&key)));
-        let ensured = ensure::<Deployment>(context, caches, &key, desired.clone(), &owner, &mut self.writes).await;
+        let ensured = ensure::<Deployment>(context, caches, &key, &mut desired, &owner, &mut self.writes).await;
         if let Some(unanswered) = unanswered {
             unanswered.defuse();
             self.note_begun(image, ensured.as_ref().err());
@@ -212,10 +212,11 @@ impl Pass<'_> {
     }
 
     async fn service(&mut self) -> Result<Option<String>, Error> {
-        let desired = serde_json::to_value(operand::service(&self.memcached)).unwrap_or_default();
+        let mut desired = serde_json::to_value(operand::service(&self.memcached)).unwrap_or_default();
         let caches = &self.context.caches.services;
         let owner = self.memcached.metadata.uid.clone().unwrap_or_default();
-        let ensured = ensure::<Service>(self.context, caches, &self.key, desired, &owner, &mut self.writes).await?;
+        let ensured =
+            ensure::<Service>(self.context, caches, &self.key, &mut desired, &owner, &mut self.writes).await?;
         Ok(self.note("Service", ensured))
     }
 
@@ -227,9 +228,10 @@ impl Pass<'_> {
             self.writes += remove::<PodDisruptionBudget>(client, caches, &self.key, &owner).await?;
             return Ok(None);
         };
-        let desired = serde_json::to_value(desired).unwrap_or_default();
+        let mut desired = serde_json::to_value(desired).unwrap_or_default();
         let writes = &mut self.writes;
-        let ensured = ensure::<PodDisruptionBudget>(self.context, caches, &self.key, desired, &owner, writes).await?;
+        let ensured =
+            ensure::<PodDisruptionBudget>(self.context, caches, &self.key, &mut desired, &owner, writes).await?;
         Ok(self.note("PodDisruptionBudget", ensured))
     }
 

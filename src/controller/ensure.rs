@@ -72,15 +72,8 @@ impl ManagedResource for Deployment {
         let fingerprint = configuration.get("metadata")?.get("annotations")?.get(FINGERPRINT)?;
         let mut with_as_many = configuration.clone();
         *with_as_many.pointer_mut("/spec/replicas")? = observed.field("/spec/replicas")?.clone();
-        let metadata = with_as_many.get_mut("metadata")?.as_object_mut()?;
-        let mut annotations = metadata.remove("annotations")?;
-        // A field that is not applied any more goes with the next apply.
-        if observed.fingerprint() != Some(&drift::fingerprint(&with_as_many)) {
-            return None;
-        }
-        annotations.as_object_mut()?.remove(FINGERPRINT);
-        let metadata = with_as_many.get_mut("metadata")?.as_object_mut()?;
-        metadata.insert("annotations".to_owned(), annotations);
+        // With another fingerprint than this one's, a field that is not applied any more would stay.
+        mark(&mut with_as_many);
         let is_all = observed.differs(&with_as_many).is_none();
         is_all.then(
             || json!({ "metadata": { "annotations": { FINGERPRINT: fingerprint } }, "spec": { "replicas": replicas } }),
@@ -162,8 +155,9 @@ fn decide(desired: &Value, fingerprint: &str, observed: Option<&Child>, owner_ui
     }
 }
 
-/// Brings the object `key`, owned by `owner_uid`, to the `desired` state, which is the JSON of a `K`. `cache` holds what is known of
-/// it, and afterwards what the API server answered. Each write is counted in `writes`.
+/// Brings the object `key`, owned by `owner_uid`, to the state that `configuration`, the JSON of a `K`, asks for; it is marked with its
+/// fingerprint. `cache` holds what is known of the object, and afterwards what the API server answered. Each write is counted in
+/// `writes`.
 ///
 /// # Errors
 /// [`Error::Foreign`] if the object has another owner, [`Error::Request`] if the API server rejects the change.
@@ -171,14 +165,15 @@ pub async fn ensure<K: ManagedResource>(
     context: &Context,
     cache: &Cache<Packed<K::Seen>>,
     key: &ObjectKey,
-    desired: Value,
+    configuration: &mut Value,
     owner_uid: &str,
     writes: &mut u32,
 ) -> Result<Ensured, Error> {
     let target = Target::<K>::named(&context.client, key.clone());
-    let (configuration, fingerprint) = configuration(desired);
+    let fingerprint = mark(configuration);
+    let configuration = &*configuration;
     let mut child: Option<Child> = cache.unpack(&target.key).map(Into::into);
-    let mut step = decide(&configuration, &fingerprint, child.as_ref(), owner_uid);
+    let mut step = decide(configuration, &fingerprint, child.as_ref(), owner_uid);
     let mut adopted = None;
     if step == Step::Look
         && let Some(live) = target.look(owner_uid).await?
@@ -187,7 +182,7 @@ pub async fn ensure<K: ManagedResource>(
         cache.written(&live, Packed::of(&seen));
         let known = child.insert(seen.into());
         adopted = Some(known.uid.clone());
-        step = decide(&configuration, &fingerprint, child.as_ref(), owner_uid);
+        step = decide(configuration, &fingerprint, child.as_ref(), owner_uid);
     }
     let kind = target.kind;
     let (uid, done) = match step {
@@ -216,20 +211,20 @@ pub async fn ensure<K: ManagedResource>(
             }
         }
     };
-    let mut small = child.filter(|_| done == Ensured::Updated);
+    let updated = child.filter(|_| done == Ensured::Updated);
+    let mut small = updated.and_then(|child| K::small_change(configuration, &child));
     // A webhook that overrides an applied field does so in the answer already: it is asked twice, not at each pass.
     let mut overridden = None;
     for _ in 0..2 {
-        let small = small.take().and_then(|child| K::small_change(&configuration, &child));
-        let object = match (small, uid.as_deref()) {
+        let object = match (small.take(), uid.as_deref()) {
             (Some(patch), Some(uid)) => target.merge(patch, uid).await?,
-            (_, uid) => target.apply_or_empty(&configuration, uid).await?,
+            (_, uid) => target.apply_or_empty(configuration, uid).await?,
         };
         *writes += 1;
         let seen = object.seen();
         cache.written(&object, Packed::of(&seen));
         let child: Child = seen.into();
-        overridden = child.differs(&configuration).map(|path| (path, child.content()));
+        overridden = child.differs(configuration).map(|path| (path, child.content()));
         if overridden.is_none() || uid.is_none() {
             break;
         }
@@ -319,19 +314,19 @@ pub async fn remove<K: ManagedResource>(
     }
 }
 
-/// The configuration to apply for `desired`, and the fingerprint of all but its annotations, which is one of them.
-fn configuration(mut desired: Value) -> (Value, String) {
-    let metadata = desired.get_mut("metadata").and_then(Value::as_object_mut);
+/// Marks a configuration with its fingerprint, the one of all but its annotations, and returns that.
+fn mark(configuration: &mut Value) -> String {
+    let metadata = configuration.get_mut("metadata").and_then(Value::as_object_mut);
     let annotations = metadata.and_then(|metadata| metadata.remove("annotations"));
-    let fingerprint = drift::fingerprint(&desired);
-    if let Some(metadata) = desired.get_mut("metadata").and_then(Value::as_object_mut) {
+    let fingerprint = drift::fingerprint(configuration);
+    if let Some(metadata) = configuration.get_mut("metadata").and_then(Value::as_object_mut) {
         let mut annotations = annotations.unwrap_or_else(|| json!({}));
         if let Some(annotations) = annotations.as_object_mut() {
             annotations.insert(FINGERPRINT.to_owned(), Value::from(fingerprint.clone()));
         }
         metadata.insert("annotations".to_owned(), annotations);
     }
-    (desired, fingerprint)
+    fingerprint
 }
 
 /// Makes `patch` fail if the object has been replaced.

@@ -48,7 +48,9 @@ fn nothing_is_written_to_an_object_of_another_owner() {
 fn a_new_size_is_a_small_change_and_nothing_else_is() {
     let desired = |spec: Value| {
         let deployment = operand::deployment(&memcached(&spec), "memcached:1.6");
-        configuration(serde_json::to_value(deployment).unwrap()).0
+        let mut configuration = serde_json::to_value(deployment).unwrap();
+        mark(&mut configuration);
+        configuration
     };
     let observed = |configuration: &Value| {
         let live: Deployment = serde_json::from_value(configuration.clone()).unwrap();
@@ -70,7 +72,7 @@ fn a_new_size_is_a_small_change_and_nothing_else_is() {
     // A field that is no longer applied would stay.
     let mut with_more = two.clone();
     with_more["spec"]["revisionHistoryLimit"] = json!(3);
-    let (with_more, _) = configuration(with_more);
+    mark(&mut with_more);
     assert_eq!(small(&three, &observed(&with_more)), None);
     // Applied by a version that annotated less.
     let mut annotated = three.clone();

@@ -32,7 +32,7 @@ pub(super) fn without_finalizer(finalizer: &str, finalizers: &[String], uid: Opt
 }
 
 impl Pass<'_> {
-    /// Writes the status if it changed, and an event for a new problem. Returns the phase.
+    /// Writes the status if it changed, or leaves that for later, and an event for a new problem. Returns the phase.
     pub(super) async fn report(
         &mut self,
         deployment: Option<DeploymentState>,

@@ -75,10 +75,6 @@ enum Rank {
     Last,
 }
 
-impl Rank {
-    const ALL: [Self; 3] = [Self::Changed, Self::Listed, Self::Last];
-}
-
 /// One key in so many is taken in the reverse order of ranks, so that changes that never end do not stop the others.
 const REVERSED: u64 = 8;
 
@@ -328,6 +324,15 @@ impl<K: QueueKey> WorkQueue<K> {
     }
 }
 
+/// Where the keys of a rank wait.
+fn lane<K>([changed, listed, last]: &mut [Lanes<K>; 3], rank: Rank) -> &mut Lanes<K> {
+    match rank {
+        Rank::Changed => changed,
+        Rank::Listed => listed,
+        Rank::Last => last,
+    }
+}
+
 impl<K: QueueKey> State<K> {
     fn len(&self) -> usize {
         self.lanes.iter().map(|lanes| lanes.len).sum()
@@ -339,26 +344,17 @@ impl<K: QueueKey> State<K> {
             if known.rank > rank {
                 let before = std::mem::replace(&mut known.rank, rank);
                 if !self.running.contains_key(&key) {
-                    self.lane(before).remove(&key);
-                    self.lane(rank).push(key);
+                    lane(&mut self.lanes, before).remove(&key);
+                    lane(&mut self.lanes, rank).push(key);
                 }
             }
             return false;
         }
         self.waiting.insert(key.clone(), Waiting { since: now, rank });
         if !self.running.contains_key(&key) {
-            self.lane(rank).push(key);
+            lane(&mut self.lanes, rank).push(key);
         }
         true
-    }
-
-    fn lane(&mut self, rank: Rank) -> &mut Lanes<K> {
-        let [changed, listed, last] = &mut self.lanes;
-        match rank {
-            Rank::Changed => changed,
-            Rank::Listed => listed,
-            Rank::Last => last,
-        }
     }
 
     /// Adds `key` at `at`, unless it is due earlier.
@@ -398,13 +394,13 @@ impl<K: QueueKey> State<K> {
             // Where there is no other tenant, a free worker would be free for nobody.
             tenant.is_empty() || sole == Some(tenant) || busy.get(tenant).is_none_or(|running| *running < share)
         };
-        let mut lanes: Vec<(Rank, &mut Lanes<K>)> = Rank::ALL.into_iter().zip(&mut self.lanes).collect();
+        let mut ranks = [Rank::Changed, Rank::Listed, Rank::Last];
         if (self.taken + 1).is_multiple_of(REVERSED) {
-            lanes.reverse();
+            ranks.reverse();
         }
-        let (rank, key) = lanes
-            .into_iter()
-            .find_map(|(rank, lane)| Some((rank, lane.pop(free)?)))?;
+        let lanes = &mut self.lanes;
+        let mut pop = |rank| Some((rank, lane(lanes, rank).pop(free)?));
+        let (rank, key) = ranks.into_iter().find_map(&mut pop)?;
         self.taken += 1;
         let waiting = self.waiting.remove(&key);
         let since = waiting.map_or(now, |waiting| waiting.since);
@@ -433,7 +429,7 @@ impl<K: QueueKey> State<K> {
         }
         if let Some(waiting) = self.waiting.get(key) {
             let rank = waiting.rank;
-            self.lane(rank).push(key.clone());
+            lane(&mut self.lanes, rank).push(key.clone());
         }
         Some(began)
     }
