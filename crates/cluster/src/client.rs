@@ -61,14 +61,13 @@ impl Cluster {
                 .await
                 .map_err(|error| Error::NoCluster(Box::new(error)))?,
         };
-        kube_manager::proxy::mind_exceptions(&mut config);
         config.connect_timeout = Some(Duration::from_secs(5));
         // Requests are retried here, for as long as that makes sense and with what they wait for in view.
         config.default_retry = false;
         let namespace = namespace.map_or_else(|| config.default_namespace.clone(), str::to_owned);
         let server = config.cluster_url.to_string();
         let program = config.auth_info.exec.as_ref().and_then(|exec| exec.command.clone());
-        let client = kube::Client::try_from(config).map_err(|source| Error::Request {
+        let client = kube_manager::connection::client(config).map_err(|source| Error::Request {
             verb: "connect to",
             object: match program {
                 None => server.clone(),

@@ -23,8 +23,8 @@
 //! | [`reviews`] | lets users with the right read or change a page, as the API server says |
 //! | `certificates` | certificates of servers, mounted or self-signed, read again when they change (feature `tls`) |
 //! | `webhooks` | validating, mutating and converting webhooks (feature `webhooks`) |
-//! | [`proxy`] | applies `NO_PROXY` to the connection to the API server |
 //! | [`metrics`] | metrics under the names of controller-runtime and client-go |
+//! | [`connection`] | connects to the API server: through a proxy or not, and without delays of small packets |
 //! | [`transport`] | time limits on requests and watches; when a watch was last heard |
 //! | [`namespaces`] | which namespaces to watch |
 //! | [`shutdown`] | SIGTERM and SIGINT |
@@ -33,6 +33,7 @@ pub mod backoff;
 pub mod cache;
 #[cfg(feature = "tls")]
 pub mod certificates;
+pub mod connection;
 pub mod drift;
 pub mod events;
 pub mod explain;
@@ -50,7 +51,6 @@ pub mod namespaces;
 pub mod options;
 pub mod packed;
 pub mod probes;
-pub mod proxy;
 mod quantity;
 pub mod queue;
 mod readiness;

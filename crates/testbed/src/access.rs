@@ -3,12 +3,18 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use hyper_util::{
+    client::legacy::{self, connect::HttpConnector},
+    rt::TokioExecutor,
+};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::{ObjectMeta, PostParams};
+use kube::client::{Body, ClientBuilder, ConfigExt as _};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 use serde_json::{Value, json};
+use tower::{BoxError, ServiceExt as _, util::option_layer};
 
 use crate::Error;
 use crate::pki::Pki;
@@ -18,6 +24,20 @@ pub(crate) async fn config(kubeconfig: Kubeconfig, options: &KubeConfigOptions) 
     let mut config = Config::from_custom_kubeconfig(kubeconfig, options).await?;
     config.proxy_url = None;
     Ok(config)
+}
+
+/// What passes requests on to the server of `config`: it repeats none, and no small packet waits until the one before is acknowledged,
+/// as in clients made by [`Client::try_from`].
+pub(crate) fn passing_on(config: &Config) -> Result<Client, kube::Error> {
+    let mut connector = HttpConnector::new();
+    connector.enforce_http(false);
+    connector.set_nodelay(true);
+    let connector = config.rustls_https_connector_with_connector(connector)?;
+    let client: legacy::Client<_, Body> = legacy::Client::builder(TokioExecutor::new()).build(connector);
+    let builder = ClientBuilder::new(client.map_err(BoxError::from), config.default_namespace.clone())
+        .with_layer(&option_layer(config.auth_layer()?))
+        .with_layer(&config.base_uri_layer());
+    Ok(builder.build())
 }
 
 /// Address and credentials of the server.

@@ -10,12 +10,12 @@ use tokio::task::JoinSet;
 use super::{Error, Manager};
 use crate::{
     access::{Requirement, Where},
+    connection,
     events::Publisher,
     lease,
     metrics::Metrics,
     options::Options,
     probes::{Readiness, Routes, Server},
-    proxy,
     shutdown::{self, CancellationToken},
     transport,
     worker::Limits,
@@ -200,7 +200,6 @@ impl Builder {
                     .map_err(failed)?
             }
         };
-        proxy::mind_exceptions(&mut config);
         // The queue retries with a back-off per object, so that other objects do not wait.
         config.default_retry = false;
         let server = config.cluster_url.to_string();
@@ -209,7 +208,7 @@ impl Builder {
             .authority()
             .map(ToString::to_string)
             .unwrap_or_default();
-        let client = Client::try_from(config).map_err(|source| Error::Client {
+        let client = connection::client(config).map_err(|source| Error::Client {
             server: server.clone(),
             source: Box::new(source),
         })?;

@@ -243,7 +243,8 @@ impl FaultProxy {
             expire: Arc::default(),
             expired: Vec::new(),
         }));
-        let connect = move || Client::try_from(upstream).map_err(Error::request("make a client for the fault proxy"));
+        let connect =
+            move || access::passing_on(&upstream).map_err(Error::request("make a client for the fault proxy"));
         let (server, address) = server::Server::start(connect, Arc::clone(&shared))?;
         Ok(Self {
             url: format!("http://{address}"),

@@ -60,7 +60,7 @@ impl User {
                 ..KubeConfigOptions::default()
             };
             let config = access::config(self.kubeconfig.clone(), &options).await?;
-            Client::try_from(config).map_err(Error::request("make a client for the fault proxy"))
+            access::passing_on(&config).map_err(Error::request("make a client for the fault proxy"))
         };
         self.client.get_or_try_init(connect).await.cloned()
     }

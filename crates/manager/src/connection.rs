@@ -1,0 +1,119 @@
+//! Connections to the API server: through which proxy, and without the delays of small packets.
+
+use hyper::Uri;
+use hyper_util::{
+    client::{
+        legacy::{self, connect::HttpConnector},
+        proxy::matcher::Matcher,
+    },
+    rt::TokioExecutor,
+};
+use kube::{
+    Client, Config,
+    client::{Body, ClientBuilder, ConfigExt as _},
+};
+use tower::{BoxError, ServiceExt as _, util::option_layer};
+
+/// A client for the cluster of `config`. As in Go programs, `NO_PROXY` decides which servers are reached without the proxy of the
+/// environment, this machine is, and a small packet does not wait for the acknowledgement of the one before (`TCP_NODELAY`,
+/// which kube does not set). Through a proxy, or with kube's [retries](Config::default_retry), the client is kube's own.
+///
+/// Answers are waited for without a limit; see [`transport::limited`](crate::transport::limited).
+///
+/// # Errors
+/// Certificates, keys or credentials that cannot be used.
+pub fn client(mut config: Config) -> Result<Client, kube::Error> {
+    mind_exceptions(&mut config);
+    if config.proxy_url.is_some() || config.default_retry {
+        return Client::try_from(config);
+    }
+    let mut connector = HttpConnector::new();
+    connector.enforce_http(false);
+    connector.set_nodelay(true);
+    connector.set_connect_timeout(config.connect_timeout);
+    let connector = config.rustls_https_connector_with_connector(connector)?;
+    let client: legacy::Client<_, Body> = legacy::Client::builder(TokioExecutor::new()).build(connector);
+    let builder = ClientBuilder::new(client.map_err(BoxError::from), config.default_namespace.clone())
+        .with_layer(&config.extra_headers_layer()?)
+        .with_layer(&option_layer(config.auth_layer()?))
+        .with_layer(&config.base_uri_layer());
+    Ok(builder.build())
+}
+
+/// Lets `NO_PROXY` decide, and asks no proxy for this machine itself.
+///
+/// With a kubeconfig, kube 5 takes the proxy of `HTTPS_PROXY` whatever the server is: it compares `NO_PROXY` with the host of
+/// the proxy, not with that of the server. A proxy that the kubeconfig names stays.
+fn mind_exceptions(config: &mut Config) {
+    let of_environment = ["HTTPS_PROXY", "https_proxy"]
+        .into_iter()
+        .filter_map(|name| std::env::var(name).ok())
+        .find(|value| !value.is_empty());
+    let proxy: Option<Uri> = of_environment.and_then(|value| value.parse().ok());
+    if proxy.is_some() && proxy == config.proxy_url && is_exception(&Matcher::from_env(), &config.cluster_url) {
+        config.proxy_url = None;
+    }
+}
+
+fn is_exception(environment: &Matcher, server: &Uri) -> bool {
+    let host = server.host().unwrap_or_default().trim_matches(['[', ']']);
+    let address = host.parse::<std::net::IpAddr>();
+    let is_this_machine = host == "localhost" || address.is_ok_and(|address| address.is_loopback());
+    is_this_machine || environment.intercept(server).is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_that_are_named_and_this_machine_are_exceptions() {
+        let environment = Matcher::builder()
+            .https("http://proxy.example.com:3128")
+            .no("cluster.example.com,10.0.0.0/8,.internal")
+            .build();
+        let exceptions = [
+            "https://cluster.example.com:6443/",
+            "https://10.1.2.3:6443/",
+            "https://api.internal:6443/",
+            "https://127.0.0.1:40000/",
+            "https://[::1]:6443/",
+            "https://localhost:6443/",
+        ];
+        for server in exceptions {
+            assert!(is_exception(&environment, &server.parse().unwrap()), "{server}");
+        }
+        for server in ["https://api.example.com:6443/", "https://11.1.2.3:6443/"] {
+            assert!(!is_exception(&environment, &server.parse().unwrap()), "{server}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_carries_path_credentials_and_headers_of_the_configuration() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (sender, mut requests) = tokio::sync::mpsc::channel(1);
+        tokio::spawn(async move {
+            let (stream, _) = listener.accept().await.unwrap();
+            let answer = hyper::service::service_fn(async |request: hyper::Request<hyper::body::Incoming>| {
+                sender.send(request.into_parts().0).await.unwrap();
+                Ok::<_, std::convert::Infallible>(hyper::Response::new(r#"{"major":"1","minor":"33"}"#.to_owned()))
+            });
+            let stream = hyper_util::rt::TokioIo::new(stream);
+            hyper::server::conn::http1::Builder::new()
+                .serve_connection(stream, answer)
+                .await
+        });
+        let mut config = Config::new(format!("http://{address}/cluster").parse().unwrap());
+        config.default_retry = false;
+        config.auth_info.token = Some("secret".to_owned().into());
+        config.auth_info.impersonate = Some("somebody".to_owned());
+        let request = hyper::Request::get("/version").body(Vec::new()).unwrap();
+        let text = client(config).unwrap().request_text(request).await.unwrap();
+        assert!(text.contains("33"), "{text}");
+        let seen = requests.recv().await.unwrap();
+        assert_eq!(seen.uri.path(), "/cluster/version");
+        assert_eq!(seen.headers["authorization"], "Bearer secret");
+        assert_eq!(seen.headers["impersonate-user"], "somebody");
+    }
+}
