@@ -8,7 +8,8 @@
 //! The queue is fair: [tenants](QueueKey::tenant) (for objects their namespaces) take turns, and
 //! [`with_share`](WorkQueue::with_share) or [`fair`](WorkQueue::fair) keeps one tenant from occupying all workers. Keys of
 //! changes go before keys of the [first list](WorkQueue::add_listed), and those before keys that were added
-//! [last](WorkQueue::add_last); each eighth key is one of those that have to wait.
+//! [last](WorkQueue::add_last); each eighth key is one of those that have to wait. Keys that were added last occupy at most an
+//! eighth of the workers, so that the API server is not busy with them when a change comes.
 //!
 //! The back-off of a key ends with [`succeeded`](WorkQueue::succeeded) and with nothing else. As in client-go, a change
 //! of the object ([`add`](WorkQueue::add)) is worth an attempt at once, and if that fails too, the next delay is longer.
@@ -47,6 +48,8 @@ struct State<K> {
     busy: HashMap<String, usize>,
     /// Maximum number of running keys of one tenant.
     share: usize,
+    /// Maximum number of running keys that were added last.
+    last: usize,
     /// Since when keys are taken.
     begun: Option<Instant>,
     /// Whether `share` follows from the number of workers.
@@ -102,6 +105,7 @@ impl<K: QueueKey> WorkQueue<K> {
             running: HashMap::new(),
             busy: HashMap::new(),
             share: usize::MAX,
+            last: usize::MAX,
             begun: None,
             fair: false,
             sole: None,
@@ -143,6 +147,7 @@ impl<K: QueueKey> WorkQueue<K> {
     /// Before the first key is taken: there are `workers`.
     pub(crate) fn begin(&self, workers: usize) {
         let mut state = self.lock();
+        state.last = workers.div_ceil(8);
         if state.fair {
             state.share = (workers - workers.div_ceil(4)).max(1);
         }
@@ -398,8 +403,13 @@ impl<K: QueueKey> State<K> {
         if (self.taken + 1).is_multiple_of(REVERSED) {
             ranks.reverse();
         }
+        let of_last = self.running.values().filter(|running| running.rank == Rank::Last);
+        let last_may_run = of_last.count() < self.last;
         let lanes = &mut self.lanes;
-        let mut pop = |rank| Some((rank, lane(lanes, rank).pop(free)?));
+        let mut pop = |rank| {
+            let may_run = rank != Rank::Last || last_may_run;
+            may_run.then(|| lane(lanes, rank).pop(free))?.map(|key| (rank, key))
+        };
         let (rank, key) = ranks.into_iter().find_map(&mut pop)?;
         self.taken += 1;
         let waiting = self.waiting.remove(&key);

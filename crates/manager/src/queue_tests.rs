@@ -301,3 +301,19 @@ async fn several_workers_are_woken() {
     taken.sort_unstable();
     assert_eq!(taken, ["a", "b", "c"]);
 }
+
+#[tokio::test]
+async fn what_can_wait_leaves_most_workers_free() {
+    let queue = queue();
+    queue.begin(16);
+    for key in ["a", "b", "c"] {
+        queue.add_last(key);
+    }
+    let first = queue.next().await.unwrap();
+    queue.next().await.unwrap();
+    assert_eq!(queue.next().now_or_never(), None, "the third has to wait");
+    queue.add("change");
+    assert_eq!(queue.next().now_or_never(), Some(Some("change")));
+    queue.succeeded(&first);
+    assert_eq!(queue.next().now_or_never(), Some(Some("c")));
+}
