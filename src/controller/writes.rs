@@ -21,8 +21,9 @@ use crate::{
     operand,
 };
 
-/// Where a Memcached has waited so long for its pass, what users ask for goes before reports about it.
-const BEHIND: Duration = Duration::from_secs(1);
+/// Where a Memcached has waited so long for its pass, what users ask for goes before reports about it. Long enough that a short burst is
+/// reported as it is worked off.
+const BEHIND: Duration = Duration::from_millis(100);
 
 /// The patch that removes `finalizer`. It needs no resource version: the API server lets finalizers of an object that is
 /// being deleted only go, and so rejects it if another has gone meanwhile.
