@@ -1,5 +1,5 @@
 //! What a pass writes about its Memcached: status, finalizers and events.
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
 use kube::{
@@ -20,10 +20,6 @@ use crate::{
     api::v1alpha1::{DEGRADED, Memcached, MemcachedStatus, Phase},
     operand,
 };
-
-/// Where a Memcached has waited so long for its pass, what users ask for goes before reports about it. Long enough that a short burst is
-/// reported as it is worked off.
-const BEHIND: Duration = Duration::from_millis(100);
 
 /// The patch that removes `finalizer`. It needs no resource version: the API server lets finalizers of an object that is
 /// being deleted only go, and so rejects it if another has gone meanwhile.
@@ -80,10 +76,10 @@ impl Pass<'_> {
         Ok(phase)
     }
 
-    /// Whether the status can wait: what it would tell is under way, and other Memcacheds have waited long for what they ask for.
+    /// Whether the status can wait: what it would tell is under way, and the API server is asked for other Memcacheds, whose
+    /// changes go before reports.
     fn can_report_later(&self) -> bool {
-        let queue = &self.context.queue;
-        self.writes > 0 && !queue.is_empty() && queue.waited(&self.key) >= BEHIND
+        self.writes > 0 && self.context.queue.has_others(&self.key)
     }
 
     /// Whether a change of the spec has yet to be applied, because of `hold`. New defaults of the operator that wait for their

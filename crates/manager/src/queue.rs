@@ -91,8 +91,6 @@ struct Waiting {
 struct Running {
     since: Instant,
     rank: Rank,
-    /// How long it has waited.
-    waited: Duration,
 }
 
 impl<K: QueueKey> WorkQueue<K> {
@@ -290,10 +288,10 @@ impl<K: QueueKey> WorkQueue<K> {
         listed.len == 0 && !state.running.values().any(|running| running.rank == Rank::Listed)
     }
 
-    /// How long `key`, which is being processed, has waited for that; zero for another.
-    pub fn waited(&self, key: &K) -> Duration {
+    /// Whether keys other than `key` wait or are being processed.
+    pub fn has_others(&self, key: &K) -> bool {
         let state = self.lock();
-        state.running.get(key).map(|running| running.waited).unwrap_or_default()
+        state.len() > 0 || state.running.keys().any(|running| running != key)
     }
 
     /// Seconds for which keys have been processed and are not done: the sum, and the longest.
@@ -413,17 +411,13 @@ impl<K: QueueKey> State<K> {
         let (rank, key) = ranks.into_iter().find_map(&mut pop)?;
         self.taken += 1;
         let waiting = self.waiting.remove(&key);
-        let since = waiting.map_or(now, |waiting| waiting.since);
-        let waited = now.duration_since(self.begun.map_or(since, |begun| begun.max(since)));
         if let Some(metrics) = metrics {
-            metrics.waited.observe(waited.as_secs_f64());
+            let since = waiting.map_or(now, |waiting| waiting.since);
+            let since = self.begun.map_or(since, |begun| begun.max(since));
+            metrics.waited.observe(now.duration_since(since).as_secs_f64());
         }
         *self.busy.entry(key.tenant().to_owned()).or_insert(0) += 1;
-        let running = Running {
-            since: now,
-            rank,
-            waited,
-        };
+        let running = Running { since: now, rank };
         self.running.insert(key.clone(), running);
         Some(key)
     }
