@@ -85,6 +85,8 @@ const REVERSED: u64 = 8;
 struct Waiting {
     since: Instant,
     rank: Rank,
+    /// Whether work that was begun is put off, whatever has happened since.
+    owed: bool,
 }
 
 /// How a key is processed.
@@ -227,6 +229,23 @@ impl<K: QueueKey> WorkQueue<K> {
         }
     }
 
+    /// A key that was [added last](Self::add_last) and is not being processed, without waiting: before a program ends, work that was
+    /// begun is finished.
+    pub(crate) fn next_owed(&self) -> Option<K> {
+        let mut state = self.lock();
+        let mut owed = state
+            .waiting
+            .iter()
+            .filter(|(_, waiting)| waiting.owed)
+            .map(|(key, _)| key);
+        let key = owed.find(|key| !state.running.contains_key(key))?.clone();
+        let rank = state.waiting.get(&key)?.rank;
+        lane(&mut state.lanes, rank).remove(&key);
+        state.begin(&key, rank, Instant::now(), self.metrics.as_ref());
+        self.note_depth(&state);
+        Some(key)
+    }
+
     /// Marks `key` as done and resets its back-off.
     pub fn succeeded(&self, key: &K) {
         let mut state = self.lock();
@@ -344,6 +363,7 @@ impl<K: QueueKey> State<K> {
     /// Returns whether the key was not waiting yet.
     fn add(&mut self, key: K, now: Instant, rank: Rank) -> bool {
         if let Some(known) = self.waiting.get_mut(&key) {
+            known.owed |= rank == Rank::Last;
             if known.rank > rank {
                 let before = std::mem::replace(&mut known.rank, rank);
                 if !self.running.contains_key(&key) {
@@ -353,7 +373,8 @@ impl<K: QueueKey> State<K> {
             }
             return false;
         }
-        self.waiting.insert(key.clone(), Waiting { since: now, rank });
+        let owed = rank == Rank::Last;
+        self.waiting.insert(key.clone(), Waiting { since: now, rank, owed });
         if !self.running.contains_key(&key) {
             lane(&mut self.lanes, rank).push(key);
         }
@@ -409,8 +430,14 @@ impl<K: QueueKey> State<K> {
             may_run.then(|| lane(lanes, rank).pop(free))?.map(|key| (rank, key))
         };
         let (rank, key) = ranks.into_iter().find_map(&mut pop)?;
+        self.begin(&key, rank, now, metrics);
+        Some(key)
+    }
+
+    /// Begins with `key`, which is in no lane any more.
+    fn begin(&mut self, key: &K, rank: Rank, now: Instant, metrics: Option<&QueueMetrics>) {
         self.taken += 1;
-        let waiting = self.waiting.remove(&key);
+        let waiting = self.waiting.remove(key);
         if let Some(metrics) = metrics {
             let since = waiting.map_or(now, |waiting| waiting.since);
             let since = self.begun.map_or(since, |begun| begun.max(since));
@@ -419,7 +446,6 @@ impl<K: QueueKey> State<K> {
         *self.busy.entry(key.tenant().to_owned()).or_insert(0) += 1;
         let running = Running { since: now, rank };
         self.running.insert(key.clone(), running);
-        Some(key)
     }
 
     /// Returns when the work on `key` began.

@@ -315,3 +315,25 @@ async fn what_can_wait_leaves_most_workers_free() {
     queue.succeeded(&first);
     assert_eq!(queue.next().now_or_never(), Some(Some("c")));
 }
+
+#[tokio::test]
+async fn what_is_put_off_is_owed_whatever_happens_to_it() {
+    let queue = queue();
+    for key in ["running", "changed", "last"] {
+        queue.add(key);
+        queue.next().await;
+        queue.add_last(key);
+    }
+    for key in ["changed", "last"] {
+        queue.succeeded(&key);
+    }
+    queue.add("changed");
+    queue.add("new");
+    let mut owed = vec![queue.next_owed().unwrap(), queue.next_owed().unwrap()];
+    owed.sort_unstable();
+    assert_eq!(owed, ["changed", "last"]);
+    assert_eq!(queue.next_owed(), None, "one is being processed, one was never begun");
+    queue.succeeded(&"running");
+    assert_eq!(queue.next_owed(), Some("running"));
+    assert_eq!(queue.next().now_or_never(), Some(Some("new")));
+}

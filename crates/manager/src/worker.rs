@@ -67,7 +67,11 @@ pub struct Limits {
 /// A server that asks for more is not waited for longer.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(120);
 
-/// Reconciles the keys of `queue` until `stop` is cancelled, then waits for running reconciles.
+/// For so long, work that was put off is begun after the end was asked for.
+const OWED_LIMIT: Duration = Duration::from_secs(1);
+
+/// Reconciles the keys of `queue` until `stop` is cancelled, then waits for running reconciles and, for at most a second, for those that
+/// were [put off](WorkQueue::add_last).
 ///
 /// A key is never reconciled twice at the same time. What a reconcile logs is in a span that names controller, object and
 /// the number of the pass. Reconciles that wrote something or failed are logged at info or warn
@@ -89,6 +93,16 @@ pub async fn run<K, R, F, E>(
     queue.begin(limit);
     let mut running = JoinSet::new();
     let mut passes = 0_u64;
+    let mut begin = |running: &mut JoinSet<()>, key: K| {
+        passes += 1;
+        // Of the highest level, so that no level of the log leaves it out.
+        let span = tracing::error_span!("reconcile", controller = %metrics.controller, object = %key, pass = passes);
+        // What panics before the first await panics in the pass instead: here it would end the operator.
+        let begun = catch_unwind(AssertUnwindSafe(|| span.in_scope(|| reconcile(key.clone()))));
+        let work = async { begun.unwrap_or_else(|panic| resume_unwind(panic)).await };
+        let pass = attempt(limits.time, work).instrument(span);
+        running.spawn(one(Arc::clone(&queue), key, metrics.clone(), pass));
+    };
     loop {
         if running.len() >= limit {
             running.join_next().await;
@@ -101,16 +115,20 @@ pub async fn run<K, R, F, E>(
             key = queue.next() => key,
         };
         let Some(key) = key else { break };
-        passes += 1;
-        // Of the highest level, so that no level of the log leaves it out.
-        let span = tracing::error_span!("reconcile", controller = %metrics.controller, object = %key, pass = passes);
-        // What panics before the first await panics in the pass instead: here it would end the operator.
-        let begun = catch_unwind(AssertUnwindSafe(|| span.in_scope(|| reconcile(key.clone()))));
-        let work = async { begun.unwrap_or_else(|panic| resume_unwind(panic)).await };
-        let pass = attempt(limits.time, work).instrument(span);
-        running.spawn(one(Arc::clone(&queue), key, metrics.clone(), pass));
+        begin(&mut running, key);
     }
-    while running.join_next().await.is_some() {}
+    let end = Instant::now() + OWED_LIMIT;
+    loop {
+        while running.len() < limit
+            && Instant::now() < end
+            && let Some(key) = queue.next_owed()
+        {
+            begin(&mut running, key);
+        }
+        if running.join_next().await.is_none() {
+            break;
+        }
+    }
 }
 
 /// Why a pass failed.
