@@ -79,8 +79,15 @@ impl Contests {
             });
             return true;
         }
-        contest.rounds.push(Instant::now());
         false
+    }
+
+    /// Another client's change of the field that [`changed`](Self::changed) was asked about has been reverted. An attempt that the API server
+    /// refused is no round: nobody has set the field again.
+    pub fn reverted(&self, key: &ObjectKey, kind: &'static str) {
+        if let Some(contest) = self.lock().get_mut(&(key.clone(), kind)) {
+            contest.rounds.push(Instant::now());
+        }
     }
 
     /// The object `key` is gone.
@@ -140,7 +147,13 @@ mod tests {
     async fn a_client_that_repeats_its_change_wins_after_some_rounds() {
         let contests = Contests::default();
         let key = ObjectKey::new("cache", "sample");
-        let changed = || contests.changed(&key, KIND, "wanted", PATH);
+        let changed = || {
+            let is_left = contests.changed(&key, KIND, "wanted", PATH);
+            if !is_left {
+                contests.reverted(&key, KIND);
+            }
+            is_left
+        };
         // As often as an autoscaler decides.
         for round in 0..5 {
             assert!(!changed(), "{round}");
@@ -154,6 +167,15 @@ mod tests {
         for round in 0..20 {
             tokio::time::advance(Duration::from_secs(20)).await;
             assert!(!changed(), "{round}: slow changes are reverted for ever");
+        }
+    }
+
+    #[test]
+    fn an_attempt_that_is_refused_is_no_round() {
+        let contests = Contests::default();
+        let key = ObjectKey::new("cache", "sample");
+        for attempt in 0..20 {
+            assert!(!contests.changed(&key, KIND, "wanted", PATH), "{attempt}");
         }
     }
 }

@@ -236,7 +236,12 @@ pub async fn ensure<K: ManagedResource>(
                 .overridden(&target.key, kind, &fingerprint, &path, &content);
             Ok(Ensured::Contested(path))
         }
-        _ => Ok(done),
+        _ => {
+            if matches!(done, Ensured::Restored(_)) {
+                context.contests.reverted(&target.key, kind);
+            }
+            Ok(done)
+        }
     }
 }
 
