@@ -235,6 +235,8 @@ impl Storm {
 
     /// Starts a process in the place of one that has ended.
     async fn begin_process(&mut self, index: usize) {
+        // What the one before has sent may be on its way to the proxy, and is not this one's.
+        tokio::time::sleep(Duration::from_millis(100)).await;
         self.replicas[index].started.push(Instant::now());
         self.replicas[index].process = replica(&self.lab, &self.proxies, index).await;
     }
