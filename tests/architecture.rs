@@ -37,7 +37,7 @@ const MANAGER: &[&[&str]] = &[
         "explain",
         "metrics",
         "namespaces",
-        "proxy",
+        "connection",
         "quantity",
         "shutdown",
         "access",
