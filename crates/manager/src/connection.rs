@@ -1,6 +1,7 @@
 //! Connections to the API server: through which proxy, and without the delays of small packets.
 
 use hyper::Uri;
+use hyper_timeout::TimeoutConnector;
 use hyper_util::{
     client::{
         legacy::{self, connect::HttpConnector},
@@ -14,11 +15,12 @@ use kube::{
 };
 use tower::{BoxError, ServiceExt as _, util::option_layer};
 
-/// A client for the cluster of `config`. As in Go programs, `NO_PROXY` decides which servers are reached without the proxy of the
-/// environment, this machine is, and a small packet does not wait for the acknowledgement of the one before (`TCP_NODELAY`,
-/// which kube does not set). Through a proxy, or with kube's [retries](Config::default_retry), the client is kube's own.
+/// A client for the cluster of `config`, with two habits of Go programs. Small packets do not wait until the one before is acknowledged
+/// (`TCP_NODELAY`, which kube does not set). And `NO_PROXY` exempts servers from the proxy of the environment, as does being this
+/// machine. Through a proxy, or with kube's [retries](Config::default_retry), the client is kube's own.
 ///
-/// Answers are waited for without a limit; see [`transport::limited`](crate::transport::limited).
+/// Waiting is limited as `config` says, which by default means connecting and writing; see also
+/// [`transport::limited`](crate::transport::limited).
 ///
 /// # Errors
 /// Certificates, keys or credentials that cannot be used.
@@ -30,8 +32,12 @@ pub fn client(mut config: Config) -> Result<Client, kube::Error> {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
     connector.set_nodelay(true);
+    // Around TLS: a server that is silent in the handshake is none to connect to.
+    let mut connector = TimeoutConnector::new(config.rustls_https_connector_with_connector(connector)?);
     connector.set_connect_timeout(config.connect_timeout);
-    let connector = config.rustls_https_connector_with_connector(connector)?;
+    connector.set_read_timeout(config.read_timeout);
+    connector.set_write_timeout(config.write_timeout);
+    connector.set_reset_reader_on_write(config.reset_reader_on_write);
     let client: legacy::Client<_, Body> = legacy::Client::builder(TokioExecutor::new()).build(connector);
     let builder = ClientBuilder::new(client.map_err(BoxError::from), config.default_namespace.clone())
         .with_layer(&config.extra_headers_layer()?)
@@ -64,6 +70,8 @@ fn is_exception(environment: &Matcher, server: &Uri) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -115,5 +123,17 @@ mod tests {
         assert_eq!(seen.uri.path(), "/cluster/version");
         assert_eq!(seen.headers["authorization"], "Bearer secret");
         assert_eq!(seen.headers["impersonate-user"], "somebody");
+    }
+
+    #[tokio::test]
+    async fn a_server_that_is_silent_in_the_handshake_is_not_waited_for() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut config = Config::new(format!("https://{}", listener.local_addr().unwrap()).parse().unwrap());
+        config.default_retry = false;
+        config.connect_timeout = Some(Duration::from_millis(50));
+        let client = client(config).unwrap();
+        let request = hyper::Request::get("/version").body(Vec::new()).unwrap();
+        let answer = tokio::time::timeout(Duration::from_secs(20), client.request_text(request)).await;
+        assert!(answer.expect("it gives up").is_err());
     }
 }
