@@ -71,15 +71,15 @@ impl Contests {
             *contest = Contest::new(fingerprint, path);
         }
         contest.rounds.retain(|round| round.elapsed() < WINDOW);
-        if contest.rounds.len() >= ROUNDS {
+        let insists = contest.rounds.len() >= ROUNDS;
+        if insists {
             contest.rounds = Vec::new();
             contest.left = Some(Left {
                 since: Instant::now(),
                 content: None,
             });
-            return true;
         }
-        false
+        insists
     }
 
     /// Another client's change of the field that [`changed`](Self::changed) was asked about has been reverted. An attempt that the API server

@@ -85,7 +85,7 @@ const REVERSED: u64 = 8;
 struct Waiting {
     since: Instant,
     rank: Rank,
-    /// Whether work that was begun is put off, whatever has happened since.
+    /// Whether it was added last, whatever has raised its rank since: work that was begun is not finished.
     owed: bool,
 }
 
@@ -229,8 +229,7 @@ impl<K: QueueKey> WorkQueue<K> {
         }
     }
 
-    /// A key that was [added last](Self::add_last) and is not being processed, without waiting: before a program ends, work that was
-    /// begun is finished.
+    /// A key that was [added last](Self::add_last), if one waits: before a program ends, it finishes what it has begun.
     pub(crate) fn next_owed(&self) -> Option<K> {
         let mut state = self.lock();
         let mut owed = state
@@ -241,7 +240,7 @@ impl<K: QueueKey> WorkQueue<K> {
         let key = owed.find(|key| !state.running.contains_key(key))?.clone();
         let rank = state.waiting.get(&key)?.rank;
         lane(&mut state.lanes, rank).remove(&key);
-        state.begin(&key, rank, Instant::now(), self.metrics.as_ref());
+        state.hand_out(&key, rank, Instant::now(), self.metrics.as_ref());
         self.note_depth(&state);
         Some(key)
     }
@@ -425,17 +424,14 @@ impl<K: QueueKey> State<K> {
         let of_last = self.running.values().filter(|running| running.rank == Rank::Last);
         let last_may_run = of_last.count() < self.last;
         let lanes = &mut self.lanes;
-        let mut pop = |rank| {
-            let may_run = rank != Rank::Last || last_may_run;
-            may_run.then(|| lane(lanes, rank).pop(free))?.map(|key| (rank, key))
-        };
-        let (rank, key) = ranks.into_iter().find_map(&mut pop)?;
-        self.begin(&key, rank, now, metrics);
+        let mut ranks = ranks.into_iter().filter(|rank| *rank != Rank::Last || last_may_run);
+        let (rank, key) = ranks.find_map(|rank| Some((rank, lane(lanes, rank).pop(free)?)))?;
+        self.hand_out(&key, rank, now, metrics);
         Some(key)
     }
 
-    /// Begins with `key`, which is in no lane any more.
-    fn begin(&mut self, key: &K, rank: Rank, now: Instant, metrics: Option<&QueueMetrics>) {
+    /// Notes that `key`, which is in no lane any more, is processed from now on.
+    fn hand_out(&mut self, key: &K, rank: Rank, now: Instant, metrics: Option<&QueueMetrics>) {
         self.taken += 1;
         let waiting = self.waiting.remove(key);
         if let Some(metrics) = metrics {

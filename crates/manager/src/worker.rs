@@ -67,11 +67,11 @@ pub struct Limits {
 /// A server that asks for more is not waited for longer.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(120);
 
-/// For so long, work that was put off is begun after the end was asked for.
+/// For so long after the end was asked for, work that was put off is begun.
 const OWED_LIMIT: Duration = Duration::from_secs(1);
 
-/// Reconciles the keys of `queue` until `stop` is cancelled, then waits for running reconciles and, for at most a second, for those that
-/// were [put off](WorkQueue::add_last).
+/// Reconciles the keys of `queue` until `stop` is cancelled, those that were [put off](WorkQueue::add_last) for a second more, and waits for
+/// running reconciles.
 ///
 /// A key is never reconciled twice at the same time. What a reconcile logs is in a span that names controller, object and
 /// the number of the pass. Reconciles that wrote something or failed are logged at info or warn

@@ -92,6 +92,34 @@ async fn a_stop_lets_running_work_finish_and_starts_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_stop_lets_work_that_was_put_off_finish() {
+    let (queue, stop) = (queue(), CancellationToken::new());
+    let metrics = Metrics::new().workers("test");
+    for index in 0..5 {
+        queue.add(format!("ns/{index}"));
+    }
+    let begun = Arc::new(AtomicUsize::new(0));
+    let work = {
+        let (queue, begun) = (queue.clone(), begun.clone());
+        move |key: String| {
+            if begun.fetch_add(1, SeqCst) < LIMITS.concurrency {
+                queue.add_last(key);
+            }
+            async {
+                tokio::time::sleep(Duration::from_secs(10)).await;
+                Ok::<_, String>(done())
+            }
+        }
+    };
+    let workers = tokio::spawn(run(queue.clone(), LIMITS, metrics.clone(), stop.clone(), work));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    stop.cancel();
+    workers.await.unwrap();
+    // The two that were running, and what they had put off.
+    assert_eq!((metrics.success.get(), queue.len()), (4, 3));
+}
+
+#[tokio::test(start_paused = true)]
 async fn work_that_hangs_is_cut_off_and_tried_again() {
     let (queue, stop) = (queue(), CancellationToken::new());
     let metrics = Metrics::new().workers("test");
