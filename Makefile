@@ -98,9 +98,12 @@ tools: ## Build the pinned Go programs that tests run (once; kept in ~/.cache/ol
 	dev/tools/build.sh control-plane
 
 .PHONY: test
-test: ## Unit, snapshot and pipeline tests, and the operator with OLM against a real control plane
-	dev/beside.sh control-plane -- cargo test --no-run --locked --workspace --features manifests
-	cargo test --locked --workspace --features manifests
+test: ## Unit, snapshot and pipeline tests, and the operator with OLM against a real control plane (NAMES=cluster: some)
+	cargo xtask test $(NAMES)
+
+.PHONY: check
+check: ## Before a commit: format, lints, and the quick tests and generated files of the crates that changed (BASE=main)
+	cargo xtask check $(if $(BASE),--base $(BASE))
 
 .PHONY: e2e
 e2e: ## On a real node: the demo as assertions, deploy, olmkit's cluster flows, upstream's operator-sdk, OLM itself
@@ -124,8 +127,8 @@ site: ## Build the documentation as a site, in target/site
 	dev/site.sh
 
 .PHONY: verify
-verify: lint ## Fail if config/, bundle/ or catalog/ differ from what the code renders
-	dev/verify.sh
+verify: ## Check format, lints, dependencies, documentation links, and that generated files are current
+	cargo xtask verify
 
 ##@ Packaging
 

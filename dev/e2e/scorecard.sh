@@ -1,10 +1,11 @@
 # scorecard --cluster: a test of ours in Rust, kuttl, tests in a shell, a bundle that needs unpacking, and tests that never get a result.
 custom_test=localhost:5000/olmkit/custom-test:e2e
 card=$work/card
-# As people build theirs: the example of the crate, static, alone in an image.
+# As people build theirs: the example of the crate, static, alone in an image. The flags are those of the build of all programs
+# and tests, so that no dependency is compiled a second time.
 push_custom_test() {
   local program
-  program=$(cargo build -q --locked -p olmkit-scorecard --example custom_test --message-format=json | jq -r '.executable // empty')
+  program=$(cargo build -q --locked --workspace --features manifests --example custom_test --message-format=json | jq -r '.executable // empty')
   "$olmkit" image build operator "$program" --tag $custom_test
   in_cluster "$olmkit" image push $custom_test
 }
