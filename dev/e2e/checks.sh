@@ -11,6 +11,7 @@ check() {
     passed=$((passed + 1)); printf '%sok%s      %s (%ss)\n' "$green" "$plain" "$description" $((SECONDS - start))
   else
     failed=$((failed + 1)); printf '%sFAILED%s  %s (%ss)\n' "$red" "$plain" "$description" $((SECONDS - start)); tail -n 60 "$log" | sed 's/^/        /'
+    printf '        run it alone: %s%s\n        log: %s\n' "${repeat:-dev/e2e.sh}" "${flow:+ $flow}" "$log"
   fi
   return 0
 }

@@ -120,7 +120,9 @@ pub fn failure(job: &Job, outcome: &Outcome) -> String {
             let _ = writeln!(text, "{line}");
         }
     }
-    if tests.is_empty() && outcome.wall > 0.0 {
+    let checks = failed_checks(&log);
+    text.push_str(&checks);
+    if tests.is_empty() && checks.is_empty() && outcome.wall > 0.0 {
         for line in last_lines(&log, TAIL) {
             let _ = writeln!(text, "{line}");
         }
@@ -155,6 +157,19 @@ fn failed_tests(log: &str) -> Vec<String> {
         }
     }
     tests
+}
+
+/// The failed checks of `dev/e2e.sh`, each with the indented lines below it.
+fn failed_checks(log: &str) -> String {
+    let mut text = String::new();
+    let mut within = false;
+    for line in log.lines() {
+        within = line.starts_with("FAILED") || (within && line.starts_with("        "));
+        if within {
+            let _ = writeln!(text, "{line}");
+        }
+    }
+    text
 }
 
 /// The captured output of a test.
@@ -253,6 +268,17 @@ test result: FAILED. 1 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
             file.path().display()
         );
         assert_eq!(text, expected.replace("\n\nreason", "\nreason"));
+    }
+
+    #[test]
+    fn a_failed_flow_shows_its_failed_checks_and_no_others() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let log = "ok      starts (1s)\nFAILED  is removed (9s)\n        left behind: a pod\n        run it alone: dev/e2e.sh olm\n\n3 passed, 1 failed\n";
+        fs::write(file.path(), log).unwrap();
+        let text = failure(&job(Stage::Node), &outcome(file.path()));
+        let expected =
+            "FAILED  is removed (9s)\n        left behind: a pod\n        run it alone: dev/e2e.sh olm\nreason:";
+        assert!(text.contains(expected) && !text.contains("starts"), "{text}");
     }
 
     #[test]

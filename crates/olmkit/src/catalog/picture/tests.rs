@@ -60,7 +60,7 @@ fn graphs_of_any_density_are_drawn_soon_and_narrow() {
         let started = Instant::now();
         let svg = svg(&catalog, &Selection::default()).unwrap();
         assert!(
-            started.elapsed() < Duration::from_secs(30),
+            started.elapsed() < Duration::from_secs(120),
             "{entries} with {skips} skips"
         );
         assert!(width(&svg) <= 4000, "{entries} with {skips} skips: {}", width(&svg));
