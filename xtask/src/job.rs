@@ -39,6 +39,13 @@ pub struct Cost {
     pub seconds: u64,
 }
 
+impl Cost {
+    /// The cost with these fields, in their order.
+    pub const fn new(cores: f64, memory: u64, seconds: u64) -> Cost {
+        Cost { cores, memory, seconds }
+    }
+}
+
 /// A command that runs once, after others.
 #[derive(Debug, Clone)]
 pub struct Job {

@@ -112,10 +112,10 @@ impl Checks {
         let verify = plan::verify(root, &olmkit);
         match task {
             Task::Hold { .. } => anyhow::bail!("not a check"),
-            Task::Verify => self.execute([programs, vec![build], verify].concat(), &|_| Vec::new()),
+            Task::Verify => self.execute([programs, build, verify].concat(), &|_| Vec::new()),
             Task::Test { names } => {
                 let selected = |job: &Job| names.is_empty() || names.iter().any(|name| job.name.contains(name));
-                let mut jobs = [programs.into_iter().take(1).collect(), vec![build]].concat();
+                let mut jobs = [programs.into_iter().take(1).collect(), build].concat();
                 jobs.extend(Some(plan::documentation(root)).filter(selected));
                 let tests = |log: &str| {
                     let tests = plan::tests(&cargo::executables(log), self.cores);
@@ -124,7 +124,7 @@ impl Checks {
                 self.execute(jobs, &tests)
             }
             Task::Ci { without_node } => {
-                let mut jobs = [programs, vec![build], verify, vec![plan::documentation(root)]].concat();
+                let mut jobs = [programs, build, verify, vec![plan::documentation(root)]].concat();
                 if without_node {
                     println!("skipped: the flows on a node (--without-node)");
                 } else {
@@ -143,7 +143,7 @@ impl Checks {
                     .into_iter()
                     .filter(|job| generated.contains(&job.name.as_str()) || (site && job.name == "site"))
                     .collect();
-                jobs.push(build);
+                jobs.extend(build);
                 println!("skipped: tests that start a control plane, and documentation tests (make test runs them)");
                 let tests = |log: &str| {
                     let mut quick = cargo::executables(log);
@@ -206,7 +206,7 @@ impl Checks {
         let results = run::run(jobs, machine, &logs, Some(&holder), |job, outcome| {
             print_line(job, outcome, begin, terminal);
             let log = std::fs::read_to_string(&outcome.log).unwrap_or_default();
-            if job.name == "programs and tests" && outcome.passed {
+            if job.name == plan::TESTS_JOB && outcome.passed {
                 tests(&log)
             } else {
                 Vec::new()
