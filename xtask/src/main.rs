@@ -115,11 +115,20 @@ impl Checks {
             Task::Verify => self.execute([programs, build, verify].concat(), &|_| Vec::new()),
             Task::Test { names } => {
                 let selected = |job: &Job| names.is_empty() || names.iter().any(|name| job.name.contains(name));
-                let mut jobs = [programs.into_iter().take(1).collect(), build].concat();
+                let (all, control_plane) = (names.is_empty(), programs.into_iter().take(1).collect::<Vec<_>>());
+                let mut jobs = build;
                 jobs.extend(Some(plan::documentation(root)).filter(selected));
+                if all {
+                    jobs.extend(control_plane.clone());
+                }
                 let tests = |log: &str| {
                     let tests = plan::tests(&cargo::executables(log), self.cores);
-                    tests.into_iter().filter(selected).collect()
+                    let mut tests: Vec<Job> = tests.into_iter().filter(selected).collect();
+                    // A few tests may not need the Go programs, whose first build takes minutes.
+                    let needed = |go: &&Job| tests.iter().any(|test| test.after.contains(&go.name));
+                    let missing: Vec<Job> = control_plane.iter().filter(|_| !all).filter(needed).cloned().collect();
+                    tests.extend(missing);
+                    tests
                 };
                 self.execute(jobs, &tests)
             }
