@@ -19,7 +19,7 @@ scored() {
 # result NUMBER JQ-FILTER: of the first result of that test
 result() { jq -r ".items[$1].status.results[0] | $2" "$card/answer"; }
 gone() { is "" kn get pods,configmaps -l app=scorecard-test -o name; }
-no_objects() { eventually 30 gone; }
+no_objects() { eventually 180 gone; }
 
 custom_test_runs() {
   restricted_namespace
