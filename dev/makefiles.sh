@@ -23,7 +23,7 @@ for engine in docker podman; do
   printf '#!/bin/sh\necho "%s $*" >> "$ENGINE_LOG"\n' "$engine" > "$bin/$engine"; chmod +x "$bin/$engine"
 done
 export PATH=$bin:$PATH ENGINE_LOG=$work/engine.log OLMKIT_IMAGE_STORE=$work/store HOME=$work
-tools=(OPERATOR_SDK="$bin/operator-sdk" OPM="$bin/opm" KUSTOMIZE="$bin/kustomize" YQ="$bin/yq" CONTROLLER_GEN=true)
+tools=(OPERATOR_SDK="$bin/operator-sdk" OPM="$bin/opm" KUSTOMIZE="$bin/kustomize" YQ="$bin/yq" LOCALBIN="$bin" CONTROLLER_GEN=/bin/true)
 failed=0
 
 # operator NAME TARGETS VARIABLES...: `make -n`, then make, of each target.

@@ -373,7 +373,12 @@ subcommand may precede its name.
                         (false, _) => exceptions.join(", "),
                     };
                     let test = test_of(tool.name, path);
-                    format!("`{} {path}` | {remark} | `{test}`", tool.prefix.join(" "))
+                    // `olmkit version` has a format of its own.
+                    let prefix = match path {
+                        "version" => format!("olmkit {}", tool.name),
+                        _ => tool.prefix.join(" "),
+                    };
+                    format!("`{prefix} {path}` | {remark} | `{test}`")
                 }
                 (None, None) => {
                     unexplained.push(format!("{} {path}: no such command", tool.name));
