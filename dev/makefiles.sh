@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # makefiles.sh CLONES [NAME...]: runs the bundle and catalog targets of public operators' Makefiles with olmkit, under links named
-# operator-sdk and opm. CLONES holds one clone for each operator (infinispan-operator, argocd-operator, …); each is copied first. For each
-# one: `make -n`, which must not download operator-sdk or opm over the links, then the targets themselves. No image is built or pushed: docker and
-# podman are scripts that accept every command and log it, controller-gen and other generators are not run because the clones
-# have their results. Needs OLMKIT or `make build`, and Go for kustomize and yq. Prints one line for each operator, and exits with 1
-# if one fails.
+# operator-sdk and opm. CLONES holds one clone for each operator (infinispan-operator, argocd-operator, …), which is copied first.
+# For each target: `make -n`, which must not download a tool over the links, then `make`. No image is built or pushed: docker and
+# podman are scripts that accept every command and log it, and a bundle directory stands in for the bundle image. Generators of Go
+# code and CRDs are not run, because the clones have their results. Needs OLMKIT or `make build`, and Go for kustomize and yq.
+# Prints one line for each target, and exits with 1 if one fails.
 set -uo pipefail
 [ -d "${1:-}" ] || { sed -n '2,7s/^# //p' "$0"; exit 2; }
 clones=$(realpath "$1"); shift
@@ -22,6 +22,12 @@ ln -s "$cache/kustomize" "$bin/kustomize"; ln -s "$cache/yq" "$bin/yq"
 for engine in docker podman; do
   printf '#!/bin/sh\necho "%s $*" >> "$ENGINE_LOG"\n' "$engine" > "$bin/$engine"; chmod +x "$bin/$engine"
 done
+# Makefiles list packages and install generators with Go, which has nothing to do with the two tools.
+cat > "$bin/go" <<GO
+#!/bin/sh
+case \$1 in env | version) exec "$(command -v go)" "\$@" ;; esac
+GO
+chmod +x "$bin/go"
 export PATH=$bin:$PATH ENGINE_LOG=$work/engine.log OLMKIT_IMAGE_STORE=$work/store HOME=$work
 tools=(OPERATOR_SDK="$bin/operator-sdk" OPM="$bin/opm" KUSTOMIZE="$bin/kustomize" YQ="$bin/yq" LOCALBIN="$bin" CONTROLLER_GEN=/bin/true)
 failed=0
@@ -34,6 +40,8 @@ operator() {
   cp -r "$clones/$name" "$work/$name"
   (cd "$work/$name" && [ -d .git ] || git init -q .)
   for target in $targets; do
+    local dry=
+    case $target in dry:*) dry=1 target=${target#dry:} ;; esac
     : > "$ENGINE_LOG"
     make -C "$work/$name" -n "$target" "${tools[@]}" "$@" > "$work/log" 2>&1
     how=$?
@@ -42,6 +50,7 @@ operator() {
     if grep -E "releases/download/[^ ]*(operator-sdk|opm)[^ ]* *-o *\"?$bin" "$work/log" | grep -qv 'exit 0'; then
       echo "$name: make -n $target would download over $bin"; failed=1; continue
     fi
+    if [ -n "$dry" ]; then echo "$name: make -n $target: fine; not run: it pulls published images"; continue; fi
     make -C "$work/$name" "$target" "${tools[@]}" "$@" > "$work/log" 2>&1 < /dev/null
     how=$?
     [ "$(readlink "$bin/operator-sdk")" = olmkit ] && cmp -s "$olmkit" "$bin/olmkit" || {
@@ -68,7 +77,7 @@ absent() {
 selected=("$@")
 # Versions of the tools that olmkit is compatible with, and a bundle directory in place of an image.
 sdk=v1.42.3 opm=v1.73.0
-operator infinispan-operator "bundle" VERSION=2.5.0 JQ=jq
+operator infinispan-operator "bundle dry:catalog-build" VERSION=2.5.0 JQ=jq
 operator argocd-operator "bundle catalog-build" CONTAINER_RUNTIME=docker BUNDLE_IMGS=bundle
 operator cloudnative-pg "olm-bundle olm-catalog" VERSION=1.28.0 OPERATOR_SDK_VERSION=$sdk OPM_VERSION=$opm BUNDLE_IMG=./bundle \
   CONTROLLER_IMG=ghcr.io/cloudnative-pg/cloudnative-pg@sha256:34198e85b6e6dd81471cb1c3ee222ca5231b685220e7ae38a634d35ed4826a40 SHELL=/bin/bash
