@@ -359,7 +359,7 @@ async fn installed_upgraded_and_run_in_its_own_namespace_and_in_all() {
     let (status, log) = operator.terminate().await;
     assert!(status.success(), "{log}");
     let operator = start(&own).await;
-    runs(&own, "kept", "memcached:1.6.39").await;
+    runs(&own, "kept", "memcached:1.6.45").await;
 
     other.memcached("sample", json!({})).await;
     live(&own).await;

@@ -282,7 +282,10 @@ pub(super) fn check(context: &Context<'_>, release: Release) -> Vec<Checked> {
     let mut checked = Vec::new();
     if let Err(unsupported) = olmv1::support(&bundle, gates) {
         let (rule, hint) = match unsupported.place.pointer.as_str() {
-            "/spec/apiservicedefinitions/owned" => (&V1_1, "serve the API by a CustomResourceDefinition"),
+            "/spec/apiservicedefinitions/owned" => (
+                &V1_1,
+                "serve the API by a CustomResourceDefinition, or require a release of OLM v1 after 1.11",
+            ),
             "/spec/installModes" => (
                 &V1_3,
                 "support AllNamespaces: the standard manifests of OLM v1 know nothing else",

@@ -122,7 +122,7 @@ fn the_profile_has_releases() {
     assert!(old.out.contains("error[V1-12]"), "{}", old.out);
     let unknown = validate("olmv1=2");
     assert_eq!(unknown.code, 2);
-    assert!(unknown.err.contains("name one from 1.5 to 1.11"), "{}", unknown.err);
+    assert!(unknown.err.contains("name one from 1.5 to 1.12"), "{}", unknown.err);
 }
 
 #[test]
