@@ -305,20 +305,8 @@ fn run_in_pod(arguments: &[OsString]) -> Option<anyhow::Result<ExitCode>> {
 
 fn exit_code(result: anyhow::Result<ExitCode>) -> ExitCode {
     result.unwrap_or_else(|error| {
-        if is_closed_pipe(&error) {
-            return ExitCode::SUCCESS;
-        }
         eprintln!("Error: {}", error_message(&error));
         ExitCode::FAILURE
-    })
-}
-
-/// Whether the reader of the output has seen enough, as `head` has.
-fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        cause
-            .downcast_ref::<std::io::Error>()
-            .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
     })
 }
 

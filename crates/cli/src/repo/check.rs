@@ -43,7 +43,7 @@ pub struct Args {
     /// Check what changed since this branch or commit, and the change as a whole
     #[arg(long, value_name = "REF")]
     base: Option<String>,
-    /// Rules of a kind of repository [default: by `organization` in config.yaml]
+    /// Rules of a kind of repository [default: by config.yaml and categories.json]
     #[arg(long)]
     suite: Option<Kind>,
     /// Check an image instead of the repository, with preflight's rules: REFERENCE, oci:DIR, oci-archive:FILE, dockerfile:FILE, …
@@ -277,12 +277,8 @@ fn changed(
     // GitHub lists a renamed file under its new name only, and so the pipeline does not see the deletion.
     let files = git.changed(&commit, args.strict_compat)?;
     let base = Repository::new(Arc::new(git.commit(&commit)?));
+    let found = kind.check_change(repository, &base, &files);
     let change = Change::detect(repository, &base, &files);
-    let found = match kind {
-        Kind::Operatorhub => change.check_operator_hub(repository, &base, &files),
-        Kind::Preflight => Vec::new(),
-        _ => change.check(repository, &base),
-    };
     let refused = !found.is_empty();
     outcome.found = found;
     outcome

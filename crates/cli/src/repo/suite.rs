@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use olmkit::limits;
-use olmkit_submission::{Platforms, Repository, Suite};
+use olmkit_submission::{Change, Checked, Platforms, Repository, Suite};
 
 /// A kind of repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -42,12 +42,25 @@ const NOT_CHECKED_BY_PREFLIGHT: &[&str] = &[
 ];
 
 impl Kind {
-    /// The kind that `config.yaml` says a repository is.
+    /// The kind of a repository, by its files.
     pub fn of(repository: &Repository) -> Self {
+        if repository.is_operator_hub() {
+            return Self::Operatorhub;
+        }
         match repository.organization().as_deref() {
             Some("certified-operators") => Self::Certified,
             Some("redhat-marketplace") => Self::Marketplace,
             _ => Self::Community,
+        }
+    }
+
+    /// The rules on a change as a whole.
+    pub fn check_change(self, head: &Repository, base: &Repository, files: &[String]) -> Vec<Checked> {
+        let change = Change::detect(head, base, files);
+        match self {
+            Self::Operatorhub => change.check_operator_hub(head, base, files),
+            Self::Preflight => Vec::new(),
+            Self::Community | Self::Certified | Self::Marketplace => change.check(head, base),
         }
     }
 

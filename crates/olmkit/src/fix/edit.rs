@@ -5,9 +5,9 @@
 
 use serde_json::Value;
 
-use super::comments::comments;
-use super::scalars::each_scalar;
+use crate::object::comments::comments;
 use crate::object::pointer_part;
+use crate::object::scalars::each_scalar;
 use crate::yaml::{self, Node, Style};
 
 /// One YAML file that is changed in place. The methods that change it give `None`, and leave it as it is, where they cannot.
@@ -16,6 +16,21 @@ pub struct Document {
     text: String,
     node: Node,
     value: Value,
+}
+
+/// The text from its first `---`, if only comments stand before that line. To the splitter they are a document.
+fn without_head_comment(text: &str) -> &str {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if line.starts_with("---") {
+            return text.get(at..).unwrap_or(text);
+        }
+        if !line.trim().is_empty() && !line.trim_start().starts_with('#') {
+            break;
+        }
+        at += line.len();
+    }
+    text
 }
 
 impl Document {
@@ -31,7 +46,7 @@ impl Document {
         {
             return None;
         }
-        if yaml::documents(bytes).count() != 1 {
+        if yaml::documents(without_head_comment(&text).as_bytes()).count() != 1 {
             return None;
         }
         let document = yaml::parse_document(bytes).ok()?;
@@ -56,8 +71,14 @@ impl Document {
     /// Takes a new text if it says what is wanted.
     fn accept(&mut self, text: String, expected: &Value) -> Option<()> {
         let new = Self::read(text.as_bytes())?;
-        let same = new.value == *expected && comments(&new.text, &new.node) == comments(&self.text, &self.node);
+        let same = new.value == *expected && new.comments() == self.comments();
         same.then(|| *self = new)
+    }
+
+    /// Its comments in their order.
+    fn comments(&self) -> Vec<&str> {
+        let found = comments(&self.text, std::slice::from_ref(&self.node)).into_iter();
+        found.map(|(_, comment)| comment).collect()
     }
 
     fn lines(&self) -> Vec<String> {
@@ -129,9 +150,9 @@ impl Document {
         lines.drain(first - 1..self.last_line(value, first, indent));
         let new = Self::read(lines.concat().as_bytes())?;
         // Every comment that is left was there, in this order.
-        let old = comments(&self.text, &self.node);
+        let old = self.comments();
         let mut old = old.iter();
-        let kept = comments(&new.text, &new.node);
+        let kept = new.comments();
         let is_same = new.value == expected && kept.iter().all(|comment| old.any(|known| known == comment));
         is_same.then(|| *self = new)
     }

@@ -5,13 +5,11 @@
 
 mod annotations;
 mod check;
-mod comments;
 mod descriptors;
 mod edit;
 mod examples;
 mod facts;
 mod resources;
-mod scalars;
 mod security;
 mod spelling;
 mod versions;

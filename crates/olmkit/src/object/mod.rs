@@ -1,12 +1,14 @@
 //! What every Kubernetes object has, and the small languages inside it: group-version-kind, names and labels,
 //! quantities, versions and version ranges, image references.
 
+pub(crate) mod comments;
 mod digest;
 mod group_version_kind;
 mod name;
 mod path_part;
 pub mod quantity;
 mod reference;
+pub(crate) mod scalars;
 mod set_at;
 mod untrusted_text;
 mod version;

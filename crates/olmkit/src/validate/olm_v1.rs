@@ -385,6 +385,18 @@ fn against(bundle: &Bundle, context: &Context<'_>) -> Vec<Checked> {
     checked
 }
 
+/// A change of a CRD that blocks the upgrade.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct BlockedChange {
+    /// The name of the CRD.
+    pub definition: String,
+    /// The name of crdify's validation, such as `enum`.
+    pub validation: &'static str,
+    /// The finding, with its place.
+    pub finding: Finding,
+}
+
 /// What blocks the upgrade from one definition to another, at its place: in the later one, or in the earlier for what is gone.
 #[must_use]
 pub fn upgrade_findings(
@@ -393,6 +405,18 @@ pub fn upgrade_findings(
     new: &olmv1::Object,
     earlier: &str,
 ) -> Vec<Finding> {
+    let changes = blocked_changes(old, old_object, new, earlier).into_iter();
+    changes.map(|change| change.finding).collect()
+}
+
+/// As [`upgrade_findings`], with the validation that finds each.
+#[must_use]
+pub fn blocked_changes(
+    old: &serde_json::Value,
+    old_object: Option<&olmv1::Object>,
+    new: &olmv1::Object,
+    earlier: &str,
+) -> Vec<BlockedChange> {
     use crate::crd::upgrade::{Side, check, stored_versions};
     let old = crate::types::restore::restore(old, "v1.CustomResourceDefinition").unwrap_or_else(|_| old.clone());
     check(&old, &new.value, &stored_versions(&old))
@@ -411,7 +435,11 @@ pub fn upgrade_findings(
                 .path(json_path(pointer))
                 .hint(hint_to_change_back(earlier));
             finding.position = place.position;
-            finding
+            BlockedChange {
+                definition: new.name().to_owned(),
+                validation: problem.validation,
+                finding,
+            }
         })
         .collect()
 }

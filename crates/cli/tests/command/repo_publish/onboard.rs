@@ -26,7 +26,13 @@ fn a_folder_of_bundles_becomes_a_template_a_mapping_and_catalogs() {
         said.out
     );
     assert_eq!(desk.files(), before, "a dry run writes nothing");
-    desk.run(&["onboard", "hello"]).fine();
+    let said = desk.run(&["onboard", "hello"]);
+    said.fine();
+    assert!(
+        said.err.contains("operators/hello/ci.yaml: updateGraph is removed"),
+        "{}",
+        said.err
+    );
     let ci = desk.text("operators/hello/ci.yaml");
     assert_eq!(
         ci,
@@ -50,7 +56,9 @@ fn a_folder_of_bundles_becomes_a_template_a_mapping_and_catalogs() {
     desk.run(&["onboard", "hello"])
         .refused("is published through file-based catalogs already");
     let done = desk.files();
-    desk.run(&["onboard", "hello", "--replace"]).fine();
+    let said = desk.run(&["onboard", "hello", "--replace"]);
+    said.fine();
+    assert!(!said.err.contains("updateGraph"), "{}", said.err);
     assert_eq!(
         desk.files(),
         done,
@@ -136,5 +144,21 @@ fn published_catalogs_win_over_bundles() {
     assert!(
         desk.text("catalogs/v4.14/hello/catalog.yaml")
             .contains("skipRange: <0.0.0")
+    );
+}
+
+#[test]
+fn a_comment_before_the_document_of_ci_yaml_stays() {
+    let desk = with_bundles();
+    let head = "#\n# Copyright (c) 2019-2023 Example\n#\n\n---\n# See also the documentation\n";
+    desk.write(
+        "operators/hello/ci.yaml",
+        &format!("{head}updateGraph: replaces-mode\naddReviewers: true\nreviewers:\n  - a\n"),
+    );
+    desk.run(&["onboard", "hello"]).fine();
+    let ci = desk.text("operators/hello/ci.yaml");
+    assert!(
+        ci.starts_with(&format!("{head}addReviewers: true\nreviewers:\n  - a\nfbc:\n")),
+        "{ci}"
     );
 }
