@@ -7,6 +7,7 @@ mod name;
 mod path_part;
 pub mod quantity;
 mod reference;
+mod references_in;
 mod set_at;
 mod untrusted_text;
 mod version;
@@ -20,6 +21,7 @@ pub use name::{
 };
 pub use path_part::{InvalidPathPart, PathPart};
 pub use reference::{InvalidReference, Reference, ReferenceError};
+pub use references_in::{references_in, replace_references};
 pub use set_at::SetAt;
 pub use untrusted_text::UntrustedText;
 pub use version::{PreRelease, Version, VersionError};
