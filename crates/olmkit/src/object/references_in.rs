@@ -75,7 +75,9 @@ mod tests {
     #[test]
     fn only_whole_references_are_replaced() {
         let text = "xr.io/a:1 (r.io/a:1), --image=r.io/a:1-rc --image=r.io/a:1";
-        let replaced = replace_references(text, |reference| (reference == "r.io/a:1").then(|| "r.io/b:2".to_owned()));
+        let replaced = replace_references(text, |reference| {
+            (reference == "r.io/a:1").then(|| "r.io/b:2".to_owned())
+        });
         assert_eq!(replaced, "xr.io/a:1 (r.io/b:2), --image=r.io/a:1-rc --image=r.io/b:2");
     }
 }

@@ -88,7 +88,9 @@ pub fn pin(csv: &mut Value, mut resolve: impl FnMut(&str) -> Result<String, Erro
     }
     let known = |reference: &str| digests.get(reference).cloned();
     visit_annotations(csv, false, &mut |key, text| {
-        let whole = annotated(key, text).next().and_then(|image| (image == text).then(|| known(image)));
+        let whole = annotated(key, text)
+            .next()
+            .and_then(|image| (image == text).then(|| known(image)));
         *text = whole.flatten().unwrap_or_else(|| replace_references(text, known));
     });
     visit_fields(csv, &mut |_, image| {
@@ -212,7 +214,9 @@ fn visit_fields(csv: &mut Value, each: &mut impl FnMut(&str, &mut String)) {
 /// Lists the pinned images, each with the name of its field. An image in an annotation is named after its repository and digest.
 fn relate(csv: &mut Value) -> Result<(), Error> {
     let mut found: Vec<(String, String)> = Vec::new();
-    visit_fields(csv, &mut |name, image| found.push((name.trim().to_owned(), image.clone())));
+    visit_fields(csv, &mut |name, image| {
+        found.push((name.trim().to_owned(), image.clone()))
+    });
     visit_annotations(csv, false, &mut |key, text| {
         found.extend(annotated(key, text).map(|image| (annotation_name(image), image.to_owned())));
     });
@@ -313,7 +317,10 @@ mod tests {
         });
         pin(&mut csv, zeros).unwrap();
         let zeros = "0".repeat(64);
-        let (db, side) = (format!("ghcr.io/team/sub/db@sha256:{zeros}"), format!("r.io/side@sha256:{zeros}"));
+        let (db, side) = (
+            format!("ghcr.io/team/sub/db@sha256:{zeros}"),
+            format!("r.io/side@sha256:{zeros}"),
+        );
         assert_eq!(
             csv["metadata"]["annotations"]["alm-examples"],
             examples.replace("ghcr.io/team/sub/db:15.6", &db)
@@ -321,7 +328,10 @@ mod tests {
         let template = &csv["spec"]["install"]["spec"]["deployments"][0]["spec"]["template"];
         assert_eq!(template["metadata"]["annotations"]["sidecar"], format!("{side},{side}"));
         let container = &template["spec"]["containers"][0];
-        assert_eq!(container["args"], json!([format!("--db={db}"), "--other=r.io/unknown:1"]));
+        assert_eq!(
+            container["args"],
+            json!([format!("--db={db}"), "--other=r.io/unknown:1"])
+        );
         assert_eq!(container["env"][0]["value"], side);
         assert_eq!(csv["spec"]["description"], "Runs ghcr.io/team/sub/db:15.6.");
         let op = format!("localhost:5000/op@sha256:{zeros}");

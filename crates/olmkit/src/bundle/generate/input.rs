@@ -123,7 +123,9 @@ impl Input {
     pub fn from_directory(directory: &Path) -> Result<Self, Error> {
         let mut input = Self::default();
         input.walk(directory)?;
-        input.notices.extend(kustomization::ignored(directory, &input.kustomizations));
+        input
+            .notices
+            .extend(kustomization::ignored(directory, &input.kustomizations));
         Ok(input)
     }
 

@@ -5,8 +5,8 @@ use std::path::{Component, Path, PathBuf};
 
 use super::digests::{self, Digests};
 use super::{
-    Error, Generated, Input, Metadata, Notice, OPERATOR_SDK_BUILDER, Options, Origin, Weight, builder, created_at, generate,
-    present,
+    Error, Generated, Input, Metadata, Notice, OPERATOR_SDK_BUILDER, Options, Origin, Weight, builder, created_at,
+    generate, present,
 };
 use crate::bundle::load::{Reading, Tree, read};
 use crate::bundle::write::{self, Stale, WriteError};
@@ -117,9 +117,10 @@ impl Job {
     #[must_use]
     pub fn dockerfile_notice(&self) -> Option<Notice> {
         let directory = &self.target.directory;
-        let is_outside = directory.components().next().is_some_and(|first| {
-            matches!(first, Component::RootDir | Component::Prefix(_) | Component::ParentDir)
-        });
+        let is_outside = directory
+            .components()
+            .next()
+            .is_some_and(|first| matches!(first, Component::RootDir | Component::Prefix(_) | Component::ParentDir));
         self.dockerfile.as_ref().filter(|_| is_outside).map(|_| Notice {
             weight: Weight::Warning,
             origin: Origin::default(),

@@ -75,11 +75,18 @@ pub(super) fn is_one(path: &Path) -> bool {
 pub(super) fn ignored(directory: &Path, kustomizations: &[PathBuf]) -> Option<Notice> {
     let (file, fields) = kustomizations.iter().find_map(|file| {
         let settings = settings(file)?;
-        let fields = settings.as_object()?.keys().filter(|key| !PLAIN.contains(&key.as_str()));
+        let fields = settings
+            .as_object()?
+            .keys()
+            .filter(|key| !PLAIN.contains(&key.as_str()));
         let fields: Vec<&str> = fields.map(String::as_str).collect();
         (!fields.is_empty()).then(|| (file, fields.join(", ")))
     })?;
-    let usual = [directory.to_owned(), directory.join("manifests"), directory.join("default")];
+    let usual = [
+        directory.to_owned(),
+        directory.join("manifests"),
+        directory.join("default"),
+    ];
     let build = usual.into_iter().find(|folder| file_of(folder).is_some());
     let build = build.or_else(|| file.parent().map(Path::to_owned))?;
     let build = build.display();

@@ -27,10 +27,19 @@ pub(super) fn report(found: &Collection, split: &Split, options: &Options, notic
     let losses = Losses { options };
     for deployment in &found.deployments {
         let lost = keys(deployment, "/metadata/annotations", &BOOKKEEPING);
-        notices.extend(losses.of(&deployment.document, "annotations", &lost, "OLM makes the Deployment without them"));
+        notices.extend(losses.of(
+            &deployment.document,
+            "annotations",
+            &lost,
+            "OLM makes the Deployment without them",
+        ));
     }
     let accounts = accounts::accounts(found, options);
-    for account in found.service_accounts.iter().filter(|account| accounts.contains(account.name())) {
+    for account in found
+        .service_accounts
+        .iter()
+        .filter(|account| accounts.contains(account.name()))
+    {
         service_account(account, &losses, notices);
     }
     for role in &split.absorbed {
@@ -102,7 +111,13 @@ fn service_account(account: &Typed, losses: &Losses<'_>, notices: &mut Vec<Notic
         let lost: Vec<String> = account
             .list(&format!("/{field}"))
             .iter()
-            .map(|secret| secret.get("name").and_then(Value::as_str).unwrap_or_default().to_owned())
+            .map(|secret| {
+                secret
+                    .get("name")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned()
+            })
             .collect();
         notices.extend(losses.of(document, field, &lost, reason));
     }
@@ -131,7 +146,11 @@ fn cluster_role(role: &Typed, split: &Split, options: &Options, notices: &mut Ve
             "is left out and only its rules are kept: the operator cannot bind it to other accounts, and it no longer \
              extends other roles"
         };
-        let hint = if options.strict { "" } else { "Use --strict to keep the object as well." };
+        let hint = if options.strict {
+            ""
+        } else {
+            "Use --strict to keep the object as well."
+        };
         notices.push(role.notice(Weight::Note, message, hint));
     }
 }
@@ -149,7 +168,11 @@ fn namespaces(found: &Collection, split: &Split, losses: &Losses<'_>, notices: &
         let fix = "Let the operator create it where it belongs. ".to_owned();
         losses.notice(document, "namespace", message, fix)
     };
-    for deployment in found.deployments.iter().filter(|deployment| deployment.namespace() != first) {
+    for deployment in found
+        .deployments
+        .iter()
+        .filter(|deployment| deployment.namespace() != first)
+    {
         notices.push(moved(&deployment.document, deployment.namespace()));
     }
     let is_namespaced = |document: &Document| {
@@ -157,7 +180,10 @@ fn namespaces(found: &Collection, split: &Split, losses: &Losses<'_>, notices: &
             && super::files::supported(document.kind())
     };
     let objects = found.services.iter().chain(&split.files).map(|object| &object.document);
-    for document in objects.chain(found.others.iter()).filter(|document| is_namespaced(document)) {
+    for document in objects
+        .chain(found.others.iter())
+        .filter(|document| is_namespaced(document))
+    {
         let namespace = document.value.pointer("/metadata/namespace").and_then(Value::as_str);
         if let Some(namespace) = namespace.filter(|namespace| !namespace.is_empty() && !homes.contains(namespace)) {
             notices.push(moved(document, namespace));

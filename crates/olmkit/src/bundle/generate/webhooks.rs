@@ -93,7 +93,11 @@ fn admission(found: &Collection, hook: &Webhook, kind: &str, notices: &mut Vec<N
             .map(|service| backend(found, service, port))
             .unwrap_or_default();
         if let Some((message, hint)) = backend.trouble(service_name) {
-            notice(Weight::Warning, format!("calls Service {service_name}, {message}"), hint);
+            notice(
+                Weight::Warning,
+                format!("calls Service {service_name}, {message}"),
+                hint,
+            );
         }
         definition.insert("deploymentName".into(), backend.name(service_name).into());
         if let Some(path) = reference.get("path") {
@@ -188,7 +192,10 @@ impl Backend {
         }
         (self.names.len() > 1).then(|| {
             (
-                format!("which selects several Deployments ({}): the first one is taken", self.names.join(", ")),
+                format!(
+                    "which selects several Deployments ({}): the first one is taken",
+                    self.names.join(", ")
+                ),
                 "Give the pods that serve the webhook a label of their own, and select it.",
             )
         })
@@ -245,7 +252,9 @@ fn backend(found: &Collection, service: &Typed, port: i64) -> Backend {
 /// The target of a Service's port: a container port's name or number.
 fn target_port(service: &Typed, port: i64) -> Option<Value> {
     let ports = service.list("/spec/ports").iter();
-    let found = ports.filter(|found| found.get("port").and_then(Value::as_i64) == Some(port)).next()?;
+    let found = ports
+        .filter(|found| found.get("port").and_then(Value::as_i64) == Some(port))
+        .next()?;
     let target = found.get("targetPort").filter(|target| target.as_i64() != Some(0));
     Some(target.cloned().unwrap_or_else(|| port.into()))
 }

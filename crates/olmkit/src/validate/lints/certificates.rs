@@ -107,7 +107,10 @@ fn volumes(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
             let name = field(secret, "secretName");
             let optional = secret.get("optional") == Some(&Value::Bool(true));
             // OLM replaces volumes of these two names by its own.
-            let replaced = is_served && olm_certificates::MOUNTS.iter().any(|(own, _)| field(volume, "name") == *own);
+            let replaced = is_served
+                && olm_certificates::MOUNTS
+                    .iter()
+                    .any(|(own, _)| field(volume, "name") == *own);
             if name.contains("cert")
                 && !optional
                 && !replaced

@@ -140,7 +140,7 @@ define_rules! {
         why: "Otherwise the Service that OLM creates leads to no port, and every call of the webhook fails.",
         bad: "targetPort: webhook-server   # no container has this port",
         good: "targetPort: webhook-server\n# in a container of the Deployment:\nports:\n- name: webhook-server\n  containerPort: 9443",
-        since: "0.2.0",
+        since: "0.1.0",
         proof: Proof::new(
             Witness::ApiServer,
             "the Service's EndpointSlice has no port for the pod",

@@ -272,7 +272,12 @@ pub const CHANGES: &[Change] = &[
         "containerPort: 443\n    targetPort: webhook-server",
         &["HOOK-9"],
     ),
-    (CSV, "containerPort: 443", "containerPort: 443\n    targetPort: 9443", &[]),
+    (
+        CSV,
+        "containerPort: 443",
+        "containerPort: 443\n    targetPort: 9443",
+        &[],
+    ),
     (
         CSV,
         "  displayName: Demo",
