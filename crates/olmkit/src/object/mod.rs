@@ -9,6 +9,7 @@ mod path_part;
 pub mod quantity;
 mod reference;
 pub(crate) mod scalars;
+mod references_in;
 mod set_at;
 mod untrusted_text;
 mod version;
@@ -22,6 +23,7 @@ pub use name::{
 };
 pub use path_part::{InvalidPathPart, PathPart};
 pub use reference::{InvalidReference, Reference, ReferenceError};
+pub use references_in::{references_in, replace_references};
 pub use set_at::SetAt;
 pub use untrusted_text::UntrustedText;
 pub use version::{PreRelease, Version, VersionError};

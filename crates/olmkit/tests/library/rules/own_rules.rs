@@ -268,6 +268,18 @@ pub const CHANGES: &[Change] = &[
     ),
     (
         CSV,
+        "containerPort: 443",
+        "containerPort: 443\n    targetPort: webhook-server",
+        &["HOOK-9"],
+    ),
+    (
+        CSV,
+        "containerPort: 443",
+        "containerPort: 443\n    targetPort: 9443",
+        &[],
+    ),
+    (
+        CSV,
         "  displayName: Demo",
         "  displayname: Demo\n  dispalyNames: Demo",
         &["FILE-3"],
