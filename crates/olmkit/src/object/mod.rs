@@ -2,6 +2,7 @@
 //! quantities, versions and version ranges, image references.
 
 mod digest;
+mod document;
 mod group_version_kind;
 mod name;
 mod path_part;
@@ -13,6 +14,7 @@ mod version;
 mod version_range;
 
 pub use digest::{Algorithm, Digest, InvalidDigest};
+pub use document::Document;
 pub use group_version_kind::{GroupVersionKind, split_api_version};
 pub use name::{
     dns1035_label_problems, dns1123_label_problems, dns1123_subdomain_problems, label_value_problems,

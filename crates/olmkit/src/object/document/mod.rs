@@ -3,12 +3,15 @@
 //! Each change is proven before it counts: the new text, read again, must be the old value with that change, and hold the
 //! same comments. What cannot be changed so (other documents behind, JSON, aliases) is left alone.
 
+mod comments;
+mod scalars;
+
 use serde_json::Value;
 
-use super::comments::comments;
-use super::scalars::each_scalar;
-use crate::object::pointer_part;
+use super::pointer_part;
 use crate::yaml::{self, Node, Style};
+use comments::comments;
+use scalars::each_scalar;
 
 /// One YAML file that is changed in place. The methods that change it give `None`, and leave it as it is, where they cannot.
 #[derive(Debug, Clone)]
@@ -19,28 +22,42 @@ pub struct Document {
 }
 
 impl Document {
-    /// Reads a file; `None` for what is not one document of block-style YAML.
+    /// Reads a file; `None` for anything but one document of block-style YAML.
     pub fn read(bytes: &[u8]) -> Option<Self> {
-        let text = std::str::from_utf8(bytes).ok()?.to_owned();
-        let starts_odd = text.starts_with('\u{FEFF}') || text.trim_start().starts_with(['{', '[', '%']);
+        Self::try_read(bytes).ok()
+    }
+
+    /// As [`Self::read`], with the reason why the file cannot be changed in place.
+    ///
+    /// # Errors
+    /// The reason, as the end of a sentence about the file.
+    pub fn try_read(bytes: &[u8]) -> Result<Self, &'static str> {
+        let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8")?.to_owned();
+        if text.trim_start().starts_with(['{', '[']) {
+            return Err("it is JSON");
+        }
+        if text.starts_with('\u{FEFF}') || text.trim_start().starts_with('%') {
+            return Err("it starts with a byte order mark or a directive");
+        }
         // A carriage return in the middle of a line ends it for YAML, not for this editor.
-        if starts_odd
-            || text
-                .replace("\r\n", "\n")
-                .contains(['\r', '\u{85}', '\u{2028}', '\u{2029}'])
+        if text
+            .replace("\r\n", "\n")
+            .contains(['\r', '\u{85}', '\u{2028}', '\u{2029}'])
         {
-            return None;
+            return Err("it has unusual line ends");
         }
-        if yaml::documents(bytes).count() != 1 {
-            return None;
+        match yaml::documents(bytes).count() {
+            0 => return Err("it is empty"),
+            1 => {}
+            _ => return Err("it contains several YAML documents"),
         }
-        let document = yaml::parse_document(bytes).ok()?;
+        let document = yaml::parse_document(bytes).map_err(|_| "it is not valid YAML")?;
         if !document.duplicates.is_empty() {
-            return None;
+            return Err("it contains a key twice");
         }
-        let value = document.root.to_json().ok()?;
+        let value = document.root.to_json().map_err(|_| "it has no equivalent in JSON")?;
         let node = document.root;
-        Some(Self { text, node, value })
+        Ok(Self { text, node, value })
     }
 
     /// The text.
