@@ -39,6 +39,7 @@ static FILES: &[&[&Rule]] = &[
     validate::lints::images::RULES,
     validate::lints::files::RULES,
     validate::lints::fields::RULES,
+    validate::lints::placeholders::RULES,
     validate::lints::release::RULES,
     validate::lints::dependencies::RULES,
     validate::lints::icon::RULES,
@@ -58,6 +59,7 @@ static FILES: &[&[&Rule]] = &[
     catalog::validate::deprecation::RULES,
     catalog::validate::package::RULES,
     catalog::validate::lints::RULES,
+    catalog::validate::blobs::RULES,
 ];
 
 static ALL: LazyLock<Vec<&'static Rule>> = LazyLock::new(|| {

@@ -199,7 +199,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         options.against = Some(Arc::new(against(reference, args)?));
     }
     let (sources, _unpacked) = sources(args)?;
-    if let Some(code) = args.fixes.run(&sources)? {
+    if let Some(code) = args.fixes.run(&sources, crate::fixes::Command::Validate)? {
         return Ok(code);
     }
     let worst = chosen.fails_from(args.strict);

@@ -162,8 +162,8 @@ fn fix(args: &Args, targets: &[Target]) -> anyhow::Result<Option<ExitCode>> {
         _ => None,
     };
     let folders = targets.iter().filter_map(folder).filter(|folder| folder.is_dir());
-    args.fixes
-        .run(&folders.map(|folder| Source::directory(&folder)).collect::<Vec<_>>())
+    let sources: Vec<Source> = folders.map(|folder| Source::directory(&folder)).collect();
+    args.fixes.run(&sources, crate::fixes::Command::Validate)
 }
 
 /// Flags that do not go together in ways that clap does not know.

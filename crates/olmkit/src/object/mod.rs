@@ -3,19 +3,21 @@
 
 pub(crate) mod comments;
 mod digest;
+mod document;
 mod group_version_kind;
 mod name;
 mod path_part;
 pub mod quantity;
 mod reference;
-pub(crate) mod scalars;
 mod references_in;
+pub(crate) mod scalars;
 mod set_at;
 mod untrusted_text;
 mod version;
 mod version_range;
 
 pub use digest::{Algorithm, Digest, InvalidDigest};
+pub use document::Document;
 pub use group_version_kind::{GroupVersionKind, split_api_version};
 pub use name::{
     dns1035_label_problems, dns1123_label_problems, dns1123_subdomain_problems, label_value_problems,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use olmkit::catalog::difference::{self, Change};
+use olmkit::catalog::difference::{self, PackageChange};
 use olmkit::catalog::model::{Bundle, PROPERTY_CSV_METADATA};
 use olmkit::catalog::render::{MigrateLevel, bundle};
 use olmkit::catalog::template::{self, Bundles, Kind};
@@ -25,7 +25,7 @@ pub struct Additions {
     /// The files to write.
     pub changes: Changes,
     /// What changes in each catalog.
-    pub differences: BTreeMap<String, Vec<Change>>,
+    pub differences: BTreeMap<String, Vec<PackageChange>>,
 }
 
 /// One entry of `catalog_templates` with the mapping of its template.
@@ -376,7 +376,7 @@ fn render(
     let known = Known::new(old.bundles.iter().chain([new]), others);
     let rendered = template::render(text, Some(kind), &known, level(catalog));
     let rendered = rendered.map_err(|error| failed(error.to_string()))?;
-    let differences = difference::between(&old, &rendered);
+    let differences = difference::by_package(&old, &rendered, None);
     additions.differences.insert(catalog.to_owned(), differences);
     let path = format!("catalogs/{catalog}/{operator}/catalog.yaml");
     additions.changes.insert(path, Some(catalog_text(rendered)?));

@@ -5,9 +5,9 @@
 
 use serde_json::Value;
 
-use crate::object::comments::comments;
-use crate::object::pointer_part;
-use crate::object::scalars::each_scalar;
+use super::comments::comments;
+use super::pointer_part;
+use super::scalars::each_scalar;
 use crate::yaml::{self, Node, Style};
 
 /// One YAML file that is changed in place. The methods that change it give `None`, and leave it as it is, where they cannot.
@@ -34,28 +34,42 @@ fn without_head_comment(text: &str) -> &str {
 }
 
 impl Document {
-    /// Reads a file; `None` for what is not one document of block-style YAML.
+    /// Reads a file; `None` for anything but one document of block-style YAML.
     pub fn read(bytes: &[u8]) -> Option<Self> {
-        let text = std::str::from_utf8(bytes).ok()?.to_owned();
-        let starts_odd = text.starts_with('\u{FEFF}') || text.trim_start().starts_with(['{', '[', '%']);
+        Self::try_read(bytes).ok()
+    }
+
+    /// As [`Self::read`], with the reason why the file cannot be changed in place.
+    ///
+    /// # Errors
+    /// The reason, as the end of a sentence about the file.
+    pub fn try_read(bytes: &[u8]) -> Result<Self, &'static str> {
+        let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8")?.to_owned();
+        if text.trim_start().starts_with(['{', '[']) {
+            return Err("it is JSON");
+        }
+        if text.starts_with('\u{FEFF}') || text.trim_start().starts_with('%') {
+            return Err("it starts with a byte order mark or a directive");
+        }
         // A carriage return in the middle of a line ends it for YAML, not for this editor.
-        if starts_odd
-            || text
-                .replace("\r\n", "\n")
-                .contains(['\r', '\u{85}', '\u{2028}', '\u{2029}'])
+        if text
+            .replace("\r\n", "\n")
+            .contains(['\r', '\u{85}', '\u{2028}', '\u{2029}'])
         {
-            return None;
+            return Err("it has unusual line ends");
         }
-        if yaml::documents(without_head_comment(&text).as_bytes()).count() != 1 {
-            return None;
+        match yaml::documents(without_head_comment(&text).as_bytes()).count() {
+            0 => return Err("it is empty"),
+            1 => {}
+            _ => return Err("it contains several YAML documents"),
         }
-        let document = yaml::parse_document(bytes).ok()?;
+        let document = yaml::parse_document(bytes).map_err(|_| "it is not valid YAML")?;
         if !document.duplicates.is_empty() {
-            return None;
+            return Err("it contains a key twice");
         }
-        let value = document.root.to_json().ok()?;
+        let value = document.root.to_json().map_err(|_| "it has no equivalent in JSON")?;
         let node = document.root;
-        Some(Self { text, node, value })
+        Ok(Self { text, node, value })
     }
 
     /// The text.
