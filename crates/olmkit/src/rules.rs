@@ -58,6 +58,7 @@ static FILES: &[&[&Rule]] = &[
     catalog::validate::deprecation::RULES,
     catalog::validate::package::RULES,
     catalog::validate::lints::RULES,
+    catalog::validate::upgrades::RULES,
 ];
 
 static ALL: LazyLock<Vec<&'static Rule>> = LazyLock::new(|| {

@@ -12,6 +12,7 @@ pub mod difference;
 pub mod edit;
 pub mod graph;
 pub mod head;
+pub mod index;
 pub mod init;
 pub mod listing;
 pub mod load;
@@ -27,6 +28,7 @@ pub mod picture;
 #[doc(hidden)]
 pub mod property;
 pub mod render;
+pub mod resolver;
 pub mod selection;
 pub mod source;
 pub mod template;

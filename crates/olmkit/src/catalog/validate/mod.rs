@@ -12,6 +12,7 @@ pub(crate) mod model;
 pub(crate) mod package;
 mod place;
 mod tree;
+pub(crate) mod upgrades;
 
 use std::path::Path;
 
@@ -189,9 +190,10 @@ fn opm_verdict(built: &facts::Model<'_>) -> (Option<String>, Vec<Problem>) {
 pub fn catalog_verdict(catalog: &Catalog) -> Verdict {
     let built = model::build(catalog);
     let (opm_text, found) = opm_verdict(&built);
-    let lints = lints::check(&built);
+    let (lints, upgrades) = (lints::check(&built), upgrades::check(&built));
     let mut problems = built.problems;
     problems.extend(found);
     problems.extend(lints);
+    problems.extend(upgrades);
     Verdict { opm_text, problems }
 }
