@@ -60,6 +60,7 @@ static FILES: &[&[&Rule]] = &[
     catalog::validate::package::RULES,
     catalog::validate::lints::RULES,
     catalog::validate::blobs::RULES,
+    catalog::validate::upgrades::RULES,
 ];
 
 static ALL: LazyLock<Vec<&'static Rule>> = LazyLock::new(|| {

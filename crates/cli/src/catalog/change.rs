@@ -1,17 +1,16 @@
-//! `olmkit catalog diff`, `path`, `add`, `deprecate`, `images`
+//! `olmkit catalog diff`, `add`, `deprecate`, `images`
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context as _;
 use clap::ValueEnum;
 use olmkit::catalog::difference::{self, Kind, PackageChange};
 use olmkit::catalog::placement::{Above, NewEdges};
 use olmkit::catalog::render::reference::{ImageTemplate, Options, is_bundle, render};
 use olmkit::catalog::source::{self, NewChannels};
-use olmkit::catalog::{Catalog, edit, mirror, path};
+use olmkit::catalog::{Catalog, edit, mirror};
 use olmkit::object::UntrustedText;
 
 use super::MigrateLevel;
@@ -115,65 +114,6 @@ fn totals(packages: &[PackageChange]) -> String {
         count(Kind::Removed),
         count(Kind::Changed)
     )
-}
-
-#[derive(clap::Args)]
-#[command(after_help = examples!["olmkit catalog path catalog --from 0.1.0", "olmkit catalog path catalog --package cache-operator --channel stable --from 0.1.0 --to 0.3.0"])]
-pub struct PathArgs {
-    /// Catalog directory or image.
-    catalog: String,
-    /// Package [default: the only one in the catalog].
-    #[arg(short, long)]
-    package: Option<String>,
-    /// Channel [default: the default channel of the package].
-    #[arg(short, long)]
-    channel: Option<String>,
-    /// Installed bundle: its name or version.
-    #[arg(long)]
-    from: String,
-    /// Target bundle: its name or version [default: the head of the channel].
-    #[arg(long)]
-    to: Option<String>,
-    /// Output format.
-    #[arg(short, long, value_enum, default_value_t)]
-    output: Output,
-    #[command(flatten)]
-    registry: RegistryFlags,
-}
-
-pub fn path(args: &PathArgs) -> anyhow::Result<ExitCode> {
-    let catalog = read(&args.catalog, &args.registry)?;
-    let package = match (&args.package, catalog.packages.as_slice()) {
-        (Some(name), packages) => packages.iter().find(|package| package.name == *name),
-        (None, [only]) => Some(only),
-        (None, _) => anyhow::bail!(
-            "the catalog has {} packages; select one with --package",
-            catalog.packages.len()
-        ),
-    };
-    let package = package.with_context(|| {
-        format!(
-            "the catalog has no package {}",
-            args.package.as_deref().unwrap_or_default()
-        )
-    })?;
-    let channel = args.channel.as_deref().unwrap_or(&package.default_channel);
-    let steps = path::find(&catalog, &package.name, channel, &args.from, args.to.as_deref())?;
-    let mut out = terminal::output();
-    match args.output {
-        Output::Json => terminal::json(&steps)?,
-        Output::Text if steps.is_empty() => writeln!(out, "already at {}; nothing to upgrade", args.from)?,
-        Output::Text => {
-            for step in steps {
-                let text = format!("{} -> {} ({})", step.from, step.to, step.by);
-                writeln!(out, "{}", UntrustedText::new(&text))?;
-                for other in step.passed_over {
-                    writeln!(out, "    not {}", UntrustedText::new(&other.to_string()))?;
-                }
-            }
-        }
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Reports a package that no blob of the catalog belongs to, with the closest names that exist.

@@ -12,6 +12,7 @@ pub mod difference;
 pub mod edit;
 pub mod graph;
 pub mod head;
+pub mod index;
 pub mod init;
 #[doc(hidden)]
 pub mod keys;
@@ -30,6 +31,7 @@ pub mod placement;
 #[doc(hidden)]
 pub mod property;
 pub mod render;
+pub mod resolver;
 pub mod selection;
 pub mod source;
 pub mod template;

@@ -1,16 +1,14 @@
 //! The graph of an operator whose bundles are in a folder, as the hosted index builds it from them.
 //!
-//! Rules: `opm index add` of operator-registry, which the hosted pipeline ran on each bundle. In replaces-mode a channel is its head
-//! and what is reached from there through `spec.replaces` and `spec.skips`; in semver-mode it is the chain of its versions.
+//! Rules: `opm index add` of operator-registry, which the hosted pipeline ran on each bundle; see [`olmkit::catalog::index`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use olmkit::catalog::Catalog;
 use olmkit::catalog::model::{Bundle, Channel, ChannelEntry, Package};
 use olmkit::catalog::render::bundle::Source;
 use olmkit::catalog::render::reference::ImageTemplate;
-use olmkit::object::Version;
+use olmkit::catalog::{Catalog, index};
 
 use super::PublishError;
 use super::template::version;
@@ -31,10 +29,7 @@ pub(super) enum Mode {
 /// A bundle of a folder with what makes its place in the graph.
 pub(super) struct Member {
     pub(super) blob: Bundle,
-    version: Version,
-    channels: Vec<String>,
-    default_channel: Option<String>,
-    entry: ChannelEntry,
+    graph: index::Member,
     /// The catalogs that it is for.
     platforms: Vec<Release>,
 }
@@ -96,14 +91,16 @@ pub(super) fn members(
         let skips = skips.root.items().iter().filter_map(Node::as_str);
         let channels = bundle.channels()?.iter().filter(|channel| !channel.is_empty());
         members.push(Member {
-            version,
-            channels: channels.cloned().collect(),
-            default_channel: bundle.default_channel()?.filter(|channel| !channel.is_empty()),
-            entry: ChannelEntry {
-                name: blob.name.clone(),
-                replaces: text(replaces),
-                skips: skips.map(str::to_owned).collect(),
-                skip_range: text(skip_range),
+            graph: index::Member {
+                version,
+                channels: channels.cloned().collect(),
+                default_channel: bundle.default_channel()?.filter(|channel| !channel.is_empty()),
+                entry: ChannelEntry {
+                    name: blob.name.clone(),
+                    replaces: text(replaces),
+                    skips: skips.map(str::to_owned).collect(),
+                    skip_range: text(skip_range),
+                },
             },
             platforms: selected.ok_or_else(|| {
                 let problem = format!("{OPENSHIFT} is not a range of versions: {range}");
@@ -113,9 +110,8 @@ pub(super) fn members(
         });
     }
     members.sort_by(|left, right| {
-        left.version
-            .cmp(&right.version)
-            .then_with(|| left.blob.name.cmp(&right.blob.name))
+        let versions = index::compare(&left.graph.version, &right.graph.version);
+        versions.then_with(|| left.blob.name.cmp(&right.blob.name))
     });
     Ok(members)
 }
@@ -134,46 +130,33 @@ pub(super) fn catalog(members: &[Member], package: &str, mode: Mode, platform: R
         .iter()
         .filter(|member| member.platforms.contains(&platform))
         .collect();
-    let by_name: BTreeMap<&str, &Member> = members
-        .iter()
-        .map(|member| (member.blob.name.as_str(), *member))
-        .collect();
-    let names: BTreeSet<&String> = members.iter().flat_map(|member| &member.channels).collect();
+    let graph: Vec<&index::Member> = members.iter().map(|member| &member.graph).collect();
+    let (linked, default) = match mode {
+        Mode::Semver => (index::semver_mode(&graph), index::semver_default_channel(&graph)),
+        Mode::Replaces => (index::replaces_mode(&graph), index::default_channel(&graph)),
+    };
     let (mut channels, mut missing) = (Vec::new(), Vec::new());
-    let mut used: BTreeSet<&str> = BTreeSet::new();
-    for name in names {
-        let labelled: Vec<&Member> = members
+    let mut used: BTreeSet<String> = BTreeSet::new();
+    for (name, entries) in linked {
+        let names: BTreeSet<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+        let left = members
             .iter()
-            .copied()
-            .filter(|member| member.channels.contains(name))
-            .collect();
-        let entries = match mode {
-            Mode::Semver => chain(&labelled),
-            Mode::Replaces => reached(&labelled, &by_name),
-        };
-        used.extend(
-            entries
-                .iter()
-                .filter_map(|entry| by_name.get_key_value(entry.name.as_str()).map(|(name, _)| *name)),
-        );
-        let left = labelled
-            .iter()
-            .filter(|member| !entries.iter().any(|entry| entry.name == member.blob.name));
+            .filter(|member| member.graph.channels.contains(&name) && !names.contains(member.blob.name.as_str()));
         missing.extend(left.map(|member| Missing {
             bundle: member.blob.name.clone(),
             channel: name.clone(),
         }));
+        used.extend(names.into_iter().map(str::to_owned));
         channels.push(Channel {
-            name: name.clone(),
+            name,
             package: package.to_owned(),
             entries: Some(entries),
             ..Channel::default()
         });
     }
-    let newest = || members.last().and_then(|member| member.channels.first());
-    let default = members.iter().rev().find_map(|member| member.default_channel.as_ref());
-    let default = default.or_else(newest).cloned().unwrap_or_default();
-    let bundles = members.iter().filter(|member| used.contains(member.blob.name.as_str()));
+    let newest = || members.last().and_then(|member| member.graph.channels.first().cloned());
+    let default = default.or_else(newest).unwrap_or_default();
+    let bundles = members.iter().filter(|member| used.contains(&member.blob.name));
     let catalog = Catalog {
         packages: vec![Package {
             name: package.to_owned(),
@@ -185,31 +168,4 @@ pub(super) fn catalog(members: &[Member], package: &str, mode: Mode, platform: R
         ..Catalog::default()
     };
     (catalog, missing)
-}
-
-/// Each version replaces the one before.
-fn chain(labelled: &[&Member]) -> Vec<ChannelEntry> {
-    let mut entries: Vec<ChannelEntry> = Vec::new();
-    for member in labelled {
-        let replaces = entries.last().map(|entry| entry.name.clone()).unwrap_or_default();
-        entries.push(ChannelEntry {
-            replaces,
-            ..member.entry.clone()
-        });
-    }
-    entries
-}
-
-/// The newest bundle, and those that lead to it.
-fn reached(labelled: &[&Member], by_name: &BTreeMap<&str, &Member>) -> Vec<ChannelEntry> {
-    let mut open: Vec<&Member> = labelled.last().copied().into_iter().collect();
-    let mut found: BTreeMap<(&Version, &str), &Member> = BTreeMap::new();
-    while let Some(member) = open.pop() {
-        if found.insert((&member.version, &member.blob.name), member).is_some() {
-            continue;
-        }
-        let older = member.entry.skips.iter().chain([&member.entry.replaces]);
-        open.extend(older.filter_map(|name| by_name.get(name.as_str()).copied()));
-    }
-    found.into_values().map(|member| member.entry.clone()).collect()
 }

@@ -67,6 +67,28 @@ fn a_folder_of_bundles_becomes_a_template_a_mapping_and_catalogs() {
 }
 
 #[test]
+fn skipped_bundles_get_no_chain() {
+    let desk = Desk::new();
+    desk.write("operators/hello/ci.yaml", "updateGraph: replaces-mode\n");
+    desk.in_repository("0.0.1", "");
+    desk.in_repository("0.1.0", "  replaces: hello.v0.0.1\n");
+    desk.in_repository("0.1.1", "  replaces: hello.v0.1.0\n  skips:\n  - hello.v0.0.1\n");
+    desk.in_repository("0.1.2", "  skips:\n  - hello.v0.1.0\n  - hello.v0.1.1\n");
+    let said = desk.run(&["onboard", "hello"]);
+    said.fine();
+    let catalog = desk.text("catalogs/v4.20/hello/catalog.yaml");
+    let entries = "entries:\n- name: hello.v0.1.0\n- name: hello.v0.1.1\n- name: hello.v0.1.2\n  skips:\n  - hello.v0.1.0\n  \
+                   - hello.v0.1.1\n";
+    assert!(catalog.contains(entries), "{catalog}");
+    assert!(!catalog.contains("hello.v0.0.1"), "{catalog}");
+    assert!(
+        said.err.contains("hello.v0.0.1 has no place in stable of v4.20, v4.21"),
+        "{}",
+        said.err
+    );
+}
+
+#[test]
 fn a_bundle_that_nothing_replaces_is_named() {
     let desk = with_bundles();
     desk.in_repository("0.0.0", "");

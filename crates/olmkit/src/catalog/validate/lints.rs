@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use super::Problem;
 use super::facts::{ChannelFacts, Model, PackageFacts, channel_origin};
-use crate::catalog::graph;
 use crate::catalog::model::{ChannelEntry, PROPERTY_BUNDLE_OBJECT, PROPERTY_CSV_METADATA};
 use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 use crate::object::{Reference, Version, VersionRange};
@@ -74,22 +73,6 @@ define_rules! {
             "crates/cli/tests/cluster/lints/catalogs.rs: olm_goes_where_rules_of_catalogs_say",
         ),
     }
-    IGNORED_EDGE = {
-        id: "catalog-ignored-edge",
-        severity: Severity::Info,
-        origin: Origin::Lint,
-        summary: "OLM v0 can take each `replaces` edge.",
-        why: "From each bundle OLM v0 takes only the edge that ends nearest to the head.",
-        bad: "- name: demo.v1.2.0\n  replaces: demo.v1.1.0\n  skips: [demo.v1.0.0]\n- name: demo.v1.1.0\n  replaces: demo.v1.0.0",
-        good: "- name: demo.v1.2.0\n  replaces: demo.v1.1.0\n- name: demo.v1.1.0\n  replaces: demo.v1.0.0",
-        since: "0.1.0",
-        proof: Proof::new(
-            Witness::Olm,
-            "OLM never installs the bundle",
-            "OLM 0.46",
-            "crates/cli/tests/cluster/lints/catalogs.rs: olm_goes_where_rules_of_catalogs_say",
-        ),
-    }
     SKIP_RANGE_REACH = {
         id: "catalog-skip-range-reach",
         severity: Severity::Info,
@@ -133,10 +116,8 @@ pub fn check(model: &Model<'_>) -> Vec<Problem> {
         versions.sort();
         versions.dedup();
         for channel in package.channels.values() {
-            let upgrades = upgrades(package, channel);
             for entry in &channel.entries {
                 falling_version(package, channel, entry, &mut problems);
-                ignored_edge(package, channel, entry, &upgrades, &mut problems);
                 skip_range(package, channel, entry, &versions, &mut problems);
             }
         }
@@ -203,7 +184,7 @@ fn is_for_older_openshift(origin: &crate::catalog::model::Origin) -> bool {
 }
 
 /// The object of a finding about an entry.
-fn entry_of(package: &PackageFacts<'_>, channel: &ChannelFacts<'_>, entry: &ChannelEntry) -> String {
+pub(super) fn entry_of(package: &PackageFacts<'_>, channel: &ChannelFacts<'_>, entry: &ChannelEntry) -> String {
     format!("{}/{}: {}", package.blob.name, channel.name, entry.name)
 }
 
@@ -230,41 +211,6 @@ fn falling_version(
         );
         problems.push(
             Problem::warning(&VERSION_FALLS, message, channel_origin(package, channel))
-                .at(at_entry(channel, entry, "replaces"))
-                .of(entry_of(package, channel, entry)),
-        );
-    }
-}
-
-/// Where OLM v0 upgrades each bundle of a channel to.
-fn upgrades<'c>(package: &PackageFacts<'c>, channel: &ChannelFacts<'c>) -> BTreeMap<&'c str, &'c str> {
-    let version = |name: &str| package.bundles.get(name).map(|bundle| &bundle.version);
-    let mut entries = channel.entries.clone();
-    entries.sort_by(|left, right| version(&right.name).cmp(&version(&left.name)));
-    graph::upgrades(&entries)
-}
-
-/// From each bundle OLM v0 follows the edge that ends nearest to the head: a `replaces` further down is never taken.
-fn ignored_edge(
-    package: &PackageFacts<'_>,
-    channel: &ChannelFacts<'_>,
-    entry: &ChannelEntry,
-    upgrades: &BTreeMap<&str, &str>,
-    problems: &mut Vec<Problem>,
-) {
-    if entry.replaces.is_empty() || !package.bundles.contains_key(entry.replaces.as_str()) {
-        return;
-    }
-    if let Some(nearer) = upgrades
-        .get(entry.replaces.as_str())
-        .filter(|nearer| **nearer != entry.name)
-    {
-        let message = format!(
-            "channel {}: OLM v0 never takes the edge from {} to {}: the edge to {nearer} ends nearer to the head",
-            channel.name, entry.replaces, entry.name
-        );
-        problems.push(
-            Problem::info(&IGNORED_EDGE, message, channel_origin(package, channel))
                 .at(at_entry(channel, entry, "replaces"))
                 .of(entry_of(package, channel, entry)),
         );

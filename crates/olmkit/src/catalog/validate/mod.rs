@@ -13,6 +13,7 @@ pub(crate) mod model;
 pub(crate) mod package;
 mod place;
 mod tree;
+pub(crate) mod upgrades;
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -195,10 +196,11 @@ fn opm_verdict(built: &facts::Model<'_>) -> (Option<String>, Vec<Problem>) {
 pub fn catalog_verdict(catalog: &Catalog) -> Verdict {
     let built = model::build(catalog);
     let (opm_text, found) = opm_verdict(&built);
-    let mut lints = lints::check(&built);
+    let (mut lints, upgrades) = (lints::check(&built), upgrades::check(&built));
     lints.extend(blobs::check(catalog));
     let mut problems = built.problems;
     problems.extend(found);
     problems.extend(lints);
+    problems.extend(upgrades);
     Verdict { opm_text, problems }
 }

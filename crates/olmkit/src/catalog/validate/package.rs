@@ -270,7 +270,7 @@ fn entry_pointer(channel: &ChannelFacts<'_>, name: Option<&str>) -> String {
 }
 
 /// One head, no cycle, nothing stranded. An error has the rule, opm's text and the entry to point at.
-fn replaces_chain(entries: &[&ChannelEntry]) -> Result<(), (&'static Rule, String, Option<String>)> {
+pub(super) fn replaces_chain(entries: &[&ChannelEntry]) -> Result<(), (&'static Rule, String, Option<String>)> {
     let owned: Vec<ChannelEntry> = entries.iter().map(|entry| (*entry).clone()).collect();
     let heads = graph::heads(&owned);
     let head = match heads.as_slice() {

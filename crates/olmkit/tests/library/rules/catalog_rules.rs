@@ -152,7 +152,7 @@ pub const CHANGES: &[Change] = &[
     (
         "- name: demo.v1.0.0\n",
         "- name: demo.v1.0.0\n  replaces: demo.v1.1.0\n",
-        &["catalog-cycle", "catalog-version-falls", "catalog-ignored-edge"],
+        &["catalog-cycle", "catalog-version-falls"],
     ),
     ("replaces: demo.v1.1.0", "skips: [demo.v1.1.0]", &["catalog-stranded"]),
     // No bundle has an empty name either.
@@ -195,6 +195,17 @@ pub const CHANGES: &[Change] = &[
         "replaces: demo.v1.1.0",
         "replaces: demo.v1.1.0\n  skips: [demo.v1.0.0]",
         &["catalog-ignored-edge"],
+    ),
+    // demo.v1.1.0 is dropped, and with it the only edge from demo.v1.0.0.
+    (
+        "- name: demo.v1.1.0\n  replaces: demo.v1.0.0\n- name: demo.v1.2.0\n  replaces: demo.v1.1.0",
+        "- name: demo.v1.1.0\n  skips: [demo.v1.0.0]\n- name: demo.v1.2.0\n  skips: [demo.v1.1.0]",
+        &["catalog-no-upgrade"],
+    ),
+    (
+        "  replaces: demo.v1.0.0\n",
+        "  replaces: demo.v1.0.0\n  skipRange: '>1.1.0'\n",
+        &["catalog-upgrade-cycle", "catalog-skip-range-reach"],
     ),
     (
         "  replaces: demo.v1.0.0\n",
