@@ -39,6 +39,7 @@ static FILES: &[&[&Rule]] = &[
     validate::lints::images::RULES,
     validate::lints::files::RULES,
     validate::lints::fields::RULES,
+    validate::lints::placeholders::RULES,
     validate::lints::release::RULES,
     validate::lints::dependencies::RULES,
     validate::lints::icon::RULES,

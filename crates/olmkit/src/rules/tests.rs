@@ -225,3 +225,14 @@ fn rules_are_found_in_any_case() {
     assert_eq!(find("CATALOG-HEAD").map(|rule| rule.id), Some("catalog-head"));
     assert_eq!(find("CSV-1000"), None);
 }
+
+/// Pages say that lints never change operator-sdk's result.
+#[test]
+fn no_lint_of_bundles_is_an_error() {
+    let wrong: Vec<&str> = all()
+        .iter()
+        .filter(|rule| rule.origin == Origin::Lint && rule.severity == Severity::Error)
+        .map(|rule| rule.id)
+        .collect();
+    assert_eq!(wrong, [""; 0]);
+}

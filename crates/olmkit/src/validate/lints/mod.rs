@@ -12,6 +12,7 @@ pub(crate) mod icon;
 pub(crate) mod images;
 pub(crate) mod olm_v1;
 pub(crate) mod permissions;
+pub(crate) mod placeholders;
 pub(crate) mod pod_security;
 pub(crate) mod pods;
 pub(crate) mod release;
@@ -24,7 +25,7 @@ use super::context::Context;
 
 /// Runs all lints; of those that nothing proves only if they are asked for.
 pub fn check(context: &Context<'_>) -> Vec<Checked> {
-    let families: [fn(&Context<'_>) -> Vec<Checked>; 17] = [
+    let families: [fn(&Context<'_>) -> Vec<Checked>; 18] = [
         files::check,
         fields::check,
         dependencies::check,
@@ -42,6 +43,7 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
         examples::check,
         features::check,
         upgrade::check,
+        placeholders::check,
     ];
     let found = families.iter().flat_map(|family| family(context));
     let asked_for = |checked: &Checked| context.options.unproven || !checked.on_request;

@@ -308,6 +308,19 @@ pub const CHANGES: &[Change] = &[
         "apiVersion: demo.example.com/v1\nkind: ConfigMap\nmetadata: {name: a}\n",
         &["KUBE-3"],
     ),
+    (
+        CSV,
+        "    name: Example",
+        "    name: Provider Name\n    url: https://your.domain",
+        &["META-5"],
+    ),
+    // A status without fields is never written.
+    (
+        CRD,
+        "    schema:\n      openAPIV3Schema:\n        type: object\n        properties:\n",
+        "    subresources: {status: {}}\n    schema:\n      openAPIV3Schema:\n        type: object\n        properties:\n          status: {type: object}\n",
+        &[],
+    ),
     (CSV, "capabilities: {drop: [ALL]}", "capabilities: {}", &["POD-4"]),
     (CSV, "runAsNonRoot: true", "runAsUser: 0", &["POD-1", "POD-4"]),
     (
