@@ -138,7 +138,7 @@ impl Opm {
                 Ok(ExitCode::SUCCESS)
             }
             Command::Alpha(Alpha::List(args)) => list::run(&args),
-            Command::Alpha(Alpha::RenderGraph(args)) => graph::run(&args),
+            Command::Alpha(Alpha::RenderGraph(args)) => graph::run_as_opm(&args),
             Command::Alpha(Alpha::RenderTemplate(args)) => template::render(&args),
             Command::Alpha(Alpha::ConvertTemplate(args)) => template::convert(&args),
             Command::Alpha(Alpha::Bundle(Bundle::Extract(args))) => in_pod::command::run_extract(&args),

@@ -59,6 +59,7 @@ static FILES: &[&[&Rule]] = &[
     catalog::validate::deprecation::RULES,
     catalog::validate::package::RULES,
     catalog::validate::lints::RULES,
+    catalog::validate::blobs::RULES,
 ];
 
 static ALL: LazyLock<Vec<&'static Rule>> = LazyLock::new(|| {

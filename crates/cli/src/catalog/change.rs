@@ -1,14 +1,17 @@
 //! `olmkit catalog diff`, `path`, `add`, `deprecate`, `images`
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::ValueEnum;
+use olmkit::catalog::difference::{self, Kind, PackageChange};
+use olmkit::catalog::placement::{Above, NewEdges};
 use olmkit::catalog::render::reference::{ImageTemplate, Options, is_bundle, render};
-use olmkit::catalog::source::{self, NewChannels, NewEdges};
-use olmkit::catalog::{Catalog, difference, edit, mirror, path};
+use olmkit::catalog::source::{self, NewChannels};
+use olmkit::catalog::{Catalog, edit, mirror, path};
 use olmkit::object::UntrustedText;
 
 use super::MigrateLevel;
@@ -34,16 +37,31 @@ fn read(reference: &str, registry: &RegistryFlags) -> anyhow::Result<Catalog> {
     )?)
 }
 
+/// `catalog diff --output`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Default)]
+enum DiffOutput {
+    /// A summary of each package that differs.
+    #[default]
+    Text,
+    /// One line per difference.
+    Full,
+    /// JSON, for scripts: the summaries and all differences.
+    Json,
+}
+
 #[derive(clap::Args)]
-#[command(after_help = examples!["olmkit catalog diff quay.io/example/catalog:v1 catalog"])]
+#[command(after_help = examples!["olmkit catalog diff quay.io/example/catalog:v1 catalog", "olmkit catalog diff quay.io/example/catalog:v1 catalog -p cache-operator"])]
 pub struct DiffArgs {
     /// The old catalog, a directory or image.
     old: String,
     /// The new catalog, a directory or image.
     new: String,
+    /// Only this package, with all names of its bundles and images.
+    #[arg(short, long)]
+    package: Option<String>,
     /// Output format.
     #[arg(short, long, value_enum, default_value_t)]
-    output: Output,
+    output: DiffOutput,
     #[command(flatten)]
     registry: RegistryFlags,
 }
@@ -58,17 +76,45 @@ pub fn diff(args: &DiffArgs) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(2));
         }
     };
-    let changes = difference::between(&old, &new);
+    let wanted = args.package.as_deref();
+    if let Some(wanted) = wanted
+        && let (Err(error), Err(_)) = (require_package(&old, wanted), require_package(&new, wanted))
+    {
+        eprintln!("Error: {}", crate::error_message(&error));
+        return Ok(ExitCode::from(2));
+    }
+    let packages = difference::by_package(&old, &new, wanted);
     let mut out = terminal::output();
     match args.output {
-        Output::Json => terminal::json(&changes)?,
-        Output::Text => changes.iter().try_for_each(|change| writeln!(out, "{change}"))?,
+        DiffOutput::Json => terminal::json(&packages)?,
+        DiffOutput::Full => {
+            let mut changes = packages.iter().flat_map(|package| &package.changes);
+            changes.try_for_each(|change| writeln!(out, "{change}"))?;
+        }
+        DiffOutput::Text => {
+            difference::write_summary(&packages, wanted.is_some(), &mut out)?;
+            if packages.len() > 1 {
+                writeln!(out, "{}", totals(&packages))?;
+            }
+        }
     }
-    Ok(if changes.is_empty() {
+    Ok(if packages.is_empty() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// The last line of a summary of several packages.
+fn totals(packages: &[PackageChange]) -> String {
+    let count = |kind| packages.iter().filter(|package| package.change == kind).count();
+    format!(
+        "{} packages differ: {} new, {} removed, {} changed",
+        packages.len(),
+        count(Kind::Added),
+        count(Kind::Removed),
+        count(Kind::Changed)
+    )
 }
 
 #[derive(clap::Args)]
@@ -130,6 +176,23 @@ pub fn path(args: &PathArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Reports a package that no blob of the catalog belongs to, with the closest names that exist.
+pub fn require_package(catalog: &Catalog, wanted: &str) -> anyhow::Result<()> {
+    let known: BTreeSet<&str> = catalog
+        .packages
+        .iter()
+        .map(|package| package.name.as_str())
+        .chain(catalog.channels.iter().map(|channel| channel.package.as_str()))
+        .chain(catalog.bundles.iter().map(|bundle| bundle.package.as_str()))
+        .collect();
+    if known.contains(wanted) {
+        return Ok(());
+    }
+    let names: Vec<&str> = known.iter().take(10).copied().collect();
+    let more = if known.len() > names.len() { ", …" } else { "" };
+    anyhow::bail!("the catalog has no package {wanted}; it has {}{more}", names.join(", "))
+}
+
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit catalog add quay.io/example/cache-operator-bundle:v0.2.0 --channel alpha", "olmkit catalog add bundle --channel stable --image-ref-template 'r.io/{{.Name}}:v{{.Version}}'"])]
 pub struct AddArgs {
@@ -144,7 +207,7 @@ pub struct AddArgs {
     /// Create channels that the package does not have; the first channels of a package need no flag.
     #[arg(long)]
     create_channel: bool,
-    /// Bundle it replaces [default: the head of the channel].
+    /// Bundle it replaces [default: by version, the head or the next lower bundle].
     #[arg(long, conflicts_with = "semver")]
     replaces: Option<String>,
     /// Bundles it skips.
@@ -204,8 +267,25 @@ pub fn add(args: &AddArgs) -> anyhow::Result<ExitCode> {
     } else {
         NewChannels::Refuse
     };
-    source::add(&file, bundle, &args.channel, &edges, new)?;
-    note!("added {} to {}", UntrustedText::new(&bundle.name), file.display());
+    let placements = source::add(&file, bundle, &args.channel, &edges, new)?;
+    let name = UntrustedText::new(&bundle.name);
+    note!("added {name} to {}", file.display());
+    for (channel, placement) in args.channel.iter().zip(&placements) {
+        let channel = UntrustedText::new(channel);
+        match &placement.above {
+            Some(Above::Replaces(above)) => {
+                note!("channel {channel}: {} now replaces {name}", UntrustedText::new(above));
+            }
+            Some(Above::Skips(above)) => note!("channel {channel}: {} now skips {name}", UntrustedText::new(above)),
+            None => {}
+        }
+        if let Some(newer) = &placement.lowers {
+            eprintln!(
+                "warning: {name} becomes the head of channel {channel} although {} is newer: OLM will lower the version",
+                UntrustedText::new(newer)
+            );
+        }
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -256,7 +336,11 @@ pub struct ImagesArgs {
 }
 
 pub fn images(args: &ImagesArgs) -> anyhow::Result<ExitCode> {
-    let images = mirror::images(&read(&args.catalog, &args.registry)?, args.package.as_deref());
+    let catalog = read(&args.catalog, &args.registry)?;
+    if let Some(package) = &args.package {
+        require_package(&catalog, package)?;
+    }
+    let images = mirror::images(&catalog, args.package.as_deref());
     let mut out = terminal::data();
     match args.output {
         Output::Json => terminal::json(&images)?,

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use olmkit::bundle::load::{Limits, Tree};
+use olmkit::catalog::difference::write_summary;
 use olmkit::limits;
 use olmkit::object::UntrustedText;
 use olmkit_submission::publish::{add_to_catalogs, place};
@@ -167,10 +168,18 @@ fn catalogs(args: &Args, repository: &Repository, image: &str) -> anyhow::Result
     let of_bundle = (operator.as_str(), version.as_str(), image);
     let additions = add_to_catalogs(repository, &args.repo, of_bundle, &Pulled::new(&args.registry))?;
     let out = &mut terminal::output();
-    for (catalog, changes) in &additions.differences {
-        for change in changes {
-            writeln!(out, "{}: {change}", UntrustedText::new(catalog))?;
+    let mut summaries: Vec<(Vec<u8>, Vec<&str>)> = Vec::new();
+    for (catalog, packages) in &additions.differences {
+        let mut summary = Vec::new();
+        write_summary(packages, false, &mut summary)?;
+        match summaries.iter_mut().find(|(known, _)| *known == summary) {
+            Some((_, catalogs)) => catalogs.push(catalog.as_str()),
+            None => summaries.push((summary, vec![catalog.as_str()])),
         }
+    }
+    for (summary, catalogs) in summaries.iter().filter(|(summary, _)| !summary.is_empty()) {
+        writeln!(out, "{}:", UntrustedText::new(&catalogs.join(", ")))?;
+        out.write_all(summary)?;
     }
     let names = additions.differences.keys();
     Ok(Release {

@@ -13,6 +13,8 @@ pub mod edit;
 pub mod graph;
 pub mod head;
 pub mod init;
+#[doc(hidden)]
+pub mod keys;
 pub mod listing;
 pub mod load;
 pub mod mermaid;
@@ -24,6 +26,7 @@ pub mod objects;
 pub mod order;
 pub mod path;
 pub mod picture;
+pub mod placement;
 #[doc(hidden)]
 pub mod property;
 pub mod render;

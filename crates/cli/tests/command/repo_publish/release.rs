@@ -119,7 +119,7 @@ fn a_bundle_is_added_to_templates_and_catalogs() {
     said.fine();
     assert!(
         said.out
-            .contains("v4.16: + hello: edge hello.v0.0.1 -> hello.v0.0.2 in stable\n"),
+            .contains("~ hello\n    head of stable: hello.v0.0.1 -> hello.v0.0.2\n    1 new bundle: hello.v0.0.2\n"),
         "{}",
         said.out
     );

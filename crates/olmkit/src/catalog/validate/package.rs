@@ -331,7 +331,7 @@ fn check_entry(
     let report = |rule, message: String, below: &str| {
         Problem::error(rule, message, origin)
             .at(format!("{pointer}{below}"))
-            .of(&entry.name)
+            .of(format!("{}/{}: {}", package.blob.name, channel.name, entry.name))
     };
     if entry.name.is_empty() {
         messages.add(report(&ENTRY_NAME, "name must be set".into(), "/name"));

@@ -206,6 +206,41 @@ pub const CHANGES: &[Change] = &[
         "  replaces: demo.v1.1.0\n  skipRange: '<1.2.0'\n",
         &["catalog-entries-differ"],
     ),
+    (
+        "",
+        "---\nschema: olm.chanel\npackage: demo\nname: slow\nentries: []\n",
+        &["catalog-unknown-schema"],
+    ),
+    (
+        "",
+        "---\nschema: olm.catalog.deprecation\npackage: demo\n",
+        &["catalog-unknown-schema"],
+    ),
+    (
+        "",
+        "---\nschema: example.com/lifecycle\npackage: demo\nanything: 1\n",
+        &[],
+    ),
+    (
+        "  replaces: demo.v1.1.0\n",
+        "  replaces: demo.v1.1.0\n  skip: [demo.v1.1.0]\n",
+        &["catalog-unknown-key"],
+    ),
+    (
+        "  message: use demo.v1.2.0\n",
+        "  message: use demo.v1.2.0\n  reason: old\n",
+        &["catalog-unknown-key"],
+    ),
+    (
+        "properties:\n",
+        "relatedImages:\n- {name: proxy, image: ''}\nproperties:\n",
+        &["catalog-related-image"],
+    ),
+    (
+        "properties:\n",
+        "relatedImages:\n- {name: '', image: quay.io/example/proxy:v1}\nproperties:\n",
+        &[],
+    ),
 ];
 
 fn verdict(text: &str) -> Verdict {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use olmkit::catalog::difference::{self, Change};
+use olmkit::catalog::difference::{self, PackageChange};
 use olmkit::catalog::model::Bundle;
 use olmkit::catalog::render::bundle;
 use olmkit::catalog::template::{self, Bundles, Kind};
@@ -24,7 +24,7 @@ pub struct Additions {
     /// The files to write.
     pub changes: Changes,
     /// What changes in each catalog.
-    pub differences: BTreeMap<String, Vec<Change>>,
+    pub differences: BTreeMap<String, Vec<PackageChange>>,
 }
 
 /// One entry of `catalog_templates` with the mapping of its template.
@@ -301,7 +301,7 @@ fn render(
     let known = Known::new(old.bundles.iter().chain([new]), others);
     let rendered = template::render(text, Some(kind), &known, level(catalog));
     let rendered = rendered.map_err(|error| failed(error.to_string()))?;
-    let differences = difference::between(&old, &rendered);
+    let differences = difference::by_package(&old, &rendered, None);
     additions.differences.insert(catalog.to_owned(), differences);
     let path = format!("catalogs/{catalog}/{operator}/catalog.yaml");
     additions.changes.insert(path, Some(catalog_text(rendered)?));
