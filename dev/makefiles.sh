@@ -22,6 +22,8 @@ ln -s "$cache/kustomize" "$bin/kustomize"; ln -s "$cache/yq" "$bin/yq"
 for engine in docker podman; do
   printf '#!/bin/sh\necho "%s $*" >> "$ENGINE_LOG"\n' "$engine" > "$bin/$engine"; chmod +x "$bin/$engine"
 done
+# grafana's Makefile asks a registry for the published version.
+printf '#!/bin/sh\necho 5.0.0\n' > "$bin/crane"; chmod +x "$bin/crane"
 # Makefiles list packages and install generators with Go, which has nothing to do with the two tools.
 cat > "$bin/go" <<GO
 #!/bin/sh
@@ -38,7 +40,10 @@ operator() {
   [ ${#selected[@]} -eq 0 ] || [[ " ${selected[*]} " == *" $name "* ]] || return 0
   if [ ! -d "$clones/$name" ]; then echo "$name: skipped: no clone"; failed=1; return; fi
   cp -r "$clones/$name" "$work/$name"
-  (cd "$work/$name" && [ -d .git ] || git init -q .)
+  [ -d "$work/$name/.git" ] || (cd "$work/$name" && git init -q . && git add -A &&
+    git -c user.name=test -c user.email=test@example.com commit -qm clone)
+  # Some Makefiles look in bin/ of the project, whatever their variables say.
+  mkdir -p "$work/$name/bin" && ln -sf "$bin"/{operator-sdk,opm} "$work/$name/bin/"
   for target in $targets; do
     local dry=
     case $target in dry:*) dry=1 target=${target#dry:} ;; esac
@@ -80,13 +85,17 @@ sdk=v1.42.3 opm=v1.73.0
 operator infinispan-operator "bundle dry:catalog-build" VERSION=2.5.0 JQ=jq
 operator argocd-operator "bundle catalog-build" CONTAINER_RUNTIME=docker BUNDLE_IMGS=bundle
 operator cloudnative-pg "olm-bundle olm-catalog" VERSION=1.28.0 OPERATOR_SDK_VERSION=$sdk OPM_VERSION=$opm BUNDLE_IMG=./bundle \
-  CONTROLLER_IMG=ghcr.io/cloudnative-pg/cloudnative-pg@sha256:34198e85b6e6dd81471cb1c3ee222ca5231b685220e7ae38a634d35ed4826a40 SHELL=/bin/bash
-operator grafana-operator "bundle catalog-build" CRANE="echo 5.0.0 #" BUNDLE_IMGS=bundle
+  CONTROLLER_IMG=ghcr.io/cloudnative-pg/cloudnative-pg@sha256:34198e85b6e6dd81471cb1c3ee222ca5231b685220e7ae38a634d35ed4826a40 SHELL=/bin/bash \
+  INDEX_IMG=registry.test/index:v1 CATALOG_IMG=registry.test/catalog:v1
+# Its target manifests deletes the CRDs before it generates them.
+operator grafana-operator "bundle catalog-build" -o manifests CRANE="$bin/crane" BUNDLE_IMGS=bundle CATALOG_IMG=registry.test/catalog:v1
 operator keda-olm-operator "bundle index-build" OPERATOR_SDK_VERSION=$sdk BUNDLE=bundle
 operator kubernetes-nmstate "bundle index-build" OPERATOR_SDK_VERSION=${sdk#v} BUNDLE_IMG=./bundle IMAGE_BUILDER=docker
 operator node-healthcheck-operator "bundle-k8s catalog-build" OPERATOR_SDK_VERSION=$sdk OPM_VERSION=$opm BUNDLE_IMG=./bundle CHANNELS=stable \
   DEFAULT_CHANNEL=stable VERSION=0.11.0 PREVIOUS_VERSION=0.10.0
-operator opentelemetry-operator "bundle catalog-build" OPERATOR_SDK_VERSION=${sdk#v} BUNDLE_IMGS=bundle/community
+# Its target bundle is generate-bundle for two variants. api-docs needs a generator.
+operator opentelemetry-operator "generate-bundle catalog-build" -o api-docs -o manifests BUNDLE_VARIANT=community VERSION=0.150.0 \
+  OPERATOR_SDK_VERSION=${sdk#v} BUNDLE_IMGS=bundle/community
 absent external-secrets
 absent strimzi-kafka-operator
 exit $failed

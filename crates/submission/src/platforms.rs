@@ -91,6 +91,20 @@ impl Platforms {
         Ok(())
     }
 
+    /// Takes a version for supported because a repository has a directory of catalogs for it, such as `v5.0`. The hosted repositories
+    /// add a new version at different times. Versions that are older than the supported ones stay as they are.
+    pub fn add_catalogs(&mut self, directory: &str) {
+        let newest = self.supported().first().copied();
+        let Some(version) = exact(directory).filter(|version| newest.is_some_and(|newest| newest < *version)) else {
+            return;
+        };
+        for platform in &mut self.versions {
+            if Release::parse(&platform.openshift).map(same_release) == Ok(version) {
+                platform.supported = true;
+            }
+        }
+    }
+
     /// The supported versions, newest first.
     pub(crate) fn supported(&self) -> Vec<Release> {
         let supported = self.versions.iter().filter(|platform| platform.supported);
@@ -173,15 +187,19 @@ mod tests {
         };
         assert_eq!(selected(Some("v4.8-v4.13")).as_deref(), Some("4.13 4.12"));
         assert_eq!(selected(Some("=v4.20")).as_deref(), Some("4.20"));
-        assert_eq!(selected(Some(" 4.21 ")).as_deref(), Some("5.0 4.22 4.21"));
-        assert_eq!(selected(Some("v4.21,v4.22")).as_deref(), Some("5.0 4.22 4.21"));
+        assert_eq!(selected(Some(" 4.21 ")).as_deref(), Some("4.22 4.21"));
+        assert_eq!(selected(Some("v4.21,v4.22")).as_deref(), Some("4.22 4.21"));
         assert_eq!(selected(Some("latest")), None);
         assert_eq!(selected(None), selected(Some("v4.1")));
     }
 
     #[test]
     fn openshift_4_23_is_openshift_5_0() {
-        let platforms = Platforms::default();
+        let mut platforms = Platforms::default();
+        platforms.add_catalogs("v4.11");
+        platforms.add_catalogs("templates");
+        assert_eq!(platforms, Platforms::default());
+        platforms.add_catalogs("v5.0");
         let selected = |annotation| -> Vec<String> {
             let versions = platforms.selected(Some(annotation)).unwrap();
             versions.iter().map(Release::short).collect()

@@ -213,7 +213,9 @@ fn run_image(args: &Args, image: &str) -> anyhow::Result<ExitCode> {
 
 fn options(args: &Args, kind: Kind) -> Result<Options, String> {
     let suites = kind.suites();
-    let platforms = args.versions.platforms()?;
+    let platforms = args
+        .versions
+        .platforms((!args.strict_compat).then_some(args.repo.as_path()))?;
     let mut skip = Vec::new();
     for name in &args.skip {
         match olmkit_submission::find_rule(name) {

@@ -64,7 +64,7 @@ struct Release {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let platforms = match args.versions.platforms() {
+    let platforms = match args.versions.platforms(Some(&args.repo)) {
         Ok(platforms) => platforms,
         Err(problem) => {
             eprintln!("Error: {problem}");

@@ -1,6 +1,6 @@
 //! Kinds of repositories, their suites of checks, and the versions of OpenShift.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use olmkit::limits;
@@ -97,10 +97,17 @@ pub struct OpenShiftFlags {
 }
 
 impl OpenShiftFlags {
-    /// The table, with what the flags select.
-    pub fn platforms(&self) -> Result<Platforms, String> {
+    /// The table, with what the flags select. Without flags, a repository may have catalogs for a newer version.
+    pub fn platforms(&self, repository: Option<&Path>) -> Result<Platforms, String> {
         let mut platforms = match &self.platforms {
-            None => Platforms::default(),
+            None => {
+                let mut platforms = Platforms::default();
+                let catalogs = repository.and_then(|root| std::fs::read_dir(root.join("catalogs")).ok());
+                for entry in catalogs.into_iter().flatten().flatten() {
+                    platforms.add_catalogs(&entry.file_name().to_string_lossy());
+                }
+                platforms
+            }
             Some(path) => {
                 let text = limits::read_named(path, &limits::SETTINGS_FILE)
                     .map_err(|error| format!("--platforms {}: {error}", path.display()))?;
