@@ -152,10 +152,11 @@ pub fn grouped(changes: &[BlockedChange]) -> Vec<String> {
             counted(findings.len(), "change")
         ));
         for (validation, findings) in validations {
-            let places: Vec<&str> = findings
+            let places: Vec<String> = findings
                 .iter()
                 .filter_map(|finding| finding.path.as_deref())
                 .take(SHOWN_OF_EACH)
+                .map(|path| property(path, validation))
                 .collect();
             let more = findings.len().saturating_sub(places.len());
             let more = if more > 0 {
@@ -167,4 +168,13 @@ pub fn grouped(changes: &[BlockedChange]) -> Vec<String> {
         }
     }
     lines
+}
+
+/// The property that a path in a CRD leads to: `.spec.size` for that of its `maxLength`. Other paths are unchanged.
+fn property(path: &str, validation: &str) -> String {
+    let Some((_, inside)) = path.split_once(".schema.openAPIV3Schema") else {
+        return path.to_owned();
+    };
+    let inside = inside.strip_suffix(validation).unwrap_or(inside);
+    inside.trim_end_matches('.').replace(".properties.", ".")
 }

@@ -226,7 +226,7 @@ fn many_changes_of_a_definition_are_grouped() {
     assert!(
         printed
             .out
-            .starts_with("error[V1-13]: carts.shop.example.com: OLM v1 blocks 30 changes\n  maximum"),
+            .starts_with("error[V1-13]: carts.shop.example.com: OLM v1 blocks 30 changes\n  maxLength: .spec.p"),
         "{}",
         printed.out
     );
