@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 import generate
 
@@ -86,6 +87,7 @@ class Comparison:
         self.args = args
         self.upstream, self.olmkit = Program(args.upstream), Program(args.answers)
         self.figures, self.different = collections.Counter(), []
+        self.end = time.monotonic() + args.minutes * 60 if args.minutes else float("inf")
 
     def differ(self, what, question, theirs, ours):
         self.figures["different: " + what] += 1
@@ -149,7 +151,7 @@ class Comparison:
 
     def catalogs(self, folder):
         number = 0
-        while self.figures["catalogs"] < self.args.count:
+        while self.figures["catalogs"] < self.args.count and time.monotonic() < self.end:
             directory = os.path.join(folder, f"{self.args.seed}-{number}")
             made = generate.catalog(self.args.seed, number)
             generate.write(made, directory)
@@ -163,7 +165,7 @@ class Comparison:
 
     def bundles(self):
         number = 0
-        while self.figures["bundle sets"] < self.args.count:
+        while self.figures["bundle sets"] < self.args.count and time.monotonic() < self.end:
             bundles = generate.bundles(self.args.seed, number)
             number += 1
             for mode in ["replaces", "semver"]:
@@ -188,6 +190,8 @@ class Comparison:
 
     def real(self, directories):
         for directory in directories:
+            if time.monotonic() > self.end:
+                return
             text = subprocess.run([self.args.command, "opm", "render", directory, "-o", "json"], capture_output=True, text=True)
             if text.returncode:
                 self.figures["directories that cannot be read"] += 1
@@ -230,6 +234,7 @@ def main():
     parser.add_argument("--count", type=int, default=1000, help="catalogs or bundle sets that upstream accepts")
     parser.add_argument("--most", type=int, default=0, help="questions for each catalog")
     parser.add_argument("--examples", type=int, default=5)
+    parser.add_argument("--minutes", type=float, help="stop after this time, and print the figures so far")
     parser.add_argument("--extra", action="store_true", help="targets and drawings, too")
     parser.add_argument("what", choices=["catalogs", "bundles", "real"])
     parser.add_argument("directories", nargs="*")

@@ -288,7 +288,6 @@ mod tests {
     use super::{Selection, draw};
     use crate::catalog::{Catalog, load};
 
-    #[test]
     fn marks(entries: &str) -> String {
         let mut text = "{\"schema\":\"olm.package\",\"name\":\"p\",\"defaultChannel\":\"c\"}".to_owned();
         text.push_str(&format!(

@@ -715,7 +715,7 @@ mod tests {
         );
         assert_eq!(
             told(&round, "shop.v1.2.0"),
-            "shop.v1.2.0 skipRange> shop.v1.1.0 replaces> shop.v1.2.0              Cycle(\"shop.v1.2.0 -> shop.v1.1.0 -> shop.v1.2.0\")"
+            "shop.v1.2.0 skipRange> shop.v1.1.0 replaces> shop.v1.2.0 Cycle(\"shop.v1.2.0 -> shop.v1.1.0 -> shop.v1.2.0\")"
         );
         let itself = catalog(
             &[(
