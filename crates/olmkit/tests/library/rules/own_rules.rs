@@ -314,7 +314,23 @@ pub const CHANGES: &[Change] = &[
         CSV,
         "      deployments:\n",
         "      deployments:\n      - name: demo\n        spec: {selector: {}, template: {metadata: {}, spec: {serviceAccountName: demo, containers: []}}}\n",
-        &["POD-3"],
+        &["POD-3", "POD-5"],
+    ),
+    (CSV, "containerPort: 443", "containerPort: 99999", &["CSV-23"]),
+    (CSV, "containerPort: 443", "containerPort: 9443", &[]),
+    (CSV, "cpu: 10m", "cpu: 1x", &["CSV-23"]),
+    (CSV, "- name: LOG_LEVEL", "- name: A=B", &["POD-5"]),
+    (
+        "manifests/map.yaml",
+        "",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: 1}\n",
+        &["OBJ-3"],
+    ),
+    (
+        "manifests/map.yaml",
+        "",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: '1'}\n",
+        &[],
     ),
 ];
 
