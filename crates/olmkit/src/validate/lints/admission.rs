@@ -78,18 +78,14 @@ define_rules! {
 
 pub fn check(context: &Context<'_>) -> Vec<Checked> {
     let mut findings = Vec::new();
-    for object in &context.bundle.objects {
-        match object.kind() {
-            "ClusterServiceVersion" => {
-                let rejections = admission::check_csv(&object.value);
-                if !rejections.is_empty() {
-                    findings.extend(unreadable(context, object));
-                }
-                findings.extend(rejections.iter().filter_map(|rejection| of_csv(object, rejection)));
-            }
-            _ => findings.extend(of_object(object)),
+    if let Some(csv) = context.bundle.csv() {
+        let rejections = admission::check_csv(&csv.value);
+        if !rejections.is_empty() {
+            findings.extend(unreadable(context, csv));
         }
+        findings.extend(rejections.iter().filter_map(|rejection| of_csv(csv, rejection)));
     }
+    findings.extend(context.bundle.objects.iter().flat_map(of_object));
     findings
 }
 

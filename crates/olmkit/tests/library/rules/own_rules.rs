@@ -120,14 +120,14 @@ pub const CHANGES: &[Change] = &[
     (
         "manifests/binding.yaml",
         "",
-        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: a}\nsubjects: [{kind: ServiceAccount, name: demo, namespace: b}]\n",
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: a}\nroleRef: {kind: ClusterRole, name: view}\nsubjects: [{kind: ServiceAccount, name: demo, namespace: b}]\n",
         &["RBAC-8"],
     ),
     // The account of another operator is where that is installed.
     (
         "manifests/binding.yaml",
         "",
-        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: a}\nsubjects: [{kind: ServiceAccount, name: a, namespace: b}]\n",
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: a}\nroleRef: {kind: ClusterRole, name: view}\nsubjects: [{kind: ServiceAccount, name: a, namespace: b}]\n",
         &[],
     ),
     (CSV, "deploymentName: demo", "deploymentName: hook", &["HOOK-1"]),
@@ -270,7 +270,7 @@ pub const CHANGES: &[Change] = &[
         CSV,
         "  displayName: Demo",
         "  displayname: Demo\n  dispalyNames: Demo",
-        &["FILE-3"],
+        &["CSV-23", "FILE-3"],
     ),
     (
         CRD,
