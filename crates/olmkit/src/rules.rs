@@ -30,6 +30,7 @@ static FILES: &[&[&Rule]] = &[
     validate::good_practices::RULES,
     validate::multiarch::RULES,
     validate::external::RULES,
+    validate::lints::admission::RULES,
     validate::lints::permissions::accounts::RULES,
     validate::lints::permissions::needs::RULES,
     validate::lints::permissions::scope::RULES,

@@ -1,6 +1,8 @@
 //! What every Kubernetes object has, and the small languages inside it: group-version-kind, names and labels,
 //! quantities, versions and version ranges, image references.
 
+use std::borrow::Cow;
+
 pub(crate) mod comments;
 mod digest;
 mod document;
@@ -35,8 +37,12 @@ pub use version_range::{RangeError, VersionRange};
 mod corpus_tests;
 
 /// One part of a JSON pointer (RFC 6901) for a key.
-pub(crate) fn pointer_part(key: &str) -> String {
-    key.replace('~', "~0").replace('/', "~1")
+pub(crate) fn pointer_part(key: &str) -> Cow<'_, str> {
+    // Called for each key of large schemas, few of which need escapes.
+    if memchr::memchr2(b'~', b'/', key.as_bytes()).is_none() {
+        return Cow::Borrowed(key);
+    }
+    Cow::Owned(key.replace('~', "~0").replace('/', "~1"))
 }
 
 /// The annotation of a binding that says where its rules belong in a bundle. On a ClusterRoleBinding with the value `namespaced` they

@@ -329,7 +329,7 @@ fn converts(bundle: &Bundle) -> bool {
 /// Whether a lint holds for OLM v1. It replaces the volumes that CERT-1 warns of; the rest is said above, word by word.
 pub(super) fn concerns(checked: &Checked) -> bool {
     ![
-        "V1-1", "V1-2", "V1-3", "CERT-1", "CRD-32", "CRD-34", "CRD-35", "CRD-36", "V1-13",
+        "V1-1", "V1-2", "V1-3", "CERT-1", "CSV-23", "CRD-32", "CRD-34", "CRD-35", "CRD-36", "V1-13",
     ]
     .contains(&checked.finding.rule)
 }

@@ -1,5 +1,6 @@
 //! Lints: rules that operator-sdk does not have. They warn and never change operator-sdk's verdict.
 
+pub(crate) mod admission;
 pub(crate) mod certificates;
 pub(crate) mod dependencies;
 pub(crate) mod descriptors;
@@ -25,7 +26,8 @@ use super::context::Context;
 
 /// Runs all lints; of those that nothing proves only if they are asked for.
 pub fn check(context: &Context<'_>) -> Vec<Checked> {
-    let families: [fn(&Context<'_>) -> Vec<Checked>; 18] = [
+    let families: [fn(&Context<'_>) -> Vec<Checked>; 19] = [
+        admission::check,
         files::check,
         fields::check,
         dependencies::check,

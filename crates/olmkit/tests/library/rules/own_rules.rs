@@ -120,14 +120,14 @@ pub const CHANGES: &[Change] = &[
     (
         "manifests/binding.yaml",
         "",
-        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: a}\nsubjects: [{kind: ServiceAccount, name: demo, namespace: b}]\n",
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: a}\nroleRef: {kind: ClusterRole, name: view}\nsubjects: [{kind: ServiceAccount, name: demo, namespace: b}]\n",
         &["RBAC-8"],
     ),
     // The account of another operator is where that is installed.
     (
         "manifests/binding.yaml",
         "",
-        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: a}\nsubjects: [{kind: ServiceAccount, name: a, namespace: b}]\n",
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: a}\nroleRef: {kind: ClusterRole, name: view}\nsubjects: [{kind: ServiceAccount, name: a, namespace: b}]\n",
         &[],
     ),
     (CSV, "deploymentName: demo", "deploymentName: hook", &["HOOK-1"]),
@@ -282,7 +282,7 @@ pub const CHANGES: &[Change] = &[
         CSV,
         "  displayName: Demo",
         "  displayname: Demo\n  dispalyNames: Demo",
-        &["FILE-3"],
+        &["CSV-23", "FILE-3"],
     ),
     (
         CRD,
@@ -339,7 +339,23 @@ pub const CHANGES: &[Change] = &[
         CSV,
         "      deployments:\n",
         "      deployments:\n      - name: demo\n        spec: {selector: {}, template: {metadata: {}, spec: {serviceAccountName: demo, containers: []}}}\n",
-        &["POD-3"],
+        &["POD-3", "POD-5"],
+    ),
+    (CSV, "containerPort: 443", "containerPort: 99999", &["CSV-23"]),
+    (CSV, "containerPort: 443", "containerPort: 9443", &[]),
+    (CSV, "cpu: 10m", "cpu: 1x", &["CSV-23"]),
+    (CSV, "- name: LOG_LEVEL", "- name: A=B", &["POD-5"]),
+    (
+        "manifests/map.yaml",
+        "",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: 1}\n",
+        &["OBJ-3"],
+    ),
+    (
+        "manifests/map.yaml",
+        "",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: '1'}\n",
+        &[],
     ),
 ];
 

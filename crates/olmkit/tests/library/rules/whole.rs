@@ -39,6 +39,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("FMT-5", "command"),
     ("LOC-7", "command"),
     ("META-3", "outputs: images"),
+    ("OPM-1", "own_details"),
     ("UPG-4", "against"),
     ("UPG-5", "against"),
     ("UPG-6", "against"),
