@@ -201,7 +201,8 @@ fn a_closed_pipe_changes_neither_exit_code_nor_errors() {
     let repository = test_support::repository("");
     let here = |name: &str| repository.join(name).display().to_string();
     let (bundle, catalog) = (here("bundle"), here("catalog"));
-    let broken = demo_bundle::copy(folder.path(), "broken", &[]);
+    demo_bundle::copy(folder.path(), "broken", &[]);
+    let broken = folder.path().join("broken");
     fs::write(broken.join("metadata/annotations.yaml"), "annotations: {}\n").unwrap();
     let built = run(folder.path(), &format!("image build bundle {bundle} -t localhost/x:1"));
     assert!(built.status.success(), "{}", text(&built.stderr));
