@@ -204,9 +204,9 @@ fn unskip(entries: &mut [ChannelEntry]) -> bool {
         chain.push(next);
     }
     let is_skipped = |name: &String| entries.iter().any(|entry| entry.skips.contains(name));
-    let below = chain.iter().skip_while(|name| !is_skipped(name)).skip(1);
-    let is_stranded = |name: &&String| !is_skipped(name) && entries.iter().any(|entry| entry.name == **name);
-    if !below.into_iter().any(|name| is_stranded(&name)) {
+    let is_stranded = |name: &String| !is_skipped(name) && entries.iter().any(|entry| entry.name == *name);
+    let mut below = chain.iter().skip_while(|name| !is_skipped(name)).skip(1);
+    if !below.any(is_stranded) {
         return false;
     }
     for entry in entries {
