@@ -332,7 +332,7 @@ fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {
 }
 
 fn listed_with<N: Into<String>>(mut names: impl Iterator<Item = N>, separator: &str) -> String {
-    let mut shown: Vec<String> = names.by_ref().take(LISTED).map(|name| limits::name(name)).collect();
+    let mut shown: Vec<String> = names.by_ref().take(LISTED).map(limits::name).collect();
     let more = names.count();
     if more > 0 {
         shown.push(format!("{more} more"));

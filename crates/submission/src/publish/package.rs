@@ -8,7 +8,7 @@ use std::path::Path;
 use olmkit::catalog::model::{Bundle, Channel, ChannelEntry, Package};
 use olmkit::catalog::render::bundle::Source;
 use olmkit::catalog::render::reference::ImageTemplate;
-use olmkit::catalog::{Catalog, index};
+use olmkit::catalog::{Catalog, graph, index};
 
 use super::PublishError;
 use super::template::version;
@@ -124,25 +124,43 @@ pub(super) fn platforms(members: &[Member]) -> BTreeSet<Release> {
         .collect()
 }
 
-/// The catalog of one version of OpenShift, and the bundles that have no place in it.
-pub(super) fn catalog(members: &[Member], package: &str, mode: Mode, platform: Release) -> (Catalog, Vec<Missing>) {
+/// What the catalog of one version of OpenShift does not keep of its bundles.
+#[derive(Debug, Default)]
+pub(super) struct Losses {
+    /// Bundles without a place in a channel.
+    pub(super) missing: Vec<Missing>,
+    /// Channels without the `skips` that name bundles of their own chain.
+    pub(super) unskipped: Vec<String>,
+}
+
+/// The catalog of one version of OpenShift, and what it does not keep.
+pub(super) fn catalog(members: &[Member], package: &str, mode: Mode, platform: Release) -> (Catalog, Losses) {
     let members: Vec<&Member> = members
         .iter()
         .filter(|member| member.platforms.contains(&platform))
         .collect();
-    let graph: Vec<&index::Member> = members.iter().map(|member| &member.graph).collect();
+    let members_graph: Vec<&index::Member> = members.iter().map(|member| &member.graph).collect();
     let (linked, default) = match mode {
-        Mode::Semver => (index::semver_mode(&graph), index::semver_default_channel(&graph)),
-        Mode::Replaces => (index::replaces_mode(&graph), index::default_channel(&graph)),
+        Mode::Semver => (
+            index::semver_mode(&members_graph),
+            index::semver_default_channel(&members_graph),
+        ),
+        Mode::Replaces => (
+            index::replaces_mode(&members_graph),
+            index::default_channel(&members_graph),
+        ),
     };
-    let (mut channels, mut missing) = (Vec::new(), Vec::new());
+    let (mut channels, mut losses) = (Vec::new(), Losses::default());
     let mut used: BTreeSet<String> = BTreeSet::new();
-    for (name, entries) in linked {
+    for (name, mut entries) in linked {
+        if unskip(&mut entries) {
+            losses.unskipped.push(name.clone());
+        }
         let names: BTreeSet<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
         let left = members
             .iter()
             .filter(|member| member.graph.channels.contains(&name) && !names.contains(member.blob.name.as_str()));
-        missing.extend(left.map(|member| Missing {
+        losses.missing.extend(left.map(|member| Missing {
             bundle: member.blob.name.clone(),
             channel: name.clone(),
         }));
@@ -167,5 +185,67 @@ pub(super) fn catalog(members: &[Member], package: &str, mode: Mode, platform: R
         bundles: bundles.map(|member| member.blob.clone()).collect(),
         ..Catalog::default()
     };
-    (catalog, missing)
+    (catalog, losses)
+}
+
+/// Removes the `skips` that name entries of the chain of `replaces`, if opm would reject the channel because of them: its chain ends
+/// at the first skipped entry, and everything below would be stranded. The published indexes have no such skips either.
+fn unskip(entries: &mut [ChannelEntry]) -> bool {
+    let mut chain: Vec<String> = match graph::heads(entries).as_slice() {
+        [head] => vec![(*head).to_owned()],
+        _ => return false,
+    };
+    while let Some(next) = chain
+        .last()
+        .and_then(|last| entries.iter().find(|entry| entry.name == *last))
+        .map(|entry| entry.replaces.clone())
+        .filter(|next| !next.is_empty() && !chain.contains(next))
+    {
+        chain.push(next);
+    }
+    let is_skipped = |name: &String| entries.iter().any(|entry| entry.skips.contains(name));
+    let is_stranded = |name: &String| !is_skipped(name) && entries.iter().any(|entry| entry.name == *name);
+    let mut below = chain.iter().skip_while(|name| !is_skipped(name)).skip(1);
+    if !below.any(is_stranded) {
+        return false;
+    }
+    for entry in entries {
+        entry.skips.retain(|skip| !chain.contains(skip));
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(name: &str, replaces: &str, skips: &[&str]) -> ChannelEntry {
+        ChannelEntry {
+            name: name.to_owned(),
+            replaces: replaces.to_owned(),
+            skips: skips.iter().map(|&skip| skip.to_owned()).collect(),
+            ..ChannelEntry::default()
+        }
+    }
+
+    #[test]
+    fn a_chain_through_a_skipped_bundle_keeps_the_bundle() {
+        // As infinispan 2.4.9, which replaces 2.4.8 and skips 2.4.7 and 2.4.8.
+        let mut entries = vec![
+            entry("v6", "", &["v1"]),
+            entry("v7", "v6", &[]),
+            entry("v8", "v7", &[]),
+            entry("v9", "v8", &["v7", "v8"]),
+        ];
+        assert!(unskip(&mut entries));
+        let skips: Vec<usize> = entries.iter().map(|entry| entry.skips.len()).collect();
+        assert_eq!(skips, [1, 0, 0, 0]);
+        let mut sound = vec![
+            entry("v7", "", &[]),
+            entry("v8", "v7", &[]),
+            entry("v9", "v8", &["v8", "v7"]),
+        ];
+        assert!(!unskip(&mut sound), "everything below the skipped bundle is skipped");
+        assert_eq!(sound[2].skips.len(), 2);
+    }
 }
