@@ -83,7 +83,7 @@ def field_facts(node, kind):
         words.append("enum:" + ",".join(node["enum"]))
     if node.get("format") == "byte":
         words.append("base64")
-    if kind is None or kind.lstrip("*").startswith("!Raw") or kind.lstrip("*") == "!OperatorVersion":
+    elif kind is None or kind.lstrip("*").startswith("!Raw") or kind.lstrip("*") == "!OperatorVersion":
         words.append(node["type"])
     return " ".join(words)
 

@@ -132,6 +132,10 @@ fn values_that_the_server_fills_in_or_ignores_are_accepted() {
     for (pointer, value) in [
         ("/spec/version".to_owned(), json!("0.1")),
         ("/spec/unknown".to_owned(), json!({"a": 1})),
+        (
+            "/spec/customresourcedefinitions".to_owned(),
+            json!({"owned": [{"name": "a", "kind": "b", "version": "c", "specDescriptors": [{"path": "d", "value": [true]}]}]}),
+        ),
         ("/status".to_owned(), json!({"phase": 1})),
         (format!("{POD}/volumes"), json!([{"name": "a"}])),
         (format!("{POD}/containers/0/imagePullPolicy"), json!("")),
