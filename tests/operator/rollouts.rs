@@ -18,7 +18,7 @@ use memcached_operator::{
 };
 use serde_json::{Value, json};
 
-use crate::lab::{ACCOUNT, Lab, UNAVAILABLE, create, eventually, image, within};
+use crate::lab::{ACCOUNT, Lab, UNAVAILABLE, create, eventually, image};
 
 const NEW: &str = "registry.example.com:5000/library/memcached:1.6.40";
 

@@ -1,3 +1,4 @@
+use crate::diagnostics::Severity;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
