@@ -187,7 +187,7 @@ mod tests {
                     # a remark\n\
                     b: 2\n\
                     # olmkit: ignore CSV-4\n\
-                    c: x#olmkit: ignore CSV-5 no comment\n";
+                    c: x#olmkit:ignore CSV-5 no comment\n";
         assert_eq!(
             parse(text),
             [line(1, &["CSV-1"], "because"), line(4, &["CSV-2", "CSV-3"], "it is so")]

@@ -227,13 +227,15 @@ fn rules_are_found_in_any_case() {
     assert_eq!(find("CSV-1000"), None);
 }
 
-/// Pages say that lints never change operator-sdk's result.
+/// Pages say that lints never change operator-sdk's result, with one exception: a bundle that `catalog render` cannot read.
 #[test]
-fn no_lint_of_bundles_is_an_error() {
+fn one_lint_of_bundles_is_an_error() {
     let wrong: Vec<&str> = all()
         .iter()
+        // The rules of OLM v1 run with `--profile olmv1` only.
+        .filter(|rule| !rule.id.starts_with("V1-"))
         .filter(|rule| rule.origin == Origin::Lint && rule.severity == Severity::Error)
         .map(|rule| rule.id)
         .collect();
-    assert_eq!(wrong, [""; 0]);
+    assert_eq!(wrong, ["OPM-1"]);
 }

@@ -6,7 +6,7 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -233,12 +233,8 @@ impl Store {
     }
 
     fn value(&self, number: Number) -> Value {
-        let mut text = String::new();
         let stored = self.texts.get(number).map(Vec::as_slice).unwrap_or_default();
-        match DeflateDecoder::new(stored).read_to_string(&mut text) {
-            Ok(_) => serde_json::from_str(&text).unwrap_or_default(),
-            Err(_) => Value::Null,
-        }
+        serde_json::from_reader(DeflateDecoder::new(stored)).unwrap_or_default()
     }
 }
 

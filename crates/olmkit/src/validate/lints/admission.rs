@@ -89,9 +89,14 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
     findings
 }
 
+/// Whether SIZE-2 reports it.
+fn is_size_of_annotations(rejection: &Rejection) -> bool {
+    rejection.pointer == "/metadata/annotations" && rejection.message.starts_with("must not exceed")
+}
+
 fn of_csv(object: &Object, rejection: &Rejection) -> Option<Checked> {
     // POD-2 reports it.
-    if rejection.message == admission::UNSELECTED {
+    if rejection.message == admission::UNSELECTED || is_size_of_annotations(rejection) {
         return None;
     }
     let place = dotted(&rejection.pointer);
@@ -118,7 +123,9 @@ fn of_object(object: &Object) -> Vec<Checked> {
     }
     // OBJ-2 reports these.
     let known = object_meta::check(&object.value);
-    let is_new = |rejection: &&Rejection| !known.iter().any(|fault| rejection.pointer.starts_with(fault.pointer));
+    let is_new = |rejection: &&Rejection| {
+        !is_size_of_annotations(rejection) && !known.iter().any(|fault| rejection.pointer.starts_with(fault.pointer))
+    };
     let shown = rejections.iter().filter(is_new).map(|rejection| {
         let place = dotted(&rejection.pointer);
         let separator = if place.is_empty() { "" } else { ": " };
