@@ -24,9 +24,9 @@ refused() {
   if answer=$(memcached "$name" "$spec" | kn apply -f - 2>&1); then echo "accepted: $answer"; return 1; fi
   grep -q "$expected" <<< "$answer" || { echo "refused, but not because of $expected: $answer"; return 1; }
 }
+image_is_missing() { memcached no-image '{"size": 1, "image": "docker.io/dev/missing:1"}' | kn apply -f -; }
 missing_image_is_reported() {
-  memcached no-image '{"size": 1, "image": "docker.io/dev/missing:1"}' | kn apply -f -
-  # The Deployment gives up after its progress deadline of two minutes; until then it is Progressing.
+  # The Deployment gives up after its progress deadline of two minutes. Until then it is Progressing.
   eventually 300 contains docker.io/dev/missing:1 condition no-image Degraded message
   is False condition no-image Available status
   kn delete memcached no-image --timeout=300s
@@ -61,14 +61,15 @@ flow_operator() {
   echo; echo "the demo, step by step"
   check "the demo runs to its end" "$dev/demo.sh"
   echo; echo "the operator, installed by OLM"
+  check "a Memcached with a missing image is accepted" image_is_missing
   check "a deleted Service is back at once" service_returns
   check "an edited image is put back" image_is_restored
   check "edited replicas are put back" replicas_are_restored
   check "size -1 is refused by name" refused bad '{"size": -1}' spec.size
   check "port 0 is refused by name" refused bad '{"containerPort": 0}' spec.containerPort
-  check "a missing image is reported in a condition" missing_image_is_reported
   check "a foreign Deployment is never taken over" foreign_deployment_stays
   check "a broken Memcached does not block another" others_go_on
+  check "a missing image is reported in a condition" missing_image_is_reported
   check "deletion takes everything along and says so" deletion_takes_all_along
   check "the demo's objects can be removed" unsubscribe
   check "nothing is left of it" same_inventory "$results/before"
