@@ -86,10 +86,10 @@ async fn the_api_server_does_what_rules_say() {
     changes(&cluster).await;
     cluster.scene("pods");
     pods(&cluster).await;
-    cluster.scene("webhooks");
-    webhooks(&cluster).await;
     cluster.scene("ports of webhooks");
     ports_of_webhooks(&cluster).await;
+    cluster.scene("webhooks");
+    webhooks(&cluster).await;
 }
 
 /// Schemas with objects, and what the server does with them: recorded here, asked anew each time.
@@ -482,7 +482,9 @@ async fn ports_of_webhooks(cluster: &Cluster) {
         let reply = ask(cluster, "POST", "/api/v1/namespaces/default/services", &service).await;
         assert!(!reply.refused(), "{}", reply.text());
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec});
-        let mut pod = ask(cluster, "POST", "/api/v1/namespaces/default/pods", &pod).await.body;
+        let reply = ask(cluster, "POST", "/api/v1/namespaces/default/pods", &pod).await;
+        assert!(!reply.refused(), "{}", reply.text());
+        let mut pod = reply.body;
         pod["status"] = json!({
             "phase": "Running", "podIP": "10.0.0.1", "podIPs": [{"ip": "10.0.0.1"}],
             "conditions": [{"type": "Ready", "status": "True"}],
