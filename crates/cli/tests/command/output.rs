@@ -213,7 +213,7 @@ fn a_closed_pipe_changes_neither_exit_code_nor_errors() {
         format!("catalog images {catalog}"),
         format!("catalog images {catalog} -o json"),
         format!("catalog list packages {catalog}"),
-        format!("catalog list packages {catalog} -o json"),
+        format!("catalog list bundles {catalog}"),
         format!("catalog graph {catalog}"),
         format!("catalog render {catalog}"),
         format!("catalog render {catalog} -o yaml"),

@@ -197,7 +197,7 @@ pub(super) fn entry_of(package: &PackageFacts<'_>, channel: &ChannelFacts<'_>, e
     format!("{}: {}", channel_of(package, channel), short(&entry.name))
 }
 
-fn short(name: &str) -> String {
+pub(super) fn short(name: &str) -> String {
     name.chars().take(OBJECT_NAME).collect()
 }
 
@@ -220,7 +220,9 @@ fn falling_version(
     if new < old {
         let message = format!(
             "channel {}: {} ({new}) replaces {} ({old}): the upgrade lowers the version",
-            channel.name, entry.name, entry.replaces
+            short(channel.name),
+            entry.name,
+            entry.replaces
         );
         problems.push(
             Problem::warning(&VERSION_FALLS, message, channel_origin(package, channel))
@@ -253,13 +255,18 @@ fn skip_range(
     if range.contains(&own.version) {
         let message = format!(
             "channel {}: the skipRange {:?} of {} contains its own version {}",
-            channel.name, entry.skip_range, entry.name, own.version
+            short(channel.name),
+            entry.skip_range,
+            entry.name,
+            own.version
         );
         report(message);
     } else if range.within(earlier(versions, &own.version)).is_empty() {
         let message = format!(
             "channel {}: the skipRange {:?} of {} contains no earlier version in the catalog",
-            channel.name, entry.skip_range, entry.name
+            short(channel.name),
+            entry.skip_range,
+            entry.name
         );
         report(message);
     }

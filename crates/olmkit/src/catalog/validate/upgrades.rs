@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Problem;
 use super::facts::{ChannelFacts, Model, PackageFacts, channel_origin};
-use super::lints::{channel_of, entry_of};
+use super::lints::{channel_of, entry_of, short};
 use super::package::replaces_chain;
 use crate::catalog::model::ChannelEntry;
 use crate::catalog::resolver::{self, Channel, Edge, Resolver};
@@ -273,7 +273,10 @@ impl<'m, 'c> Upgrades<'m, 'c> {
         let Some(nearer) = self.nearer(entry) else { return };
         let message = format!(
             "OLM v0 never takes the edge from {} to {} in channel {}: the edge to {} ends nearer to the head",
-            entry.replaces, entry.name, self.channel.name, nearer
+            entry.replaces,
+            entry.name,
+            short(self.channel.name),
+            nearer
         );
         let index = self.channel.position(&entry.name).unwrap_or_default();
         problems.push(
