@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # tutorial.sh [PAGE...]: follows pages to the letter, each on a real control plane: the commands of its console blocks, and its diff
 # blocks, which change the project. First it starts the real memcached with the arguments of the page (memcached.sh). Without
-# PAGE, all of docs/tutorial, and docs/rust-operators.md. Needs `make build` and `dev/tools/build.sh control-plane`. The projects
+# PAGE, all of docs/tutorial, and docs/guides/rust-operators.md. Needs `make build` and `dev/tools/build.sh control-plane`. The projects
 # share this repository's Cargo.lock, profile, flags and target/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 repository=$PWD
 olmkit=$(realpath "${OLMKIT:-$(make -s --no-print-directory print-olmkit)}")
 [ -x "$olmkit" ] || { echo "error: no $olmkit; run make build, or name one in OLMKIT" >&2; exit 1; }
-[ $# -gt 0 ] || set -- docs/tutorial/*.md docs/rust-operators.md
+[ $# -gt 0 ] || set -- docs/tutorial/*.md docs/guides/rust-operators.md
 cargo build --locked --quiet -p kube-testbed --features cli
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$repository/target} OLMKIT_SOURCE=path:$repository
 testbed=$CARGO_TARGET_DIR/$(rustc -vV | sed -n 's/^host: //p')/debug/kube-testbed

@@ -37,7 +37,7 @@ registry_refuses() {
   jq -e '.message | test("401|unauthorized|credentials"; "i")' "$results/cause"
   # This machine has, the node has not.
   fails_with bundle-image-pull kit run bundle $image -n "$NAMESPACE" --helper-image $helper --authfile "$guard/client/config.json"
-  jq -e '.remedy | contains("--pull-secret-name")' "$results/cause"
+  jq -e '.help | contains("--pull-secret-name")' "$results/cause"
   # What it suggests.
   kn create secret generic guarded --type=kubernetes.io/dockerconfigjson --from-file=.dockerconfigjson="$guard/client/config.json"
   kit run bundle $image -n "$NAMESPACE" --helper-image $helper --authfile "$guard/client/config.json" --pull-secret-name guarded

@@ -56,7 +56,7 @@ fails_with() {
 }
 # carry_out: runs the first kubectl command of the remedy in $results/cause, as a reader would copy it
 carry_out() {
-  local line; line=$(jq -r .remedy "$results/cause" | grep -o 'kubectl .*' | sed 's/; or .*//; s/;[^}]*$//; s/)$//')
+  local line; line=$(jq -r .help "$results/cause" | grep -o 'kubectl .*' | sed 's/; or .*//; s/;[^}]*$//; s/)$//')
   echo "\$ $line"; in_cluster sh -c "$line"
 }
 sample_runs() { kn apply -f config/samples/cache_v1alpha1_memcached.yaml; eventually 180 is "Running with 2 ready" memcached_state; }

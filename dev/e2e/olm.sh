@@ -10,7 +10,7 @@ refused_while_operators_are_there() {
 }
 uninstalled() {
   kit olm uninstall
-  fails_with olm-absent kit olm status
+  fails_with olm-not-installed kit olm status
   inventory > "$results/no-olm-now"
   ! grep -v olmkit-node "$results/no-olm-now" | grep -iE 'olm|packageserver|operators\.coreos\.com'
   contains "OLM is not installed: nothing to remove" kit olm uninstall

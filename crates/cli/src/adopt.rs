@@ -11,19 +11,18 @@ use crate::create::{scaffolded, show};
 
 /// Add what OLM needs to an operator that exists
 ///
-/// A crate that uses kube gets a package beside it, olm/, that renders config/ from the crate's types; a project of kubebuilder
-/// or operator-sdk gets config/manifests if it has none. Both get olm.mk with targets for the bundle. Files that are there stay
-/// as they are.
+/// A crate that uses kube gets a package olm/ that renders config/ from the crate's types. A kubebuilder or operator-sdk
+/// project gets config/manifests if it has none. Both get olm.mk with targets for the bundle. Existing files are not changed.
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit adopt --domain example.com", "olmkit adopt --directory ../my-go-operator"])]
 pub struct Args {
-    /// Domain of image names and of the provider; projects of kubebuilder have their own
+    /// Domain for image names and the provider; ignored in kubebuilder projects, which have a domain
     #[arg(long, default_value = "my.domain")]
     domain: String,
-    /// Where olmkit's libraries come from: registry, git:URL[#TAG] or path:DIRECTORY
+    /// Source of olmkit's libraries: registry, git:URL[#TAG] or path:DIRECTORY
     #[arg(long, env = "OLMKIT_SOURCE", default_value = "registry")]
     source: String,
-    /// Folder of the project
+    /// Project directory
     #[arg(long, value_name = "DIRECTORY", default_value = ".")]
     directory: PathBuf,
 }

@@ -17,21 +17,20 @@ use crate::runtime::block_on;
 pub struct Args {
     /// Package name, as in the bundle's annotations
     package: String,
-    /// Remove what was installed through OLM v0, or the ClusterExtension, the ClusterCatalog and all custom resources of
-    /// `run bundle --olm v1`
+    /// OLM version that installed the operator
     #[arg(long, value_enum, default_value = "v0")]
     olm: OlmVersion,
-    /// Remove the CRDs that were created for the package, with their objects, and the OperatorGroup
+    /// Also delete the package's CRDs with all their custom resources, and the OperatorGroup
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     delete_all: bool,
-    /// With --delete-all=false: remove the CRDs that were created for the package, with their objects. With names: remove these
-    /// too, although they stood before or hold objects outside the operator's namespace
+    /// With --delete-all=false: delete the package's CRDs. With names: delete these even if they existed before or have custom
+    /// resources in other namespaces. All their custom resources are deleted
     #[arg(long, value_name = "BOOL|NAME,...", default_value = "false", value_delimiter = ',', num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     delete_crds: Vec<String>,
-    /// With --delete-all=false: remove the OperatorGroup that `run bundle` made, if nothing else needs it
+    /// With --delete-all=false: delete the OperatorGroup that `run bundle` created, unless another operator uses it
     #[arg(long, default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     delete_operator_groups: bool,
-    /// Print what would be removed, without removing it
+    /// Print the objects that would be deleted without deleting them
     #[arg(long)]
     dry_run: bool,
     /// Kubeconfig file

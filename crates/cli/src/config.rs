@@ -11,8 +11,9 @@ use crate::terminal;
 
 /// Show the settings that hold in this directory
 ///
-/// Settings are in olmkit.toml, in the working directory or one above it, but never inside a bundle. Flags count before environment
-/// variables (OLMKIT_SELECT, OLMKIT_IGNORE, OLMKIT_SEVERITY, OLMKIT_BASELINE, OLMKIT_FAIL_ON), and those before the file.
+/// Reads olmkit.toml from the working directory or a parent directory, but never from inside a bundle. Flags override
+/// environment variables (OLMKIT_SELECT, OLMKIT_IGNORE, OLMKIT_SEVERITY, OLMKIT_BASELINE, OLMKIT_FAIL_ON), which override the
+/// file.
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit config", "olmkit config --schema > olmkit.schema.json"])]
 pub struct Args {

@@ -24,20 +24,20 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum CrdCommand {
-    /// Check whether OLM v1 lets a CRD take the place of an earlier one
+    /// Check whether OLM v1 would allow a CRD upgrade
     ///
-    /// The verdict is that of operator-controller, which asks crdify: anything that it does not know to be safe blocks. The exit
-    /// status is then 1.
+    /// Uses the rules of operator-controller, which blocks every change that is not known to be safe. Exits with 1 if the
+    /// upgrade is blocked.
     Diff(Diff),
 }
 
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit crd diff old.yaml config/crd/widgets.yaml", "olmkit crd diff releases/0.1.0/manifests bundle/manifests"])]
 struct Diff {
-    /// The earlier definitions: a file, or a directory of them.
+    /// Earlier CRDs: a file or a directory.
     #[arg(value_name = "OLD")]
     old: std::path::PathBuf,
-    /// The later definitions: a file, or a directory of them.
+    /// Later CRDs: a file or a directory.
     #[arg(value_name = "NEW")]
     new: std::path::PathBuf,
     #[command(flatten)]
@@ -104,7 +104,7 @@ pub struct Form {
     /// Omit source lines
     #[arg(long)]
     pub short: bool,
-    /// Print each change of a CRD with its source lines, however many there are
+    /// Print every CRD change with its source lines, without grouping
     #[arg(long, conflicts_with = "short")]
     pub full: bool,
 }

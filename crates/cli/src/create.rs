@@ -16,16 +16,16 @@ pub struct Args {
 #[derive(Subcommand)]
 #[command(defer = true)]
 enum Command {
-    /// Add a kind, or a version of a kind, to a project
+    /// Add a kind or a version of a kind to a project
     Api(Box<ApiArgs>),
-    /// Add webhooks of a kind to a project
+    /// Add webhooks to a project
     Webhook(WebhookArgs),
 }
 
-/// Add a kind, or a version of a kind, to a project
+/// Add a kind or a version of a kind to a project
 ///
-/// Writes the types of a kind, its reconciler with the permissions it needs, a sample and tests, and wires them into the
-/// project. Sources that you have changed keep your changes.
+/// Generates the types of a kind, its reconciler with permissions, a sample and tests, and adds them to the project. Keeps your
+/// changes to existing sources.
 #[derive(clap::Args)]
 #[command(disable_version_flag = true)]
 #[command(after_help = examples![
@@ -36,18 +36,18 @@ enum Command {
 struct ApiArgs {
     #[command(flatten)]
     kind: KindArgs,
-    /// Plural, where it is not formed as in English
+    /// Plural name, if it is not the regular English plural
     #[arg(long)]
     plural: Option<String>,
-    /// Whether objects have a namespace
+    /// Whether the kind is namespace-scoped
     #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]
     #[arg(action = ArgAction::Set, value_name = "BOOL")]
     namespaced: bool,
-    /// Whether to write the types
+    /// Generate the types
     #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]
     #[arg(action = ArgAction::Set, value_name = "BOOL")]
     resource: bool,
-    /// Whether to write a reconciler [default: unless another version of the kind has one]
+    /// Generate a reconciler [default: unless another version of the kind has one]
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     controller: Option<bool>,
     /// deploy-image: objects of the kind run an image
@@ -56,7 +56,7 @@ struct ApiArgs {
     /// deploy-image: the image
     #[arg(long, requires = "plugins")]
     image: Option<String>,
-    /// deploy-image: words of the container's command, with commas between them [default: that of the image]
+    /// deploy-image: container command, comma-separated [default: the image's command]
     #[arg(
         long,
         value_name = "WORDS",
@@ -74,7 +74,7 @@ struct ApiArgs {
         hide_default_value = true
     )]
     image_container_port: String,
-    /// deploy-image: the number of the container's user [default: that of the image]
+    /// deploy-image: user ID of the container [default: the image's user]
     #[arg(
         long,
         value_name = "USER",
@@ -83,13 +83,13 @@ struct ApiArgs {
         hide_default_value = true
     )]
     run_as_user: String,
-    /// Reconcile a kind that others define: the Rust module of its type. Kubernetes' own kinds need no path
+    /// Rust module of an external type to reconcile; not needed for Kubernetes' own kinds
     #[arg(long, value_name = "PATH")]
     external_api_path: Option<String>,
-    /// Domain of that kind's group
+    /// API group domain of the external type
     #[arg(long, value_name = "DOMAIN", requires = "external_api_path")]
     external_api_domain: Option<String>,
-    /// Crate with that type, NAME@VERSION
+    /// Crate that contains the external type, NAME@VERSION
     #[arg(long, value_name = "CRATE", requires = "external_api_path")]
     external_api_module: Option<String>,
     /// Overwrite the kind's files
@@ -97,10 +97,10 @@ struct ApiArgs {
     force: bool,
 }
 
-/// Add webhooks of a kind to a project
+/// Add webhooks to a project
 ///
-/// Writes functions that complete, check or convert objects, with tests, and wires them into the operator's server, into
-/// config/ and the bundle. OLM makes the certificates itself; without OLM, cert-manager does.
+/// Generates functions that default, validate or convert objects, with tests, and adds them to the operator's server, config/
+/// and the bundle. OLM issues the certificates. Without OLM, cert-manager is required.
 #[derive(clap::Args)]
 #[command(disable_version_flag = true)]
 #[command(after_help = examples![
@@ -110,16 +110,16 @@ struct ApiArgs {
 struct WebhookArgs {
     #[command(flatten)]
     kind: KindArgs,
-    /// Complete objects before they are stored
+    /// Add a defaulting webhook
     #[arg(long)]
     defaulting: bool,
-    /// Check objects before they are stored
+    /// Add a validating webhook
     #[arg(long)]
     programmatic_validation: bool,
-    /// Convert objects between the versions of the kind: to --version, the hub, and from it
+    /// Add conversion; --version is the hub
     #[arg(long)]
     conversion: bool,
-    /// Versions that are converted to the hub and from it [default: all others]
+    /// Versions to convert to and from the hub [default: all others]
     #[arg(long, value_name = "VERSIONS", value_delimiter = ',', requires = "conversion")]
     spoke: Vec<String>,
     /// Overwrite the webhooks' files

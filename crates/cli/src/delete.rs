@@ -17,31 +17,31 @@ pub struct Args {
 #[derive(Subcommand)]
 #[command(defer = true)]
 enum Command {
-    /// Take a version of a kind out of a project again
+    /// Remove an API version from a project
     Api(ApiArgs),
-    /// Take webhooks of a kind out of a project again
+    /// Remove webhooks from a project
     Webhook(WebhookArgs),
 }
 
-/// Take a version of a kind out of a project again
+/// Remove an API version from a project
 ///
-/// Deletes what create api wrote for a version of a kind. Your own changes elsewhere stay; files that you have changed are
-/// only deleted with --force.
+/// Deletes the files that `create api` generated for this version and keeps your changes in other files. Use --force to delete
+/// files that you have changed.
 #[derive(clap::Args)]
 #[command(disable_version_flag = true)]
 #[command(after_help = examples!["olmkit delete api --group cache --version v1alpha1 --kind Memcached"])]
 struct ApiArgs {
     #[command(flatten)]
     kind: KindArgs,
-    /// Delete files that have changed since they were created
+    /// Also delete files that you have changed
     #[arg(long)]
     force: bool,
 }
 
-/// Take webhooks of a kind out of a project again
+/// Remove webhooks from a project
 ///
-/// Deletes what create webhook wrote for a version of a kind. Your own changes elsewhere stay; files that you have changed are
-/// only deleted with --force.
+/// Deletes the files that `create webhook` generated for this version and keeps your changes in other files. Use --force to
+/// delete files that you have changed.
 #[derive(clap::Args)]
 #[command(disable_version_flag = true)]
 #[command(after_help = examples![
@@ -60,7 +60,7 @@ struct WebhookArgs {
     /// Delete the conversion, whose hub is this version [default: all webhooks of the version]
     #[arg(long)]
     conversion: bool,
-    /// Delete files that have changed since they were created
+    /// Also delete files that you have changed
     #[arg(long)]
     force: bool,
 }

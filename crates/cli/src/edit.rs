@@ -9,18 +9,18 @@ use crate::create::{scaffolded, show};
 
 /// Change the settings of a project that init has started
 ///
-/// Files of kinds stay where they are.
+/// Does not move the files of existing kinds.
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit edit --multigroup"])]
 pub struct Args {
-    /// Give the API groups of new kinds folders of their own
+    /// Use one directory per API group for new kinds
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     #[arg(required_unless_present = "namespaced")]
     multigroup: Option<bool>,
     /// Watch only the namespace that the operator runs in
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     namespaced: Option<bool>,
-    /// Folder of the project
+    /// Project directory
     #[arg(long, value_name = "DIRECTORY", default_value = ".")]
     directory: PathBuf,
 }

@@ -17,13 +17,13 @@ use crate::terminal;
 // What to repair. No doc comment: the commands that flatten this would show it as their own help.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct FixFlags {
-    /// Repair what can be repaired: edits YAML files in place, keeping comments and layout
+    /// Fix findings if possible; edits YAML in place and keeps comments and formatting
     #[arg(long, help_heading = "Fixes")]
     fix: bool,
-    /// Also make fixes that guess: examples, resources, security contexts, names that are only similar
+    /// Also apply fixes that need review, such as generated examples and security contexts
     #[arg(long, help_heading = "Fixes")]
     unsafe_fixes: bool,
-    /// Print what --fix would change as a unified diff and write nothing; exit code 1 if there is something
+    /// Print the changes of --fix as a unified diff without writing them; exits with 1 if there are any
     #[arg(long, help_heading = "Fixes")]
     diff: bool,
 }

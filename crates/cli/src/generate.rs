@@ -19,7 +19,7 @@ pub struct Args {
 #[derive(Subcommand)]
 #[command(defer = true)]
 enum Command {
-    /// Generate a bundle: ClusterServiceVersion, CRDs, other objects, metadata and bundle.Dockerfile
+    /// Generate a bundle from manifests
     Bundle(Box<bundle::Args>),
     /// Generate the kustomize files that a bundle is generated from.
     Kustomize(Box<kustomize::Args>),

@@ -48,14 +48,14 @@ enum Command {
     Inspect(inspect::InspectArgs),
     /// Print the digest of a reference
     Digest(inspect::DigestArgs),
-    /// Compare files and settings of two images; exit with 1 if they differ
+    /// Compare the files and configuration of two images
     Diff(inspect::DiffArgs),
     /// List the images of the image store
     #[command(visible_alias = "ls")]
     List(stored::ListArgs),
     /// Remove images from the image store
     Rm(stored::RemoveArgs),
-    /// Free what no image of the image store needs any more
+    /// Remove unused data from the image store
     Prune(stored::PruneArgs),
 }
 

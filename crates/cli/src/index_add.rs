@@ -59,13 +59,13 @@ pub struct Args {
     /// Replace a bundle that the catalog has already, if it is the head of its channels.
     #[arg(long, hide = true)]
     overwrite_latest: bool,
-    /// Accepted for compatibility with opm; the new image has olmkit as its server.
+    /// Ignored (opm compatibility); the new image has olmkit as its server.
     #[arg(short = 'i', long, hide = true, value_name = "IMAGE")]
     binary_image: Option<String>,
-    /// Accepted for compatibility with opm; no tool is needed to pull.
+    /// Ignored (opm compatibility); no tool is needed to pull.
     #[arg(short = 'p', long, hide = true, value_name = "TOOL")]
     pull_tool: Option<String>,
-    /// Accepted for compatibility with opm; problems of a catalog are always reported.
+    /// Ignored (opm compatibility); problems of a catalog are always reported.
     #[arg(long, hide = true)]
     permissive: bool,
     #[command(flatten)]

@@ -9,10 +9,10 @@ use olmkit_scaffold::{Error, Init, License, Source};
 
 use crate::create::{scaffolded, show};
 
-/// Start the project of an operator in Rust
+/// Create an operator project in Rust
 ///
-/// Writes a project that builds, tests and packages itself, without asking, compiling or using the network. The directory must
-/// be empty or a fresh clone: existing hidden files, Markdown files and LICENSE are kept. `olmkit create api` adds a kind.
+/// Generates a project with build, tests and packaging. Asks no questions and needs no network. The directory must be empty or
+/// a fresh clone: hidden files, Markdown files and LICENSE are kept. Next, add a kind with `olmkit create api`.
 ///
 /// For an operator in Go or an operator from a Helm chart or Ansible roles, start with operator-sdk or kubebuilder, and run
 /// `olmkit adopt` in that project.
@@ -23,10 +23,10 @@ use crate::create::{scaffolded, show};
     "olmkit init --domain example.com --project-name cache-operator --directory cache-operator"
 ])]
 pub struct Args {
-    /// Common end of the API groups
+    /// Domain for API groups, such as example.com
     #[arg(long, default_value = "my.domain")]
     domain: String,
-    /// Name of the project [default: the name of the folder]
+    /// Project name [default: the directory's name]
     #[arg(long, value_name = "NAME")]
     project_name: Option<String>,
     /// License of the project
@@ -35,10 +35,10 @@ pub struct Args {
     /// Watch only the namespace that the operator runs in
     #[arg(long)]
     namespaced: bool,
-    /// Give each API group folders of its own
+    /// Use one directory per API group
     #[arg(long)]
     multigroup: bool,
-    /// Where olmkit's libraries come from: registry, git:URL[#TAG] or path:DIRECTORY
+    /// Source of olmkit's libraries: registry, git:URL[#TAG] or path:DIRECTORY
     #[arg(long, env = "OLMKIT_SOURCE", default_value = "registry")]
     source: String,
     /// Directory of the project
@@ -66,7 +66,7 @@ struct OtherLanguages {
     /// Not supported: copyright headers of Go files
     #[arg(long, hide = true)]
     owner: Option<String>,
-    /// Accepted for compatibility: PROJECT files have version 3
+    /// Ignored (operator-sdk compatibility): PROJECT files have version 3
     #[arg(long = "project-version", hide = true, value_parser = ["3"])]
     _project_version: Option<String>,
     /// Not supported: API group of an operator from a Helm chart or Ansible roles
@@ -152,7 +152,7 @@ fn elsewhere(flag: &str, plugin: &str) -> Error {
 enum Licenses {
     /// Apache License, version 2.0
     Apache2,
-    /// Left to you
+    /// No license file
     None,
 }
 

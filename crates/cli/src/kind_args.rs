@@ -14,7 +14,7 @@ pub struct KindArgs {
     /// Kind, in CamelCase
     #[arg(long)]
     pub kind: String,
-    /// Folder of the project
+    /// Project directory
     #[arg(long, value_name = "DIRECTORY", default_value = ".")]
     pub directory: PathBuf,
 }

@@ -20,6 +20,7 @@ mod explain;
 mod extension;
 mod fixes;
 mod generate;
+mod groups;
 mod health_probe;
 mod image;
 mod in_order;
@@ -109,13 +110,19 @@ pub fn helper() -> ExitCode {
     }))
 }
 
-/// Packages Kubernetes operators for the Operator Lifecycle Manager.
+/// Build, package, validate and run Kubernetes operators with the Operator Lifecycle Manager (OLM).
 #[derive(Parser)]
-#[command(name = "olmkit", version, propagate_version = true)]
+#[command(
+    name = "olmkit",
+    version,
+    propagate_version = true,
+    help_template = groups::help_template(),
+    after_help = concat!("Documentation: ", env!("CARGO_PKG_REPOSITORY"), "/tree/main/docs")
+)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// Change a limit of what is read, such as catalog-file=512MiB; docs/limits.md lists them
+    /// Change a limit of what is read, such as catalog-file=512MiB; docs/reference/limits.md lists them
     #[arg(
         long = "limit",
         global = true,
@@ -128,10 +135,10 @@ pub struct Cli {
     /// Log each request to registries and clusters on standard error
     #[arg(long, global = true, help_heading = "Global options")]
     verbose: bool,
-    /// Print results, warnings and errors only: no progress and no notes
+    /// Print only results, warnings and errors
     #[arg(short, long, global = true, help_heading = "Global options")]
     quiet: bool,
-    /// When the output has colours: auto (on a terminal), always or never
+    /// Colorize output: auto (on a terminal), always or never
     #[arg(long, global = true, help_heading = "Global options", value_name = "WHEN", hide_possible_values = true, value_enum, default_value_t = terminal::Color::Auto)]
     color: terminal::Color,
 }
@@ -140,30 +147,30 @@ pub struct Cli {
 #[derive(Subcommand)]
 #[command(defer = true)]
 enum Command {
-    /// Add what OLM needs to an operator that exists.
+    /// Add OLM packaging to an existing operator.
     Adopt(adopt::Args),
     /// Validate bundles, and unpack them to plain manifests.
     #[command(subcommand)]
     Bundle(BundleCommand),
     /// Create, validate, inspect and serve file-based catalogs.
     Catalog(catalog::Args),
-    /// Uninstall an operator that OLM installed, custom resources first.
+    /// Uninstall an operator and its custom resources.
     Cleanup(cleanup::Args),
     /// Print a completion script for a shell.
     Completion(completion::Args),
-    /// Show the settings that hold in this directory.
+    /// Show the effective configuration.
     Config(config::Args),
     /// Compare CustomResourceDefinitions.
     Crd(crd::Args),
-    /// Add a kind, or webhooks of a kind, to a project that init has started.
+    /// Add an API or webhooks to a project.
     Create(create::Args),
-    /// Take a kind, or webhooks of a kind, out of a project that init has started.
+    /// Remove an API or webhooks from a project.
     Delete(delete::Args),
-    /// Change the settings of a project that init has started.
+    /// Change the settings of a project.
     Edit(edit::Args),
     /// Show the documentation of a validation rule.
     Explain(explain::Args),
-    /// Install, look at, compare and uninstall operators through OLM v1.
+    /// Install, inspect, upgrade and uninstall operators through OLM v1.
     Extension(extension::Args),
     /// Generate a bundle, or the kustomize files it is generated from.
     Generate(generate::Args),
@@ -171,13 +178,13 @@ enum Command {
     Diagnose(diagnose::Args),
     /// Build, copy and inspect images without a container daemon.
     Image(Box<image::Args>),
-    /// Start the project of an operator in Rust.
+    /// Create an operator project in Rust.
     Init(init::Args),
     /// Show which operators can move from OLM v0 to OLM v1, and how.
     Migrate(migrate::Args),
     /// Install, check and uninstall the Operator Lifecycle Manager itself.
     Olm(olm::Args),
-    /// Check a repository of operators as its hosted pipeline does, and publish in it.
+    /// Check an operator repository and publish bundles to it.
     Repo(repo::Args),
     /// Install or upgrade an operator from a bundle.
     Run(run::Args),
@@ -185,11 +192,11 @@ enum Command {
     Scorecard(Box<scorecard::Args>),
     /// Install a package from a catalog of the cluster.
     Subscribe(subscribe::Args),
-    /// Bring the files of a project up to what this version of olmkit writes.
+    /// Update a project to the current templates.
     Update(update::Args),
     /// Print the version.
     Version(version::Args),
-    /// What operator-sdk and opm have and olmkit has not; prints what replaces it
+    /// Commands of operator-sdk and opm that olmkit does not have; prints the replacement
     #[command(hide = true, visible_alias = "pkgman-to-bundle", visible_alias = "registry")]
     Alpha {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -200,17 +207,17 @@ enum Command {
 #[derive(Subcommand)]
 #[command(defer = true)]
 enum BundleCommand {
-    /// Compare a bundle with an earlier one: what users gain, lose and must grant, and whether OLM v1 lets them upgrade
+    /// Compare two versions of a bundle
     Diff(Box<bundle::diff::Args>),
-    /// Print the least rights of the account that installs a bundle
+    /// Print the minimal RBAC for installing a bundle with OLM v1
     Rbac(Box<bundle::rbac::Args>),
-    /// Print the objects that OLM v1 applies for a bundle
+    /// Render the objects that OLM v1 applies for a bundle
     Render(Box<bundle::render::Args>),
-    /// Turn a bundle into plain manifests that kubectl installs without OLM
+    /// Convert a bundle to plain manifests for kubectl
     Unpack(Box<bundle::unpack::Args>),
     /// Validate operator bundles
-    ///
-    /// The verdict is that of operator-sdk. Each finding has its place in the file, and a way to fix it.
+    /// Passes and fails the same bundles as `operator-sdk bundle validate`. Each finding shows the source line and how to fix
+    /// it.
     Validate(Box<bundle::validate::Args>),
 }
 
@@ -258,7 +265,7 @@ impl Cli {
             Command::Update(args) => update::run(&args),
             Command::Version(args) => version::run(&args, is_operator_sdk),
             Command::Alpha { .. } => {
-                eprintln!("Error: olmkit does not have this command; docs/drop-in.md says what replaces it");
+                eprintln!("Error: olmkit does not have this command; docs/reference/drop-in.md says what replaces it");
                 Ok(ExitCode::from(2))
             }
         }

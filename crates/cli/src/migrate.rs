@@ -24,14 +24,14 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum MigrateCommand {
-    /// Check which Subscriptions of a cluster can move from OLM v0 to OLM v1
+    /// Check which Subscriptions can move to OLM v1
     ///
-    /// The cluster is only read. The conditions are C1 to C10 of the migration that library-olm specifies. For C7 the
-    /// ClusterCatalogs are asked for the package, if the cluster has OLM v1. The exit status is 1 if a Subscription cannot move.
+    /// Read-only. Checks the migration conditions C1 to C10 of library-olm. If the cluster runs OLM v1, C7 looks up the package
+    /// in its ClusterCatalogs. Exits with 1 if a Subscription cannot move.
     Check(Check),
-    /// Print the ClusterCatalogs and ClusterExtensions that would take the place of Subscriptions
+    /// Print the OLM v1 objects that would replace Subscriptions
     ///
-    /// The cluster is only read. Subscriptions that cannot move are left out, and named on standard error.
+    /// Read-only. Omits Subscriptions that cannot move and lists them on standard error.
     Plan(Plan),
 }
 

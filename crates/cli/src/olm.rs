@@ -20,7 +20,7 @@ pub struct Args {
 #[derive(Subcommand)]
 #[command(defer = true)]
 enum Command {
-    /// Install OLM, or complete an installation that was interrupted
+    /// Install OLM or complete an interrupted installation
     Install(Box<InstallArgs>),
     /// Show whether OLM is installed and healthy
     Status(StatusArgs),
@@ -40,10 +40,11 @@ struct InstallArgs {
     /// Read manifests from a directory instead of downloading them: a release's crds.yaml and olm.yaml, or OLM's chart
     #[arg(long, value_name = "DIR", env = "OLMKIT_OLM_MANIFESTS")]
     from: Option<PathBuf>,
-    /// Checksum that the manifests must have; it is printed when it differs
+    /// Required checksum of the manifests; if it differs, the error prints the actual one
     #[arg(long, value_name = "SHA256")]
     checksum: Option<String>,
-    /// OLM release to download, or latest [default: the newest that olmkit is tested with]. With --from, the version of OLM's chart
+    /// OLM release to download, or latest [default: the newest that olmkit is tested with]. With --from, the version of OLM's
+    /// chart
     #[arg(long)]
     version: Option<String>,
     /// Download releases from this URL, which has the paths of OLM's release page
@@ -64,19 +65,19 @@ struct InstallArgs {
     /// Namespace of OLM
     #[arg(long, default_value = "olm")]
     olm_namespace: String,
-    /// Namespace for operators that serve the whole cluster
+    /// Namespace for operators that watch the whole cluster
     #[arg(long, default_value = "operators")]
     operators_namespace: String,
-    /// Copies of packageserver
+    /// Replicas of packageserver
     #[arg(long, default_value_t = 1)]
     packageserver_replicas: u32,
-    /// Catalog for all namespaces; none by default, since a catalog that cannot be reached blocks every installation
+    /// Catalog for all namespaces [default: none, because an unreachable catalog blocks every installation]
     #[arg(long, value_name = "IMAGE")]
     catalog_image: Option<String>,
-    /// Create the catalogs that a release's manifests hold
+    /// Create the catalogs in the release's manifests
     #[arg(long)]
     with_catalogs: bool,
-    /// Do not wait for packageserver, which lists packages and is not needed to install any
+    /// Do not wait for packageserver; installing operators does not need it
     #[arg(long)]
     no_wait_for_packageserver: bool,
     #[command(flatten)]
@@ -89,10 +90,10 @@ struct StatusArgs {
     /// Kubeconfig file
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Accepted for operator-sdk's sake: OLM is found by its Deployments
+    /// Ignored (operator-sdk compatibility): OLM is found by its Deployments
     #[arg(long = "olm-namespace", hide = true)]
     _olm_namespace: Option<String>,
-    /// Accepted for operator-sdk's sake: nothing is waited for
+    /// Ignored (operator-sdk compatibility): the command does not wait
     #[arg(long = "timeout", hide = true)]
     _timeout: Option<String>,
     /// Output format
@@ -106,10 +107,10 @@ struct UninstallArgs {
     /// Namespace of OLM [default: found by its Deployments]
     #[arg(long)]
     olm_namespace: Option<String>,
-    /// Remove installed operators too; their CRDs and objects stay
+    /// Also uninstall operators; keeps their CRDs and custom resources
     #[arg(long)]
     with_operators: bool,
-    /// Print what would be removed, without removing it
+    /// Print the objects that would be deleted without deleting them
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]

@@ -29,7 +29,7 @@ pub struct Opm {
 // the same name there already when it builds them.
 #[derive(Subcommand)]
 enum Command {
-    /// Print a package blob
+    /// Print the olm.package entry for a new package
     Init(init::Args),
     /// Print catalogs and bundles as blobs
     Render(render::Args),
@@ -103,10 +103,10 @@ struct UnpackArgs {
     /// Trust the certificate authorities of this PEM file beside the system's
     #[arg(short = 'c', long, value_name = "FILE")]
     root_ca: Option<PathBuf>,
-    /// Accepted for compatibility with opm; use `olmkit bundle validate` to check bundles
+    /// Ignored (opm compatibility); use `olmkit bundle validate` to check bundles
     #[arg(short = 'v', long, hide = true)]
     skip_validation: bool,
-    /// Accepted for compatibility with opm
+    /// Ignored (opm compatibility)
     #[arg(short, long, hide = true)]
     debug: bool,
     #[command(flatten)]

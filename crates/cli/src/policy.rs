@@ -17,7 +17,7 @@ use crate::terminal;
 #[derive(clap::Args)]
 #[command(next_help_heading = "Selection of findings")]
 pub struct PolicyFlags {
-    /// Report these rules only: ids such as CSV-17, families such as CSV, or all
+    /// Report only these rules: IDs such as CSV-17, families such as CSV, or all
     #[arg(long, value_name = "RULES", value_delimiter = ',', env = "OLMKIT_SELECT")]
     select: Vec<String>,
     /// Ignore these rules
@@ -26,13 +26,13 @@ pub struct PolicyFlags {
     /// Give rules another severity, such as RBAC=error
     #[arg(long, value_name = "RULE=SEVERITY", value_delimiter = ',', env = "OLMKIT_SEVERITY")]
     severity: Vec<String>,
-    /// Ignore the findings that this file knows
+    /// Ignore findings recorded in this baseline file
     #[arg(long, value_name = "FILE", env = "OLMKIT_BASELINE")]
     baseline: Option<PathBuf>,
-    /// Write all findings to a baseline, and succeed
+    /// Record all findings in this baseline file and exit with 0
     #[arg(long, value_name = "FILE")]
     write_baseline: Option<PathBuf>,
-    /// Count no `# olmkit: ignore RULE reason` comments
+    /// Disregard `# olmkit: ignore` comments
     #[arg(long)]
     no_ignore_comments: bool,
     #[command(flatten)]
@@ -42,10 +42,10 @@ pub struct PolicyFlags {
 // Where settings come from.
 #[derive(clap::Args)]
 pub struct SettingsFlags {
-    /// File with settings [default: olmkit.toml in the working directory or above]
+    /// Configuration file [default: olmkit.toml in the working directory or above]
     #[arg(long, value_name = "FILE", env = "OLMKIT_CONFIG", conflicts_with = "isolated")]
     config: Option<PathBuf>,
-    /// Read no olmkit.toml
+    /// Do not read olmkit.toml
     #[arg(long)]
     isolated: bool,
 }

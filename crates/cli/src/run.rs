@@ -25,7 +25,7 @@ pub struct Args {
 #[derive(Subcommand)]
 #[command(defer = true)]
 enum Command {
-    /// Install a bundle through OLM, from an image or a directory, and wait until it has succeeded
+    /// Install a bundle through OLM
     Bundle(BundleArgs),
     /// Upgrade an installed operator to a bundle
     BundleUpgrade(UpgradeArgs),
@@ -43,10 +43,10 @@ struct BundleArgs {
     install_mode: Option<InstallMode>,
     #[command(flatten)]
     common: Common,
-    /// Remove what this run made if it fails
+    /// Delete the objects that this run created if it fails
     #[arg(long)]
     rollback_on_failure: bool,
-    /// Only check whether the bundle can be installed
+    /// Check whether the bundle can be installed without installing it
     #[arg(long)]
     check: bool,
 }
@@ -71,38 +71,38 @@ struct Common {
     /// With --olm v1: push the catalog, and the bundle if it is a directory, below this name
     #[arg(long, value_name = "REGISTRY/NAME")]
     push_to: Option<String>,
-    /// With --olm v1: the same place as the pods of OLM v1 reach it [default: that of --push-to]
+    /// With --olm v1: registry name as seen from inside the cluster [default: --push-to]
     #[arg(long, value_name = "REGISTRY/NAME", requires = "push_to")]
     pull_from: Option<String>,
-    /// Serve the catalog from this process, at the given IP address of this host or at a guessed one; when it is done, the
-    /// catalog and the Subscription go and the operator stays
+    /// Serve the catalog from this process at this host's IP address [default: detected]. Deletes the CatalogSource and
+    /// Subscription when done; the operator keeps running
     #[arg(long, value_name = "ADDRESS[:PORT]", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "helper_image")]
     serve_from_host: Option<String>,
-    /// Serve the catalog from a pod of this image, which holds /bin/opm: the olmkit image or operator-framework's opm
-    /// [default: the image that OLM unpacks bundles with]
+    /// Serve the catalog from a pod with this image, which must contain /bin/opm, such as the olmkit or opm image [default: the
+    /// image that OLM unpacks bundles with]
     #[arg(long, alias = "index-image", value_name = "IMAGE", env = "OLMKIT_HELPER_IMAGE")]
     helper_image: Option<String>,
-    /// When the pod's image is pulled
+    /// Pull policy for the pod's image
     #[arg(long, value_enum, default_value = "if-not-present", ignore_case = true)]
     image_pull_policy: PullPolicy,
     /// ServiceAccount of the catalog's pod
     #[arg(long, value_name = "NAME")]
     service_account: Option<String>,
-    /// Secret of type dockerconfigjson with which the cluster pulls the bundle and the helper image
+    /// Secret of type dockerconfigjson for pulling the bundle and the helper image
     #[arg(long, value_name = "NAME")]
     pull_secret_name: Option<String>,
     #[command(flatten)]
     registry: RegistryFlags,
-    /// Accepted for operator-sdk's sake: all containers are always restricted
+    /// Ignored (operator-sdk compatibility): containers are always restricted
     #[arg(long, hide = true)]
     security_context_config: Option<String>,
-    /// Accepted for operator-sdk's sake: no pod pulls the bundle for the catalog; --ca-file names authorities for this process
+    /// Ignored (operator-sdk compatibility): no pod pulls the bundle; see --ca-file
     #[arg(long = "ca-secret-name", hide = true)]
     _ca_secret_name: Option<String>,
-    /// Accepted for operator-sdk's sake: no container unpacks a large bundle
+    /// Ignored (operator-sdk compatibility): no container unpacks a large bundle
     #[arg(long = "decompression-image", hide = true)]
     _decompression_image: Option<String>,
-    /// How the result is printed
+    /// Output format
     #[arg(short, long, value_enum, default_value = "text")]
     output: Output,
 }

@@ -20,8 +20,8 @@ mod in_pods;
 
 /// Run the scorecard tests of a bundle
 ///
-/// The six built-in tests of operator-sdk run without a cluster and give its results. Tests with other images run in pods with
-/// --cluster; without it each has the state `error`, and --selector leaves it out.
+/// Runs operator-sdk's six built-in tests without a cluster, with the same results. Tests with other images need --cluster,
+/// which runs them in pods. Without --cluster, their state is `error`; use --selector to omit them.
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit scorecard bundle", "olmkit scorecard bundle --selector suite=olm -o xunit > scorecard.xml", "olmkit scorecard quay.io/example/cache-operator-bundle:v1 --built-in", "olmkit scorecard bundle --cluster -n scorecard -s scorecard --wait-time 5m"])]
 pub struct Args {
@@ -30,7 +30,7 @@ pub struct Args {
     /// Configuration file [default: tests/scorecard/config.yaml in the bundle, or where the bundle's annotations say]
     #[arg(short, long, value_name = "FILE", conflicts_with = "built_in")]
     config: Option<PathBuf>,
-    /// Run the six built-in tests, whatever the bundle configures
+    /// Run the six built-in tests and ignore the bundle's configuration
     #[arg(long)]
     built_in: bool,
     /// Run the tests whose labels match, such as suite=basic
@@ -56,9 +56,9 @@ enum Format {
     Text,
     /// operator-sdk's JSON
     Json,
-    /// XML for reports of tests
+    /// JUnit-style XML for test reports
     Xunit,
-    /// What the built-in tests find, with source lines
+    /// Findings of the built-in tests, with source lines
     Findings,
     /// The same as SARIF 2.1.0 for code scanning services
     Sarif,

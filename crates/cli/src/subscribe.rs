@@ -18,13 +18,13 @@ pub struct Args {
     /// Channel [default: the package's default channel]
     #[arg(long)]
     channel: Option<String>,
-    /// Version to begin with, by the name of its ClusterServiceVersion
+    /// ClusterServiceVersion to install first
     #[arg(long = "starting-csv", alias = "startingCSV", value_name = "NAME")]
     starting_csv: Option<String>,
-    /// CatalogSource [default: the only one in reach]
+    /// CatalogSource [default: the only one that offers the package]
     #[arg(long, value_name = "[NAMESPACE/]NAME")]
     catalog: Option<String>,
-    /// Whether upgrades are installed by themselves
+    /// Approve upgrades automatically or manually
     #[arg(long, value_enum, default_value = "automatic", ignore_case = true)]
     approval: Approval,
     /// Install mode, if the namespace has no OperatorGroup yet
@@ -32,10 +32,10 @@ pub struct Args {
     install_mode: Option<InstallMode>,
     #[command(flatten)]
     cluster: ClusterArgs,
-    /// Only print what would be created
+    /// Print the objects that would be created without creating them
     #[arg(long)]
     dry_run: bool,
-    /// How the result is printed
+    /// Output format
     #[arg(short, long, value_enum, default_value = "text")]
     output: Output,
 }

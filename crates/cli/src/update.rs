@@ -8,18 +8,18 @@ use olmkit_scaffold::Updated;
 
 use crate::create::{scaffolded, show};
 
-/// Bring the files of a project up to what this version of olmkit writes
+/// Update a project to the current templates
 ///
-/// Replaces files that you have not touched, and merges the news into those that you have. Where both have changed the same
-/// lines, the file holds both, marked as git marks conflicts, and the command lists it and exits with 1. config/ is rendered
-/// anew unless your code renders more than the scaffold. Needs no network.
+/// Replaces files that you have not changed and merges the new templates into the others. Conflicting lines get git conflict
+/// markers: the command lists these files and exits with 1. Renders config/ again unless your code renders more than the
+/// scaffold. Needs no network.
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit update --dry-run", "olmkit update"])]
 pub struct Args {
     /// Show the changes as a diff, and write nothing
     #[arg(long)]
     dry_run: bool,
-    /// Folder of the project
+    /// Project directory
     #[arg(long, value_name = "DIRECTORY", default_value = ".")]
     directory: PathBuf,
 }

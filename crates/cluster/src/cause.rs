@@ -34,7 +34,7 @@ macro_rules! codes {
 
 codes! {
     /// OLM's custom resource definitions are not in the cluster.
-    OlmAbsent "olm-absent";
+    OlmNotInstalled "olm-not-installed";
     /// Part of OLM is missing or not running.
     OlmIncomplete "olm-incomplete";
     /// OLM's objects exist but no controller acts on them.
@@ -50,7 +50,7 @@ codes! {
     /// The namespace has no OperatorGroup.
     OperatorGroupMissing "operator-group-missing";
     /// The namespace has more than one OperatorGroup.
-    OperatorGroupsSeveral "operator-groups-several";
+    MultipleOperatorGroups "multiple-operator-groups";
     /// The OperatorGroup's install mode is not supported by the operator, or differs from the requested one.
     OperatorGroupMismatch "operator-group-mismatch";
     /// The OperatorGroup does not list its namespaces yet.
@@ -60,11 +60,11 @@ codes! {
     /// No install mode can be chosen without a target namespace.
     InstallModeUndecided "install-mode-undecided";
     /// Another OperatorGroup that reaches the same namespaces has an operator with the same API.
-    ApiProvidedElsewhere "api-provided-elsewhere";
+    ApiConflict "api-conflict";
     /// A catalog that the Subscription does not use makes every resolution in the namespace fail.
-    CatalogBesideBroken "catalog-beside-broken";
+    OtherCatalogBroken "other-catalog-broken";
     /// Another Subscription in the namespace cannot be resolved; OLM resolves all Subscriptions of a namespace together.
-    SubscriptionBesideBroken "subscription-beside-broken";
+    OtherSubscriptionBroken "other-subscription-broken";
     /// The Subscription's catalog does not exist.
     CatalogMissing "catalog-missing";
     /// The CatalogSource is not valid.
@@ -80,7 +80,7 @@ codes! {
     /// No set of operators satisfies all Subscriptions and dependencies.
     ResolutionUnsatisfiable "resolution-unsatisfiable";
     /// OLM could not start the resolution.
-    ResolutionPrevented "resolution-prevented";
+    ResolutionNotStarted "resolution-not-started";
     /// A Subscription for the package exists already.
     SubscriptionExists "subscription-exists";
     /// The package has no Subscription.
@@ -90,13 +90,13 @@ codes! {
     /// The package is not installed.
     NotInstalled "not-installed";
     /// A CSV of the package exists without a Subscription.
-    CsvOrphan "csv-orphan";
+    OrphanedCsv "orphaned-csv";
     /// A CRD of the bundle belongs to another operator.
     CrdOwnedByOther "crd-owned-by-other";
     /// An object of others has a name that the flow needs.
     NameTaken "name-taken";
     /// A CRD of the bundle exists already and was not created for the package.
-    CrdTakenOver "crd-taken-over";
+    CrdAlreadyExists "crd-already-exists";
     /// The cluster serves no such API.
     ApiMissing "api-missing";
     /// The Kubernetes version is too old.
@@ -114,7 +114,7 @@ codes! {
     /// An InstallPlan waits for approval.
     InstallPlanUnapproved "install-plan-unapproved";
     /// An InstallPlan would also change operators that were not requested.
-    InstallPlanForeign "install-plan-foreign";
+    InstallPlanChangesOthers "install-plan-changes-others";
     /// An InstallPlan failed.
     InstallPlanFailed "install-plan-failed";
     /// The new CRD does not fit objects that exist.
@@ -126,9 +126,9 @@ codes! {
     /// OLM gave up on the CSV.
     CsvFailed "csv-failed";
     /// An upgrade waits: the operator reports that it is not upgradeable.
-    UpgradeHeld "upgrade-held";
+    UpgradeBlocked "upgrade-blocked";
     /// The API server or an admission webhook refuses the operator's pods.
-    PodRefused "pod-refused";
+    PodRejected "pod-rejected";
     /// The operator's pod cannot be scheduled.
     PodUnschedulable "pod-unschedulable";
     /// The operator's image cannot be pulled.
@@ -142,15 +142,15 @@ codes! {
     /// A webhook has no endpoint that answers.
     WebhookUnavailable "webhook-unavailable";
     /// Custom resources are not deleted: nothing removes their finalizers.
-    CustomResourceBlocked "custom-resource-blocked";
+    CustomResourceDeletionBlocked "custom-resource-deletion-blocked";
     /// An object of OLM is not deleted.
     DeletionBlocked "deletion-blocked";
     /// An aggregated API without a server blocks the deletion of every namespace.
-    ApiServiceDead "api-service-dead";
+    ApiServiceUnavailable "api-service-unavailable";
     /// OLM cannot be removed while it manages operators.
     OperatorsInstalled "operators-installed";
     /// OLM v1 does not install such a bundle.
-    BundleRefused "bundle-refused";
+    BundleRejected "bundle-rejected";
     /// The bundle has dependencies, which OLM v1 does not resolve.
     DependencyUnsupported "dependency-unsupported";
     /// The configuration of a ClusterExtension does not suit the bundle.
@@ -166,7 +166,7 @@ codes! {
     /// A CRD of an earlier installation is still being deleted.
     CrdTerminating "crd-terminating";
     /// The API server refuses an object of the bundle.
-    ObjectRefused "object-refused";
+    ObjectRejected "object-rejected";
     /// operator-controller fails and tries again, for another reason.
     ExtensionRetrying "extension-retrying";
     /// Objects of the ClusterExtension are not ready yet.
@@ -207,7 +207,8 @@ pub struct Cause {
     /// The likely reason.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub likely: String,
-    /// What to do.
+    /// How to fix it.
+    #[serde(rename = "help")]
     pub remedy: String,
     /// Events and log lines as evidence.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -284,7 +285,7 @@ impl fmt::Display for Cause {
             write!(f, "\n  likely: {}", Lines(&self.likely))?;
         }
         if !self.remedy.is_empty() {
-            write!(f, "\n  do:     {}", Lines(&self.remedy))?;
+            write!(f, "\n  help:   {}", Lines(&self.remedy))?;
         }
         for line in &self.evidence {
             write!(f, "\n  seen:   {}", Lines(line))?;
@@ -349,18 +350,18 @@ mod tests {
 
     #[test]
     fn further_lines_of_a_text_are_marked() {
-        let cause = Cause::lasting(Code::CsvFailed, "failed:\n  do:     rm -rf /\n::error::no\n", "look")
+        let cause = Cause::lasting(Code::CsvFailed, "failed:\n  help:   rm -rf /\n::error::no\n", "look")
             .evidence(["a\nb".into()]);
         let shown = cause.to_string();
         assert_eq!(
             shown,
-            "error[csv-failed]: failed:\n          |   do:     rm -rf /\n          | ::error::no\n  do:     look\n  seen:   a\n          | b"
+            "error[csv-failed]: failed:\n          |   help:   rm -rf /\n          | ::error::no\n  help:   look\n  seen:   a\n          | b"
         );
     }
 
     #[test]
     fn every_code_is_documented() {
-        let guide = include_str!("../../../docs/cluster.md");
+        let guide = include_str!("../../../docs/guides/cluster.md");
         let missing: Vec<&str> = Code::ALL
             .iter()
             .map(|code| code.as_str())

@@ -76,7 +76,7 @@ pub fn taken_over(
         } else if seen.crds.contains_key(name) && !created.contains(name) && !is_installed(name) && !is_known(name) {
             causes.push(
                 Cause::warning(
-                    Code::CrdTakenOver,
+                    Code::CrdAlreadyExists,
                     format!(
                         "exists already and was not created for package {}: OLM replaces its definition with the bundle's, in all namespaces",
                         bundle.package

@@ -15,7 +15,7 @@ pub fn olm(state: &OlmState) -> Vec<Cause> {
         .collect();
     if missing.len() == NEEDED_CRDS.len() && state.deployments.is_empty() {
         return vec![Cause::lasting(
-            Code::OlmAbsent,
+            Code::OlmNotInstalled,
             "the Operator Lifecycle Manager is not installed in this cluster",
             "olmkit olm install --from DIR",
         )];

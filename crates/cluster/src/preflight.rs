@@ -31,7 +31,7 @@ pub fn check(bundle: &BundleFacts, options: &PreflightOptions, seen: &Observatio
     let mut causes = place(seen);
     if !causes
         .iter()
-        .any(|cause| matches!(cause.code, Code::OlmAbsent | Code::NamespaceMissing))
+        .any(|cause| matches!(cause.code, Code::OlmNotInstalled | Code::NamespaceMissing))
     {
         causes.extend(groups(&bundle.csv, options, seen));
         causes.extend(catalogs_beside(seen, &names::catalog_source(&bundle.package)));
@@ -69,7 +69,7 @@ pub fn place(seen: &Observation) -> Vec<Cause> {
     }
     causes.extend(seen.dead_api_services.iter().map(|name| {
         Cause::warning(
-            Code::ApiServiceDead,
+            Code::ApiServiceUnavailable,
             "no server answers for this aggregated API; until one does, namespace deletions hang",
             format!("restore its server, or remove it: kubectl delete apiservices.apiregistration.k8s.io {name}"),
         )
@@ -110,7 +110,7 @@ pub(super) fn several_groups(groups: &[OperatorGroup], namespace: &str) -> Cause
         .filter_map(|group| group.metadata.name.as_deref())
         .collect();
     Cause::lasting(
-        Code::OperatorGroupsSeveral,
+        Code::MultipleOperatorGroups,
         format!(
             "has {} OperatorGroups ({}); OLM resolves nothing in such a namespace and reports no error",
             found.len(),
@@ -229,7 +229,7 @@ pub(super) fn catalogs_beside(seen: &Observation, own: &str) -> Vec<Cause> {
                 remedy.push_str("; or keep global catalogs out of this namespace: annotate its OperatorGroup with olm.operatorframework.io/exclude-global-namespace-resolution=true");
             }
             let cause = Cause::lasting(
-                Code::CatalogBesideBroken,
+                Code::OtherCatalogBroken,
                 format!("is not usable ({state}); while a catalog in reach fails, OLM installs nothing in this namespace"),
                 remedy,
             )
@@ -271,7 +271,7 @@ pub(super) fn subscriptions_beside(seen: &Observation, package: &str) -> Vec<Cau
 /// The cause for one such Subscription.
 pub(super) fn subscription_beside(name: &str, namespace: &str, why: &str) -> Cause {
     Cause::lasting(
-        Code::SubscriptionBesideBroken,
+        Code::OtherSubscriptionBroken,
         format!("cannot be resolved: {why}; OLM resolves all Subscriptions of a namespace together, so nothing is installed or upgraded there"),
         format!("restore its catalog, or remove it (the installed operator stays): kubectl -n {namespace} delete subscriptions.{} {name}", kinds::OLM_GROUP),
     )
@@ -338,7 +338,7 @@ fn orphan(bundle: &BundleFacts, seen: &Observation) -> Vec<Cause> {
         .filter(|csv| csv.name() == bundle.csv_name() || csv.package().is_some_and(|package| package == bundle.package))
         .map(|csv| {
             Cause::lasting(
-                Code::CsvOrphan,
+                Code::OrphanedCsv,
                 format!(
                     "belongs to package {} but no Subscription refers to it; OLM does not install another version next to it",
                     bundle.package

@@ -165,7 +165,7 @@ fn still_standing(bundle: &BundleFacts, csv: &str, seen: &Observation) -> Result
     }
     Err(Box::new(
         Cause::lasting(
-            Code::UpgradeHeld,
+            Code::UpgradeBlocked,
             format!(
                 "is {}; OLM replaces only a version that has Succeeded",
                 if phase.is_empty() { "missing" } else { phase }

@@ -195,10 +195,10 @@ fn certainty(cause: &Cause) -> Option<Duration> {
     let resolution = matches!(
         cause.code,
         Code::PackageNotFound
-            | Code::CsvOrphan
+            | Code::OrphanedCsv
             | Code::ResolutionUnsatisfiable
-            | Code::CatalogBesideBroken
-            | Code::SubscriptionBesideBroken
+            | Code::OtherCatalogBroken
+            | Code::OtherSubscriptionBroken
     ) || cause.code == Code::RequirementApiMissing
         && cause
             .object
@@ -271,7 +271,7 @@ fn foreign(plan: &str, csvs: &[String], package: &str, seen: &Observation) -> Op
         .collect();
     (!others.is_empty()).then(|| {
         Cause::lasting(
-            Code::InstallPlanForeign,
+            Code::InstallPlanChangesOthers,
             format!("would also upgrade {}, which was not requested; OLM makes one plan for all Subscriptions of a namespace", others.join(", ")),
             format!("approve it yourself if that is wanted: kubectl -n {} patch installplans.{} {plan} --type=merge -p '{{\"spec\":{{\"approved\":true}}}}'; or install in another namespace", seen.namespace, kinds::OLM_GROUP),
         )

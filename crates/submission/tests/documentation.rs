@@ -1,4 +1,4 @@
-//! The table of `docs/submission.md` is made from the rules.
+//! The table of `docs/guides/submit.md` is made from the rules.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // a test fails by panicking
 
 use std::fmt::Write as _;
@@ -32,7 +32,7 @@ fn table() -> String {
 
 #[test]
 fn the_documentation_holds_the_current_table() {
-    let path = test_support::repository("docs/submission.md");
+    let path = test_support::repository("docs/guides/submit.md");
     let text = std::fs::read_to_string(&path).unwrap();
     let (before, rest) = text.split_once(BEGIN).unwrap();
     let (current, after) = rest.split_once(END).unwrap();
@@ -43,7 +43,7 @@ fn the_documentation_holds_the_current_table() {
     assert_eq!(
         current,
         table(),
-        "docs/submission.md is out of date: run UPDATE_GENERATED=1 cargo test -p olmkit-submission --test documentation"
+        "docs/guides/submit.md is out of date: run UPDATE_GENERATED=1 cargo test -p olmkit-submission --test documentation"
     );
 }
 

@@ -1,4 +1,4 @@
-//! An operator's types and its packaging; `docs/rust-operators.md` walks through it.
+//! An operator's types and its packaging; `docs/guides/rust-operators.md` walks through it.
 //!
 //! It has what the memcached operator lacks: two versions of a kind with a conversion webhook, a kind without namespace, and
 //! a validating webhook.

@@ -1,4 +1,4 @@
-//! From the types to a bundle, as `docs/rust-operators.md` describes it.
+//! From the types to a bundle, as `docs/guides/rust-operators.md` describes it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)] // a test fails by panicking
 
 use olmkit::bundle::generate::{self, Generated, Input, Options};
@@ -116,7 +116,7 @@ fn the_page_quotes_this_crate() {
         include_str!("../src/lib.rs"),
         include_str!("../src/main.rs")
     ));
-    let page = include_str!("../../../docs/rust-operators.md");
+    let page = include_str!("../../../docs/guides/rust-operators.md");
     let (_, sections) = page.split_once("\n## 6. ").unwrap();
     let quotes: Vec<&str> = sections
         .split("```rust\n")

@@ -15,16 +15,16 @@ use crate::terminal;
 /// Output formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// Findings with source lines, what repeats once; of more than ten bundles each rule once, with a few places
+    /// Findings with source excerpts; repeated findings are grouped. With more than ten bundles: one entry per rule
     Text,
-    /// Findings with source lines, each, of any number of bundles
+    /// Every finding with its source excerpt
     Full,
-    /// One line a finding: FILE:LINE:COLUMN: SEVERITY[RULE] message
+    /// One line per finding: FILE:LINE:COLUMN: SEVERITY[RULE] message
     Concise,
     /// operator-sdk's JSON with operator-sdk's findings
     #[value(name = "json-alpha1")]
     JsonAlpha1,
-    /// All findings with their places
+    /// All findings with their locations
     Json,
     /// SARIF 2.1.0 for code scanning services
     Sarif,

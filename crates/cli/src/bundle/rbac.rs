@@ -8,17 +8,18 @@ use olmkit::rbac::Account;
 
 use super::render;
 
-/// Print the least rights of the account that installs a bundle
+/// Print the minimal RBAC for installing a bundle with OLM v1
 ///
-/// OLM v1 up to 1.10 installs a bundle as spec.serviceAccount of the ClusterExtension. Its rights are to manage each object that
-/// `bundle render --olmv1` prints, to grant what these grant, and the finalizers of the ClusterExtension.
+/// OLM v1 up to 1.10 installs a bundle with the service account in the ClusterExtension's spec.serviceAccount. The account
+/// needs permissions to manage each object that `bundle render --olmv1` prints, to grant the permissions in them, and to set
+/// the ClusterExtension's finalizers.
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit bundle rbac --for-installer bundle --install-namespace cache | kubectl apply -f -", "olmkit bundle rbac --for-installer bundle -n cache --extension cache --account installer"])]
 pub struct Args {
-    /// Of the account in spec.serviceAccount of a ClusterExtension.
+    /// Permissions for the service account in the ClusterExtension's `spec.serviceAccount`.
     #[arg(long, required = true)]
     for_installer: bool,
-    /// Release of OLM v1. Later ones than 1.10 need no account.
+    /// Target OLM v1 release; releases after 1.10 do not use a service account.
     #[arg(long, value_name = "RELEASE", default_value = "1.10", require_equals = true)]
     olmv1: Release,
     #[command(flatten)]

@@ -15,10 +15,10 @@ use serde_json::Value;
 use super::source;
 use crate::registry_flags::RegistryFlags;
 
-/// Print the objects that OLM v1 applies for a bundle
+/// Render the objects that OLM v1 applies for a bundle
 ///
-/// They are those of operator-controller 1.11, in its order, for kubectl, Argo CD or Flux. --watch-namespace and --config are for
-/// its experimental features.
+/// Prints the objects of operator-controller 1.11 in its order, for kubectl, Argo CD or Flux. --watch-namespace and --config
+/// need its experimental features.
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit bundle render --olmv1 bundle --install-namespace cache", "olmkit bundle render --olmv1 bundle --install-namespace cache --watch-namespace shop"])]
 pub struct Args {
@@ -27,7 +27,7 @@ pub struct Args {
     olmv1: bool,
     #[command(flatten)]
     how: How,
-    /// Label the objects as belonging to the ClusterExtension of this name.
+    /// Name of the owning ClusterExtension, for the objects' labels.
     #[arg(long, value_name = "NAME")]
     owner: Option<String>,
 }
@@ -37,7 +37,7 @@ pub struct Args {
 pub struct How {
     /// A bundle: directory or image (REFERENCE, store:…, oci:…, oci-archive:…, docker-archive:…).
     pub bundle: String,
-    /// Namespace to run in.
+    /// Namespace for the operator.
     #[arg(short = 'n', long, value_name = "NAMESPACE")]
     pub install_namespace: String,
     /// The only namespace to watch [default: all].
@@ -46,7 +46,7 @@ pub struct How {
     /// Configuration of the ClusterExtension (`spec.config.inline`), as YAML or JSON.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Who makes the certificates of webhooks. OLM v1 refuses webhooks with none; they are rendered nevertheless.
+    /// Provider of webhook certificates. OLM v1 rejects webhooks if it is none, but they are rendered.
     #[arg(long, value_enum, default_value_t = Provider::CertManager)]
     cert_provider: Provider,
     #[command(flatten)]

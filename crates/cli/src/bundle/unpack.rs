@@ -13,10 +13,10 @@ use serde_json::Value;
 
 use crate::registry_flags::RegistryFlags;
 
-/// Turn a bundle into plain manifests that kubectl installs without OLM
+/// Convert a bundle to plain manifests for kubectl
 ///
-/// The manifests are printed, or written as one file for each object with --output-dir. Webhooks get objects for
-/// cert-manager, which must run in the cluster then.
+/// Prints the manifests, or writes one file per object with --output-dir. If the bundle has webhooks, the cluster needs
+/// cert-manager.
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit bundle unpack bundle | kubectl apply -f -", "olmkit bundle unpack quay.io/example/cache-operator-bundle:v1 -n cache --output-dir manifests"])]
 pub struct Args {
@@ -25,7 +25,7 @@ pub struct Args {
     /// Write files into this directory instead of printing.
     #[arg(short, long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
-    /// Namespace to run in [default: the one the bundle suggests, else <package>-system].
+    /// Namespace for the operator [default: the one the bundle suggests, else <package>-system].
     #[arg(short, long)]
     namespace: Option<String>,
     /// Namespaces to watch, comma-separated [default: all].

@@ -27,21 +27,20 @@ use crate::progress::{Progress, Unit};
 use crate::registry_flags::RegistryFlags;
 
 /// Validate operator bundles
-///
-/// The verdict is that of operator-sdk. Each finding has its place in the file, and a way to fix it.
+/// Passes and fails the same bundles as `operator-sdk bundle validate`. Each finding shows the source line and how to fix it.
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit bundle validate bundle", "olmkit bundle validate bundle --select-optional suite=operatorframework --strict", "olmkit bundle validate --recursive operators -o sarif > findings.sarif", "olmkit bundle validate bundle --against quay.io/example/catalog:latest", "olmkit bundle validate bundle --fix"])]
 pub struct Args {
     /// Bundle directories or images (`REGISTRY/NAME:TAG`, `oci:DIR`, `oci-archive:FILE`, `docker-archive:FILE`, `store:NAME`)
     #[arg(value_name = "BUNDLE")]
     bundles: Vec<String>,
-    /// Validate every bundle below the given directories
+    /// Search the directories for bundles and validate each one
     #[arg(long)]
     recursive: bool,
-    /// Accept directories without a bundle below them
+    /// Accept directories that contain no bundle
     #[arg(long, requires = "recursive")]
     allow_empty: bool,
-    /// Accepted for compatibility; images are always pulled without a container tool
+    /// Ignored (operator-sdk compatibility)
     #[arg(short = 'b', long, default_value = "docker", value_parser = ["docker", "podman", "none"], hide_possible_values = true)]
     image_builder: String,
     /// Run the optional validators whose labels match, such as suite=operatorframework
@@ -64,7 +63,7 @@ pub struct Args {
     /// Colon-separated list of programs to run as validators
     #[arg(long, value_name = "PROGRAMS", default_value = "")]
     alpha_select_external: String,
-    /// Whose verdict counts: operator-sdk-1.42, api-0.45, olmv1, or olmv1=RELEASE from 1.5 to 1.12
+    /// Rule set to apply: operator-sdk-1.42, api-0.45, olmv1, or olmv1=RELEASE from 1.5 to 1.12
     #[arg(long, value_name = "PROFILE", default_value = "operator-sdk-1.42")]
     profile: ProfileName,
     /// Check the upgrade from an earlier bundle, or from the bundles of a catalog (directories or images)
@@ -73,13 +72,13 @@ pub struct Args {
     /// Fail on warnings too, including those of lints
     #[arg(long)]
     strict: bool,
-    /// Lowest severity that fails the command [default: error]
+    /// Lowest severity that makes the command fail [default: error]
     #[arg(long, value_enum, env = "OLMKIT_FAIL_ON")]
     fail_on: Option<FailOn>,
     /// Skip lints
     #[arg(long, alias = "no-extra")]
     no_lints: bool,
-    /// Which lints to run: those whose claims are proven (see `olmkit explain`), or all
+    /// Lints to run: `proven` (verified against a real API server, OLM or opm) or `all`
     #[arg(long, value_enum, default_value_t = Rules::Proven, conflicts_with = "no_lints")]
     rules: Rules,
     /// Omit source lines from text output

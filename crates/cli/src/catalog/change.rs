@@ -138,13 +138,13 @@ pub fn require_package(catalog: &Catalog, wanted: &str) -> anyhow::Result<()> {
 pub struct AddArgs {
     /// The bundle: a directory or an image.
     bundle: String,
-    /// Catalog to change: a file, or a directory with one file for the package.
+    /// Catalog to change: a file, or a directory with one file per package.
     #[arg(long, default_value = "catalog", value_name = "PATH")]
     to: PathBuf,
     /// Channels to add it to.
     #[arg(long, required = true, value_delimiter = ',')]
     channel: Vec<String>,
-    /// Create channels that the package does not have; the first channels of a package need no flag.
+    /// Create missing channels; a new package needs no flag.
     #[arg(long)]
     create_channel: bool,
     /// Bundle it replaces [default: by version, the head or the next lower bundle].
@@ -243,7 +243,7 @@ pub struct DeprecateArgs {
     /// The bundle to deprecate, instead of the package.
     #[arg(long)]
     bundle: Option<String>,
-    /// Catalog to change: a file, or a directory with one file for the package.
+    /// Catalog to change: a file, or a directory with one file per package.
     #[arg(long = "in", default_value = "catalog", value_name = "PATH")]
     source: PathBuf,
 }

@@ -13,7 +13,7 @@ use olmkit::catalog::init;
 pub struct Args {
     /// Catalog directory; the Dockerfile is written beside it.
     directory: PathBuf,
-    /// Image of the final stage; scratch for the blobs alone.
+    /// Base image of the final stage; scratch for the catalog files only.
     #[arg(short = 'i', long, default_value = OPM)]
     base_image: String,
     /// Image whose /bin/opm prepares the cache.

@@ -27,7 +27,7 @@ pub struct Args {
     /// Only channels of this name.
     #[arg(short, long)]
     channel: Option<String>,
-    /// Only bundles of at least this one's version.
+    /// Only this bundle and later versions.
     #[arg(long, value_name = "BUNDLE")]
     minimum_edge: Option<String>,
     /// Mark edges that OLM v0 ignores.

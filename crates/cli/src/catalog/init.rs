@@ -14,7 +14,7 @@ use super::Output;
 pub struct Args {
     /// Package name.
     package: String,
-    /// The channel that subscriptions follow unless they say otherwise.
+    /// Default channel of the package.
     #[arg(short = 'c', long, default_value = "")]
     default_channel: String,
     /// A file with the package's icon.

@@ -21,14 +21,14 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum List {
-    /// Packages and their default channels.
+    /// List packages and their default channels.
     #[command(visible_alias = "package")]
     #[command(after_help = examples!["olmkit catalog list packages quay.io/example/catalog:v1"])]
     Packages {
         /// Catalog directory or image.
         catalog: String,
     },
-    /// Channels and their heads.
+    /// List channels and their heads.
     #[command(visible_alias = "channel")]
     #[command(after_help = examples!["olmkit catalog list channels catalog cache-operator"])]
     Channels {
@@ -37,7 +37,7 @@ enum List {
         /// Only this package.
         package: Option<String>,
     },
-    /// Bundles with their edges and images.
+    /// List bundles with upgrade edges and images.
     #[command(visible_alias = "bundle")]
     #[command(after_help = examples!["olmkit catalog list bundles catalog cache-operator"])]
     Bundles {

@@ -30,15 +30,15 @@ pub struct Args {
 #[derive(Subcommand)]
 #[command(defer = true)]
 enum Command {
-    /// Print catalogs and bundles as blobs of a file-based catalog.
+    /// Render catalogs and bundles as a file-based catalog.
     Render(render::Args),
     /// Validate a catalog.
     Validate(validate::Args),
     /// Show packages, channels or bundles of a catalog.
     List(list::Args),
-    /// Draw the channels of a catalog.
+    /// Draw the upgrade graph of a catalog.
     Graph(graph::Args),
-    /// Print a package blob.
+    /// Print the olm.package entry for a new package.
     Init(init::Args),
     /// Write a Dockerfile for a catalog image.
     Dockerfile(dockerfile::Args),
@@ -46,21 +46,24 @@ enum Command {
     Migrate(migrate::Args),
     /// Render catalog templates, or create them from catalogs.
     Template(template::Args),
-    /// Compare two catalogs; exit with 1 if they differ, with 2 if one cannot be read.
+    /// Compare two catalogs
+    ///
+    /// Exits with 1 if they differ and with 2 if one cannot be read.
     Diff(change::DiffArgs),
     /// Show the upgrade path OLM will choose.
     Path(path::Args),
-    /// Show which bundle OLM v1 chooses, and why none of the others
+    /// Show which bundle OLM v1 would install
     ///
-    /// The choice is that of operator-controller 1.11. Nothing chosen gives exit status 1. `catalog path` answers for OLM v0.
+    /// Resolves like operator-controller 1.11 and prints why it rejects the other bundles. Exits with 1 if no bundle matches.
+    /// For OLM v0, use `catalog path`.
     Resolve(resolve::Args),
     /// Add a bundle to a catalog, in place.
     Add(change::AddArgs),
     /// Deprecate a package, channel or bundle of a catalog, in place.
     Deprecate(change::DeprecateArgs),
-    /// List all images that a mirror of a catalog needs.
+    /// List the images of a catalog, for mirroring.
     Images(change::ImagesArgs),
-    /// Serve a catalog to the Operator Lifecycle Manager.
+    /// Serve a catalog over gRPC.
     Serve(serve::Args),
 }
 
@@ -108,7 +111,7 @@ impl From<Output> for Format {
 pub enum MigrateLevel {
     /// Change nothing.
     None,
-    /// Replace the inline manifests of bundles that have an image by olm.csv.metadata.
+    /// Replace inline manifests of bundles with an image by olm.csv.metadata.
     BundleObjectToCsvMetadata,
 }
 

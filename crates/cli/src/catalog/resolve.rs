@@ -42,7 +42,7 @@ pub struct Args {
     /// Upgrade constraint policy of the ClusterExtension.
     #[arg(long, value_enum, default_value_t)]
     policy: PolicyName,
-    /// Priority of a catalog, as the ClusterCatalog has it [default: 0].
+    /// Priority of a catalog, as in the ClusterCatalog [default: 0].
     #[arg(long = "priority", value_name = "CATALOG=NUMBER", value_parser = priority)]
     priorities: Vec<(String, i32)>,
     /// Output format.

@@ -26,7 +26,7 @@ pub struct Args {
     /// Port to listen on, at all addresses.
     #[arg(short, long, default_value_t = 50051)]
     port: u16,
-    /// Directory of the prepared index; rebuilt when missing, stale or made by another tool.
+    /// Directory of the prepared index; rebuilt if missing, outdated or written by another tool.
     #[arg(long, value_name = "DIRECTORY")]
     cache_dir: Option<PathBuf>,
     /// Prepare the index and exit; fails if any package is invalid.
@@ -41,19 +41,19 @@ pub struct Args {
     /// Serve catalogd's HTTP API too (/api/v1/all, /api/v1/metas), at this address [without one: :8080].
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = true, default_missing_value = ":8080", value_parser = address)]
     http: Option<SocketAddr>,
-    /// Serve metrics (/metrics) and what is broken (/healthz) at this address, such as :9090; may be that of --http.
+    /// Address for /metrics and /healthz, such as :9090; may equal --http.
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     metrics_addr: Option<SocketAddr>,
-    /// Serve what is broken (/healthz) alone at this address, such as :8081, for probes that others cannot hold up.
+    /// Address for /healthz only, such as :8081, so that busy clients cannot block probes.
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     health_addr: Option<SocketAddr>,
-    /// Connections that are open at a time; for a further one, the one of least use is closed.
+    /// Maximum open connections; the least recently used is closed.
     #[arg(long, value_name = "NUMBER", default_value_t = Limits::default().connections)]
     max_connections: usize,
-    /// Bytes of answers that wait for slow clients; when they are used up, the slowest client is disconnected.
+    /// Maximum bytes buffered for slow clients; beyond it, the slowest client is disconnected.
     #[arg(long, value_name = "BYTES", default_value_t = Limits::default().waiting_bytes)]
     max_waiting: usize,
-    /// Seconds in which a client must take a message of an answer.
+    /// Seconds a client may take to read a response message.
     #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().send.as_secs(), value_parser = clap::value_parser!(u64).range(1..))]
     send_timeout: u64,
     /// Seconds without a call after which a connection is closed.
@@ -62,16 +62,16 @@ pub struct Args {
     /// Seconds between checks for changes of the catalog directory; 0 turns them off.
     #[arg(long, default_value_t = 5)]
     reload_interval: u64,
-    /// File to write the reason of a failure to, for the kubelet.
+    /// File for the failure message that the kubelet reads.
     #[arg(short, long, default_value = "/dev/termination-log", value_name = "FILE")]
     termination_log: PathBuf,
-    /// Accepted for compatibility with opm; there is no profiling endpoint.
+    /// Ignored (opm compatibility): there is no profiling endpoint.
     #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "")]
     pprof_addr: Option<String>,
-    /// Accepted for compatibility with opm.
+    /// Ignored (opm compatibility).
     #[arg(long, hide = true)]
     pprof_capture_profiles: bool,
-    /// Accepted for compatibility with opm.
+    /// Ignored (opm compatibility).
     #[arg(long, hide = true)]
     debug: bool,
     #[command(flatten)]

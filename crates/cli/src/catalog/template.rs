@@ -86,7 +86,7 @@ pub struct RenderArgs {
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit catalog template convert basic catalog/cache-operator/catalog.yaml -o yaml > template.yaml"])]
 pub struct ConvertArgs {
-    /// The kind of template to make.
+    /// Template kind.
     kind: TemplateKind,
     /// Catalog file; standard input if absent or `-`.
     file: Option<String>,

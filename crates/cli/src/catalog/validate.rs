@@ -41,7 +41,7 @@ pub struct Args {
     /// Output format.
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
-    /// Lowest severity that fails the command [default: error].
+    /// Lowest severity that makes the command fail [default: error].
     #[arg(long, value_enum, env = "OLMKIT_FAIL_ON")]
     fail_on: Option<FailOn>,
     /// The same as --fail-on warning.
@@ -63,19 +63,19 @@ pub struct Args {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Default)]
 enum Output {
-    /// Findings with their places; many findings of one rule as a group.
+    /// Findings with their locations; many findings of one rule are grouped.
     #[default]
     Text,
-    /// Each finding with its place.
+    /// Every finding with its location.
     Full,
-    /// All findings with their places.
+    /// All findings with their locations.
     #[value(alias = "findings")]
     Json,
     /// SARIF 2.1.0 for code scanning services.
     Sarif,
     /// Workflow commands of GitHub Actions.
     Github,
-    /// One line a finding: FILE:LINE:COLUMN: SEVERITY[RULE] message.
+    /// One line per finding: FILE:LINE:COLUMN: SEVERITY[RULE] message.
     Concise,
     /// JUnit XML.
     Junit,

@@ -388,6 +388,6 @@ subcommand may precede its name.
             writeln!(page, "| `{path}` | {row} |").unwrap();
         }
     }
-    super::check("drop-in.md", &page);
+    super::check("reference/drop-in.md", &page);
     assert!(unexplained.is_empty(), "{unexplained:#?}");
 }

@@ -1,4 +1,5 @@
-//! The pages of the documentation that are made from the command line: `docs/commands.md` and `docs/drop-in.md`.
+//! The pages of the documentation that are made from the command line: `docs/reference/commands.md` and
+//! `docs/reference/drop-in.md`.
 //!
 //! `UPDATE_GENERATED=1 cargo test -p olmkit-cli --lib documentation` writes them anew.
 
@@ -21,6 +22,7 @@ fn command(mut command: Command) -> Command {
 fn check(page: &str, wanted: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
     if std::env::var_os("UPDATE_GENERATED").is_some() {
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(&file, wanted).unwrap();
     }
     let found = std::fs::read_to_string(&file).unwrap_or_default();
@@ -32,37 +34,50 @@ fn check(page: &str, wanted: &str) {
 
 #[test]
 fn the_reference_of_commands_is_current() {
-    let mut page = "\
+    let mut index = "\
 # Commands
 
-The help of every command. `olmkit COMMAND --help` prints the same and the options of every command; man pages and completions come with the releases, and `olmkit completion`
-prints completions. This page is made from the program.
+These pages show the help of every command. `olmkit COMMAND --help` prints the same text plus the options of every command. Releases contain
+man pages and completions, and `olmkit completion` prints completions. The pages are generated from the program.
 
+"
+    .to_owned();
+    let olmkit = command(crate::Cli::command());
+    for (title, names) in crate::groups::GROUPS {
+        let file = title.to_lowercase().replace(' ', "-") + ".md";
+        let mut page = format!("# {title}\n");
+        let mut linked = Vec::new();
+        for name in *names {
+            describe(olmkit.find_subcommand(name).unwrap(), &mut page);
+            linked.push(format!("`{name}`"));
+        }
+        writeln!(index, "- [{title}]({file}): {}", linked.join(", ")).unwrap();
+        check(&format!("reference/commands/{file}"), &page);
+    }
+    index.push_str(
+        "
 ## Exit codes
 
 | code | meaning |
 |---|---|
-| 0 | done; nothing was found that fails |
-| 1 | findings that fail (`--fail-on`), a difference (`diff` commands, `--check`, `--diff`), or the command could not do its work |
-| 2 | wrong usage: flags, settings, or inputs that cannot be compared |
+| 0 | success; no finding makes the command fail |
+| 1 | findings that fail (`--fail-on`), a difference (`diff` commands, `--check`, `--diff`), or the command failed |
+| 2 | usage error: flags, settings, or inputs that cannot be compared |
 | 130, 143 | interrupted by SIGINT or SIGTERM |
 
-Commands under the names of other programs have the codes of those: `opm`, `grpc_health_probe`, `scorecard`.
+`olmkit opm`, `grpc_health_probe` and `scorecard` use the exit codes of the tools they replace.
 
 ## Options of every command
 
-| option | |
+| option | meaning |
 |---|---|
-| `--limit NAME=VALUE` | change a limit of what is read; [limits.md](limits.md) lists them (`OLMKIT_LIMIT`) |
-| `--color auto\\|always\\|never` | whether the output has colours; `auto` means on a terminal, unless `NO_COLOR` is set |
+| `--limit NAME=VALUE` | change an input limit; [limits.md](../limits.md) lists them (`OLMKIT_LIMIT`) |
+| `--color auto\\|always\\|never` | colorize the output; `auto` means on a terminal, unless `NO_COLOR` is set |
 | `--verbose` | log each request to registries and clusters on standard error |
-| `-q`, `--quiet` | print results, warnings and errors only: no progress and no notes |
-"
-    .to_owned();
-    let olmkit = command(crate::Cli::command());
-    describe(&olmkit, &mut page);
-    // Environment variables that are set where this runs are none of the page's.
-    check("commands.md", &page);
+| `-q`, `--quiet` | print only results, warnings and errors |
+",
+    );
+    check("reference/commands/README.md", &index);
 }
 
 /// A section for each command that does something, in the order of their names.

@@ -1,8 +1,9 @@
-//! `docs/rules.md`: what `olmkit explain` says of every rule.
+//! `docs/reference/rules/`: a page for each family of rules, with the texts of `olmkit explain`.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use olmkit::diagnostics::{Origin, Rule};
+use olmkit::diagnostics::{Family, Rule};
 use olmkit::rules;
 
 use super::check;
@@ -10,42 +11,42 @@ use crate::explain::standing;
 
 #[test]
 fn the_reference_of_rules_is_current() {
-    let mut page = "\
+    let mut pages: BTreeMap<Family, String> = BTreeMap::new();
+    let mut counts: BTreeMap<Family, usize> = BTreeMap::new();
+    for rule in rules::all().iter().copied().chain(olmkit_submission::rules()) {
+        let family = rule.family();
+        let page = pages.entry(family).or_insert_with(|| {
+            format!(
+                "# {}\n\nEach is {}. `olmkit explain RULE` prints the same text. This page is generated from the program.\n",
+                family.title(),
+                standing(rule.origin)
+            )
+        });
+        describe(rule, page);
+        *counts.entry(family).or_default() += 1;
+    }
+    let mut index = "\
 # Rules
 
-Every rule with its reason, an example and, for lints, what proves it. `olmkit explain RULE` prints the same. This page is made from the
-program. When the rules are applied: [to bundles](validation.md), [to catalogs](catalogs.md), [before a submission](submission.md).
+Validation rules by family. `olmkit explain RULE` prints one rule, `olmkit explain` lists all of them.
+See also: [validate bundles](../../guides/validate.md), [validate catalogs](../../guides/catalogs.md), [submit](../../guides/submit.md).
+
+| family | rules |
+|---|---|
 "
     .to_owned();
-    let mut title = "";
-    for rule in rules::all().iter().copied().chain(olmkit_submission::rules()) {
-        if section(rule) != title {
-            title = section(rule);
-            writeln!(page, "\n## {title}\n\nEach is {}.", standing(rule.origin)).unwrap();
-        }
-        describe(rule, &mut page);
+    for (family, page) in &pages {
+        let count = counts.get(family).copied().unwrap_or_default();
+        writeln!(index, "| [{}]({}.md) | {count} |", family.title(), family.file()).unwrap();
+        check(&format!("reference/rules/{}.md", family.file()), page);
     }
-    check("rules.md", &page);
-}
-
-fn section(rule: &Rule) -> &'static str {
-    match rule.origin {
-        Origin::OperatorSdk(_) => "Rules of operator-sdk",
-        Origin::OptionalValidator(_) => "Rules of operator-sdk's optional validators",
-        Origin::Scorecard(_) => "Rules of scorecard's built-in tests",
-        Origin::Opm => "Rules of opm",
-        Origin::Pipeline("operatorhub") => "Rules of operatorhub.io",
-        Origin::Pipeline("preflight") => "Rules of preflight",
-        Origin::Pipeline(_) => "Rules of the hosted pipelines",
-        Origin::Lint if rule.id.starts_with("catalog-") => "Lints of catalogs",
-        _ => "Lints of bundles",
-    }
+    check("reference/rules/README.md", &index);
 }
 
 fn describe(rule: &Rule, page: &mut String) {
     writeln!(
         page,
-        "\n### {}\n\n**{}** {}\n\n{}",
+        "\n## {}\n\n**{}** {}\n\n{}",
         rule.id,
         rule.severity,
         prose(rule.summary),

@@ -28,13 +28,13 @@ use crate::runtime::block_on;
 pub struct Args {
     /// ClusterExtension
     name: String,
-    /// Version or range to go to [default: the highest that can be reached]
+    /// Target version or range [default: the highest reachable version]
     #[arg(long, value_name = "RANGE")]
     version: Option<String>,
     /// Channels to choose from [default: those of the ClusterExtension]
     #[arg(long, value_delimiter = ',', value_name = "CHANNEL")]
     channels: Vec<String>,
-    /// Whether an upgrade needs an edge of the catalog [default: as in the ClusterExtension]
+    /// Upgrade constraint policy [default: as in the ClusterExtension]
     #[arg(long, value_enum)]
     policy: Option<PolicyName>,
     #[command(flatten)]

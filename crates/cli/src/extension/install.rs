@@ -29,7 +29,7 @@ pub struct Args {
     /// ClusterCatalog to install from [default: the only one, or the one that the ClusterExtension has]
     #[arg(long, value_name = "NAME", conflicts_with = "any_catalog")]
     catalog: Option<String>,
-    /// Install from whichever catalog has the package
+    /// Install from any catalog that contains the package
     #[arg(long)]
     any_catalog: bool,
     /// Version or range, such as 1.2.3, '>=1.2, <2' or ~1.4 [default: the highest]
@@ -38,13 +38,13 @@ pub struct Args {
     /// Channels to choose from [default: all]
     #[arg(long, value_delimiter = ',', value_name = "CHANNEL")]
     channels: Vec<String>,
-    /// Whether an upgrade needs an edge of the catalog [default: CatalogProvided]
+    /// Upgrade constraint policy [default: CatalogProvided]
     #[arg(long, value_enum)]
     policy: Option<PolicyName>,
     /// AllNamespaces, OwnNamespace or SingleNamespace=NAMESPACE; the last two need the experimental manifests of OLM v1
     #[arg(long, value_name = "MODE", value_parser = InstallMode::parse)]
     install_mode: Option<InstallMode>,
-    /// Whether OLM v1 checks that new CRDs fit the objects that exist
+    /// CRD upgrade safety check of OLM v1
     #[arg(long, value_enum, default_value = "strict")]
     crd_upgrade_safety: Safety,
     #[command(flatten)]
@@ -52,14 +52,14 @@ pub struct Args {
     /// Only print the ClusterExtension
     #[arg(long)]
     dry_run: bool,
-    /// How the result is printed
+    /// Output format
     #[arg(short, long, value_enum, default_value = "text")]
     output: Output,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Safety {
-    /// Upgrades of CRDs that may break objects are blocked.
+    /// Block CRD upgrades that may break custom resources.
     Strict,
     /// They pass.
     None,

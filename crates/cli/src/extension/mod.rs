@@ -20,21 +20,21 @@ pub struct Args {
 #[derive(Subcommand)]
 #[command(defer = true)]
 enum ExtensionCommand {
-    /// Install a package through OLM v1 from a catalog of the cluster, or go to another version, and wait until it runs
+    /// Install or upgrade a package through OLM v1
     ///
-    /// OLM v1 says that it has succeeded when the objects are written; this command also waits for their Deployments.
+    /// OLM v1 reports success as soon as it has written the objects. This command also waits for their Deployments.
     Install(install::Args),
-    /// Show what OLM v1 says of its operators, and what it does not say
+    /// Show the status of OLM v1 extensions and why they fail
     Status(status::Args),
-    /// Show what an upgrade through OLM v1 would change, and whether OLM v1 lets it pass
+    /// Preview an upgrade through OLM v1
     ///
-    /// The choice is made as OLM v1 makes it, from the images of the ClusterCatalogs that the ClusterExtension selects. Nothing in the
-    /// cluster is changed. The exit status is 1 if there is no such upgrade, or OLM v1 blocks it.
+    /// Read-only. Resolves the version as OLM v1 does, from the ClusterCatalogs that the ClusterExtension selects. Exits with 1
+    /// if there is no upgrade or OLM v1 would block it.
     Diff(diff::Args),
-    /// Uninstall an operator that OLM v1 installed, custom resources first
+    /// Uninstall an operator that OLM v1 installed
     ///
-    /// OLM v1 deletes CRDs, with all custom resources of the cluster, and the operator at once: a custom resource with a finalizer then
-    /// hangs. This command deletes the custom resources first and waits for the operator to finish them.
+    /// OLM v1 deletes the CRDs and the operator at the same time, so custom resources with a finalizer are never deleted. This
+    /// command first deletes the custom resources and waits for the operator to finalize them.
     Uninstall(uninstall::Args),
 }
 

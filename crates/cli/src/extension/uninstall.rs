@@ -15,7 +15,7 @@ use crate::cluster_args::{Output, duration};
 pub struct Args {
     /// ClusterExtension
     name: String,
-    /// Print what would be removed, without removing it
+    /// Print the objects that would be deleted without deleting them
     #[arg(long)]
     dry_run: bool,
     /// Kubeconfig file

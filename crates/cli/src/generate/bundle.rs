@@ -12,7 +12,7 @@ use olmkit::object::UntrustedText;
 use crate::registry_flags::RegistryFlags;
 use crate::{stdin, terminal};
 
-/// Generate a bundle: ClusterServiceVersion, CRDs, other objects, metadata and bundle.Dockerfile
+/// Generate a bundle from manifests
 ///
 /// Manifests come from standard input (`kustomize build config/manifests | olmkit generate bundle --version 0.0.1`), or
 /// from one of --kustomize, --input-dir and --deploy-dir. Flags and files are those of operator-sdk 1.42.

@@ -17,7 +17,7 @@ pub struct Args {
 #[derive(Subcommand)]
 #[command(defer = true)]
 enum Command {
-    /// Generate the base that a bundle's ClusterServiceVersion begins with, and its kustomization
+    /// Generate the base ClusterServiceVersion and its kustomization.yaml
     Manifests(manifests::Args),
 }
 

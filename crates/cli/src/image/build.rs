@@ -29,7 +29,7 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 #[command(defer = true)]
 enum Kind {
-    /// A bundle image from a bundle directory; labels come from metadata/annotations.yaml
+    /// Build a bundle image
     #[command(after_help = examples!["olmkit image build bundle bundle --tag quay.io/example/cache-operator-bundle:v1"])]
     Bundle {
         /// The bundle directory
@@ -38,7 +38,7 @@ enum Kind {
         #[command(flatten)]
         flags: BuildFlags,
     },
-    /// A catalog image from the directory of a file-based catalog, with the server in it
+    /// Build a catalog image
     #[command(after_help = examples!["olmkit image build catalog catalog --tag quay.io/example/catalog:v1 --output push"])]
     Catalog {
         /// The catalog directory
@@ -51,37 +51,37 @@ enum Kind {
         #[command(flatten)]
         flags: BuildFlags,
     },
-    /// An operator image from a static binary, which becomes the entry point /<file name>
+    /// Build an operator image from a static binary
     #[command(after_help = examples!["olmkit image build operator target/release/cache-operator --tag quay.io/example/cache-operator:v1"])]
     Operator {
         /// The static binary; {os} and {arch} stand for the platform
         binary: PathBuf,
-        /// Certificate authorities (PEM) to put into the image
+        /// File with certificate authorities (PEM) to add
         #[arg(long, value_name = "FILE", default_value = "/etc/ssl/certs/ca-certificates.crt")]
         authorities: PathBuf,
-        /// Put no certificate authorities into the image
+        /// Omit certificate authorities
         #[arg(long, conflicts_with = "authorities")]
         no_authorities: bool,
         #[command(flatten)]
         flags: BuildFlags,
     },
-    /// An image of a directory as it is, for programs that are more than one static file
+    /// Build an image from a root file system directory
     #[command(after_help = examples!["olmkit image build directory rootfs --entrypoint /app --tag quay.io/example/app:v1"])]
     Directory {
-        /// What becomes the root of the image
+        /// Directory to use as the root file system
         directory: PathBuf,
         #[command(flatten)]
         settings: Settings,
         #[command(flatten)]
         flags: BuildFlags,
     },
-    /// An image of chosen files, from nothing or on top of another image
+    /// Build an image from files, optionally on a base image
     #[command(after_help = examples!["olmkit image build files --add bin/app:/app --entrypoint /app --tag quay.io/example/app:v1", "olmkit image build files --base store:base:v1 --add bin/app:/app --tag quay.io/example/app:v1"])]
     Files {
-        /// A file or directory and its place in the image; {os} and {arch} stand for the platform; several are allowed
+        /// File or directory to add and its path in the image; {os} and {arch} expand to the platform; repeatable
         #[arg(long, value_name = "SOURCE:TARGET", required = true)]
         add: Vec<String>,
-        /// The image to build upon, in any of the places that `olmkit image copy` knows
+        /// Base image: any source that `olmkit image copy` accepts
         #[arg(long, value_name = "IMAGE")]
         base: Option<Location>,
         #[command(flatten)]
@@ -89,7 +89,7 @@ enum Kind {
         #[command(flatten)]
         flags: BuildFlags,
     },
-    /// The helper image: what OLM starts in pods (--util-image, --opmImage)
+    /// Build the helper image for OLM's catalog and unpack pods
     #[command(after_help = examples!["olmkit image build helper --tag quay.io/example/olmkit-helper:v1"])]
     Helper {
         /// The static binary; {os} and {arch} stand for the platform [default: olmkit-helper beside this program, else this
@@ -104,19 +104,19 @@ enum Kind {
 // How the program of an image runs. No doc comment, as for `RegistryFlags`.
 #[derive(clap::Args)]
 struct Settings {
-    /// The user the program runs as [default: 65532:65532, or the base image's]
+    /// User that runs the process [default: 65532:65532, or the base image's user]
     #[arg(long, value_name = "USER[:GROUP]")]
     user: Option<String>,
-    /// The directory it runs in
+    /// Working directory of the process
     #[arg(long, value_name = "DIRECTORY")]
     workdir: Option<String>,
-    /// A variable of the environment; several are allowed
+    /// Environment variable; repeatable
     #[arg(long, value_name = "NAME=VALUE", value_parser = key_value)]
     env: Vec<(String, String)>,
-    /// The program, and with further --entrypoint its fixed arguments
+    /// Entrypoint; repeat the flag for fixed arguments
     #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
     entrypoint: Vec<String>,
-    /// Arguments unless the caller gives others
+    /// Default argument; repeatable
     #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
     cmd: Vec<String>,
 }

@@ -16,7 +16,7 @@ pub struct BuildFlags {
     /// The image's name
     #[arg(short, long, value_name = "REFERENCE")]
     pub tag: Reference,
-    /// Where to put it: store, push, oci:DIRECTORY, oci-archive:FILE, docker-archive:FILE; several are allowed
+    /// Destination: store, push, oci:DIRECTORY, oci-archive:FILE or docker-archive:FILE; repeatable
     #[arg(short, long, value_name = "PLACE", default_value = "store")]
     pub output: Vec<Output>,
     /// Platforms, such as linux/amd64,linux/arm64; several make an index [default: linux on this machine's architecture]
@@ -28,16 +28,16 @@ pub struct BuildFlags {
     /// Add or replace an annotation of the manifest
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     annotation: Vec<(String, String)>,
-    /// Where the source is, for the annotation org.opencontainers.image.source
+    /// Source URL for the annotation org.opencontainers.image.source
     #[arg(long, value_name = "URL")]
     source: Option<String>,
-    /// The source's revision, for the annotation org.opencontainers.image.revision
+    /// Source revision for the annotation org.opencontainers.image.revision
     #[arg(long, value_name = "COMMIT")]
     revision: Option<String>,
-    /// Put a bill of materials (SPDX) of this Cargo.lock's package into the image, below /usr/share/sbom
+    /// Add an SPDX bill of materials for this Cargo.lock package below /usr/share/sbom
     #[arg(long, value_name = "CARGO-LOCK:PACKAGE")]
     sbom: Option<String>,
-    /// Use Docker's media types instead of OCI's; they know no annotations
+    /// Use Docker media types, which do not support annotations, instead of OCI
     #[arg(long, conflicts_with_all = ["annotation", "source", "revision"])]
     docker: bool,
 }

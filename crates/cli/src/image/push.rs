@@ -11,9 +11,9 @@ use crate::runtime::block_on;
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit image push quay.io/example/cache-operator-bundle:v1"])]
 pub struct Args {
-    /// The image, as it was tagged when it was built
+    /// Image, by the name given to --tag
     image: Reference,
-    /// Push it under this name instead
+    /// Name to push as [default: the image's name]
     #[arg(value_name = "AS")]
     target: Option<Reference>,
 }

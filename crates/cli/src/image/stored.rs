@@ -54,7 +54,7 @@ pub fn remove(args: &RemoveArgs) -> anyhow::Result<ExitCode> {
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit image prune", "olmkit image prune --all"])]
 pub struct PruneArgs {
-    /// Remove all images, not only what no image needs any more
+    /// Remove all images, not only unused data
     #[arg(long)]
     all: bool,
 }

@@ -34,12 +34,12 @@ pub fn copy(args: &CopyArgs, flags: &RegistryFlags) -> anyhow::Result<ExitCode> 
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit image save quay.io/example/cache-operator:v1 -o image.tar"])]
 pub struct SaveArgs {
-    /// The image: in a registry, or with store: in front in the image store
+    /// Image in a registry, or store:REFERENCE in the image store
     source: Location,
     /// File to write
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Write what `docker load` reads instead of an OCI archive
+    /// Write a docker-archive for `docker load` instead of an OCI archive
     #[arg(long)]
     docker: bool,
     /// Save only this platform's image of an index

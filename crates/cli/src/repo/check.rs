@@ -25,9 +25,9 @@ use crate::registry_flags::RegistryFlags;
 
 /// Run the checks of a hosted operator repository
 ///
-/// Runs what the pipelines of community-operators-prod, certified-operators and redhat-marketplace-operators run on a pull request,
-/// but for their hosted services. The verdict is theirs, except where it is known to be wrong; such findings say so. Other suites
-/// have the rules of operatorhub.io, and preflight's for bundles and images.
+/// Runs the static checks that the pipelines of community-operators-prod, certified-operators and redhat-marketplace-operators
+/// run on a pull request, except their hosted services. The result is theirs, unless a check is known to be wrong. Such
+/// findings say so. Other suites run the rules of operatorhub.io and preflight.
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit repo check --operator hello-operator", "olmkit repo check --base origin/main", "olmkit repo check --operator hello-operator --bundle 0.0.3 --strict-compat -o pipeline-json", "olmkit repo check --suite preflight --operator hello-operator --bundle 0.0.3 -o preflight-json", "olmkit repo check --suite preflight --image oci:layout --policy scratch-nonroot"])]
 pub struct Args {
@@ -40,30 +40,31 @@ pub struct Args {
     /// Check one bundle of the operator [default: all bundles]
     #[arg(long, value_name = "VERSION", requires = "operator")]
     bundle: Option<String>,
-    /// Check what changed since this branch or commit, and the change as a whole
+    /// Check the changes since this branch or commit, and the change as a whole
     #[arg(long, value_name = "REF")]
     base: Option<String>,
-    /// Rules of a kind of repository [default: by config.yaml and categories.json]
+    /// Rules to apply, by kind of repository [default: by config.yaml and categories.json]
     #[arg(long)]
     suite: Option<Kind>,
-    /// Check an image instead of the repository, with preflight's rules: REFERENCE, oci:DIR, oci-archive:FILE, dockerfile:FILE, …
+    /// Check an image instead of the repository, with preflight's rules: REFERENCE, oci:DIR, oci-archive:FILE, dockerfile:FILE,
+    /// …
     #[arg(long, value_name = "IMAGE", conflicts_with_all = ["operator", "bundle", "base", "strict_compat"])]
     image: Option<String>,
     /// Container policy for the image
     #[arg(long, value_enum, default_value_t, requires = "image")]
     policy: Policy,
-    /// Skip a check, such as check_using_fbc; may be given several times
+    /// Skip a check, such as check_using_fbc; repeatable
     #[arg(long, value_name = "CHECK")]
     skip: Vec<String>,
     #[command(flatten)]
     versions: OpenShiftFlags,
-    /// Give exactly the verdict of the hosted pipeline, its known defects included
+    /// Reproduce the result of the hosted pipeline exactly, including its known defects
     #[arg(long)]
     strict_compat: bool,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     output: Format,
-    /// Severity from which the command exits with 1 [default: error]
+    /// Lowest severity that makes the command fail [default: error]
     #[arg(long, value_enum, env = "OLMKIT_FAIL_ON")]
     fail_on: Option<FailOn>,
     /// Omit source lines from text output

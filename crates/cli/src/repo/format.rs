@@ -10,17 +10,17 @@ use super::outcome::Outcome;
 /// Output formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// Findings with source lines, what repeats once; of more than ten bundles each rule once, with a few places
+    /// Findings with source excerpts; repeated findings are grouped. With more than ten bundles: one entry per rule
     Text,
     /// Findings with source lines, of any number of bundles
     Full,
-    /// All findings with their places
+    /// All findings with their locations
     Json,
     /// SARIF 2.1.0 for code scanning services
     Sarif,
     /// Workflow commands of GitHub Actions
     Github,
-    /// One line a finding: FILE:LINE:COLUMN: SEVERITY[RULE] message
+    /// One line per finding: FILE:LINE:COLUMN: SEVERITY[RULE] message
     Concise,
     /// JUnit XML
     Junit,
@@ -30,7 +30,8 @@ pub enum Format {
     PreflightJson,
 }
 
-/// All findings, sorted, with what was set aside. A whole repository has them by the hundred thousand: they are moved, not copied.
+/// All findings, sorted, with what was set aside. A whole repository has them by the hundred thousand: they are moved, not
+/// copied.
 pub fn report(outcome: Outcome, repository: &Path) -> Report {
     let found = outcome.found.into_iter();
     let mut report: Report = found

@@ -27,11 +27,11 @@ pub enum Policy {
     /// For images on the Universal Base Image
     #[default]
     Container,
-    /// The same for an image that is allowed to run as root
+    /// The same, for an image that may run as root
     Root,
     /// For images without packages, such as a static program
     ScratchNonroot,
-    /// The same for an image that is allowed to run as root
+    /// The same, for an image that may run as root
     ScratchRoot,
     /// For Konflux's pipelines
     Konflux,

@@ -21,7 +21,7 @@ use anyhow::Context as _;
 use clap::Subcommand;
 use olmkit_submission::{Folder, Repository};
 
-/// Check a repository of operators as its hosted pipeline does, and publish in it.
+/// Check an operator repository and publish bundles to it.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -33,9 +33,9 @@ pub struct Args {
 enum Command {
     /// Run the checks of a hosted operator repository.
     Check(Box<check::Args>),
-    /// Bring an operator to file-based catalogs.
+    /// Migrate an operator to file-based catalogs.
     Onboard(Box<onboard::Args>),
-    /// Place a bundle in the repository, or add it to its catalogs.
+    /// Add a bundle to the repository or publish it to its catalogs.
     Release(Box<release::Args>),
 }
 

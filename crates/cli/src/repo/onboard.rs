@@ -20,10 +20,12 @@ use crate::catalog::images::RegistryImages;
 use crate::registry_flags::RegistryFlags;
 use crate::terminal;
 
-/// Bring an operator to file-based catalogs
+/// Migrate an operator to file-based catalogs
 ///
-/// Writes templates that reproduce the update graph of the operator, maps them to catalogs in ci.yaml, and renders the catalogs. The graph
-/// is that of published catalogs, by default those of the repository, or that of the operator's bundles if there are none. Nothing is
+/// Writes templates that reproduce the update graph of the operator, maps them to catalogs in ci.yaml, and renders the
+/// catalogs. The graph
+/// is that of published catalogs, by default those of the repository, or that of the operator's bundles if there are none.
+/// Nothing is
 /// written if the templates do not reproduce it, or if the pipeline would refuse the result.
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit repo onboard hello-operator", "olmkit repo onboard hello-operator --catalogs v4.20=quay.io/example/catalog:v4.20", "olmkit repo onboard hello-operator --image-ref-template 'r.io/{{.Package}}:{{.Version}}'"])]
@@ -33,17 +35,17 @@ pub struct Args {
     /// Root of the repository: the directory with `operators`
     #[arg(long, value_name = "DIR", default_value = ".")]
     repo: PathBuf,
-    /// Published catalogs: NAME=DIRECTORY, NAME=IMAGE, or a directory with a directory for each; may be given several times
+    /// Published catalogs: NAME=DIRECTORY, NAME=IMAGE, or a directory with a directory for each; repeatable
     #[arg(long, value_name = "CATALOG", value_delimiter = ',')]
     catalogs: Vec<String>,
     /// Image of each bundle of the directory, with {{.Package}}, {{.Name}} and {{.Version}} [default: the first registry that
     /// config.yaml allows, in the community's repository]
     #[arg(long, value_name = "TEMPLATE", conflicts_with = "catalogs")]
     image_ref_template: Option<ImageTemplate>,
-    /// Replace templates, mapping and catalogs that are there
+    /// Replace existing templates, mapping and catalogs
     #[arg(long)]
     replace: bool,
-    /// Write nothing, and name what would be written
+    /// Print the files that would be written without writing them
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]

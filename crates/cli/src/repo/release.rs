@@ -18,10 +18,12 @@ use super::target::{Bundles, Target};
 use crate::registry_flags::RegistryFlags;
 use crate::terminal;
 
-/// Place a bundle in the repository, or add it to its catalogs
+/// Add a bundle to the repository or publish it to its catalogs
 ///
-/// A bundle from elsewhere is placed as `operators/NAME/VERSION`. With --image, a bundle that is there already is added to the templates
-/// and catalogs that its release-config.yaml names, as the pipeline does after a merge. The result is checked before it is written, and
+/// A bundle from elsewhere is placed as `operators/NAME/VERSION`. With --image, a bundle that is there already is added to the
+/// templates
+/// and catalogs that its release-config.yaml names, as the pipeline does after a merge. The result is checked before it is
+/// written, and
 /// committed on a new branch; the command to push it is printed. The pipeline takes one of the two in a pull request.
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit repo release ../hello-operator/bundle", "olmkit repo release ../hello-operator/bundle --dry-run", "olmkit repo release operators/hello-operator/0.0.3 --image quay.io/example/hello-operator:0.0.3"])]
@@ -34,16 +36,16 @@ pub struct Args {
     /// Add the bundle, which is in the repository, to templates and catalogs under this image
     #[arg(long, value_name = "IMAGE", conflicts_with = "release_config")]
     image: Option<String>,
-    /// File to place as release-config.yaml of the bundle
+    /// File to copy as release-config.yaml of the bundle
     #[arg(long, value_name = "FILE")]
     release_config: Option<PathBuf>,
-    /// Rules of a kind of repository [default: by config.yaml and categories.json]
+    /// Rules to apply, by kind of repository [default: by config.yaml and categories.json]
     #[arg(long)]
     suite: Option<Kind>,
     /// Branch for the commit; created unless it is the current one [default: NAME-VERSION, with -catalogs for --image]
     #[arg(long, value_name = "NAME", conflicts_with = "no_commit")]
     branch: Option<String>,
-    /// Write nothing, and name what would be written
+    /// Print the files that would be written without writing them
     #[arg(long)]
     dry_run: bool,
     /// Write the files without a commit

@@ -88,10 +88,10 @@ impl Kind {
 /// Which versions of OpenShift are supported.
 #[derive(clap::Args)]
 pub struct OpenShiftFlags {
-    /// Take only these versions of OpenShift for supported, such as 4.14-4.22
+    /// OpenShift versions to treat as supported, such as 4.14-4.22
     #[arg(long, value_name = "RANGE")]
     ocp_versions: Option<String>,
-    /// JSON file with the versions of OpenShift, instead of the table of this release
+    /// JSON file with OpenShift versions, instead of the built-in table
     #[arg(long, value_name = "FILE")]
     platforms: Option<PathBuf>,
 }

@@ -25,7 +25,7 @@ pub async fn run(request: &Request<'_>) -> anyhow::Result<ExitCode> {
     let common = request.common;
     anyhow::ensure!(
         common.pull_secret_name.is_none(),
-        "--pull-secret-name: OLM v1 has no pull secrets of single operators; docs/olm-v1.md says where its own are"
+        "--pull-secret-name: OLM v1 has no pull secrets of single operators; docs/guides/olm-v1.md says where its own are"
     );
     anyhow::ensure!(
         common.serve_from_host.is_none(),

@@ -32,13 +32,13 @@ pub struct PodFlags {
     /// Service account of the pods, unless the configuration names one [default: default]
     #[arg(short, long, value_name = "NAME")]
     service_account: Option<String>,
-    /// Time that each test may take, with the pull of its image [default: 2m]
+    /// Time limit for each test, including the image pull [default: 2m]
     #[arg(short, long, value_name = "DURATION", value_parser = crate::cluster_args::duration)]
     wait_time: Option<Duration>,
     /// Keep the pods
     #[arg(short = 'x', long)]
     skip_cleanup: bool,
-    /// Directory for files that tests leave, in DIR/SUITE/TEST [default: test-output]
+    /// Directory for test output, in DIR/SUITE/TEST [default: test-output]
     #[arg(short, long, value_name = "DIR")]
     test_output: Option<PathBuf>,
     /// Image with sleep and tar that gives these files [default: operator-sdk's]
@@ -47,7 +47,7 @@ pub struct PodFlags {
     /// Image with sh, cat and tar that unpacks the bundle; needed only for files above 900 kB [default: operator-sdk's]
     #[arg(short, long, value_name = "IMAGE")]
     untar_image: Option<String>,
-    /// What the pods may do [default: restricted]
+    /// Security context of the pods [default: restricted]
     #[arg(long, value_enum)]
     pod_security: Option<Security>,
 }

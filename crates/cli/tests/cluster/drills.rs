@@ -43,7 +43,7 @@ async fn namespace_is_missing(cluster: &Cluster) {
     let refused = cluster.run_bundle(&folder, "nowhere", &[]).await;
     assert_eq!(refused.errors(), ["namespace-missing"]);
     cluster
-        .carry_out(refused.cause("namespace-missing")["remedy"].as_str().unwrap())
+        .carry_out(refused.cause("namespace-missing")["help"].as_str().unwrap())
         .await;
     cluster.run_bundle(&folder, "nowhere", &[]).await.fine();
     cluster.cleanup("missing-namespace", "nowhere", &[]).await.fine();
@@ -57,9 +57,9 @@ async fn two_operator_groups(cluster: &Cluster) {
     let folder = Bundle::new("groups", "1.0.0").write(cluster.folder.path());
     let refused = cluster.run_bundle(&folder, "groups", &[]).await;
     assert_eq!(refused.json["result"], "refused");
-    assert_eq!(refused.errors(), ["operator-groups-several"]);
+    assert_eq!(refused.errors(), ["multiple-operator-groups"]);
     cluster
-        .carry_out(refused.cause("operator-groups-several")["remedy"].as_str().unwrap())
+        .carry_out(refused.cause("multiple-operator-groups")["help"].as_str().unwrap())
         .await;
     cluster.run_bundle(&folder, "groups", &[]).await.fine();
     cluster.cleanup("groups", "groups", &[]).await.fine();
@@ -75,7 +75,7 @@ async fn install_mode_is_not_supported(cluster: &Cluster) {
         .run_bundle(&folder, "modes", &["--install-mode", "AllNamespaces"])
         .await;
     assert_eq!(refused.errors(), ["install-mode-unsupported"]);
-    let remedy = refused.cause("install-mode-unsupported")["remedy"]
+    let remedy = refused.cause("install-mode-unsupported")["help"]
         .as_str()
         .unwrap()
         .to_owned();
@@ -102,7 +102,7 @@ async fn install_mode_is_not_supported(cluster: &Cluster) {
     let refused = cluster.run_bundle(&folder, "modes", &[]).await;
     assert_eq!(refused.errors(), ["operator-group-mismatch"]);
     cluster
-        .carry_out(refused.cause("operator-group-mismatch")["remedy"].as_str().unwrap())
+        .carry_out(refused.cause("operator-group-mismatch")["help"].as_str().unwrap())
         .await;
     cluster.run_bundle(&folder, "modes", &[]).await.fine();
     cluster.cleanup("modes", "modes", &[]).await.fine();
@@ -134,9 +134,9 @@ async fn broken_catalog_beside(cluster: &Cluster) {
     .await;
     let folder = Bundle::new("beside", "1.0.0").write(cluster.folder.path());
     let refused = cluster.run_bundle(&folder, "beside", &[]).await;
-    assert_eq!(refused.errors(), ["catalog-beside-broken"]);
+    assert_eq!(refused.errors(), ["other-catalog-broken"]);
     cluster
-        .carry_out(refused.cause("catalog-beside-broken")["remedy"].as_str().unwrap())
+        .carry_out(refused.cause("other-catalog-broken")["help"].as_str().unwrap())
         .await;
     cluster.run_bundle(&folder, "beside", &[]).await.fine();
     cluster.cleanup("beside", "beside", &[]).await.fine();
@@ -154,9 +154,9 @@ async fn subscription_beside_has_no_catalog(cluster: &Cluster) {
         .await;
     let folder = Bundle::new("lost", "1.0.0").write(cluster.folder.path());
     let refused = cluster.run_bundle(&folder, "lost", &[]).await;
-    assert_eq!(refused.errors(), ["subscription-beside-broken"]);
+    assert_eq!(refused.errors(), ["other-subscription-broken"]);
     cluster
-        .carry_out(refused.cause("subscription-beside-broken")["remedy"].as_str().unwrap())
+        .carry_out(refused.cause("other-subscription-broken")["help"].as_str().unwrap())
         .await;
     cluster.run_bundle(&folder, "lost", &[]).await.fine();
     cluster.cleanup("lost", "lost", &[]).await.fine();
@@ -244,10 +244,7 @@ async fn crd_belongs_to_another_operator(cluster: &Cluster) {
     let folder = second.write(cluster.folder.path());
     let refused = cluster.run_bundle(&folder, "owner", &[]).await;
     assert_eq!(refused.errors(), ["crd-owned-by-other"]);
-    let remedy = refused.cause("crd-owned-by-other")["remedy"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let remedy = refused.cause("crd-owned-by-other")["help"].as_str().unwrap().to_owned();
     assert!(remedy.contains("olmkit cleanup owner -n owner"), "{remedy}");
     cluster.cleanup("owner", "owner", &[]).await.fine();
     cluster.run_bundle(&folder, "owner", &[]).await.fine();
@@ -276,8 +273,8 @@ async fn orphan_csv(cluster: &Cluster) {
     .await
     .unwrap();
     let refused = cluster.run_bundle(&folder, "orphan", &[]).await;
-    assert_eq!(refused.errors(), ["csv-orphan"]);
-    let remedy = refused.cause("csv-orphan")["remedy"].as_str().unwrap().to_owned();
+    assert_eq!(refused.errors(), ["orphaned-csv"]);
+    let remedy = refused.cause("orphaned-csv")["help"].as_str().unwrap().to_owned();
     assert!(remedy.contains("olmkit cleanup orphan -n orphan"), "{remedy}");
     cluster.cleanup("orphan", "orphan", &[]).await.fine();
     cluster.run_bundle(&folder, "orphan", &[]).await.fine();
@@ -296,7 +293,7 @@ async fn all_problems_at_once(cluster: &Cluster) {
         .await;
     let mut codes = refused.errors();
     codes.sort_unstable();
-    assert_eq!(codes, ["bundle-kind-unsupported", "operator-groups-several"]);
+    assert_eq!(codes, ["bundle-kind-unsupported", "multiple-operator-groups"]);
 }
 
 async fn interrupted(cluster: &Cluster) {
@@ -404,7 +401,7 @@ async fn custom_resource_blocks(cluster: &Cluster) {
     tokio::time::sleep(Duration::from_millis(200)).await;
     let blocked = cluster.cleanup("blocked", "blocked", &["--timeout", "3s"]).await;
     assert!(!blocked.success);
-    let cause = blocked.cause("custom-resource-blocked");
+    let cause = blocked.cause("custom-resource-deletion-blocked");
     assert!(
         cause["message"]
             .as_str()
@@ -413,7 +410,7 @@ async fn custom_resource_blocks(cluster: &Cluster) {
     );
     // The operator was left alone, since it might still finish.
     assert_eq!(cluster.phase("blocked", "blocked.v1.0.0").await, "Succeeded");
-    cluster.carry_out(cause["remedy"].as_str().unwrap()).await;
+    cluster.carry_out(cause["help"].as_str().unwrap()).await;
     cluster.cleanup("blocked", "blocked", &[]).await.fine();
 }
 
@@ -423,7 +420,7 @@ async fn a_cluster_without_olm_differs_from_a_partial_olm() {
     cluster.namespace("shop").await;
     let folder = Bundle::new("early", "1.0.0").write(cluster.folder.path());
     let refused = cluster.run_bundle(&folder, "shop", &[]).await;
-    assert_eq!(refused.errors(), ["olm-absent"]);
+    assert_eq!(refused.errors(), ["olm-not-installed"]);
     let status = cluster.olmkit(&["olm", "status", "-o", "json"]).await;
     assert!(!status.success);
     assert_eq!(status.json["installed"], false);

@@ -38,10 +38,10 @@ async fn definition_stood_before(cluster: &Cluster) {
     let folder = bundle.write(cluster.folder.path());
 
     let checked = cluster.run_bundle(&folder, "hostile", &["--check"]).await.fine();
-    assert_eq!(checked.codes(), ["crd-taken-over"]);
-    assert_eq!(checked.cause("crd-taken-over")["object"]["name"], bundle.crd_name());
+    assert_eq!(checked.codes(), ["crd-already-exists"]);
+    assert_eq!(checked.cause("crd-already-exists")["object"]["name"], bundle.crd_name());
     let installed = cluster.run_bundle(&folder, "hostile", &[]).await.fine();
-    assert_eq!(installed.codes(), ["crd-taken-over"]);
+    assert_eq!(installed.codes(), ["crd-already-exists"]);
     // A new version changes nothing about that.
     bundle.version = "2.0.0".into();
     cluster
@@ -205,7 +205,7 @@ async fn catalog_of_others(cluster: &Cluster) {
 
 async fn refused_remedy(cluster: &Cluster, folder: &std::path::Path) -> String {
     let refused = cluster.run_bundle(folder, "taken", &["--check"]).await;
-    refused.cause("name-taken")["remedy"].as_str().unwrap().to_owned()
+    refused.cause("name-taken")["help"].as_str().unwrap().to_owned()
 }
 
 /// The names of a catalog that is served by a pod: of others, and of olmkit for another package whose name is as short.

@@ -87,5 +87,11 @@ fn run(cluster: &Cluster, arguments: &[&str], kubeconfig: &str) -> Answer {
 /// The API server answered: there is no OLM.
 #[track_caller]
 fn absent(found: &Answer) {
-    assert_eq!(found.errors(), ["olm-absent"], "{}{}", found.stdout, found.stderr);
+    assert_eq!(
+        found.errors(),
+        ["olm-not-installed"],
+        "{}{}",
+        found.stdout,
+        found.stderr
+    );
 }

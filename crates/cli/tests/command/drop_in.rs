@@ -1,4 +1,5 @@
-//! Command lines of operator-sdk and opm as public Makefiles have them. `docs/drop-in.md` names these tests: a test that is called
+//! Command lines of operator-sdk and opm as public Makefiles have them. `docs/reference/drop-in.md` names these tests: a test
+//! that is called
 //! after a command runs that command.
 
 use std::fs;

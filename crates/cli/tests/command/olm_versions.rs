@@ -16,7 +16,7 @@ fn a_flag_of_the_other_version_is_refused_with_the_way_out() {
         ),
         (
             &["run", "bundle", bundle, "--olm", "v1", "--pull-secret-name", "a"],
-            "docs/olm-v1.md",
+            "docs/guides/olm-v1.md",
         ),
         (
             &["run", "bundle", bundle, "--olm", "v1", "--service-account", "a"],

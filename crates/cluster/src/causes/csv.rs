@@ -56,7 +56,7 @@ fn held(csv: &DeployedCsv, seen: &Observation) -> Option<Cause> {
             .map(|condition| text(condition, "/message").to_owned())
             .unwrap_or_default();
         Cause::passing(
-            Code::UpgradeHeld,
+            Code::UpgradeBlocked,
             format!("{old} reports that it is not upgradeable: {message}"),
             format!("wait until it is, or override the condition: set Upgradeable to True in spec.overrides of OperatorCondition {old}"),
         )
@@ -85,12 +85,12 @@ fn of_group(csv: &DeployedCsv, seen: &Observation) -> Cause {
             "create an OperatorGroup in the namespace",
         ),
         "TooManyOperatorGroups" => Cause::lasting(
-            Code::OperatorGroupsSeveral,
+            Code::MultipleOperatorGroups,
             message,
             format!("keep one OperatorGroup in namespace {}", seen.namespace),
         ),
         "InterOperatorGroupOwnerConflict" => Cause::lasting(
-            Code::ApiProvidedElsewhere,
+            Code::ApiConflict,
             message,
             "give the two OperatorGroups disjoint namespaces, or remove one of the operators",
         )
@@ -324,7 +324,7 @@ mod tests {
                 .iter()
                 .map(|cause| cause.code)
                 .collect();
-            assert_eq!(codes, [Code::PodRefused], "{phase}");
+            assert_eq!(codes, [Code::PodRejected], "{phase}");
         }
     }
 }

@@ -41,7 +41,7 @@ pub fn find(target: &Target, seen: &Observation) -> Vec<Cause> {
     let mut causes = preflight::place(seen);
     if causes
         .iter()
-        .any(|cause| matches!(cause.code, Code::OlmAbsent | Code::NamespaceMissing))
+        .any(|cause| matches!(cause.code, Code::OlmNotInstalled | Code::NamespaceMissing))
     {
         return sorted(causes);
     }
@@ -172,7 +172,7 @@ fn without_subscription(target: &Target, csvs: &[&DeployedCsv], seen: &Observati
         .filter(|csv| csv.released().is_none())
         .map(|csv| {
             Cause::warning(
-                Code::CsvOrphan,
+                Code::OrphanedCsv,
                 format!("no Subscription for package {} refers to it: it is not upgraded, and a new Subscription cannot install it", target.package),
                 format!("olmkit cleanup {} -n {} and install it again", names::word(&target.package), seen.namespace),
             )

@@ -62,7 +62,7 @@ fn failed(reason: &str, lasting: bool) -> Cause {
         Cause::lasting(
             Code::Forbidden,
             reason,
-            "give the OperatorGroup's service account the permissions to install the objects of the bundle (docs/cluster.md lists them) and run the same command again, or use an OperatorGroup without one",
+            "give the OperatorGroup's service account the permissions to install the objects of the bundle (docs/guides/cluster.md lists them) and run the same command again, or use an OperatorGroup without one",
         )
     } else if reason.contains("no matches for kind") || reason.contains("could not find the requested resource") {
         new(

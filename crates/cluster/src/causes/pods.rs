@@ -183,7 +183,7 @@ pub fn of_deployment(deployment: &Deployment, seen: &Observation) -> Vec<Cause> 
     if let Some(failure) = condition("ReplicaFailure", "True") {
         return vec![
             Cause::lasting(
-                Code::PodRefused,
+                Code::PodRejected,
                 format!("its pods are refused: {}", failure.message.as_deref().unwrap_or_default()),
                 "change the Deployment in the CSV to meet the namespace's requirements (pod security, quota, limits), or install in another namespace",
             )
@@ -222,7 +222,7 @@ pub fn of_catalog_deployment(deployment: &Deployment, seen: &Observation) -> Vec
         .map(|cause| {
             let (code, remedy) = match cause.code {
                 Code::OperatorImagePull => (Code::CatalogImagePull, "name an image with /bin/opm that the nodes can pull (--helper-image), with --pull-secret-name if it is private; or serve from this host (--serve-from-host)".to_owned()),
-                Code::PodRefused if cause.object.as_ref().is_some_and(|object| object.kind == kinds::pod()) => (Code::CatalogPodCrash, "the image must hold /bin/opm, which serves a catalog".to_owned()),
+                Code::PodRejected if cause.object.as_ref().is_some_and(|object| object.kind == kinds::pod()) => (Code::CatalogPodCrash, "the image must hold /bin/opm, which serves a catalog".to_owned()),
                 Code::OperatorCrashLoop | Code::OperatorNotReady => (Code::CatalogPodCrash, "the image must hold /bin/opm, which serves a catalog; its log is below".to_owned()),
                 other => (other, cause.remedy.clone()),
             };
@@ -268,7 +268,7 @@ fn of_operator_pod(found: PodTrouble) -> Cause {
             "free resources on a node, or lower the requests in the CSV's Deployment",
         ),
         Trouble::Refused => Cause::lasting(
-            Code::PodRefused,
+            Code::PodRejected,
             message,
             "correct what the container refers to (Secrets, ConfigMaps, users) in the CSV's Deployment",
         ),

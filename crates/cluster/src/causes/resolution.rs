@@ -23,7 +23,7 @@ pub fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<C
     } else if message.contains("is not referenced by a subscription") {
         let csv = orphans(message).find(|csv| is_orphan(csv, seen)).unwrap_or_default();
         Cause::lasting(
-            Code::CsvOrphan,
+            Code::OrphanedCsv,
             message,
             format!("delete the ClusterServiceVersion that no Subscription refers to: kubectl -n {namespace} delete clusterserviceversions.{} {}", kinds::OLM_GROUP, names::word(csv)),
         )
@@ -49,7 +49,7 @@ pub fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<C
         )
     } else {
         Cause::passing(
-            Code::ResolutionPrevented,
+            Code::ResolutionNotStarted,
             format!("{}: {message}", condition.reason),
             "OLM tries again by itself; if the sentence stays, remove what it names",
         )
@@ -120,7 +120,7 @@ fn broken_catalog(catalog: &str, message: &str, subscription: &Subscription) -> 
         .on(object)
     } else {
         Cause::passing(
-            Code::CatalogBesideBroken,
+            Code::OtherCatalogBroken,
             message,
             format!(
                 "repair that catalog or remove it: kubectl -n {namespace} delete catalogsources.{} {name}",
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(of_subscription(&orphan, &seen(&["cache.v2"], &[])), []);
         let found = of_subscription(&orphan, &seen(&["cache.v1", "cache.v2"], &[]));
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0].code, Code::CsvOrphan);
+        assert_eq!(found[0].code, Code::OrphanedCsv);
         assert!(
             found[0]
                 .remedy
@@ -237,7 +237,7 @@ mod tests {
             unsatisfiable(
                 "constraints not satisfiable: clusterserviceversion a.v1 exists and is not referenced by a subscription"
             ),
-            [Code::CsvOrphan]
+            [Code::OrphanedCsv]
         );
         assert_eq!(
             condition(
@@ -251,7 +251,7 @@ mod tests {
                 "ErrorPreventedResolution",
                 "error using catalogsource olm/other: failed to list bundles"
             ),
-            [Code::CatalogBesideBroken]
+            [Code::OtherCatalogBroken]
         );
     }
 }

@@ -419,7 +419,7 @@ pub(super) fn blocked(object: &ObjectRef, value: &Value, operators: &[Value]) ->
         ),
     };
     Cause::passing(
-        Code::CustomResourceBlocked,
+        Code::CustomResourceDeletionBlocked,
         message,
         format!("restore the operator and run this again; or skip its cleanup and leave behind what it manages outside the object: {force}"),
     )
@@ -444,7 +444,7 @@ mod tests {
         let value = json!({"metadata": {"finalizers": ["cache.example.com/finalizer"]}});
         let down = json!({"metadata": {"name": "cache-operator"}, "status": {"conditions": [{"type": "Available", "status": "False"}]}});
         let cause = blocked(&object, &value, &[down]);
-        assert_eq!(cause.code, Code::CustomResourceBlocked);
+        assert_eq!(cause.code, Code::CustomResourceDeletionBlocked);
         assert!(cause.message.contains("cache.example.com/finalizer"));
         assert!(cause.likely.contains("cache-operator"));
         assert!(

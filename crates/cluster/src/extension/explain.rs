@@ -1,6 +1,7 @@
 //! Why a ClusterExtension is not installed, not upgraded or not running, and what helps: a pure function of what was seen.
 //!
-//! operator-controller says almost everything with one reason, `Retrying`, and a text. The texts here are those of release 1.11.
+//! operator-controller says almost everything with one reason, `Retrying`, and a text. The texts here are those of release
+//! 1.11.
 
 use serde_json::Value;
 
@@ -116,7 +117,7 @@ fn configuration(progressing: &Condition<'_>, seen: &Seen) -> Cause {
     } else if message.contains("unknown field") {
         "take the field out of spec.config.inline; OLM v1 knows watchNamespace and deploymentConfig".to_owned()
     } else {
-        "correct spec.config.inline of the ClusterExtension; docs/olm-v1.md says what it takes".to_owned()
+        "correct spec.config.inline of the ClusterExtension; docs/guides/olm-v1.md says what it takes".to_owned()
     };
     Cause::lasting(Code::ConfigurationInvalid, said(progressing), remedy)
 }
@@ -155,7 +156,7 @@ fn retrying(progressing: &Condition<'_>, seen: &Seen) -> Cause {
     }
     if has("unsupported bundle") || has("duplicate object found in phases") {
         return known(
-            Code::BundleRefused,
+            Code::BundleRejected,
             "",
             "its author changes the bundle: olmkit bundle validate BUNDLE --profile olmv1 names the place; until then install it through OLM v0".into(),
         );
@@ -231,7 +232,7 @@ fn retrying(progressing: &Condition<'_>, seen: &Seen) -> Cause {
     }
     if has(" is invalid: ") || has("denied the request") || has("is forbidden") {
         return known(
-            Code::ObjectRefused,
+            Code::ObjectRejected,
             "",
             "the API server refuses an object of the bundle: olmkit bundle validate BUNDLE --profile olmv1 may name the place (V1-15)".into(),
         );

@@ -63,7 +63,7 @@ fn each_recorded_text_has_its_cause_and_its_way_out() {
         ),
         (
             "unsupported bundle: apiServiceDefintions are not supported",
-            Code::BundleRefused,
+            Code::BundleRejected,
             "--profile olmv1",
         ),
         (
@@ -98,7 +98,7 @@ fn each_recorded_text_has_its_cause_and_its_way_out() {
         ),
         (
             "Service \"cache-service\" is invalid: spec.ports[0].port: Invalid value: 0",
-            Code::ObjectRefused,
+            Code::ObjectRejected,
             "V1-15",
         ),
         ("something new", Code::ExtensionRetrying, "its log"),

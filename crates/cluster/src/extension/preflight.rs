@@ -60,7 +60,7 @@ impl Served {
             .collect();
         (!missing.is_empty()).then(|| {
             Cause::lasting(
-                Code::OlmAbsent,
+                Code::OlmNotInstalled,
                 format!("OLM v1 is not installed in this cluster: it does not define {}", missing.join(", ")),
                 "install operator-controller and catalogd (https://operator-framework.github.io/operator-controller/getting-started/olmv1_getting_started/), or install through OLM v0, without --olm v1",
             )
@@ -133,7 +133,7 @@ pub(super) fn bundle(loaded: &Loaded, namespace: &str, config: &Value, served: S
     if let Err(error) = olmv1::render(&loaded.bundle, &options) {
         let code = match &error {
             RenderError::Config(_) => Code::ConfigurationInvalid,
-            _ => Code::BundleRefused,
+            _ => Code::BundleRejected,
         };
         let remedy = match &error {
             RenderError::Config(_) => "pass another --install-mode",

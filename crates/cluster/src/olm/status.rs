@@ -63,7 +63,7 @@ pub async fn status(cluster: &Cluster) -> Result<Status, Error> {
         });
     }
     status.causes.extend(health::olm(&seen.olm));
-    status.installed = !status.causes.iter().any(|cause| cause.code == Code::OlmAbsent);
+    status.installed = !status.causes.iter().any(|cause| cause.code == Code::OlmNotInstalled);
     if status.installed {
         workloads(cluster, &mut seen, &mut status).await?;
         catalogs(cluster, &mut seen, &mut status).await?;
@@ -192,7 +192,7 @@ async fn api_services(cluster: &Cluster, status: &mut Status) -> Result<(), Erro
     if !healthy {
         status.causes.push(
             Cause::warning(
-                Code::ApiServiceDead,
+                Code::ApiServiceUnavailable,
                 "no server answers; until one does, namespace deletions hang",
                 "check why packageserver does not run; to do without it: kubectl delete apiservices.apiregistration.k8s.io v1.packages.operators.coreos.com",
             )

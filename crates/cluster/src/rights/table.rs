@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn the_table_of_the_documentation_is_current() {
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cluster.md");
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides/cluster.md");
         let text = std::fs::read_to_string(&path).unwrap();
         let (head, rest) = text.split_once("lib rights` -->\n").unwrap();
         let (present, tail) = rest.split_once("## When something is wrong").unwrap();

@@ -79,8 +79,8 @@ pub struct Finding {
     /// Where the value ends; the caret underlines from start to end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<Position>,
-    /// The way out.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// How to fix it.
+    #[serde(rename = "help", skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
 

@@ -25,7 +25,7 @@ pub use json::write_json;
 pub use junit::write_junit;
 pub use report::{Report, Suppressed, Suppression, Verdict};
 pub(crate) use rule::define_rules;
-pub use rule::{Origin, Proof, Rule, Witness};
+pub use rule::{Family, Origin, Proof, Rule, Witness};
 pub use sarif::write_sarif;
 pub use text::{TextOptions, write_text};
 

@@ -81,6 +81,68 @@ impl Proof {
     }
 }
 
+/// A family of rules: they have the same source and a common page of the documentation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Family {
+    /// Rules of `operator-sdk bundle validate`.
+    OperatorSdk,
+    /// Rules of operator-sdk's optional validators.
+    OptionalValidators,
+    /// Rules of scorecard's built-in tests.
+    Scorecard,
+    /// Lints of bundles.
+    BundleLints,
+    /// Rules of OLM v1 about bundles.
+    OlmV1,
+    /// Rules of `opm validate`.
+    Opm,
+    /// Lints of catalogs.
+    CatalogLints,
+    /// Rules of the hosted pipelines of operator repositories.
+    Pipelines,
+    /// Rules of operatorhub.io.
+    OperatorHub,
+    /// Rules of preflight.
+    Preflight,
+}
+
+impl Family {
+    /// The title of its page.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Family::OperatorSdk => "Rules of operator-sdk",
+            Family::OptionalValidators => "Rules of operator-sdk's optional validators",
+            Family::Scorecard => "Rules of scorecard's built-in tests",
+            Family::BundleLints => "Lints for bundles",
+            Family::OlmV1 => "Rules of OLM v1",
+            Family::Opm => "Rules of opm",
+            Family::CatalogLints => "Lints for catalogs",
+            Family::Pipelines => "Rules of the hosted pipelines",
+            Family::OperatorHub => "Rules of operatorhub.io",
+            Family::Preflight => "Rules of preflight",
+        }
+    }
+
+    /// The name of its page in `docs/reference/rules`, without the extension.
+    #[must_use]
+    pub fn file(self) -> &'static str {
+        match self {
+            Family::OperatorSdk => "operator-sdk",
+            Family::OptionalValidators => "optional-validators",
+            Family::Scorecard => "scorecard",
+            Family::BundleLints => "bundle-lints",
+            Family::OlmV1 => "olm-v1",
+            Family::Opm => "opm",
+            Family::CatalogLints => "catalog-lints",
+            Family::Pipelines => "pipelines",
+            Family::OperatorHub => "operatorhub",
+            Family::Preflight => "preflight",
+        }
+    }
+}
+
 /// One rule. It is a constant beside the check that yields its findings; `rules` collects all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -119,11 +181,32 @@ impl Rule {
         proof: None,
     };
 
-    /// The address of its documentation.
+    /// The family, which has a page of the documentation.
+    #[must_use]
+    pub fn family(&self) -> Family {
+        match self.origin {
+            Origin::OperatorSdk(_) => Family::OperatorSdk,
+            Origin::OptionalValidator(_) => Family::OptionalValidators,
+            Origin::Scorecard(_) => Family::Scorecard,
+            Origin::Opm => Family::Opm,
+            Origin::Pipeline("operatorhub") => Family::OperatorHub,
+            Origin::Pipeline("preflight") => Family::Preflight,
+            Origin::Pipeline(_) => Family::Pipelines,
+            Origin::Lint if self.id.starts_with("catalog-") => Family::CatalogLints,
+            Origin::Lint if self.id.starts_with("V1-") => Family::OlmV1,
+            Origin::Lint => Family::BundleLints,
+        }
+    }
+
+    /// The URL of its documentation.
     #[must_use]
     pub fn page(&self) -> String {
         let heading = self.id.to_lowercase().replace('/', "");
-        format!("{}/blob/main/docs/rules.md#{heading}", env!("CARGO_PKG_REPOSITORY"))
+        format!(
+            "{}/blob/main/docs/reference/rules/{}.md#{heading}",
+            env!("CARGO_PKG_REPOSITORY"),
+            self.family().file()
+        )
     }
 
     /// Makes a rule of another tool outside this crate.

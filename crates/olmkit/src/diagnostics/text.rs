@@ -61,7 +61,7 @@ fn render(finding: &Finding, source: Option<&mut Source>, longest: usize, render
     let level = match finding.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
-        Severity::Info => Level::NOTE,
+        Severity::Info => Level::INFO,
     };
     let message = UntrustedText::lines(&finding.message).to_string();
     let title = level.primary_title(&message).id(finding.rule);

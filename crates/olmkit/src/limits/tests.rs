@@ -48,7 +48,7 @@ fn every_reader_has_a_limit() {
 
 #[test]
 fn the_table_of_the_documentation_is_current() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/limits.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/limits.md");
     let text = fs::read_to_string(&path).unwrap();
     let (head, present) = text.split_once("lib limits` -->\n").unwrap();
     let expected = format!("\n{}", table());

@@ -81,41 +81,6 @@ fn every_file_that_defines_rules_is_in_the_registry() {
     );
 }
 
-/// A text in a cell of a table.
-fn cell(text: &str) -> String {
-    text.replace('|', "\\|")
-}
-
-/// A title and the rules below it.
-type Part<'a> = (&'a str, &'a dyn Fn(&Rule) -> bool);
-
-/// What shows that a lint is right.
-fn proof(rule: &Rule) -> String {
-    let Some(proof) = rule.proof else {
-        return "none: only with `--rules all`".to_string();
-    };
-    format!("{}: {}", proof.by.name(), cell(proof.effect))
-}
-
-/// The table of lints of bundles or of catalogs.
-fn table_of_lints(of_catalogs: bool) -> String {
-    let mut out =
-        String::from("### Lints\n\n| rule | severity | what it asks for | why | proof |\n|---|---|---|---|---|\n");
-    let belongs = |rule: &&&Rule| rule.origin == Origin::Lint && is_of_catalogs(rule) == of_catalogs;
-    for rule in all().iter().filter(belongs) {
-        out.push_str(&format!(
-            "| {} | {} | {} | {} | {} |\n",
-            rule.id,
-            rule.severity,
-            cell(rule.summary),
-            cell(rule.why),
-            proof(rule)
-        ));
-    }
-    out.push('\n');
-    out
-}
-
 /// Lints that nothing proves: new ones get a proof.
 const UNPROVEN: [&str; 9] = [
     "HOOK-5", "META-1", "META-4", "CHAN-2", "CHAN-3", "UPG-3", "ICON-1", "SEC-2", "DESC-1",
@@ -161,63 +126,6 @@ fn proofs_name_tests_that_show_them() {
             rule.id
         );
     }
-}
-
-/// The tables of one page.
-fn tables(parts: &[Part<'_>]) -> String {
-    let mut out = String::new();
-    for (title, belongs) in parts {
-        out.push_str(&format!(
-            "### {title}\n\n| rule | severity | what it asks for | why |\n|---|---|---|---|\n"
-        ));
-        for rule in all().iter().filter(|rule| belongs(rule)) {
-            out.push_str(&format!(
-                "| {} | {} | {} | {} |\n",
-                rule.id,
-                rule.severity,
-                cell(rule.summary),
-                cell(rule.why)
-            ));
-        }
-        out.push('\n');
-    }
-    out
-}
-
-fn assert_current(page: &str, tables: &str) {
-    let path = format!("{}/../../docs/{page}", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(&path).expect(page);
-    let (before, rest) = text.split_once("<!-- rules -->\n").expect("marker");
-    let (current, after) = rest.split_once("<!-- end of rules -->").expect("marker");
-    if std::env::var_os("UPDATE_GENERATED").is_some() {
-        let text = format!("{before}<!-- rules -->\n{tables}<!-- end of rules -->{after}");
-        std::fs::write(&path, text).expect(page);
-        return;
-    }
-    assert!(
-        current == tables,
-        "docs/{page} is out of date: run UPDATE_GENERATED=1 cargo test -p olmkit --lib rules"
-    );
-}
-
-#[test]
-fn the_documentation_holds_the_current_tables() {
-    let of_bundles = tables(&[
-        ("Rules of operator-sdk", &|rule| {
-            matches!(rule.origin, Origin::OperatorSdk(_))
-        }),
-        ("Rules of operator-sdk's optional validators", &|rule| {
-            matches!(rule.origin, Origin::OptionalValidator(_))
-        }),
-        ("Rules of scorecard's built-in tests", &|rule| {
-            matches!(rule.origin, Origin::Scorecard(_))
-        }),
-    ]) + &table_of_lints(false);
-    assert_current("validation.md", &of_bundles);
-    assert_current(
-        "catalogs.md",
-        &(tables(&[("Rules of opm", &|rule| rule.origin == Origin::Opm)]) + &table_of_lints(true)),
-    );
 }
 
 #[test]

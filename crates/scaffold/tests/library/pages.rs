@@ -17,7 +17,7 @@ fn the_page_on_packaging_quotes_what_is_scaffolded() {
         .values()
         .map(|content| dense(&String::from_utf8_lossy(content)))
         .collect();
-    let page = include_str!("../../../../docs/rust-operators.md");
+    let page = include_str!("../../../../docs/guides/rust-operators.md");
     let (_, sections) = page.split_once("\n## 2. ").unwrap();
     let (sections, _) = sections.split_once("\n## 6. ").unwrap();
     let quotes: Vec<&str> = sections

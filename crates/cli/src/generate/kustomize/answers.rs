@@ -11,7 +11,7 @@ pub struct Flags {
     /// Display name of the operator.
     #[arg(long, value_name = "TEXT")]
     pub display_name: Option<String>,
-    /// What the operator does, in Markdown.
+    /// Description of the operator, in Markdown.
     #[arg(long, value_name = "TEXT")]
     pub description: Option<String>,
     /// Name of the provider.

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::answers::{self, Flags};
 use super::owned;
 
-/// Generate the base that a bundle's ClusterServiceVersion begins with, and its kustomization
+/// Generate the base ClusterServiceVersion and its kustomization.yaml
 ///
 /// Writes `<dir>/bases/<package>.clusterserviceversion.yaml`, and `<dir>/kustomization.yaml` if there is none.
 ///

@@ -19,7 +19,7 @@ async fn what_olm_v1_writes_is_explained() {
     cluster.namespace(NAMESPACE).await;
     cluster.scene("a cluster without OLM v1");
     let refused = install(&cluster, &[]).await;
-    assert_eq!(refused.codes(), ["olm-absent"]);
+    assert_eq!(refused.codes(), ["olm-not-installed"]);
     if !definitions::standard(&cluster).await {
         return;
     }
@@ -79,7 +79,7 @@ async fn catalogs(cluster: &Cluster) {
         let diagnosed = cluster.olmkit(&["diagnose", "-n", NAMESPACE, "-o", "json"]).await;
         let cause = &diagnosed.json[0]["causes"][0];
         assert_eq!(cause["code"], code, "{}", diagnosed.stdout);
-        assert!(cause["remedy"].as_str().unwrap().contains(way_out), "{cause}");
+        assert!(cause["help"].as_str().unwrap().contains(way_out), "{cause}");
     }
     serve(cluster, "ours").await;
     let well = cluster
@@ -110,7 +110,7 @@ async fn before_anything_is_made(cluster: &Cluster) {
     needy.required = vec![
         json!({"name": "others.example.com", "version": "v1", "kind": "Other", "displayName": "O", "description": "O."}),
     ];
-    for (bundle, codes) in [(&own, ["bundle-refused"]), (&needy, ["dependency-unsupported"])] {
+    for (bundle, codes) in [(&own, ["bundle-rejected"]), (&needy, ["dependency-unsupported"])] {
         let folder = bundle.write(cluster.folder.path());
         let answer = cluster
             .run_bundle(&folder, NAMESPACE, &["--olm", "v1", "--check"])
@@ -170,7 +170,7 @@ async fn each_condition(cluster: &Cluster) {
         let causes = looked.json[0]["causes"].as_array().unwrap();
         assert_eq!(causes.len(), 1, "{message}: {causes:#?}");
         assert_eq!(causes[0]["code"], *code, "{message}");
-        assert!(!causes[0]["remedy"].as_str().unwrap().is_empty());
+        assert!(!causes[0]["help"].as_str().unwrap().is_empty());
     }
     cluster.scene("what lasts ends the wait");
     let conditions = json!([condition(
@@ -228,7 +228,7 @@ const RECORDED: &[(&str, &str, &str, &str)] = &[
         "True",
         "Retrying",
         "unsupported bundle: apiServiceDefintions are not supported",
-        "bundle-refused",
+        "bundle-rejected",
     ),
     (
         "True",

@@ -32,7 +32,7 @@ async fn installed(site: &Site) {
     let failed = site.run_bundle(&old, &unreachable).await;
     assert_eq!(failed.codes(), ["catalog-image-pull"]);
     assert!(
-        failed.cause("catalog-image-pull")["remedy"]
+        failed.cause("catalog-image-pull")["help"]
             .as_str()
             .unwrap()
             .contains("--pull-from")
@@ -157,7 +157,7 @@ async fn removed(site: &Site) {
         .olmkit(&["extension", "uninstall", PACKAGE, "-o", "json", "--timeout", "5s"])
         .await;
     assert!(!blocked.success);
-    let cause = blocked.cause("custom-resource-blocked").clone();
+    let cause = blocked.cause("custom-resource-deletion-blocked").clone();
     assert!(
         cause["message"]
             .as_str()
@@ -172,7 +172,7 @@ async fn removed(site: &Site) {
     );
 
     site.cluster.scene("when it is free, everything goes, the catalog too");
-    site.cluster.carry_out(cause["remedy"].as_str().unwrap()).await;
+    site.cluster.carry_out(cause["help"].as_str().unwrap()).await;
     let cleaned = site
         .olmkit(&["cleanup", PACKAGE, "--olm", "v1", "-o", "json"])
         .await

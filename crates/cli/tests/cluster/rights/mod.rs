@@ -293,7 +293,8 @@ async fn olm_is_installed_and_removed_with_the_rights_that_are_listed() {
 async fn the_account_of_the_documentation_lets_olm_install() {
     let cluster = Cluster::start(Options::default().with_olm()).await;
     cluster.namespace("shop").await;
-    let guide = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cluster.md")).unwrap();
+    let guide =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides/cluster.md")).unwrap();
     let section = guide.split_once("## With an account of limited rights").unwrap().1;
     let yaml = section.split_once("```yaml\n").unwrap().1.split_once("```").unwrap().0;
     cluster

@@ -1,4 +1,5 @@
-//! UPG-4 to UPG-6, CRD-31 to CRD-36, EX-4, V1-13: what an upgrade from an earlier bundle does to existing objects, and whether OLM v1
+//! UPG-4 to UPG-6, CRD-31 to CRD-36, EX-4, V1-13: what an upgrade from an earlier bundle does to existing objects, and whether
+//! OLM v1
 //! lets it pass.
 
 use serde_json::Value;
@@ -61,7 +62,7 @@ define_rules! {
             Witness::Convention,
             "nothing can be compared",
             "any",
-            "docs/validation.md",
+            "docs/guides/validate.md",
         ),
     }
     CRD_31 = {

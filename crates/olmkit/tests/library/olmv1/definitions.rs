@@ -153,7 +153,7 @@ fn real_upgrades_are_blocked_as_in_olm_v1() {
     }
     counts.report("upgrades of real bundles");
     assert!(counts.pairs >= 28, "{}", counts.pairs);
-    // docs/compatibility.md says why: go-cmp compares long texts letter by letter.
+    // docs/reference/compatibility.md says why: go-cmp compares long texts letter by letter.
     let known = ["open-liberty-certified/1.4.4", "stackable-superset-operator/24.7.0"];
     for text in &counts.texts {
         assert!(known.iter().any(|name| text.contains(name)), "{text}");

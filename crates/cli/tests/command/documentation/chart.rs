@@ -1,0 +1,131 @@
+//! The chart of the README, drawn from the tables of `docs/explanation/benchmarks.md`.
+
+use std::fmt::Write as _;
+
+/// One row: what is measured, and the values of olmkit and of the peer.
+struct Row {
+    title: String,
+    ours: f64,
+    peer: f64,
+    unit: &'static str,
+    peer_name: &'static str,
+}
+
+/// The first number of a cell such as `8.9 ms, 167 MB`.
+fn number(cell: &str) -> f64 {
+    let digits: String = cell
+        .trim()
+        .chars()
+        .take_while(|c| c.is_ascii_digit() || *c == '.')
+        .collect();
+    digits.parse().unwrap_or_else(|_| panic!("{cell:?} has no number"))
+}
+
+/// The cells of the first row at or below the heading `section` whose first cell is `name`.
+fn row<'t>(text: &'t str, section: &str, name: &str) -> Vec<&'t str> {
+    let (_, text) = text.split_once(section).unwrap();
+    let line = text.lines().find(|line| line.starts_with(&format!("| {name} |")));
+    let line = line.unwrap_or_else(|| panic!("{section} has no row {name}"));
+    line.trim_matches('|').split('|').map(str::trim).collect()
+}
+
+fn rows() -> Vec<Row> {
+    let page = test_support::repository("docs/explanation/benchmarks.md");
+    let text = std::fs::read_to_string(page).unwrap();
+    let read = |title: &str, section, name, columns: (usize, usize), unit, peer_name| {
+        let cells = row(&text, section, name);
+        Row {
+            title: title.to_owned(),
+            ours: number(cells[columns.0]),
+            peer: number(cells[columns.1]),
+            unit,
+            peer_name,
+        }
+    };
+    vec![
+        read(
+            "Validate a bundle",
+            "## Validation",
+            "one of 120 kB",
+            (1, 2),
+            "ms",
+            "operator-sdk",
+        ),
+        read("Validate a catalog", "## Catalogs", "`validate`", (1, 2), "ms", "opm"),
+        read(
+            "Render a catalog",
+            "## Catalogs",
+            "`render -o json`",
+            (1, 2),
+            "ms",
+            "opm",
+        ),
+        read(
+            "Catalog server memory",
+            "`serve` with a prepared index",
+            "settled memory",
+            (1, 2),
+            "MB",
+            "opm",
+        ),
+    ]
+}
+
+/// A value with its unit, in seconds from one second on.
+fn shown(value: f64, unit: &str) -> String {
+    match unit {
+        "ms" if value >= 1000.0 => format!("{:.1} s", value / 1000.0),
+        "ms" if value < 10.0 => format!("{value:.0} ms"),
+        _ => format!("{value:.0} {unit}"),
+    }
+}
+
+fn chart(text: &str, muted: &str, bar: &str) -> String {
+    let rows = rows();
+    let (left, width) = (190.0, 380.0);
+    let height = 24 + rows.len() * 56;
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 720 {height}\" width=\"720\" height=\"{height}\" \
+         font-family=\"system-ui, -apple-system, 'Segoe UI', sans-serif\" font-size=\"14\">\n"
+    );
+    for (index, row) in rows.iter().enumerate() {
+        let top = 16 + index * 56;
+        let ours = (width * row.ours / row.peer).max(3.0);
+        let after = left + 8.0;
+        writeln!(
+            svg,
+            "<text x=\"0\" y=\"{}\" fill=\"{text}\" font-weight=\"600\">{}</text>",
+            top + 24,
+            row.title
+        )
+        .unwrap();
+        writeln!(
+            svg,
+            "<rect x=\"{left}\" y=\"{top}\" width=\"{ours:.1}\" height=\"16\" rx=\"2\" fill=\"{bar}\"/>\
+             <text x=\"{:.1}\" y=\"{}\" fill=\"{text}\"><tspan font-weight=\"600\">olmkit {}</tspan> · {:.0}× less</text>",
+            after + ours,
+            top + 13,
+            shown(row.ours, row.unit),
+            row.peer / row.ours
+        )
+        .unwrap();
+        writeln!(
+            svg,
+            "<rect x=\"{left}\" y=\"{}\" width=\"{width}\" height=\"16\" rx=\"2\" fill=\"{muted}\"/>\
+             <text x=\"{:.1}\" y=\"{}\" fill=\"{text}\">{} {}</text>",
+            top + 20,
+            after + width,
+            top + 33,
+            row.peer_name,
+            shown(row.peer, row.unit)
+        )
+        .unwrap();
+    }
+    svg + "</svg>\n"
+}
+
+#[test]
+fn the_chart_shows_the_benchmarks() {
+    super::check("speed-light.svg", &chart("#1f2328", "#d0d7de", "#0969da"));
+    super::check("speed-dark.svg", &chart("#e6edf3", "#3d444d", "#4493f8"));
+}
