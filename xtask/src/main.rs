@@ -4,6 +4,7 @@ mod cargo;
 mod hold;
 mod job;
 mod plan;
+mod prose;
 mod report;
 mod run;
 mod schedule;
@@ -46,6 +47,12 @@ enum Task {
     },
     /// Check format, lints, dependencies, documentation and generated files
     Verify,
+    /// Count the idioms that the writing guide rejects
+    Prose {
+        /// Write the allowed counts
+        #[arg(long)]
+        update: bool,
+    },
     /// Run a command and wait for the processes that it leaves behind
     #[command(hide = true)]
     Hold {
@@ -109,9 +116,14 @@ impl Checks {
         let olmkit = self.program("olmkit")?;
         let build = plan::build(root);
         let programs = plan::programs(root);
-        let verify = plan::verify(root, &olmkit);
+        let verify = plan::verify(
+            root,
+            &olmkit,
+            &std::env::current_exe().context("cannot find this program")?,
+        );
         match task {
             Task::Hold { .. } => anyhow::bail!("not a check"),
+            Task::Prose { update } => prose::check(root, update).map(|()| true),
             Task::Verify => self.execute([programs, build, verify].concat(), &|_| Vec::new()),
             Task::Test { names } => {
                 let selected = |job: &Job| names.is_empty() || names.iter().any(|name| job.name.contains(name));
@@ -144,7 +156,7 @@ impl Checks {
             Task::Check { base } => {
                 let changed = self.changed(&base)?;
                 println!("changed: {}", changed.join(", "));
-                let generated = ["format", "lints", "rendered files"];
+                let generated = ["format", "prose", "lints", "rendered files"];
                 let site = changed
                     .iter()
                     .any(|path| path.starts_with("docs/") || path.starts_with("dev/site/"));

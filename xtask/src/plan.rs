@@ -92,7 +92,7 @@ pub fn build(root: &Path) -> Vec<Job> {
 }
 
 /// The checks of format, lints, dependencies, documentation and generated files. Those that run a program wait for the build.
-pub fn verify(root: &Path, olmkit: &Path) -> Vec<Job> {
+pub fn verify(root: &Path, olmkit: &Path, xtask: &Path) -> Vec<Job> {
     let job = |name, command: &str, seconds, cores| {
         Job::new(name, Stage::Verify, command, root, Cost::new(cores, 1000, seconds))
     };
@@ -100,6 +100,7 @@ pub fn verify(root: &Path, olmkit: &Path) -> Vec<Job> {
     let clippy = format!("cargo clippy {FLAGS} --all-targets -- -D warnings");
     vec![
         job("format", "cargo fmt --all --check", 5, 1.0),
+        job("prose", &format!("{} prose", xtask.display()), 5, 1.0),
         job("dependencies", "dev/deny.sh", 5, 1.0),
         job("Go vectors", "dev/generated-by-go.sh", 20, 1.5).after(&[GO_JOB]),
         job("workflows", "dev/lint-workflows.sh", 5, 1.0).after(&[NODE_JOB]),

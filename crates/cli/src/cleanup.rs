@@ -132,7 +132,7 @@ fn print(report: &Report, dry_run: bool) {
     }
     print_causes(&report.causes);
     match (report.found, report.causes.is_empty()) {
-        (false, _) => println!("nothing of package {} is there", report.package),
+        (false, _) => println!("package {} is not installed; nothing to remove", report.package),
         (true, false) => println!(
             "package {} is not entirely removed; fix the cause and run the same command again",
             report.package

@@ -39,14 +39,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(proof) = &rule.proof {
         writeln!(
             out,
-            "\nproof ({}; {}): {}\nshown by {}",
+            "\nverified by {} ({}): {}",
             proof.by.name(),
             proof.version,
-            proof.effect,
-            proof.shown_by
+            proof.effect
         )?;
     } else if !rule.is_default() {
-        writeln!(out, "\nnothing proves this rule: it runs with `--rules all` only")?;
+        writeln!(out, "\nnot verified: this rule runs with `--rules all` only")?;
     }
     for (title, text) in [("Bad", rule.bad), ("Good", rule.good)]
         .into_iter()
@@ -63,21 +62,19 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// What a rule of this origin decides.
 pub fn standing(origin: Origin) -> &'static str {
     match origin {
-        Origin::OperatorSdk(_) => "a rule of operator-sdk; it decides the verdict",
+        Origin::OperatorSdk(_) => "a rule of operator-sdk; it decides the result",
         Origin::OptionalValidator(_) => {
             "a rule of an optional validator of operator-sdk (see `bundle validate --list-optional`)"
         }
         Origin::Scorecard(_) => "a rule of operator-sdk's scorecard; it decides the state of its test",
-        Origin::Opm => "a rule of opm; it decides the verdict",
+        Origin::Opm => "a rule of opm; it decides the result",
         Origin::Pipeline("operatorhub") => {
-            "a rule of the pipeline of operatorhub.io; it decides the verdict of `repo check --suite operatorhub`"
+            "a rule of the pipeline of operatorhub.io; it decides the result of `repo check --suite operatorhub`"
         }
-        Origin::Pipeline("preflight") => {
-            "a rule of preflight; it decides the verdict of `repo check --suite preflight`"
-        }
+        Origin::Pipeline("preflight") => "a rule of preflight; it decides the result of `repo check --suite preflight`",
         Origin::Pipeline(_) => {
-            "a rule of the pipeline of hosted operator repositories; it decides the verdict of `repo check`"
+            "a rule of the hosted pipelines of operator repositories; it decides the result of `repo check`"
         }
-        _ => "a lint of olmkit; it never changes the verdict",
+        _ => "a lint of olmkit; it never changes the result of operator-sdk or opm",
     }
 }

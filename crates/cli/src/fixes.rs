@@ -237,7 +237,7 @@ fn report_others(source: &Source, fixed: &Fixed) {
         eprintln!("not fixed: {}: {}: {reason}", of(&fix.file), fix.title);
     }
     if !fixed.only_unsafe.is_empty() {
-        note!("note: --unsafe-fixes makes these too, which need a look afterwards:");
+        note!("note: --unsafe-fixes would also apply these; review the result:");
         for fix in &fixed.only_unsafe {
             note!("  {}: {}", of(&fix.file), fix.title);
         }

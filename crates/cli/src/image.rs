@@ -63,7 +63,7 @@ enum Command {
 pub(super) fn warn_of_damage(pruned: &Pruned) {
     for (name, problem) in &pruned.damaged {
         eprintln!(
-            "warning: {name} in the image store is damaged; build it again, until then no space is freed: {problem}"
+            "warning: {name} in the image store is damaged; rebuild it; prune cannot free space until then: {problem}"
         );
     }
 }

@@ -149,7 +149,7 @@ fn source(args: &Args) -> anyhow::Result<(Source, Option<olmkit::temporary::Dire
     let (directory, labels) = args
         .registry
         .unpack_bundle(bundle)
-        .with_context(|| format!("{bundle} is not a directory, and pulling it as an image failed"))?;
+        .with_context(|| format!("\"{bundle}\" is neither a directory nor a pullable image"))?;
     Ok((Source::image(bundle, directory.path(), labels), Some(directory)))
 }
 

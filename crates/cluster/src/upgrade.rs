@@ -157,7 +157,7 @@ fn approval(subscription: &Subscription) -> &'static str {
     }
 }
 
-/// OLM replaces only a version that has Succeeded.
+/// OLM upgrades only from phase Succeeded.
 fn still_standing(bundle: &BundleFacts, csv: &str, seen: &Observation) -> Result<(), Box<Cause>> {
     let phase = seen.csv(csv).map(|csv| csv.status.phase.as_str()).unwrap_or_default();
     if csv == bundle.csv_name() || matches!(phase, "Succeeded" | "Replacing") {
@@ -167,7 +167,7 @@ fn still_standing(bundle: &BundleFacts, csv: &str, seen: &Observation) -> Result
         Cause::lasting(
             Code::UpgradeBlocked,
             format!(
-                "is {}; OLM replaces only a version that has Succeeded",
+                "is {}; OLM upgrades only from phase Succeeded",
                 if phase.is_empty() { "missing" } else { phase }
             ),
             format!(

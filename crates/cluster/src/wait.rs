@@ -170,7 +170,7 @@ async fn renew_lost(
     cluster.delete(&object).await?;
     gone(cluster, &object).await?;
     cluster.apply(manifest).await?;
-    progress.done(format!("{object}: made anew, OLM took it for installed"));
+    progress.done(format!("{object}: re-created, because OLM considered it installed"));
     Ok(())
 }
 

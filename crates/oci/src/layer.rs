@@ -152,7 +152,7 @@ impl LayerBuilder {
             .filter(|part| !part.is_empty() && *part != ".")
             .collect();
         if parts.is_empty() || parts.contains(&"..") || path.contains('\0') {
-            return Err(Error::Input(format!("{path:?} is not a path for an entry of an image")));
+            return Err(Error::Input(format!("{path:?} is not a valid path in an image")));
         }
         let owner = self.owner;
         for end in 1..parts.len() {

@@ -324,7 +324,7 @@ pub enum InvalidLimit {
     #[error("{0:?} is not of the form NAME=VALUE, such as catalog-file=512MiB")]
     Form(String),
     /// No such limit.
-    #[error("there is no limit {0:?} that can be set; there are: {1}")]
+    #[error("unknown limit {0:?}; available: {1}")]
     Name(String, String),
     /// Not a number.
     #[error("{0:?} is not a number; write digits, and for bytes KiB, MiB or GiB behind them")]

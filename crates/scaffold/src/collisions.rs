@@ -22,7 +22,7 @@ pub(crate) fn check(file: &ProjectFile, known: &[Resource], resource: &Resource)
         }
         if other.group != resource.group && !file.multigroup() {
             return Err(Error::Usage(format!(
-                "the project has the group {}, and {} would be a second one; olmkit edit --multigroup allows several",
+                "the project already uses API group {}; run olmkit edit --multigroup to add {}",
                 other.group, resource.group
             )));
         }

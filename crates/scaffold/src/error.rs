@@ -45,7 +45,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// A Rust file that does not parse.
-    #[error("{path}:{line}:{column}: {reason}; repair it first, it has to be changed", path = path.display())]
+    #[error("{path}:{line}:{column}: {reason}; repair it first, because this command edits it", path = path.display())]
     Parse {
         /// The file.
         path: PathBuf,

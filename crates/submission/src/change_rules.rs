@@ -18,7 +18,7 @@ const fn rule(id: &'static str, summary: &'static str) -> Rule {
 
 static ADDED: Rule = rule(
     "pipeline/check_added_bundles",
-    "A change adds one bundle at most, and none if it deletes some",
+    "A change must add at most one bundle, and none if it deletes some",
 )
 .because(
     "The pipeline builds, tests and releases one bundle for each pull request.",
@@ -27,24 +27,24 @@ static ADDED: Rule = rule(
 
 static CATALOG_TOO: Rule = rule(
     "pipeline/check_affected_catalog_operators",
-    "A change touches a bundle or catalogs, not both",
+    "A change must touch a bundle or catalogs, not both",
 )
 .because("A catalog may name only bundles that are released already.", "0.2.0");
 
 static OPERATORS: Rule = rule(
     "pipeline/check_affected_operators",
-    "A change that touches a bundle touches one operator",
+    "A change that touches a bundle must touch only one operator",
 )
 .because("Reviewers and tests belong to one operator.", "0.2.0");
 
 static EXTRA: Rule = rule(
     "pipeline/check_extra_files",
-    "A change touches files of operators and catalogs only",
+    "A change must touch only files of operators and catalogs",
 )
 .because("Everything else in the repository belongs to its maintainers.", "0.2.0")
 .example("operators/README.md", "operators/hello-operator/README.md");
 
-static MODIFIED: Rule = rule("pipeline/check_modified_bundles", "A released bundle does not change")
+static MODIFIED: Rule = rule("pipeline/check_modified_bundles", "A released bundle must not change")
     .because("Clusters have installed it; publish a new version instead.", "0.2.0");
 
 impl Change {

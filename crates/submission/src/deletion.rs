@@ -14,7 +14,7 @@ pub(crate) static DELETED: Rule = rule(
     "pipeline/check_deleted_bundles",
     Severity::Error,
     CHANGE_SUITE,
-    "Only bundles of operators with file-based catalogs are deleted, and only if no catalog has them",
+    "A change must delete only bundles of operators with file-based catalogs, and only if no catalog contains them",
 )
 .because(
     "A catalog would name an image that nothing describes any more.",

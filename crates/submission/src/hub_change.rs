@@ -17,7 +17,7 @@ pub(crate) static RULES: &[&Rule] = &[&EXISTING, &FILES, &ONE, &REBASE];
 static FILES: Rule = rule(
     "operatorhub/files",
     Severity::Error,
-    "A change touches files below operators/ only",
+    "A change must touch only files below operators/",
 )
 .because("Everything else in the repository belongs to its maintainers.", "0.2.0")
 .example("README.md", "operators/hello/README.md");
@@ -25,14 +25,14 @@ static FILES: Rule = rule(
 static ONE: Rule = rule(
     "operatorhub/one-operator",
     Severity::Error,
-    "A change touches one operator",
+    "A change must touch only one operator",
 )
 .because("Reviewers and tests belong to one operator.", "0.2.0");
 
 static REBASE: Rule = rule(
     "operatorhub/rebase",
     Severity::Error,
-    "All published versions of the operator are there",
+    "All published versions of the operator must be present",
 )
 .because(
     "A version that is missing would vanish from the index; mostly the fork is older than the last release.",
@@ -42,7 +42,7 @@ static REBASE: Rule = rule(
 static EXISTING: Rule = rule(
     "operatorhub/existing-versions",
     Severity::Error,
-    "Of a published version only texts, the icon and the examples change",
+    "In a published version only texts, the icon and the examples may change",
 )
 .because(
     "Clusters have installed it; publish a new version instead, or ask for the label allow/serious-changes-to-existing.",

@@ -306,7 +306,7 @@ fn sources(args: &Args) -> anyhow::Result<(Vec<Source>, Vec<olmkit::temporary::D
             let (directory, labels) = args
                 .registry
                 .unpack_bundle(bundle)
-                .with_context(|| format!("{bundle} is not a directory, and pulling it as an image failed"))?;
+                .with_context(|| format!("\"{bundle}\" is neither a directory nor a pullable image"))?;
             sources.push(Source::image(bundle, directory.path(), labels));
             unpacked.push(directory);
         }

@@ -57,7 +57,7 @@ fn describe(rule: &Rule, page: &mut String) {
         let (by, version, effect) = (proof.by.name(), proof.version, prose(proof.effect));
         writeln!(
             page,
-            "\nProof ({by}; {version}): {effect} Shown by {}.",
+            "\nVerified by {by} ({version}): {effect} Evidence: {}.",
             shown(proof.shown_by)
         )
         .unwrap();

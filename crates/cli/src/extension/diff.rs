@@ -73,7 +73,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return refused(&resolution, sources.len() > 1);
     };
     if chosen.bundle == name {
-        writeln!(out, "{} is what the catalogs offer already", UntrustedText::new(name))?;
+        writeln!(
+            out,
+            "{} is already the newest version offered",
+            UntrustedText::new(name)
+        )?;
         return Ok(ExitCode::SUCCESS);
     }
     let line = format!(

@@ -49,7 +49,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 fn print(one: &Status) {
     let installed = match (&one.bundle, one.wanted.as_str()) {
         (Some(bundle), "") => format!("{bundle} is installed"),
-        (Some(bundle), wanted) => format!("{bundle} is installed, {wanted} is asked for"),
+        (Some(bundle), wanted) => format!("{bundle} is installed, {wanted} is requested"),
         (None, _) => "nothing is installed".to_owned(),
     };
     println!(

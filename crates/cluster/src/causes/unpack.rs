@@ -137,7 +137,11 @@ fn of_pod(found: super::pods::PodTrouble) -> Cause {
             ),
             "give catalog-operator images that the nodes can pull (--opmImage, --util-image)",
         ),
-        Trouble::Unschedulable => Cause::passing(Code::PodUnschedulable, found.message.clone(), "make room on a node"),
+        Trouble::Unschedulable => Cause::passing(
+            Code::PodUnschedulable,
+            found.message.clone(),
+            "free resources on a node, or add a node",
+        ),
         _ => Cause::lasting(
             Code::UnpackFailed,
             format!("container {}: {}", found.container, found.message),

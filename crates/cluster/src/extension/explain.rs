@@ -80,7 +80,7 @@ fn of_progress(extension: &Value, seen: &Seen) -> Option<Cause> {
 fn idle(controller: &str) -> Cause {
     Cause::passing(
         Code::OlmIdle,
-        format!("{controller} has not looked at it"),
+        format!("{controller} has not reconciled it yet"),
         format!("check that {controller} runs: kubectl get pods -A -l app.kubernetes.io/name={controller}"),
     )
 }
@@ -186,7 +186,7 @@ fn retrying(progressing: &Condition<'_>, seen: &Seen) -> Cause {
     if has("cannot be managed by operator-controller") || has("revision object collisions") {
         return known(
             Code::CrdOwnedByOther,
-            "another ClusterExtension, OLM v0, Helm or kubectl made the object; OLM v1 takes nothing over",
+            "another ClusterExtension, OLM v0, Helm or kubectl made the object; OLM v1 does not adopt existing objects",
             format!(
                 "find its owner (kubectl get crd NAME -o yaml --show-managed-fields); remove it there, or uninstall this one: olmkit extension uninstall {name}"
             ),
@@ -240,9 +240,7 @@ fn retrying(progressing: &Condition<'_>, seen: &Seen) -> Cause {
     Cause::passing(
         Code::ExtensionRetrying,
         said(progressing),
-        format!(
-            "operator-controller tries again; its log has more. olmkit extension status {name} shows whether it gets on"
-        ),
+        format!("operator-controller tries again; its log has more. olmkit extension status {name} shows its progress"),
     )
 }
 

@@ -187,7 +187,7 @@ fn definition(live: &Value, new: &olmv1::Object, extension: &str) -> Option<Caus
         );
         return Some(Cause::lasting(
             Code::CrdOwnedByOther,
-            format!("exists already ({author}), and OLM v1 takes nothing over"),
+            format!("exists already ({author}), and OLM v1 does not adopt existing objects"),
             "remove it there first, with all its objects; or go on with what has made it",
         ));
     }

@@ -74,7 +74,7 @@ fn troubled(trouble: &pods::PodTrouble) -> String {
             "check the image's name; a private one needs a pull secret in the pod's service account (--service-account)",
         ),
         Trouble::Unschedulable => (
-            "no node takes the pod".to_owned(),
+            "the pod cannot be scheduled".to_owned(),
             "free resources, or see the node's taints",
         ),
         Trouble::Refused => (
@@ -140,7 +140,7 @@ mod tests {
             panic!()
         };
         assert!(
-            text.starts_with("no node takes the pod: 0/1 nodes are available"),
+            text.starts_with("the pod cannot be scheduled: 0/1 nodes are available"),
             "{text}"
         );
     }

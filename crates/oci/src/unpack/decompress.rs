@@ -79,7 +79,7 @@ impl Read for LayerReader {
         self.produced += count as u64;
         if self.produced > self.allowed {
             return Err(io::Error::other(format!(
-                "it unpacks to more than {} bytes, which no honest layer of its size does",
+                "it unpacks to more than {} bytes, refusing a possible decompression bomb",
                 self.allowed
             )));
         }

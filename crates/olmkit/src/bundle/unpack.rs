@@ -134,7 +134,7 @@ fn check_mode(csv: &Value, target: &Target) -> Result<(), UnpackError> {
         },
         hint: match mode {
             "AllNamespaces" => "Name the namespaces with --watch-namespaces.",
-            _ => "Leave --watch-namespaces away to watch all, or name others.",
+            _ => "Omit --watch-namespaces to watch all namespaces, or name others.",
         },
     })
 }

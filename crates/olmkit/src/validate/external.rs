@@ -13,7 +13,7 @@ define_rules! {
         id: "EXT-1",
         severity: Severity::Error,
         origin: Origin::OptionalValidator("external"),
-        summary: "An external validator runs and reports nothing.",
+        summary: "An external validator must run and report nothing.",
         why: "`--alpha-select-external` runs programs of your own; what they report becomes part of the result.",
         bad: "--alpha-select-external=./validator   # it prints an error, or no JSON",
         good: "exit 0 and print {\"Name\": \"demo\", \"Errors\": null, \"Warnings\": null}",

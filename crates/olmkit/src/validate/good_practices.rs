@@ -16,7 +16,7 @@ define_rules! {
         id: "GP-1",
         severity: Severity::Error,
         origin: Origin::OptionalValidator("good-practices"),
-        summary: "The install strategy has deployments.",
+        summary: "The install strategy must have deployments.",
         why: "An operator without a deployment does not run.",
         bad: "spec: {}",
         good: "spec: {deployments: […]}",

@@ -12,7 +12,7 @@ static PRUNED: Rule = rule(
     "pipeline/check_pruned_graph",
     Severity::Warning,
     "isv",
-    "A bundle with olm.skipRange also has spec.replaces",
+    "A bundle with olm.skipRange should also have spec.replaces",
 )
 .because(
     "Without spec.replaces the index forgets the bundles before this one.",

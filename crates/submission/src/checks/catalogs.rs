@@ -16,7 +16,7 @@ static REGISTRIES: Rule = rule(
     "pipeline/check_bundle_images_in_fbc",
     Severity::Error,
     "common",
-    "Bundle images in a catalog come from the registries that config.yaml allows",
+    "Bundle images in a catalog must come from the registries that config.yaml allows",
 )
 .because(
     "The hosted catalog serves only bundles that went through the pipeline.",
@@ -31,7 +31,7 @@ static OBJECTS: Rule = rule(
     "pipeline/check_olm_bundle_object_in_fbc",
     Severity::Error,
     "common",
-    "A catalog for OpenShift 4.17 or later has no olm.bundle.object",
+    "A catalog for OpenShift 4.17 or later must not contain olm.bundle.object",
 )
 .because(
     "These catalogs carry olm.csv.metadata instead; with both they grow beyond what the console can load.",

@@ -19,7 +19,7 @@ static CATALOG_USAGE: Rule = rule(
     "pipeline/check_catalog_usage_ci_config",
     Severity::Error,
     "common",
-    "A catalog is made from one template only",
+    "A catalog must be rendered from only one template",
 )
 .because(
     "Two templates would overwrite each other's catalog.",
@@ -34,7 +34,7 @@ static SCHEMA: Rule = rule(
     "pipeline/check_schema_operator_ci_config",
     Severity::Error,
     "common",
-    "ci.yaml has the keys and types that the pipeline reads",
+    "ci.yaml must have the keys and types that the pipeline reads",
 )
 .because(
     "The pipeline ignores a key that it does not know, and stops on a value of another type.",

@@ -12,7 +12,7 @@ static USING_FBC: Rule = rule(
     "pipeline/check_using_fbc",
     Severity::Warning,
     "community",
-    "The operator is published through file-based catalogs",
+    "The operator should be published through file-based catalogs",
 )
 .because(
     "New operators will have to use them; bundles that are already there can be put on and off channels later.",

@@ -16,7 +16,7 @@ static FIELDS: Rule = rule(
     "pipeline/check_required_fields",
     Severity::Error,
     "community",
-    "The ClusterServiceVersion has the fields that OperatorHub shows",
+    "The ClusterServiceVersion must have the fields that OperatorHub shows",
 )
 .because(
     "The page of the operator would lack its description, icon, links or maintainers.",

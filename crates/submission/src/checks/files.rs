@@ -16,7 +16,7 @@ static NETWORK_POLICY: Rule = rule(
     "pipeline/check_network_policy_presence",
     Severity::Error,
     "common",
-    "A bundle has no NetworkPolicy",
+    "A bundle must not contain a NetworkPolicy",
 )
 .because(
     "The pipeline refuses the kind, although OLM installs it since 2025; let the operator create the policy.",
@@ -31,7 +31,7 @@ static DIRECTORY: Rule = rule(
     "pipeline/check_operator_version_directory_name",
     Severity::Error,
     "common",
-    "The folder of a bundle has the name of its spec.version",
+    "The directory of a bundle must have the name of its spec.version",
 )
 .because("The pipeline finds a bundle by the name of its folder.", "0.2.0")
 .example(

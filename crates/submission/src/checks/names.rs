@@ -15,7 +15,7 @@ static NAME: Rule = rule(
     "pipeline/check_operator_name",
     Severity::Error,
     "common",
-    "Folder, annotations and ClusterServiceVersion name the same operator, in all its bundles",
+    "Directory, annotations and ClusterServiceVersion must name the same operator, in all its bundles",
 )
 .because(
     "The package name is reserved for the folder; a bundle of another package would publish under a foreign name.",

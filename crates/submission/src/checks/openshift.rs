@@ -17,7 +17,7 @@ static CONSTRAINTS: Rule = rule(
     "pipeline/check_api_version_constraints",
     Severity::Error,
     "community",
-    "Every OpenShift of the annotation com.redhat.openshift.versions has at least the Kubernetes of spec.minKubeVersion",
+    "Every OpenShift of the annotation com.redhat.openshift.versions must have at least the Kubernetes of spec.minKubeVersion",
 )
 .because("OLM would refuse to install the bundle on the others.", "0.2.0")
 .example(

@@ -21,7 +21,7 @@ static FRAMEWORK: Rule = rule(
     "pipeline/check_osdk_bundle_validate_operator_framework",
     Severity::Error,
     "community",
-    "operator-sdk bundle validate --select-optional suite=operatorframework finds nothing",
+    "operator-sdk bundle validate --select-optional suite=operatorframework must pass",
 )
 .because(
     "OLM or OperatorHub would refuse or misrepresent the bundle; `olmkit bundle validate` explains each finding.",
@@ -32,7 +32,7 @@ static HUB: Rule = rule(
     "pipeline/check_osdk_bundle_validate_operatorhub",
     Severity::Error,
     "community",
-    "operator-sdk bundle validate --select-optional name=operatorhub finds nothing",
+    "operator-sdk bundle validate --select-optional name=operatorhub must pass",
 )
 .because(
     "OLM or OperatorHub would refuse or misrepresent the bundle; `olmkit bundle validate` explains each finding.",

@@ -25,7 +25,7 @@ static YAML_LINT: Rule = rule(
     "pipeline/yaml-lint",
     Severity::Error,
     "step",
-    "yamllint finds no error in the files of a new bundle",
+    "yamllint must report no error in the files of a new bundle",
 )
 .because(
     "The pipeline runs it with its default rules; long lines and lists at the column of their key are allowed. Its warnings are left out.",
@@ -37,7 +37,7 @@ static PINNING: Rule = rule(
     "pipeline/digest-pinning",
     Severity::Error,
     "step",
-    "A certified bundle names all images by digest and lists them in spec.relatedImages",
+    "A certified bundle must reference all images by digest and list them in spec.relatedImages",
 )
 .because(
     "The pipeline pins them itself and stops if that changes anything, or if fewer images are listed than named.",
@@ -52,7 +52,7 @@ static CATALOG_FORMAT: Rule = rule(
     "pipeline/validate-catalog-format",
     Severity::Error,
     "step",
-    "opm validate accepts the operator's part of a catalog",
+    "opm validate must accept the operator's part of a catalog",
 )
 .because("A catalog that opm refuses is not served.", "0.2.0")
 .example(

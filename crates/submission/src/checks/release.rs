@@ -16,7 +16,7 @@ static ADD: Rule = rule(
     "pipeline/add-bundle-to-fbc",
     Severity::Error,
     "step",
-    "The bundle can be added to the templates of release-config.yaml",
+    "The bundle must be addable to the templates of release-config.yaml",
 )
 .because(
     "The pipeline tries it, and does it after the merge; opm refuses a channel with two heads or an entry that occurs twice.",

@@ -16,7 +16,7 @@ static CONSISTENT: Rule = rule(
     "pipeline/check_bundle_release_config",
     Severity::Error,
     "common",
-    "release-config.yaml names templates that ci.yaml maps to catalogs",
+    "release-config.yaml must name templates that ci.yaml maps to catalogs",
 )
 .because(
     "The pipeline adds the bundle to these templates after the merge; a template that it cannot find stops the release.",
@@ -31,7 +31,7 @@ static SCHEMA: Rule = rule(
     "pipeline/check_validate_schema_bundle_release_config",
     Severity::Error,
     "common",
-    "release-config.yaml has the keys and types that the pipeline reads",
+    "release-config.yaml must have the keys and types that the pipeline reads",
 )
 .because("The release would fail after the merge.", "0.2.0")
 .example(

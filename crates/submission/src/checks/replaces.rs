@@ -16,7 +16,7 @@ static REPLACES: Rule = rule(
     "pipeline/check_replaces_availability",
     Severity::Error,
     "common",
-    "The bundle that spec.replaces names exists, and supports every OpenShift that the new one supports",
+    "The bundle in spec.replaces must exist and support every OpenShift that the new one supports",
 )
 .because(
     "Otherwise the new bundle cannot be added to the index of some OpenShift version.",

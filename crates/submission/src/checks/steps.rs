@@ -19,7 +19,7 @@ static READ_CONFIG: Rule = rule(
     "pipeline/read-config",
     Severity::Error,
     "step",
-    "ci.yaml has updateGraph or fbc.enabled, not both",
+    "ci.yaml must have updateGraph or fbc.enabled, not both",
 )
 .because(
     "With file-based catalogs the templates are the update graph; the task read-config refuses both.",
@@ -34,7 +34,7 @@ static PROJECT: Rule = rule(
     "pipeline/certification-project-check",
     Severity::Error,
     "step",
-    "ci.yaml of a certified operator names its certification project",
+    "ci.yaml of a certified operator must name its certification project",
 )
 .because("The task certification-project-check stops without it.", "0.2.0")
 .example("merge: true", "cert_project_id: 0123456789abcdef01234567");
@@ -58,7 +58,7 @@ static DOCKERFILE: Rule = rule(
     "pipeline/dockerfile-creation",
     Severity::Error,
     "step",
-    "annotations.yaml names the directories of manifests and metadata",
+    "annotations.yaml must name the directories of manifests and metadata",
 )
 .because(
     "The pipeline builds the bundle image from a Dockerfile that it makes of the annotations.",

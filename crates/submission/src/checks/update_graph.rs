@@ -25,7 +25,7 @@ static MODE: Rule = rule(
     "pipeline/check_ci_upgrade_graph",
     Severity::Error,
     "community",
-    "ci.yaml says how the update graph is made",
+    "ci.yaml must set the upgrade graph mode",
 )
 .because(
     "Without updateGraph the pipeline takes replaces-mode; anything unknown stops it.",
@@ -37,7 +37,7 @@ static UNIQUE: Rule = rule(
     "pipeline/check_operator_name_unique",
     Severity::Error,
     "community",
-    "The ClusterServiceVersions of all bundles name the same operator",
+    "The ClusterServiceVersions of all bundles must name the same operator",
 )
 .because("Bundles of two names have no common update graph.", "0.2.0")
 .example(
@@ -49,7 +49,7 @@ static LOOP: Rule = rule(
     "pipeline/check_upgrade_graph_loop",
     Severity::Error,
     "community",
-    "No bundle replaces itself, directly or through others",
+    "A bundle must not replace itself, directly or through others",
 )
 .because("A loop leaves OLM without a head of the channel.", "0.2.0")
 .example(
@@ -61,7 +61,7 @@ static DANGLING: Rule = rule(
     "pipeline/check_dangling_bundles",
     Severity::Error,
     "community",
-    "In every channel of the bundle each bundle but the head is replaced or skipped by another",
+    "In every channel of the bundle, another bundle must replace or skip each bundle except the head",
 )
 .because("Users of a dangling bundle are never offered an update.", "0.2.0")
 .example(

@@ -33,23 +33,23 @@ macro_rules! rules {
 }
 
 rules! {
-    LICENSE: "HasLicense", "The image has licenses as files below /licenses",
+    LICENSE: "HasLicense", "The image must contain licenses as files below /licenses",
         "Users must find the terms of what they run.", "FROM scratch\nCOPY app /app", "FROM scratch\nCOPY app /app\nCOPY LICENSE /licenses/";
-    TAG: "HasUniqueTag", "The image has another tag than latest",
+    TAG: "HasUniqueTag", "The image must have a tag other than latest",
         "`latest` is another image tomorrow.", "quay.io/example/hello:latest", "quay.io/example/hello:v0.0.1";
-    LAYERS: "LayerCountAcceptable", "The image has 40 layers at most",
+    LAYERS: "LayerCountAcceptable", "The image must have at most 40 layers",
         "Each layer costs time when a container starts.", "RUN a\nRUN b", "RUN a && b";
-    PACKAGES: "HasNoProhibitedPackages", "The image has no packages that may not be redistributed",
+    PACKAGES: "HasNoProhibitedPackages", "The image must not contain packages that may not be redistributed",
         "Kernels and firmware of Red Hat Enterprise Linux need a licence.", "RUN dnf install -y kernel-core", "# the kernel is that of the node";
-    LABELS: "HasRequiredLabel", "The image has the labels name, vendor, version, release, summary, description and maintainer",
+    LABELS: "HasRequiredLabel", "The image must have the labels name, vendor, version, release, summary, description and maintainer",
         "The catalog shows them.", "LABEL name=hello", "LABEL name=hello vendor=Example version=v0.0.1 release=1 summary=… description=… maintainer=…";
-    TRADEMARK: "HasNoProhibitedLabels", "The labels name, vendor and maintainer respect the trademark of Red Hat",
+    TRADEMARK: "HasNoProhibitedLabels", "The labels name, vendor and maintainer must respect the Red Hat trademark",
         "An image of a partner must not look like one of Red Hat.", "LABEL name=\"Red Hat Hello\"", "LABEL name=\"Hello for Red Hat OpenShift\"";
-    ROOT: "RunAsNonRoot", "The image names a user other than root",
+    ROOT: "RunAsNonRoot", "The image must name a user other than root",
         "OpenShift starts no container as root unless it is allowed to; such an image needs a review.", "# no USER", "USER 65532";
-    MODIFIED: "HasModifiedFiles", "No layer changes files that packages of Red Hat installed, but by rpm",
+    MODIFIED: "HasModifiedFiles", "Layers must not change files that Red Hat packages installed, except by rpm",
         "What rpm does not know of is lost with the next update, and cannot be supported.", "FROM ubi9\nRUN rm /usr/bin/curl", "FROM ubi9\nRUN rpm --erase curl";
-    NAME: "HasProhibitedContainerName", "The name of the repository respects the trademark of Red Hat",
+    NAME: "HasProhibitedContainerName", "The name of the repository must respect the Red Hat trademark",
         "An image of a partner must not look like one of Red Hat.", "quay.io/example/redhat-hello", "quay.io/example/hello";
 }
 

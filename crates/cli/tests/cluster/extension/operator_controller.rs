@@ -133,7 +133,7 @@ async fn refused(site: &Site) {
     assert_eq!(back.json["bundle"], "memcached-operator.v0.1.0");
     let newest = site.olmkit(&["extension", "diff", PACKAGE]).await.fine();
     assert!(
-        newest.stdout.contains("is what the catalogs offer already"),
+        newest.stdout.contains("is already the newest version offered"),
         "{}",
         newest.stdout
     );

@@ -10,7 +10,7 @@ define_rules! {
         id: "META-4",
         severity: Severity::Warning,
         origin: Origin::Lint,
-        summary: "A bundle does not require an API that it owns.",
+        summary: "A bundle should not require an API that it owns.",
         why: "The resolver may look for another operator that provides the API, and two owners of one API cannot be installed together.",
         bad: "dependencies:\n- type: olm.gvk\n  value: {group: example.com, version: v1, kind: Widget}   # and owns Widget",
         good: "remove the dependency",

@@ -13,7 +13,7 @@ define_rules! {
         id: "DESC-1",
         severity: Severity::Warning,
         origin: Origin::Lint,
-        summary: "The path of each descriptor of an owned API exists in its schema.",
+        summary: "The path of each descriptor of an owned API should exist in its schema.",
         why: "Consoles show nothing for a path that does not exist.",
         bad: "specDescriptors:\n- path: spec.size   # paths begin below spec",
         good: "specDescriptors:\n- path: size",

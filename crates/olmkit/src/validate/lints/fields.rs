@@ -13,7 +13,7 @@ define_rules! {
         id: "FILE-3",
         severity: Severity::Warning,
         origin: Origin::Lint,
-        summary: "The ClusterServiceVersion and CRDs have no unknown fields: they are silently dropped.",
+        summary: "The ClusterServiceVersion and CRDs should not have unknown fields. The API server silently drops them.",
         why: "A misspelled field has no effect.",
         bad: "containers:\n- name: manager\n  imagePullPolice: Always",
         good: "containers:\n- name: manager\n  imagePullPolicy: Always",

@@ -12,7 +12,7 @@ define_rules! {
         id: "ICON-1",
         severity: Severity::Warning,
         origin: Origin::Lint,
-        summary: "The icon is an image of the declared media type.",
+        summary: "The icon should be an image of the declared media type.",
         why: "Consoles show a broken image.",
         bad: "mediatype: image/png   # the data is SVG",
         good: "mediatype: image/svg+xml",

@@ -11,7 +11,7 @@ define_rules! {
         id: "POD-4",
         severity: Severity::Info,
         origin: Origin::Lint,
-        summary: "Pods meet the Pod Security Standard `restricted`.",
+        summary: "Pods should meet the Pod Security Standard `restricted`.",
         why: "Namespaces that enforce it do not admit the operator's pods.",
         bad: "securityContext: {}",
         good: "securityContext:\n  allowPrivilegeEscalation: false\n  runAsNonRoot: true\n  capabilities: {drop: [ALL]}\n  seccompProfile: {type: RuntimeDefault}",

@@ -32,7 +32,7 @@ define_rules! {
         id: "CRD-37",
         severity: Severity::Warning,
         origin: Origin::Lint,
-        summary: "The bounds of a number are values of its type and format.",
+        summary: "The bounds of a number should be values of its type and format.",
         why: "Since Kubernetes 1.36 the API server refuses every object in which the field has a value.",
         bad: "type: integer\nformat: int32\nmaximum: 4294967295",
         good: "type: integer\nformat: int64\nmaximum: 4294967295",

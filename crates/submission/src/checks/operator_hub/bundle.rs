@@ -38,7 +38,7 @@ static BELOW_HEAD: Rule = rule(
 static CATEGORIES: Rule = rule(
     "operatorhub/categories",
     Severity::Error,
-    "The annotation categories is there and not empty",
+    "The annotation categories must be present and not empty",
 )
 .because("operatorhub.io lists operators by category.", "0.2.0")
 .example(
@@ -49,7 +49,7 @@ static CATEGORIES: Rule = rule(
 static DEPLOYMENTS: Rule = rule(
     "operatorhub/deployments",
     Severity::Error,
-    "The install strategy has a deployment",
+    "The install strategy must have a deployment",
 )
 .because("The pipeline deploys the operator and watches its pod.", "0.2.0")
 .example(
@@ -60,7 +60,7 @@ static DEPLOYMENTS: Rule = rule(
 static MAX_VERSION: Rule = rule(
     "operatorhub/max-k8s-version",
     Severity::Error,
-    "The annotation operatorhub.io/ui-metadata-max-k8s-version is a version, and below 1.22 for a bundle with APIs that 1.22 removed",
+    "The annotation operatorhub.io/ui-metadata-max-k8s-version must be a version, and below 1.22 for a bundle with APIs that 1.22 removed",
 )
 .because(
     "It chooses the cluster of the tests, and operatorhub.io shows it: the bundle cannot be installed on later versions.",
@@ -74,7 +74,7 @@ static MAX_VERSION: Rule = rule(
 static SDK: Rule = rule(
     "operatorhub/sdk",
     Severity::Error,
-    "operator-sdk bundle validate --select-optional suite=operatorframework finds no error",
+    "operator-sdk bundle validate --select-optional suite=operatorframework must report no error",
 )
 .because(
     "The pipeline runs it, with the categories of categories.json; `olmkit bundle validate` explains each finding.",
@@ -84,7 +84,7 @@ static SDK: Rule = rule(
 static UPDATE_GRAPH: Rule = rule(
     "operatorhub/update-graph",
     Severity::Error,
-    "A bundle in semver-mode has neither spec.replaces nor spec.skips",
+    "A bundle in semver-mode must not have spec.replaces or spec.skips",
 )
 .because(
     "Here semver-mode is what holds without updateGraph in ci.yaml; the versions alone make the update graph.",
@@ -98,7 +98,7 @@ static UPDATE_GRAPH: Rule = rule(
 static VERSION: Rule = rule(
     "operatorhub/version",
     Severity::Error,
-    "The folder of a bundle has the name of its spec.version",
+    "The directory of a bundle must have the name of its spec.version",
 )
 .because("The pipeline finds a bundle by the name of its folder.", "0.2.0")
 .example(

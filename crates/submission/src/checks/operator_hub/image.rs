@@ -18,7 +18,7 @@ pub(crate) static CHECKS: &[Check] = &[
 static CONTAINER_IMAGE: Rule = rule(
     "operatorhub/containerImage",
     Severity::Error,
-    "The annotation containerImage names an image that the ClusterServiceVersion also uses",
+    "The annotation containerImage must name an image that the ClusterServiceVersion also uses",
 )
 .because("operatorhub.io shows it as the operator's image.", "0.2.0")
 .example(
@@ -29,7 +29,7 @@ static CONTAINER_IMAGE: Rule = rule(
 static LABELS: Rule = rule(
     "operatorhub/labels",
     Severity::Error,
-    "The labels of the bundle image are its annotations",
+    "The labels of the bundle image must equal its annotations",
 )
 .because(
     "OLM reads the labels of the image, people the annotations; the pipeline refuses an image in which they differ.",

@@ -37,7 +37,7 @@ pub(crate) const fn rule(id: &'static str, severity: Severity, summary: &'static
 static FORMAT: Rule = rule(
     "operatorhub/format",
     Severity::Error,
-    "Every version of an operator is in the bundle format",
+    "Every version of an operator must be in the bundle format",
 )
 .because(
     "The package manifest format is refused, and a mix of both formats cannot be added to the index.",
@@ -51,7 +51,7 @@ static FORMAT: Rule = rule(
 static NAMES: Rule = rule(
     "operatorhub/names",
     Severity::Error,
-    "Names of operators and versions have letters, digits, dots, underscores and dashes only",
+    "Names of operators and versions must contain only letters, digits, dots, underscores and dashes",
 )
 .because("The scripts of the pipeline do not find other names.", "0.2.0")
 .example("operators/hello world/0.0.1", "operators/hello-world/0.0.1");
@@ -59,7 +59,7 @@ static NAMES: Rule = rule(
 static PACKAGE: Rule = rule(
     "operatorhub/package",
     Severity::Error,
-    "All bundles of an operator are of the package that its folder is called after",
+    "All bundles of an operator must be of the package that its directory is named after",
 )
 .because("A folder is one package of the index.", "0.2.0")
 .example(
@@ -70,7 +70,7 @@ static PACKAGE: Rule = rule(
 static REVIEWERS: Rule = rule(
     "operatorhub/reviewers",
     Severity::Error,
-    "ci.yaml names reviewers, or does not have the key",
+    "ci.yaml must name reviewers or omit the key",
 )
 .because(
     "The pipeline stops at an empty list; without the file every change waits for a maintainer of the repository.",

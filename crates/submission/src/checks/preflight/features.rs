@@ -26,7 +26,7 @@ const OPTIONAL_FEATURES: [&str; 3] = ["cnf", "cni", "csi"];
 pub(super) static REQUIRED: Rule = rule(
     "preflight/RequiredAnnotations",
     Severity::Error,
-    "The annotations for features are there, each \"true\" or \"false\"",
+    "The annotations for features must be present, each \"true\" or \"false\"",
 )
 .because(
     "The catalog shows which environments the operator supports; a certified operator must say so.",
@@ -40,7 +40,7 @@ pub(super) static REQUIRED: Rule = rule(
 pub(super) static RESTRICTED: Rule = rule(
     "preflight/FollowsRestrictedNetworkEnablementGuidelines",
     Severity::Warning,
-    "The operator can be installed without access to the internet, and says so",
+    "The operator should be installable without internet access and declare it",
 )
 .because(
     "Mirroring copies spec.relatedImages; an image that is not there, or has no digest, is missing behind the firewall. Not enforced.",

@@ -12,7 +12,7 @@ use crate::python::Raise;
 pub(super) static CERTIFIED: Rule = rule(
     "preflight/BundleImageRefsAreCertified",
     Severity::Warning,
-    "Every image is named by digest",
+    "Every image should be referenced by digest",
 )
 .because(
     "Only an image with a digest can be looked up; whether it is certified a hosted service knows, which is not asked here. Not enforced.",
@@ -23,7 +23,7 @@ pub(super) static CERTIFIED: Rule = rule(
 pub(super) static RELATED: Rule = rule(
     "preflight/AllImageRefsInRelatedImages",
     Severity::Warning,
-    "Every image is listed in spec.relatedImages",
+    "spec.relatedImages should list every image",
 )
 .because(
     "Mirroring copies spec.relatedImages only. preflight passes all the same and announces that it will not for ever.",

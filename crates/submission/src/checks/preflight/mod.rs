@@ -33,7 +33,7 @@ pub(crate) const fn rule(id: &'static str, severity: Severity, summary: &'static
 static CONSTRAINTS: Rule = rule(
     "preflight/SecurityContextConstraintsInCSV",
     Severity::Warning,
-    "The cluster permissions name one security context constraint at most",
+    "The cluster permissions should name at most one security context constraint",
 )
 .because(
     "preflight gives up on several; with one the operator may need an administrator to apply it. Not enforced.",

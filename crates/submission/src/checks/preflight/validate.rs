@@ -16,7 +16,7 @@ use crate::python::text::shown;
 pub(super) static BUNDLE: Rule = rule(
     "preflight/ValidateOperatorBundle",
     Severity::Error,
-    "The validators of operator-framework find no error",
+    "The validators of operator-framework must report no error",
 )
 .because(
     "OLM would refuse or misrepresent the bundle; `olmkit bundle validate` explains each finding.",

@@ -14,7 +14,7 @@ define_rules! {
         id: "RBAC-5",
         severity: Severity::Warning,
         origin: Origin::Lint,
-        summary: "Namespaced `permissions` contain no cluster-scoped resources or URLs, unless AllNamespaces is the only install mode.",
+        summary: "Namespaced `permissions` should not contain cluster-scoped resources or URLs, unless AllNamespaces is the only install mode.",
         why: "Installed for one namespace, OLM makes a Role of them, which cannot grant such a request.",
         bad: "permissions:\n- rules:\n  - resources: [nodes]",
         good: "clusterPermissions:\n- rules:\n  - resources: [nodes]",
