@@ -79,7 +79,7 @@ subscribed_automatically() {
 catalog_is_kept() { kn get catalogsource offered; kn delete catalogsource offered; }
 
 # --- with an account of limited rights -----------------------------------------------------------------------------
-installer_rights() { sed -n '/^## With an account of limited rights/,/^## When/p' docs/guides/cluster.md | sed -n '/^```yaml/,/^```/p' | grep -v '^```' | sed "s/\bshop\b/$NAMESPACE/g"; }
+installer_rights() { sed -n '/^## Install with limited permissions/,/^## When/p' docs/guides/cluster.md | sed -n '/^```yaml/,/^```/p' | grep -v '^```' | sed "s/\bshop\b/$NAMESPACE/g"; }
 run_restricted() { kit run bundle "$work/new-bundle" -n "$NAMESPACE" --serve-from-host --install-mode OwnNamespace "$@"; }
 rights_are_missing() {
   restricted_namespace

@@ -361,7 +361,7 @@ mod tests {
 
     #[test]
     fn every_code_is_documented() {
-        let guide = include_str!("../../../docs/guides/cluster.md");
+        let guide = include_str!("../../../docs/reference/causes.md");
         let missing: Vec<&str> = Code::ALL
             .iter()
             .map(|code| code.as_str())

@@ -263,7 +263,7 @@ fn cause(command: Command, resource: &str, namespace: Option<&str>, verbs: &[&st
         ),
         format!(
             "use an account that may (--kubeconfig), or have it granted; kubectl auth can-i {first} {resource} {flag} \
-             repeats the question, and docs/guides/cluster.md lists the rights of every command"
+             repeats the question, and docs/reference/permissions.md lists the permissions of every command"
         ),
     )
 }

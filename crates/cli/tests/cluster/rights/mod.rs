@@ -295,7 +295,7 @@ async fn the_account_of_the_documentation_lets_olm_install() {
     cluster.namespace("shop").await;
     let guide =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides/cluster.md")).unwrap();
-    let section = guide.split_once("## With an account of limited rights").unwrap().1;
+    let section = guide.split_once("## Install with limited permissions").unwrap().1;
     let yaml = section.split_once("```yaml\n").unwrap().1.split_once("```").unwrap().0;
     cluster
         .apply("serviceaccounts", json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "installer", "namespace": "shop"}}))
