@@ -15,6 +15,11 @@ project_is_built() {
   { echo; sed -n '/^\[profile\.dev/,/^$/p' "$root/Cargo.toml"; } >> Cargo.toml
   cargo build --quiet --bin scaffolded
   make -s bundle OLMKIT="$olmkit" IMG="$(scaffolded_image)"
+  # Upstream's operator-sdk reads PROJECT for every command.
+  operator-sdk version
+  operator-sdk bundle validate bundle
+  operator-sdk generate bundle --input-dir config --version 0.0.1 --output-dir upstream
+  operator-sdk scorecard bundle --list
   publish operator "$CARGO_TARGET_DIR/$(rustc -vV | sed -n 's/^host: //p')/debug/scaffolded" "$(scaffolded_image)"
   publish bundle bundle "$(scaffolded_image bundle)"
 }

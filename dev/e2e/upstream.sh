@@ -1,5 +1,6 @@
 # Upstream's operator-sdk with our bundle images.
-sdk() { in_cluster operator-sdk "$@" --timeout 3m -n "$NAMESPACE"; }
+# It runs in a scaffolded project, whose PROJECT it reads for every command.
+sdk() { (cd "$work/sdk-project" && in_cluster operator-sdk "$@" --timeout 3m -n "$NAMESPACE"); }
 bundle_on_tls() { on_tls "$base-bundle:v$1"; }
 sdk_runs_bundle() {
   k create namespace "$NAMESPACE"
@@ -27,6 +28,7 @@ sdk_residue() {
 flow_upstream() {
   local NAMESPACE=upstream
   echo; echo "upstream's operator-sdk with our bundle images"
+  mkdir -p "$work/sdk-project"; "$olmkit" init --directory "$work/sdk-project" --project-name sdk-project > /dev/null
   check "operator-sdk run bundle" sdk_runs_bundle
   check "a Memcached runs" sample_runs
   check "operator-sdk run bundle-upgrade" sdk_upgrades

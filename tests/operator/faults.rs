@@ -131,9 +131,30 @@ async fn a_tenant_whose_webhook_hangs_does_not_delay_others() {
         "beside a hanging webhook: median {:?}, p99 {:?}",
         waited[50], waited[98]
     );
-    // A worker is free again after the ten seconds that the webhook is given.
-    assert!(waited[98] < Duration::from_secs(8), "{waited:?}");
+    // Three quarters of the 32 workers may wait for one namespace. Whatever the machine's speed, the others write before the first
+    // of these requests ends, after the ten seconds that the webhook is given.
+    let (hanging, others): (Vec<Seen>, Vec<Seen>) = deployments()
+        .into_iter()
+        .partition(|request| request.namespace == "hanging-webhook");
+    let most = hanging.iter().map(|one| in_flight(&hanging, one.at)).max();
+    assert!(most.is_some_and(|most| most > 0 && most <= 24), "{most:?}");
+    let first_end = hanging
+        .iter()
+        .filter_map(|request| request.answer)
+        .map(|(_, at)| at)
+        .min();
+    let first_write = others.iter().map(|request| request.at).min().unwrap();
+    assert!(
+        first_end.is_none_or(|end| first_write < end),
+        "a namespace took all workers"
+    );
     unblock_deployments(&hangs).await;
+}
+
+/// Requests that were not answered yet at that time.
+fn in_flight(requests: &[Seen], at: Instant) -> usize {
+    let open = |request: &&Seen| request.at <= at && request.answer.is_none_or(|(_, end)| end > at);
+    requests.iter().filter(open).count()
 }
 
 /// Names of the writes that a scenario costs, without those of the status, whose number depends on what is seen together.

@@ -66,6 +66,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let limits = Limits {
         concurrency: 1,
         time: Duration::from_secs(30),
+        owed: Duration::from_secs(1),
     };
     let config = watcher::Config::default().fields("metadata.name=pod-00000");
     let stop = CancellationToken::new();

@@ -62,16 +62,15 @@ pub struct Limits {
     pub concurrency: usize,
     /// A reconcile that takes longer is cancelled and counts as failed.
     pub time: Duration,
+    /// How long after a stop work that was [put off](WorkQueue::add_last) is begun.
+    pub owed: Duration,
 }
 
 /// A server that asks for more is not waited for longer.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(120);
 
-/// For so long after the end was asked for, work that was put off is begun.
-const OWED_LIMIT: Duration = Duration::from_secs(1);
-
-/// Reconciles the keys of `queue` until `stop` is cancelled, those that were [put off](WorkQueue::add_last) for a second more, and waits for
-/// running reconciles.
+/// Reconciles the keys of `queue` until `stop` is cancelled. Keys that were [put off](WorkQueue::add_last) are reconciled for
+/// [`Limits::owed`] after that. Waits for running reconciles.
 ///
 /// A key is never reconciled twice at the same time. What a reconcile logs is in a span that names controller, object and
 /// the number of the pass. Reconciles that wrote something or failed are logged at info or warn
@@ -117,7 +116,7 @@ pub async fn run<K, R, F, E>(
         let Some(key) = key else { break };
         begin(&mut running, key);
     }
-    let end = Instant::now() + OWED_LIMIT;
+    let end = Instant::now() + limits.owed;
     loop {
         while running.len() < limit
             && Instant::now() < end

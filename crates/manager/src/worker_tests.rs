@@ -24,6 +24,7 @@ fn queue() -> Arc<WorkQueue<String>> {
 const LIMITS: Limits = Limits {
     concurrency: 2,
     time: Duration::from_secs(30),
+    owed: Duration::from_secs(1),
 };
 
 #[tokio::test(start_paused = true)]

@@ -69,12 +69,9 @@ fn add(tree: &mut Tree, path: &str, text: impl Into<Vec<u8>>) -> Result<(), Erro
 fn kubebuilder(tree: &mut Tree, text: &[u8]) -> Result<(Kind, String), Error> {
     let wrong = |error: olmkit_yaml::Error| Error::Project(error.to_string());
     let value = olmkit_yaml::parse(text).map_err(wrong)?.to_json().map_err(wrong)?;
-    let layout = match value.get("layout") {
-        Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
-        Some(Value::String(one)) => one.clone(),
-        _ => String::new(),
-    };
-    if layout.contains(project_file::LAYOUT) {
+    let known = value.as_object().cloned().unwrap_or_default();
+    let layout = project_file::layouts(&known).join(", ");
+    if project_file::is_ours(&known) {
         let message = "the project is olmkit's own already; olmkit update brings it up to date";
         return Err(Error::Unsuitable(message.to_owned()));
     }

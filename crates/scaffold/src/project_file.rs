@@ -7,7 +7,8 @@ use crate::{Error, Tree, templates};
 
 /// Name of the file.
 pub const NAME: &str = "PROJECT";
-/// The layout of projects that this crate writes.
+/// The plugin of projects that this crate writes. It is not in `layout`: operator-sdk fails with every command if it does not know a
+/// layout.
 pub const LAYOUT: &str = "rust.olmkit/v1";
 
 const HEADER: &str = "\
@@ -101,6 +102,22 @@ impl Webhooks {
     }
 }
 
+/// The layouts that a PROJECT file names.
+pub(crate) fn layouts(value: &Map<String, Value>) -> Vec<&str> {
+    match value.get("layout") {
+        Some(Value::Array(layouts)) => layouts.iter().filter_map(Value::as_str).collect(),
+        Some(Value::String(layout)) => vec![layout],
+        _ => Vec::new(),
+    }
+}
+
+/// Whether this crate has written the project. Early versions wrote a layout.
+pub(crate) fn is_ours(value: &Map<String, Value>) -> bool {
+    let layouts = layouts(value);
+    let has_plugin = value.get("plugins").and_then(|plugins| plugins.get(LAYOUT)).is_some();
+    layouts.contains(&LAYOUT) || (layouts.is_empty() && has_plugin)
+}
+
 /// What `--plugins deploy-image` was given. Texts, as in kubebuilder's format.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -124,7 +141,6 @@ impl ProjectFile {
         let value = json!({
             "cliVersion": env!("CARGO_PKG_VERSION"),
             "domain": domain,
-            "layout": [LAYOUT],
             "plugins": {LAYOUT: {"templates": templates::NEWEST}},
             "projectName": name,
             "version": "3",
@@ -156,19 +172,14 @@ impl ProjectFile {
         let Value::Object(value) = value else {
             return Err(Error::Project("expected a mapping".to_owned()));
         };
-        let file = Self { value };
-        let layout = file.value.get("layout");
-        let layouts: Vec<&str> = match layout {
-            Some(Value::Array(layouts)) => layouts.iter().filter_map(Value::as_str).collect(),
-            Some(Value::String(layout)) => vec![layout],
-            _ => Vec::new(),
-        };
-        if !layouts.contains(&LAYOUT) {
-            let found = layouts.join(", ");
+        let mut file = Self { value };
+        if !is_ours(&file.value) {
             return Err(Error::Project(format!(
-                "layout is {found:?}, and this command changes projects of the layout {LAYOUT} only"
+                "this command changes only projects with the plugin {LAYOUT}; the project has the layout {:?}",
+                layouts(&file.value).join(", ")
             )));
         }
+        file.value.remove("layout");
         if file.name().is_empty() {
             return Err(Error::Project("projectName is missing".to_owned()));
         }
@@ -473,7 +484,7 @@ mod tests {
     #[test]
     fn unknown_keys_stay() {
         let text = format!(
-            "{HEADER}cliVersion: 0.1.0\ndomain: example.com\nlayout:\n- {LAYOUT}\nplugins:\n  grafana.kubebuilder.io/v1-alpha: {{}}\n\
+            "{HEADER}cliVersion: 0.1.0\ndomain: example.com\nplugins:\n  grafana.kubebuilder.io/v1-alpha: {{}}\n  {LAYOUT}: {{}}\n\
              projectName: p\nresources:\n- api:\n    crdVersion: v1\n    namespaced: true\n  domain: example.com\n  group: cache\n  kind: Memcached\n  \
              mine: 1\n  version: v1\nversion: \"3\"\n"
         );
@@ -492,6 +503,23 @@ mod tests {
             "{changed}"
         );
         assert_eq!(file.resources().len(), 1);
+    }
+
+    /// operator-sdk fails with every command in a project whose layout it does not know.
+    #[test]
+    fn a_layout_of_an_early_version_is_removed() {
+        let text = format!("{HEADER}domain: example.com\nlayout:\n- {LAYOUT}\nprojectName: p\n");
+        let file = ProjectFile::parse(text.as_bytes()).unwrap();
+        assert!(!file.text().unwrap().contains("layout"));
+        assert!(
+            !ProjectFile::new("example.com", "p", false, false)
+                .text()
+                .unwrap()
+                .contains("layout")
+        );
+        let foreign = format!("layout: [go.kubebuilder.io/v4]\nplugins: {{{LAYOUT}: {{}}}}\nprojectName: p\n");
+        assert!(ProjectFile::parse(foreign.as_bytes()).is_err());
+        assert!(ProjectFile::parse(b"projectName: p\n").is_err());
     }
 
     #[test]

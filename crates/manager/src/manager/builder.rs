@@ -143,6 +143,7 @@ impl Builder {
             identity.clone(),
             self.metrics.events_dropped(),
         );
+        let drain = Duration::from_secs(options.graceful_shutdown_timeout);
         Ok(Manager {
             client,
             metrics: self.metrics,
@@ -158,8 +159,10 @@ impl Builder {
             limits: Limits {
                 concurrency: usize::from(options.max_concurrent_reconciles),
                 time: self.reconcile,
+                // The other half is for the reconciles that have begun.
+                owed: drain / 2,
             },
-            drain: Duration::from_secs(options.graceful_shutdown_timeout),
+            drain,
             stop,
             watches: JoinSet::new(),
             servers,

@@ -160,8 +160,7 @@ impl Job {
                 OPERATOR_SDK_BUILDER.to_owned()
             },
             layout: Some(self.options.layout.clone())
-                .filter(|layout| !strict || layout != UNKNOWN_LAYOUT)
-                .unwrap_or_default(),
+                .filter(|layout| !strict || (layout != UNKNOWN_LAYOUT && !layout.is_empty())),
             scorecard: made || kept,
             own: if strict { present::own(present) } else { Vec::new() },
         };
@@ -251,7 +250,7 @@ pub fn package_and_layout(
     let project = super::ProjectFile::read(project_dir)?;
     let layout = project
         .as_ref()
-        .map_or_else(|| UNKNOWN_LAYOUT.to_owned(), |project| project.layout.clone());
+        .map_or_else(|| UNKNOWN_LAYOUT.to_owned(), |project| project.layout(strict));
     let given = given.filter(|package| !package.is_empty()).map(str::to_owned);
     match given.or(project.map(|project| project.name)) {
         Some(package) if !package.is_empty() => Ok((package, layout)),

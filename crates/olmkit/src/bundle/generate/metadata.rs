@@ -16,8 +16,8 @@ pub struct Metadata {
     pub default_channel: String,
     /// Which tool made the bundle.
     pub builder: String,
-    /// The project's layout; left out when empty.
-    pub layout: String,
+    /// The project's layout. operator-sdk also writes an empty one.
+    pub layout: Option<String>,
     /// Whether the bundle has a scorecard configuration.
     pub scorecard: bool,
     /// Annotations that people added; kept in strict mode.
@@ -46,8 +46,8 @@ impl Metadata {
             (format!("{METRICS}.builder"), self.builder.clone()),
             (format!("{METRICS}.mediatype.v1"), "metrics+v1".to_owned()),
         ]);
-        if !self.layout.is_empty() {
-            values.push((format!("{METRICS}.project_layout"), self.layout.clone()));
+        if let Some(layout) = &self.layout {
+            values.push((format!("{METRICS}.project_layout"), layout.clone()));
         }
         values
     }

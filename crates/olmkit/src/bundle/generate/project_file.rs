@@ -7,6 +7,20 @@ use serde_json::Value;
 use super::Error;
 use crate::limits;
 
+/// The plugin of projects that olmkit has scaffolded. They have no layout, because operator-sdk rejects layouts that it does not know.
+const SCAFFOLD: &str = "rust.olmkit/v1";
+
+impl ProjectFile {
+    /// The layout for a bundle: in strict mode that of the scaffold if there is no other.
+    #[must_use]
+    pub fn layout(&self, strict: bool) -> String {
+        if strict && self.is_scaffold && self.layout.is_empty() {
+            return SCAFFOLD.to_owned();
+        }
+        self.layout.clone()
+    }
+}
+
 /// What a bundle takes from a PROJECT file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -15,6 +29,8 @@ pub struct ProjectFile {
     pub name: String,
     /// `layout`, its parts joined with commas.
     pub layout: String,
+    /// Whether olmkit has scaffolded the project.
+    pub is_scaffold: bool,
     /// Group, version and kind of each resource.
     pub resources: Vec<(String, String, String)>,
 }
@@ -63,6 +79,7 @@ impl ProjectFile {
         Ok(Some(Self {
             name: text(&value, "projectName"),
             layout,
+            is_scaffold: value.get("plugins").and_then(|plugins| plugins.get(SCAFFOLD)).is_some(),
             resources,
         }))
     }
