@@ -131,3 +131,43 @@ fn schemas_of_published_bundles_are_sound() {
     println!("CRDs checked: {checked}, findings: {}", unsound.len());
     assert!(unsound.is_empty(), "{}", unsound.join("\n"));
 }
+
+/// The answers of the API server's own code about CRDs and random edits of them, which `dev/crd-vectors` writes.
+#[test]
+fn schemas_are_judged_as_by_the_api_servers_own_code() {
+    let Some(answers) = std::env::var_os("OLMKIT_CRD_ANSWERS") else {
+        println!("not run: OLMKIT_CRD_ANSWERS names no output of dev/crd-vectors");
+        return;
+    };
+    let text = std::fs::read_to_string(answers).expect("answers");
+    let (mut asked, mut refused, mut missed, mut wrong) = (0, 0, Vec::new(), Vec::new());
+    for line in text.lines() {
+        let answer: Value = serde_json::from_str(line).expect("answer");
+        let ours = match decode::decode(&answer["crd"], "CustomResourceDefinition", false) {
+            Ok(decoded) => {
+                let mut found = validate_decoded(&decoded, ApiVersion::V1);
+                found.extend(validate_schemas(&decoded, ApiVersion::V1));
+                found.retain(|finding| !finding.field.starts_with("status."));
+                found.into_iter().map(|finding| finding.message).collect()
+            }
+            Err(error) => vec![error.message],
+        };
+        let theirs = answer["errors"].as_array().expect("errors");
+        let told = || format!("{} {}", answer["file"], answer["edit"]);
+        asked += 1;
+        refused += usize::from(!theirs.is_empty());
+        match (theirs.first(), ours.first()) {
+            (Some(theirs), None) => missed.push(format!("{}\n    {theirs}", told())),
+            (None, Some(ours)) => wrong.push(format!("{}\n    {ours}", told())),
+            _ => {}
+        }
+    }
+    println!(
+        "{asked} definitions, {refused} refused, {} missed, {} wrong",
+        missed.len(),
+        wrong.len()
+    );
+    println!("missed:\n{}\nwrong:\n{}", missed.join("\n"), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} findings about accepted definitions", wrong.len());
+    assert!(missed.len() * 100 <= refused, "{} of {refused} missed", missed.len());
+}

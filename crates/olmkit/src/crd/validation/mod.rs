@@ -82,7 +82,7 @@ pub fn validate_decoded(crd: &Value, version: ApiVersion) -> Vec<CrdFinding> {
 }
 
 /// What the API server says about the schemas of a decoded CRD: whether they are structural, their defaults, list types,
-/// and the texts of their CEL rules. Types and costs of rules are not checked. operator-sdk shows none of this.
+/// and their CEL rules with what these cost. operator-sdk shows none of this.
 pub fn validate_schemas(crd: &Value, version: ApiVersion) -> Vec<CrdFinding> {
     let mut findings = Findings::default();
     schema::check(&Crd::new(crd, version), &mut findings);

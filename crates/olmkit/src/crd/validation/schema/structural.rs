@@ -20,7 +20,7 @@ pub(super) fn check(schema: &Value, level: Level, path: &Path<'_>, findings: &mu
         }
     }
     pattern(schema, path, findings);
-    nested::check(schema, path, findings);
+    nested::check(schema, level == Level::Root, path, findings);
     object_fields(schema, level, path, findings);
 }
 
@@ -68,7 +68,8 @@ fn collections(schema: &Value, level: Level, path: &Path<'_>, findings: &mut Fin
     }
 }
 
-fn pattern(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
+/// The pattern of texts must be a regular expression of Go.
+pub(super) fn pattern(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
     let pattern = text(schema, "pattern");
     // Where only Go can judge nothing is reported.
     if let Err(Failure::Error(reason)) = GoRegex::check(pattern) {
