@@ -45,6 +45,9 @@ OPERATOR ?= $(BINARIES)/memcached-operator
 PROGRAMS ?= -p memcached-operator -p olmkit-cli
 TESTS ?=
 quick = $(if $(TESTS),--workspace --all-targets --features manifests,$(PROGRAMS) --features memcached-operator/manifests)
+# The program that runs the checks. The example makes cargo select the features of tests, or shared dependencies would be compiled
+# once more.
+xtask = cargo build --quiet --locked --workspace --features manifests --bin xtask --example custom_test && $(BUILT)/debug/xtask
 # The paths of this machine are not in what ships, so two builds of one commit are equal.
 ship = RUSTFLAGS="-C target-feature=+crt-static -C relocation-model=static --remap-path-prefix=$(CURDIR)=. --remap-path-prefix=$(HOME)=~ --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=~/.cargo" \
 	cargo build --locked --profile dist --target $(TARGET)
@@ -98,9 +101,12 @@ tools: ## Build the pinned Go programs that tests run (once; kept in ~/.cache/ol
 	dev/tools/build.sh control-plane
 
 .PHONY: test
-test: ## Unit, snapshot and pipeline tests, and the operator with OLM against a real control plane
-	dev/beside.sh control-plane -- cargo test --no-run --locked --workspace --features manifests
-	cargo test --locked --workspace --features manifests
+test: ## Unit, snapshot and pipeline tests, and the operator with OLM against a real control plane (NAMES=cluster: some)
+	$(xtask) test $(NAMES)
+
+.PHONY: check
+check: ## Before a commit: format, lints, and the quick tests and generated files of the crates that changed (BASE=main)
+	$(xtask) check $(if $(BASE),--base $(BASE))
 
 .PHONY: e2e
 e2e: ## On a real node: the demo as assertions, deploy, olmkit's cluster flows, upstream's operator-sdk, OLM itself
@@ -119,13 +125,17 @@ drills: ## Failures on a real node: olmkit reports each cause, and its remedy re
 	dev/drills.sh
 	cargo test --locked -p olmkit-cli --test cluster killed:: -- --ignored
 
+.PHONY: ci
+ci: ## Everything that CI runs, side by side: verify, test, e2e
+	$(xtask) ci
+
 .PHONY: site
 site: ## Build the documentation as a site, in target/site
 	dev/site.sh
 
 .PHONY: verify
-verify: lint ## Fail if config/, bundle/ or catalog/ differ from what the code renders
-	dev/verify.sh
+verify: ## Check format, lints, dependencies, documentation links, and that generated files are current
+	$(xtask) verify
 
 ##@ Packaging
 

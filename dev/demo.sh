@@ -22,14 +22,14 @@ publish_catalog old
 
 step "4. Offer version $old_version in a catalog, and subscribe"
 subscribe
-wait_until 180 "catalog" READY catalog_state
+wait_until 300 "catalog" READY catalog_state
 wait_until 300 "ClusterServiceVersion $PACKAGE.v$old_version" Succeeded csv_phase "$PACKAGE.v$old_version"
 show kn get csv,deployment
 
 step "5. Ask for a memcached of two pods"
 sed 's/^/   | /' config/samples/cache_v1alpha1_memcached.yaml
 kn apply -f config/samples/cache_v1alpha1_memcached.yaml | sed 's/^/   /'
-wait_until 180 "memcached-sample" "Running with 2 ready" memcached_state
+wait_until 300 "memcached-sample" "Running with 2 ready" memcached_state
 show kn get memcached,pods
 old_image=$(operand_image)
 
@@ -41,17 +41,17 @@ grep -q 'VALUE greeting' <<< "$answer" || fail "memcached did not return the val
 step "7. Publish version $new_version in the same channel; OLM finds it and upgrades"
 publish_catalog both
 wait_until 300 "ClusterServiceVersion $PACKAGE.v$new_version" Succeeded csv_phase "$PACKAGE.v$new_version"
-wait_until 60 "ClusterServiceVersion $PACKAGE.v$old_version" "" csv_phase "$PACKAGE.v$old_version"
-wait_until 180 "memcached-sample" "Running with 2 ready" memcached_state
-wait_until 180 "operand image" "$(operand_image_of "$work/new-bundle")" operand_image
-wait_until 180 "rollout" settled rollout
+wait_until 300 "ClusterServiceVersion $PACKAGE.v$old_version" "" csv_phase "$PACKAGE.v$old_version"
+wait_until 300 "memcached-sample" "Running with 2 ready" memcached_state
+wait_until 300 "operand image" "$(operand_image_of "$work/new-bundle")" operand_image
+wait_until 300 "rollout" settled rollout
 note "memcached went from $old_image to $(operand_image)"
 
 step "8. Scale to three; the two pods that run stay as they are"
 before=$(operand_pods)
 printf '%s\n' "$before" | sed 's/^/   before: /'
 show kn patch memcached memcached-sample --type=merge -p '{"spec": {"size": 3}}'
-wait_until 180 "memcached-sample" "Running with 3 ready" memcached_state
+wait_until 300 "memcached-sample" "Running with 3 ready" memcached_state
 after=$(operand_pods)
 printf '%s\n' "$after" | sed 's/^/   after:  /'
 while read -r pod; do grep -qxF "$pod" <<< "$after" || fail "pod $pod did not survive the scaling untouched"; done <<< "$before"

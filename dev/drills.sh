@@ -18,7 +18,7 @@ given=${OLMKIT:-}
 known="failures catalogs upstream"
 for kind in registry failures catalogs upstream; do . "$dev/drills/$kind.sh"; done
 for kind in "$@"; do [[ " $known " == *" $kind "* ]] || { echo "error: no drills '$kind'; there are: $known" >&2; exit 2; }; done
-title="drills"
+title="drills" repeat=dev/drills.sh
 NAMESPACE=drills
 
 trap finish EXIT
@@ -29,6 +29,7 @@ stage
 publish_once > "$results/publish.log"
 inventory > "$results/before-drills"
 for kind in ${@:-failures catalogs}; do
+  flow=$kind
   restricted_namespace > /dev/null
   "drill_$kind"
   k delete namespace "$NAMESPACE" --timeout=120s > /dev/null

@@ -12,7 +12,7 @@ combinations() {
   cat <<'LIST'
 plain / --group cache --version v1alpha1 --kind Memcached
 empty
-deploy-image / --group cache --version v1alpha1 --kind Memcached --plugins deploy-image --image docker.io/library/memcached:1.6.39-alpine --image-container-command memcached,-m,64 --image-container-port 11211 --run-as-user 1001
+deploy-image / --group cache --version v1alpha1 --kind Memcached --plugins deploy-image --image docker.io/library/memcached:1.6.45-alpine --image-container-command memcached,-m,64 --image-container-port 11211 --run-as-user 1001
 deploy-image-bare --namespaced / --group cache --version v1 --kind Web --plugins deploy-image --image docker.io/library/nginx:1.29
 deploy-image-beside / --group cache --version v1 --kind Memcached / --group cache --version v1 --kind Web --plugins deploy-image --image docker.io/library/nginx:1.29 --image-container-port 80
 cluster-scoped / --group cache --version v1 --kind CacheClass --namespaced=false
@@ -44,7 +44,7 @@ webhooks-long / --group a-rather-long-group-name --version v1alpha1 --kind ThisK
 conversion / --group cache --version v1alpha1 --kind Memcached / --group cache --version v1 --kind Memcached / webhook --group cache --version v1 --kind Memcached --conversion --spoke v1alpha1
 conversion-all / --group cache --version v1alpha1 --kind Memcached / --group cache --version v1 --kind Memcached / webhook --group cache --version v1alpha1 --kind Memcached --conversion / --group cache --version v2 --kind Memcached / webhook --group cache --version v1alpha1 --kind Memcached --conversion --spoke v2 --defaulting
 conversion-multigroup --multigroup / --group cache --version v1 --kind Server / --group cache --version v2 --kind Server / webhook --group cache --version v1 --kind Server --conversion
-conversion-image / --group cache --version v1 --kind Memcached --plugins deploy-image --image docker.io/library/memcached:1.6.39-alpine --image-container-port 11211 / --group cache --version v2 --kind Memcached / webhook --group cache --version v1 --kind Memcached --conversion --programmatic-validation
+conversion-image / --group cache --version v1 --kind Memcached --plugins deploy-image --image docker.io/library/memcached:1.6.45-alpine --image-container-port 11211 / --group cache --version v2 --kind Memcached / webhook --group cache --version v1 --kind Memcached --conversion --programmatic-validation
 LIST
 }
 

@@ -164,7 +164,7 @@ talk_to_memcached() {
   kn delete pod memcached-client --ignore-not-found --wait > /dev/null
   kn run memcached-client --image="$busybox" --restart=Never --quiet --command -- \
     sh -c "printf 'set greeting 0 0 5\r\nhello\r\nget greeting\r\nquit\r\n' | nc memcached-sample 11211" > /dev/null
-  wait_until 60 "client pod" Succeeded kn get pod memcached-client -o 'jsonpath={.status.phase}' >&2
+  wait_until 300 "client pod" Succeeded kn get pod memcached-client -o 'jsonpath={.status.phase}' >&2
   kn logs memcached-client | tr -d '\r'
   kn delete pod memcached-client --wait=false > /dev/null
 }
@@ -172,12 +172,12 @@ rollout() { kn rollout status deployment/memcached-sample --watch=false | grep -
 # unsubscribe: custom resources first, while the operator can still finalize them; then what OLM installed, in the
 # order in which nothing comes back; then the namespace.
 unsubscribe() {
-  kn delete memcacheds.cache.example.com --all --ignore-not-found --timeout=60s
-  kn delete subscriptions.operators.coreos.com,clusterserviceversions.operators.coreos.com,catalogsources.operators.coreos.com --all --timeout=60s
-  k delete namespace "$NAMESPACE" --ignore-not-found --timeout=120s
-  k delete crd memcacheds.cache.example.com --ignore-not-found --timeout=60s
+  kn delete memcacheds.cache.example.com --all --ignore-not-found --timeout=300s
+  kn delete subscriptions.operators.coreos.com,clusterserviceversions.operators.coreos.com,catalogsources.operators.coreos.com --all --timeout=300s
+  k delete namespace "$NAMESPACE" --ignore-not-found --timeout=300s
+  k delete crd memcacheds.cache.example.com --ignore-not-found --timeout=300s
   # OLM leaves a bundle's ClusterRoles.
   local role; for role in bundle/manifests/*_clusterrole.yaml; do k delete --ignore-not-found -f "$role"; done
-  k delete operators.operators.coreos.com "$PACKAGE.$NAMESPACE" --ignore-not-found --timeout=60s
+  k delete operators.operators.coreos.com "$PACKAGE.$NAMESPACE" --ignore-not-found --timeout=300s
 }
 catalog_of_old() { OLMKIT=$olmkit "$dev/catalog.sh" "$work/catalog/old" "$base-bundle:v{{.Version}}" "$work/old-bundle" > "$work/catalog.log" 2>&1 || { cat "$work/catalog.log" >&2; fail "the catalog of $old_version cannot be rendered"; }; }

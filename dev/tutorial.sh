@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # tutorial.sh [PAGE...]: follows pages to the letter, each on a real control plane: the commands of its console blocks, and its diff
-# blocks, which change the project. Without arguments all of docs/tutorial, and docs/rust-operators.md. Needs `make build` and
-# `dev/tools/build.sh control-plane`. The projects share this repository's Cargo.lock, profile, flags and target/.
+# blocks, which change the project. First it starts the real memcached with the arguments of the page (memcached.sh). Without
+# PAGE, all of docs/tutorial, and docs/rust-operators.md. Needs `make build` and `dev/tools/build.sh control-plane`. The projects
+# share this repository's Cargo.lock, profile, flags and target/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 repository=$PWD
@@ -43,7 +44,15 @@ HEAD
     }' "$1"
 }
 
+# servers PAGE: the arguments with which the page starts memcached, one line each.
+servers() {
+  grep -oP -- '--image-container-command \Kmemcached\S*|"command": \K\["memcached".*?\]' "$1" |
+    tr -d '[]" ' | sed 's/^memcached,\?//; s/,/ /g' | sort -u
+}
+
 for page in "$@"; do
+  # No node runs the containers, so memcached itself says whether it accepts what the page gives it.
+  while IFS= read -r arguments; do dev/memcached.sh $arguments; done < <(servers "$page")
   # What goes through OLM needs it.
   olm=(); if grep -q '^\$ olmkit run bundle' "$page"; then olm=(--olm); fi
   mkdir "$work/project"

@@ -12,6 +12,7 @@ use std::{
 const OLMKIT: &[&[&str]] = &[
     &["object", "limits", "files", "temporary"],
     &["diagnostics", "types", "crd", "rbac"],
+    &["admission"],
     &["bundle"],
     &["catalog"],
     &["olmv1"],

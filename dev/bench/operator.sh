@@ -26,7 +26,7 @@ peer() {
   mkdir -p "$work"; cd "$work"
   operator-sdk init --plugins go/v4 --domain peer.example.com --repo example.com/memcached-operator --project-name memcached-operator
   operator-sdk create api --group cache --version v1alpha1 --kind Memcached --plugins deploy-image/v1-alpha --make=false \
-    --image docker.io/library/memcached:1.6.39-alpine --image-container-command "memcached,-m=64,-o,modern,-v" \
+    --image docker.io/library/memcached:1.6.45-alpine --image-container-command "memcached,-m,64,-o,modern,-v" \
     --image-container-port 11211 --run-as-user 1001
   go get "sigs.k8s.io/controller-runtime@$controller_runtime"
   go mod tidy

@@ -11,6 +11,7 @@ check() {
     passed=$((passed + 1)); printf '%sok%s      %s (%ss)\n' "$green" "$plain" "$description" $((SECONDS - start))
   else
     failed=$((failed + 1)); printf '%sFAILED%s  %s (%ss)\n' "$red" "$plain" "$description" $((SECONDS - start)); tail -n 60 "$log" | sed 's/^/        /'
+    printf '        run it alone: %s%s\n        log: %s\n' "${repeat:-dev/e2e.sh}" "${flow:+ $flow}" "$log"
   fi
   return 0
 }
@@ -58,7 +59,7 @@ carry_out() {
   local line; line=$(jq -r .remedy "$results/cause" | grep -o 'kubectl .*' | sed 's/; or .*//; s/;[^}]*$//; s/)$//')
   echo "\$ $line"; in_cluster sh -c "$line"
 }
-sample_runs() { kn apply -f config/samples/cache_v1alpha1_memcached.yaml; eventually 120 is "Running with 2 ready" memcached_state; }
+sample_runs() { kn apply -f config/samples/cache_v1alpha1_memcached.yaml; eventually 180 is "Running with 2 ready" memcached_state; }
 published=
 publish_once() { [ -n "$published" ] || { publish_images; published=1; }; }
 # left_behind LINES: names objects of an inventory, and then tells when and by whom the first ones were made
@@ -71,12 +72,12 @@ left_behind() {
 }
 # same_inventory BEFORE [PATTERN]: what is there now and was not before, but for lines that match the pattern
 same_inventory() {
-  local end=$((SECONDS + 60)) rest
+  local end=$((SECONDS + 180)) rest
   while :; do
     rest=$(comm -13 "$1" <(inventory) | grep -vE "${2:-^\$}" || true)
     [ -n "$rest" ] || return 0
     [ $SECONDS -lt $end ] || { left_behind "$rest"; return 1; }
-    sleep 2
+    sleep 1
   done
 }
 eventually() { local limit=$1 end; shift; end=$((SECONDS + limit)); until "$@" > /dev/null 2>&1; do [ $SECONDS -lt $end ] || { echo "not within $limit s: $*"; "$@"; return 1; }; sleep 0.5; done; }

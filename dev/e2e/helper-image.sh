@@ -30,10 +30,10 @@ metadata: {name: $PACKAGE}
 spec: {name: $PACKAGE, channel: alpha, source: served, sourceNamespace: $NAMESPACE, installPlanApproval: Manual}
 YAML
   connection() { kn get catalogsource "$1" -o 'jsonpath={.status.connectionState.lastObservedState}'; }
-  eventually 90 is READY connection served
-  eventually 90 is READY connection extracted
+  eventually 180 is READY connection served
+  eventually 180 is READY connection extracted
   plan_phase() { kn get installplans.operators.coreos.com -o 'jsonpath={.items[*].status.phase}'; }
-  eventually 90 is RequiresApproval plan_phase
+  eventually 180 is RequiresApproval plan_phase
   kn get configmap -l olm.managed=true -o json > "$results/$NAMESPACE.json"
   kn get pods -o 'jsonpath={range .items[*].spec.initContainers[*]}{.image}{"\n"}{end}{range .items[*].spec.containers[*]}{.image}{"\n"}{end}' | sort -u
   kn delete subscriptions.operators.coreos.com --all
@@ -51,7 +51,7 @@ with_helper_image() {
   in_cluster "$olmkit" image push "$image"
   arguments=$(catalog_operator_arguments)
   set_catalog_operator_arguments "$(jq -c --arg image "$image" '. + ["--util-image=" + $image, "--opmImage=" + $image]' <<< "$arguments")"
-  k -n olm rollout status deployment/catalog-operator --timeout=90s
+  k -n olm rollout status deployment/catalog-operator --timeout=300s
   # errexit does not reach into a command whose status is asked for; a shell of its own keeps it.
   set +e; (set -e; unpack_with_olm helper-image); code=$?; set -e
   set_catalog_operator_arguments "$arguments"

@@ -6,7 +6,7 @@ refused_while_operators_are_there() {
   fails_with operators-installed kit olm uninstall
   kit olm status
   kit cleanup "$PACKAGE" -n "$NAMESPACE"
-  k delete namespace "$NAMESPACE" --timeout=120s
+  k delete namespace "$NAMESPACE" --timeout=300s
 }
 uninstalled() {
   kit olm uninstall

@@ -7,8 +7,8 @@ push_helper() {
 }
 # installed VERSION: its CSV has Succeeded and no other version's is left
 installed() {
-  eventually 30 is Succeeded csv_phase "$PACKAGE.v$1"
-  eventually 30 is "$PACKAGE.v$1" kn get csv -o 'jsonpath={.items[*].metadata.name}'
+  eventually 180 is Succeeded csv_phase "$PACKAGE.v$1"
+  eventually 180 is "$PACKAGE.v$1" kn get csv -o 'jsonpath={.items[*].metadata.name}'
 }
 
 # --- from an image, with the catalog in a pod ----------------------------------------------------------------------
@@ -23,9 +23,9 @@ catalog_survives_its_pod() {
   local lost; lost=$(catalog_pod)
   kn delete pod "$lost"
   another() { local now; now=$(catalog_pod) && [ -n "$now" ] && [ "$now" != "$lost" ]; }
-  eventually 60 another
-  kn rollout status "deployment/$PACKAGE-catalog" --timeout=60s
-  eventually 60 is READY catalog_state
+  eventually 180 another
+  kn rollout status "deployment/$PACKAGE-catalog" --timeout=300s
+  eventually 180 is READY catalog_state
 }
 image_is_upgraded() { kit run bundle-upgrade "$(bundle_image "$new_version")" -n "$NAMESPACE" --helper-image $helper; installed "$new_version"; }
 
@@ -57,7 +57,7 @@ metadata: {name: offered}
 spec: {sourceType: grpc, image: "$base-catalog:latest", grpcPodConfig: {securityContextConfig: restricted}}
 YAML
   offered_state() { kn get catalogsource offered -o 'jsonpath={.status.connectionState.lastObservedState}'; }
-  eventually 90 is READY offered_state
+  eventually 180 is READY offered_state
 }
 subscribed_manually() {
   offer_catalog
@@ -66,9 +66,9 @@ subscribed_manually() {
 }
 upgrade_waits_for_approval() {
   waits() { fails_with install-plan-unapproved kit diagnose "$PACKAGE" -n "$NAMESPACE"; }
-  eventually 60 waits
+  eventually 180 waits
   carry_out
-  eventually 120 is Succeeded csv_phase "$PACKAGE.v$new_version"
+  eventually 180 is Succeeded csv_phase "$PACKAGE.v$new_version"
   installed "$new_version"
 }
 subscribed_automatically() {
@@ -96,7 +96,7 @@ rights_are_granted() { installer_rights | k apply -f -; run_restricted; installe
 rights_are_taken_back() { installer_rights | k delete -f -; namespace_is_removed; }
 
 cleaned_up() { kit cleanup "$PACKAGE" -n "$NAMESPACE"; contains "nothing of package $PACKAGE is there" kit cleanup "$PACKAGE" -n "$NAMESPACE"; }
-namespace_is_removed() { k delete namespace "$NAMESPACE" --timeout=120s; same_inventory "$results/before"; }
+namespace_is_removed() { k delete namespace "$NAMESPACE" --timeout=300s; same_inventory "$results/before"; }
 
 flow_olmkit() {
   local NAMESPACE=flows

@@ -49,7 +49,7 @@ spec:
   - {name: certificates, secret: {secretName: catalogd}}
   - {name: registry, configMap: {name: registry-ca}}
 YAML
-  kn wait --for=condition=Ready pod/catalogd --timeout=60s || { kn describe pod catalogd; kn logs catalogd --tail=30; return 1; }
+  kn wait --for=condition=Ready pod/catalogd --timeout=300s || { kn describe pod catalogd; kn logs catalogd --tail=30; return 1; }
 }
 catalog_is_served() {
   publish_catalog both
@@ -62,7 +62,7 @@ metadata:
   labels: {olm.operatorframework.io/metadata.name: $PACKAGE}
 spec: {source: {type: Image, image: {ref: "$(on_tls "$base-catalog:latest")"}}}
 YAML
-  k wait --for=condition=Serving "clustercatalog/$PACKAGE" --timeout=60s || { k get "clustercatalog/$PACKAGE" -o yaml; kn logs catalogd --tail=30; return 1; }
+  k wait --for=condition=Serving "clustercatalog/$PACKAGE" --timeout=300s || { k get "clustercatalog/$PACKAGE" -o yaml; kn logs catalogd --tail=30; return 1; }
 }
 # The query strings that both are asked; everything, by schema, by package, by name, both, and what nobody has.
 metas="all metas metas?schema=olm.package metas?schema=olm.bundle&package=$PACKAGE metas?package=$PACKAGE metas?schema=olm.channel&name=alpha metas?name=nobody"
@@ -71,7 +71,7 @@ same_answers() {
   local server port=18080
   # Not through in_cluster: a function's process would be killed in place of the program's.
   "$dev/cluster/cluster" run "$olmkit" catalog serve "$(reach "$base-catalog:latest")" --port 18051 --http="127.0.0.1:$port" > "$results/http.log" 2>&1 & server=$!
-  eventually 20 in_cluster curl -fsS "http://127.0.0.1:$port/api/v1/all" || { cat "$results/http.log"; kill $server; return 1; }
+  eventually 180 in_cluster curl -fsS "http://127.0.0.1:$port/api/v1/all" || { cat "$results/http.log"; kill $server; return 1; }
   answers "http://127.0.0.1:$port" > "$results/ours.jsonl" || { kill $server; return 1; }
   kill $server
   answers "https://localhost:$catalogd_port" > "$results/catalogd.jsonl"
@@ -79,10 +79,10 @@ same_answers() {
   cmp "$results/ours.jsonl" "$results/catalogd.jsonl"
 }
 catalogd_is_gone() {
-  k delete clustercatalog "$PACKAGE" --timeout=60s
-  k delete namespace "$NAMESPACE" --timeout=120s
+  k delete clustercatalog "$PACKAGE" --timeout=300s
+  k delete namespace "$NAMESPACE" --timeout=300s
   k delete clusterrolebinding catalogd
-  k delete -f "$cache/catalogd-crd.yaml" --timeout=60s
+  k delete -f "$cache/catalogd-crd.yaml" --timeout=300s
   same_inventory "$results/before"
 }
 
@@ -101,8 +101,8 @@ rendered_runs() {
   contains "cannot patch resource" cat "$results/refused"
   "$olmkit" bundle rbac --for-installer "$bundle" -n "$NAMESPACE" "$@" > "$results/rights.yaml"
   k apply -f "$results/rights.yaml"
-  eventually 30 as_installer apply --server-side -f "$objects"
-  kn rollout status "deployment/$PACKAGE-controller-manager" --timeout=120s
+  eventually 180 as_installer apply --server-side -f "$objects"
+  kn rollout status "deployment/$PACKAGE-controller-manager" --timeout=300s
   NAMESPACE=$watched sample_runs
   NAMESPACE=$watched contains greeting talk_to_memcached
 }
@@ -113,16 +113,16 @@ others_are_not_watched() {
   kn apply -f config/samples/cache_v1alpha1_memcached.yaml
   # By the time that a change to the watched one is carried out, this one would have been seen.
   k -n "$watched" patch memcached memcached-sample --type=merge -p '{"spec": {"size": 1}}'
-  NAMESPACE=$watched eventually 120 is "Running with 1 ready" memcached_state
+  NAMESPACE=$watched eventually 180 is "Running with 1 ready" memcached_state
   is "" kn get memcached memcached-sample -o 'jsonpath={.status}{.metadata.finalizers}'
-  k delete namespace "$NAMESPACE" --timeout=60s
+  k delete namespace "$NAMESPACE" --timeout=300s
 }
 rendered_is_gone() {
-  k -n "$watched" delete memcached --all --timeout=60s
+  k -n "$watched" delete memcached --all --timeout=300s
   as_installer delete -f "$results/rendered.yaml" --wait=false
   k delete -f "$results/rights.yaml"
-  k delete namespace "$NAMESPACE" --timeout=120s
-  [ "$watched" = "$NAMESPACE" ] || k delete namespace "$watched" --timeout=120s
+  k delete namespace "$NAMESPACE" --timeout=300s
+  [ "$watched" = "$NAMESPACE" ] || k delete namespace "$watched" --timeout=300s
   same_inventory "$results/before"
 }
 

@@ -24,22 +24,22 @@ scaffolded_is_installed() {
   restricted_namespace
   push_helper
   kit run bundle "$(reach "$(scaffolded_image bundle)")" -n "$NAMESPACE" --helper-image "$helper"
-  eventually 30 is Succeeded csv_phase scaffolded.v0.0.1
+  eventually 180 is Succeeded csv_phase scaffolded.v0.0.1
 }
 widget() { printf '{"apiVersion": "cache.example.com/v1", "kind": "Widget", "metadata": {"name": "%s"}, "spec": {"message": "Hello"}}' "$1"; }
 webhooks_answer() {
   widget here | kn apply -f -
   is scaffolded kn get widget here -o 'jsonpath={.metadata.labels.app\.kubernetes\.io/part-of}'
-  eventually 30 is Hello kn get configmap widget-here -o 'jsonpath={.data.message}'
-  eventually 30 is True kn get widget here -o 'jsonpath={.status.conditions[?(@.type=="Available")].status}'
+  eventually 180 is Hello kn get configmap widget-here -o 'jsonpath={.data.message}'
+  eventually 180 is True kn get widget here -o 'jsonpath={.status.conditions[?(@.type=="Available")].status}'
   local long answer; long=$(printf 'x%.0s' {1..64})
   if answer=$(widget "$long" | kn apply -f - 2>&1); then echo "accepted: $answer"; return 1; fi
   contains "at most 63 characters, since labels hold the name" echo "$answer"
 }
 scaffolded_is_gone() {
-  kn delete widget --all --timeout=60s
+  kn delete widget --all --timeout=300s
   kit cleanup scaffolded -n "$NAMESPACE"
-  k delete namespace "$NAMESPACE" --timeout=120s
+  k delete namespace "$NAMESPACE" --timeout=300s
   same_inventory "$results/before"
 }
 

@@ -1,10 +1,11 @@
 # scorecard --cluster: a test of ours in Rust, kuttl, tests in a shell, a bundle that needs unpacking, and tests that never get a result.
 custom_test=localhost:5000/olmkit/custom-test:e2e
 card=$work/card
-# As people build theirs: the example of the crate, static, alone in an image.
+# As people build theirs: the example of the crate, static, alone in an image. The flags are those of the build of all programs
+# and tests, so that no dependency is compiled a second time.
 push_custom_test() {
   local program
-  program=$(cargo build -q --locked -p olmkit-scorecard --example custom_test --message-format=json | jq -r '.executable // empty')
+  program=$(cargo build -q --locked --workspace --features manifests --example custom_test --message-format=json | jq -r '.executable // empty')
   "$olmkit" image build operator "$program" --tag $custom_test
   in_cluster "$olmkit" image push $custom_test
 }
@@ -18,7 +19,7 @@ scored() {
 # result NUMBER JQ-FILTER: of the first result of that test
 result() { jq -r ".items[$1].status.results[0] | $2" "$card/answer"; }
 gone() { is "" kn get pods,configmaps -l app=scorecard-test -o name; }
-no_objects() { eventually 30 gone; }
+no_objects() { eventually 180 gone; }
 
 custom_test_runs() {
   restricted_namespace

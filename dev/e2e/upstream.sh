@@ -4,17 +4,17 @@ bundle_on_tls() { on_tls "$base-bundle:v$1"; }
 sdk_runs_bundle() {
   k create namespace "$NAMESPACE"
   sdk run bundle "$(bundle_on_tls "$old_version")" --index-image localhost:5443/operator-framework/opm:latest --decompression-image localhost:5000/dev/busybox:1
-  eventually 10 is Succeeded csv_phase "$PACKAGE.v$old_version"
+  eventually 180 is Succeeded csv_phase "$PACKAGE.v$old_version"
 }
 sdk_upgrades() {
   sdk run bundle-upgrade "$(bundle_on_tls "$new_version")"
-  eventually 60 is Succeeded csv_phase "$PACKAGE.v$new_version"
-  eventually 120 is "$(operand_image_of "$work/new-bundle")" operand_image
+  eventually 180 is Succeeded csv_phase "$PACKAGE.v$new_version"
+  eventually 180 is "$(operand_image_of "$work/new-bundle")" operand_image
 }
 sdk_cleans_up() {
-  kn delete memcached --all --timeout=60s
+  kn delete memcached --all --timeout=300s
   sdk cleanup "$PACKAGE"
-  k delete namespace "$NAMESPACE" --timeout=120s
+  k delete namespace "$NAMESPACE" --timeout=300s
 }
 # Upstream's clean-up leaves these behind (its own bundles' as well as ours); the test removes them.
 sdk_residue() {

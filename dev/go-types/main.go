@@ -15,7 +15,10 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensionsv1beta1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
 )
@@ -108,6 +111,7 @@ func main() {
 		v1alpha1.ClusterServiceVersion{}, v1alpha3.Configuration{}, appsv1.Deployment{}, corev1.Service{}, corev1.ServiceAccount{},
 		rbacv1.Role{}, rbacv1.ClusterRole{}, rbacv1.RoleBinding{}, rbacv1.ClusterRoleBinding{},
 		admissionv1.ValidatingWebhookConfiguration{}, admissionv1.MutatingWebhookConfiguration{},
+		corev1.ConfigMap{}, corev1.Secret{}, networkingv1.NetworkPolicy{}, policyv1.PodDisruptionBudget{}, schedulingv1.PriorityClass{},
 	} {
 		visit(reflect.TypeOf(object))
 	}

@@ -28,7 +28,7 @@ struct Args {
     #[arg(long)]
     image: Option<String>,
     /// Image of the memcached servers.
-    #[arg(long, default_value = "docker.io/library/memcached:1.6.39-alpine")]
+    #[arg(long, default_value = "docker.io/library/memcached:1.6.45-alpine")]
     operand_image: String,
     /// Directory to render into; package.yaml is read from it.
     #[arg(long, default_value = "config")]

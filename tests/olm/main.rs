@@ -23,6 +23,7 @@ use kube::{
     Api, ResourceExt,
     api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams},
 };
+use kube_testbed::AuditEvent;
 use memcached_operator::api::v1alpha1::Memcached;
 use olmkit::catalog::{Catalog, Channel, ChannelEntry, Package, render};
 use olmkit_serve::{Server, index};
@@ -227,9 +228,13 @@ async fn rights_match(lab: &Lab, operator: &Operator) {
     let token = lab.token(ACCOUNT).await;
     let (code, _) = operator.secure(http::Method::GET, "/metrics", &token, "").await;
     assert_eq!(code, 403, "its own account may review, but not read");
-    // The election renews its lease every few seconds; the audit log is to hold that too.
-    tokio::time::sleep(Duration::from_secs(15)).await;
-    let requests = lab.requests_of(ACCOUNT).await;
+    // The election renews its lease every two seconds. The audit log must contain that too.
+    let requests = eventually("the lease is renewed", async || {
+        let requests = lab.requests_of(ACCOUNT).await;
+        let renewed = |event: &AuditEvent| event.verb == "update" && asked(event).ends_with("/leases");
+        requests.iter().any(renewed).then_some(requests)
+    })
+    .await;
     let forbidden: BTreeSet<String> = requests.iter().filter(|event| event.code() == 403).map(asked).collect();
     assert_eq!(forbidden, BTreeSet::new(), "permissions missing in the bundle");
     let mut used: BTreeSet<String> = requests
@@ -354,7 +359,7 @@ async fn installed_upgraded_and_run_in_its_own_namespace_and_in_all() {
     let (status, log) = operator.terminate().await;
     assert!(status.success(), "{log}");
     let operator = start(&own).await;
-    runs(&own, "kept", "memcached:1.6.39").await;
+    runs(&own, "kept", "memcached:1.6.45").await;
 
     other.memcached("sample", json!({})).await;
     live(&own).await;

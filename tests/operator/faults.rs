@@ -229,7 +229,7 @@ async fn a_status_that_is_refused_does_not_block_deletion() {
             .resource("events"),
     );
     lab.delete("sample").await;
-    within(Duration::from_secs(20), "it is gone", async || {
+    within(Duration::from_secs(50), "it is gone", async || {
         lab.api::<Memcached>()
             .get_opt("sample")
             .await

@@ -22,6 +22,7 @@ use kube::{
     Api, Client, Config, Resource, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     config::{KubeConfigOptions, Kubeconfig},
+    runtime::wait,
 };
 use kube_testbed::{AuditEvent, ControlPlane, Options, faults::FaultProxy};
 use memcached_operator::{
@@ -148,9 +149,12 @@ where
         .unwrap()
 }
 
-/// Repeats `probe` until it has an answer; fails after a minute.
+/// How long tests wait for something that must happen. Long, since other tests may occupy the processors.
+const LIMIT: Duration = Duration::from_secs(180);
+
+/// Repeats `probe` until it has an answer; fails after [`LIMIT`].
 pub async fn eventually<T>(what: &str, probe: impl AsyncFnMut() -> Option<T>) -> T {
-    within(Duration::from_secs(60), what, probe).await
+    within(LIMIT, what, probe).await
 }
 
 /// Repeats `probe` until it has an answer; fails after `limit`.
@@ -341,11 +345,18 @@ impl Lab {
 
     /// Waits until the Memcached `name` is gone.
     pub async fn gone(&self, name: &str) {
-        eventually(&format!("{name} is gone"), async || {
-            let found = self.api::<Memcached>().get_opt(name).await.unwrap();
-            found.is_none().then_some(())
-        })
-        .await;
+        self.observe(name, "gone", |object: Option<&Memcached>| object.is_none())
+            .await;
+    }
+
+    /// Watches the Memcached `name` until the condition is met and returns the object as it is then. Fails after [`LIMIT`].
+    async fn observe(&self, name: &str, what: &str, is_met: impl wait::Condition<Memcached>) -> Option<Memcached> {
+        let seen = wait::await_condition(self.api::<Memcached>(), name, is_met);
+        if let Ok(seen) = tokio::time::timeout(LIMIT, seen).await {
+            return seen.unwrap();
+        }
+        let now = self.api::<Memcached>().get_opt(name).await.unwrap();
+        panic!("{name} is not {what} within {LIMIT:?}: {now:?}");
     }
 
     /// Waits until the Memcached `name` runs as its spec says.
@@ -355,18 +366,14 @@ impl Lab {
 
     /// Waits until the Memcached `name` is in `phase` with its spec as it is now.
     pub async fn reaches(&self, name: &str, phase: Phase) -> Memcached {
-        let mut last = None;
-        let end = Instant::now() + Duration::from_secs(60);
-        loop {
-            let object = self.api::<Memcached>().get(name).await.unwrap();
-            let status = object.status.clone().unwrap_or_default();
-            if status.phase == Some(phase) && status.observed_generation == object.metadata.generation {
-                return object;
-            }
-            assert!(Instant::now() < end, "{name} is not {phase:?}: {last:?}");
-            last = Some(status);
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        let is_reached = |object: Option<&Memcached>| {
+            object.is_some_and(|object| {
+                let status = object.status.clone().unwrap_or_default();
+                status.phase == Some(phase) && status.observed_generation == object.metadata.generation
+            })
+        };
+        let object = self.observe(name, &format!("{phase:?}"), is_reached).await;
+        object.unwrap()
     }
 
     /// Names of the pods of the Memcached `name` that are not being deleted, sorted.
@@ -599,10 +606,7 @@ impl Operator {
     pub async fn terminate(mut self) -> (ExitStatus, String) {
         let pid = self.process.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-        let status = within(Duration::from_secs(15), "the operator ends", async || {
-            self.process.try_wait().unwrap()
-        })
-        .await;
+        let status = eventually("the operator ends", async || self.process.try_wait().unwrap()).await;
         (status, self.log())
     }
 

@@ -1,8 +1,12 @@
 //! Number of requests that the operator sends.
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, api::PostParams};
+use kube_testbed::AuditEvent;
 use serde_json::json;
 
 use crate::lab::{Lab, eventually};
@@ -17,11 +21,10 @@ async fn a_settled_operator_sends_watches_and_lease_renewals_only() {
     for name in ["a", "b", "c"] {
         lab.running(name).await;
     }
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    renewals(&lab, 2).await;
     let before = lab.requests().await.len();
-    tokio::time::sleep(Duration::from_secs(20)).await;
-    let requests = lab.requests().await;
-    let sent: BTreeSet<String> = requests[before..]
+    let requests = renewals(&lab, 5).await.split_off(before);
+    let sent: BTreeSet<String> = requests
         .iter()
         .map(|event| {
             let object = event.object_ref.clone().unwrap();
@@ -30,11 +33,28 @@ async fn a_settled_operator_sends_watches_and_lease_renewals_only() {
         .filter(|sent| !sent.starts_with("watch "))
         .collect();
     assert_eq!(sent.into_iter().collect::<Vec<_>>(), ["update leases"]);
-    let renewals = requests[before..].iter().filter(|event| event.verb == "update").count();
-    assert!(
-        (7..=11).contains(&renewals),
-        "{renewals} renewals in 20 s; one each 2 s is the rule"
-    );
+}
+
+/// Waits until the operator has renewed its lease `count` times more, one each two seconds, and returns all its requests.
+async fn renewals(lab: &Lab, count: usize) -> Vec<AuditEvent> {
+    let begin = Instant::now();
+    let renewed = |requests: &[AuditEvent]| {
+        let is_renewal = |event: &&AuditEvent| {
+            let object = event.object_ref.as_ref();
+            event.verb == "update" && object.is_some_and(|object| object.resource == "leases")
+        };
+        requests.iter().filter(is_renewal).count()
+    };
+    let before = renewed(&lab.requests().await);
+    let requests = eventually("the lease is renewed", async || {
+        let requests = lab.requests().await;
+        (renewed(&requests) >= before + count).then_some(requests)
+    })
+    .await;
+    // The first may have been due at once.
+    let least = Duration::from_millis(1500) * (count as u32 - 1);
+    assert!(begin.elapsed() > least, "{count} renewals within {:?}", begin.elapsed());
+    requests
 }
 
 #[tokio::test]

@@ -1,15 +1,17 @@
 //! `olmkit crd`
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Subcommand;
-use olmkit::diagnostics::{Finding, Report, TextOptions, write_text};
+use olmkit::diagnostics::{Finding, Report, TextOptions, counted, write_text};
 use olmkit::limits;
+use olmkit::object::UntrustedText;
 use olmkit::olmv1::{self, Object};
-use olmkit::validate::olm_v1::upgrade_findings;
+use olmkit::validate::olm_v1::{BlockedChange, blocked_changes};
 
 use crate::bundle::source;
 
@@ -38,20 +40,19 @@ struct Diff {
     /// The later definitions: a file, or a directory of them.
     #[arg(value_name = "NEW")]
     new: std::path::PathBuf,
-    /// Omit source lines.
-    #[arg(long)]
-    short: bool,
+    #[command(flatten)]
+    form: Form,
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let CrdCommand::Diff(diff) = &args.command;
     let (old, new) = (definitions(&diff.old)?, definitions(&diff.new)?);
-    let mut findings = Vec::new();
+    let mut changes = Vec::new();
     let mut compared = 0;
     for object in &new {
         if let Some(earlier) = old.iter().find(|earlier| earlier.name() == object.name()) {
             compared += 1;
-            findings.extend(upgrade_findings(
+            changes.extend(blocked_changes(
                 &earlier.value,
                 Some(earlier),
                 object,
@@ -65,7 +66,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         diff.old.display(),
         diff.new.display()
     );
-    print(findings, diff.short, &mut crate::terminal::styled_output())
+    print(&changes, diff.form, &mut crate::terminal::styled_output())
 }
 
 /// The definitions of a file, or of the files of a directory.
@@ -92,21 +93,88 @@ fn definitions(path: &Path) -> anyhow::Result<Vec<Object>> {
     Ok(definitions)
 }
 
+/// Changes up to this number are shown with their source lines.
+const SHOWN_IN_FULL: usize = 20;
+/// Properties that are named of each validation of a CRD.
+const SHOWN_OF_EACH: usize = 3;
+
+// How changes of CRDs are printed. No doc comment: the commands that flatten this would show it as their own help.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct Form {
+    /// Omit source lines
+    #[arg(long)]
+    pub short: bool,
+    /// Print each change of a CRD with its source lines, however many there are
+    #[arg(long, conflicts_with = "short")]
+    pub full: bool,
+}
+
 /// Prints what blocks an upgrade. The exit status says whether anything does.
-pub fn print(findings: Vec<Finding>, short: bool, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
-    let mut report: Report = findings.into_iter().collect();
-    report.sort();
-    let options = TextOptions {
-        short,
-        color: true,
-        width: terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0.into()),
-    };
-    write_text(&report, options, out)?;
+pub fn print(changes: &[BlockedChange], form: Form, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    if changes.len() > SHOWN_IN_FULL && !form.full {
+        for line in grouped(changes) {
+            writeln!(out, "{}", UntrustedText::new(&line))?;
+        }
+        let rest = "--full prints each change with its source lines";
+        writeln!(out, "{rest}")?;
+    } else {
+        let mut report: Report = changes.iter().map(|change| change.finding.clone()).collect();
+        report.sort();
+        let options = TextOptions {
+            short: form.short,
+            color: true,
+            width: terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0.into()),
+        };
+        write_text(&report, options, out)?;
+    }
     out.flush()?;
-    if report.findings.is_empty() {
+    if changes.is_empty() {
         note!("OLM v1 lets the CRDs be upgraded");
         return Ok(ExitCode::SUCCESS);
     }
     eprintln!("OLM v1 blocks the upgrade");
     Ok(ExitCode::FAILURE)
+}
+
+/// A line for each CRD, and below it one for each validation, with the number of changes and a few places.
+pub fn grouped(changes: &[BlockedChange]) -> Vec<String> {
+    let mut by_definition: BTreeMap<&str, BTreeMap<&str, Vec<&Finding>>> = BTreeMap::new();
+    for change in changes {
+        let validations = by_definition.entry(&change.definition).or_default();
+        validations.entry(change.validation).or_default().push(&change.finding);
+    }
+    let mut lines = Vec::new();
+    for (definition, validations) in by_definition {
+        let findings: Vec<&&Finding> = validations.values().flatten().collect();
+        let rule = findings.first().map(|finding| finding.rule).unwrap_or_default();
+        lines.push(format!(
+            "error[{rule}]: {definition}: OLM v1 blocks {}",
+            counted(findings.len(), "change")
+        ));
+        for (validation, findings) in validations {
+            let places: Vec<String> = findings
+                .iter()
+                .filter_map(|finding| finding.path.as_deref())
+                .take(SHOWN_OF_EACH)
+                .map(|path| property(path, validation))
+                .collect();
+            let more = findings.len().saturating_sub(places.len());
+            let more = if more > 0 {
+                format!(" and {more} more")
+            } else {
+                String::new()
+            };
+            lines.push(format!("  {validation}: {}{more}", places.join(", ")));
+        }
+    }
+    lines
+}
+
+/// The property that a path in a CRD leads to: `.spec.size` for that of its `maxLength`. Other paths are unchanged.
+fn property(path: &str, validation: &str) -> String {
+    let Some((_, inside)) = path.split_once(".schema.openAPIV3Schema") else {
+        return path.to_owned();
+    };
+    let inside = inside.strip_suffix(validation).unwrap_or(inside);
+    inside.trim_end_matches('.').replace(".properties.", ".")
 }

@@ -192,6 +192,7 @@ pub fn show(report: &Report) {
         ("created", &report.created),
         ("changed", &report.changed),
         ("removed", &report.removed),
+        ("kept", &report.kept),
     ] {
         for path in paths {
             println!("{what} {}", path.display());

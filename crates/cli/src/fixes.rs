@@ -1,11 +1,13 @@
 //! `--fix` of `bundle validate`, `scorecard` and `repo check`.
 
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use olmkit::fix::{Fixed, Options, fix};
+use olmkit::bundle::load::Tree;
+use olmkit::fix::{Base, Fixed, FixedBase, FixedFile, NotFixed, Options, fix};
+use olmkit::limits;
 use olmkit::object::UntrustedText;
 use olmkit::validate::source::Source;
 use similar::TextDiff;
@@ -33,7 +35,7 @@ impl FixFlags {
     }
 
     /// Makes the fixes in all bundles. `Some` ends the command: only the difference was asked for, or the flags make no sense.
-    pub fn run(&self, sources: &[Source]) -> anyhow::Result<Option<ExitCode>> {
+    pub fn run(&self, sources: &[Source], command: Command) -> anyhow::Result<Option<ExitCode>> {
         if !self.fix && !self.diff {
             if self.unsafe_fixes {
                 eprintln!("Error: --unsafe-fixes needs --fix or --diff");
@@ -46,18 +48,28 @@ impl FixFlags {
         }
         let options = Options {
             unsafe_fixes: self.unsafe_fixes,
+            scorecard: command == Command::Scorecard,
         };
         let mut changes = false;
         for source in sources {
             let reading = source.read()?;
-            let fixed = fix(&reading.bundle.tree, &source.shown, options);
+            let tree = &reading.bundle.tree;
+            let fixed = fix(tree, &source.shown, options);
+            let generator = Generator::of(&source.directory, tree);
+            if let Generator::Base(base) = &generator {
+                changes |= self.fix_base(source, &fixed, &fixed.in_base(tree, base))?;
+                continue;
+            }
             changes |= !fixed.files.is_empty();
             if self.diff {
-                print_diff(&source.directory, &fixed)?;
+                print_diff(&source.directory, &fixed.files)?;
             } else {
-                write(&source.directory, &fixed)?;
+                write(&source.directory, &fixed.files)?;
             }
             report(source, &fixed, self.diff);
+            if !fixed.files.is_empty() {
+                generator.warn(&source.shown);
+            }
         }
         Ok(match (self.diff, changes) {
             (false, _) => None,
@@ -67,8 +79,120 @@ impl FixFlags {
     }
 }
 
-fn write(directory: &Path, fixed: &Fixed) -> anyhow::Result<()> {
-    for file in &fixed.files {
+impl FixFlags {
+    /// Makes the fixes in the base that a bundle is generated from; true if the base changes.
+    fn fix_base(&self, source: &Source, fixed: &Fixed, base: &FixedBase) -> anyhow::Result<bool> {
+        let files: Vec<FixedFile> = base.file.iter().cloned().collect();
+        if self.diff {
+            print_diff(Path::new(""), &files)?;
+        } else {
+            write(Path::new(""), &files)?;
+            for fix in &base.made {
+                note!("fixed: {}: {}", UntrustedText::new(&fix.file), fix.title);
+            }
+        }
+        for fix in &base.elsewhere {
+            eprintln!(
+                "not fixed: {}: {}: the bundle is generated, and the value is not in the base of its ClusterServiceVersion; change the \
+                 files below config/ that it comes from",
+                UntrustedText::new(&source.directory.join(&fix.file).display().to_string()),
+                fix.title
+            );
+        }
+        report_others(source, fixed);
+        if !files.is_empty() && !self.diff {
+            note!("run `make bundle` to update {}", UntrustedText::new(&source.shown));
+        }
+        Ok(!files.is_empty())
+    }
+}
+
+/// The command that makes fixes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Command {
+    /// `bundle validate` or `repo check`.
+    Validate,
+    /// `scorecard`
+    Scorecard,
+}
+
+/// How a bundle is generated.
+enum Generator {
+    /// From a base beside the bundle, in `config/manifests/bases`.
+    Base(Base),
+    /// From a `config` directory in another form.
+    Config(PathBuf),
+    /// By this tool, from files that are not known.
+    Unknown(String),
+    /// It is not generated, as far as it says.
+    None,
+}
+
+impl Generator {
+    fn of(directory: &Path, tree: &Tree) -> Self {
+        let project = directory
+            .canonicalize()
+            .ok()
+            .and_then(|path| Some(path.parent()?.to_owned()));
+        // Messages name the project as the user does.
+        let shown = match directory.parent() {
+            Some(parent) if directory.file_name().is_some() => Some(parent.to_owned()),
+            _ => project,
+        };
+        if let Some(project) = shown {
+            if let Some(base) = base_in(&project.join("config/manifests/bases")) {
+                return Generator::Base(base);
+            }
+            let package = project.join("config/package.yaml");
+            if package.is_file() {
+                return Generator::Config(package);
+            }
+        }
+        const BUILDER: &str = "operators.operatorframework.io.metrics.builder:";
+        let annotations =
+            String::from_utf8_lossy(tree.file("metadata/annotations.yaml").unwrap_or_default()).into_owned();
+        let builder = annotations.lines().find_map(|line| line.trim().strip_prefix(BUILDER));
+        match builder.map(|builder| builder.trim().trim_matches(['"', '\''])) {
+            Some(builder) if !builder.is_empty() => Generator::Unknown(builder.to_owned()),
+            _ => Generator::None,
+        }
+    }
+
+    /// Says that the next generation of the bundle overwrites the fixes.
+    fn warn(&self, bundle: &str) {
+        let bundle = UntrustedText::new(bundle);
+        match self {
+            Generator::Config(package) => note!(
+                "note: {bundle} is generated: change {} and the files beside it too, or the next `make bundle` overwrites the fixes",
+                UntrustedText::new(&package.display().to_string())
+            ),
+            Generator::Unknown(builder) => note!(
+                "note: {bundle} was generated by {}: make the fixes in its source too, or the next `make bundle` overwrites them",
+                UntrustedText::new(builder)
+            ),
+            Generator::Base(_) | Generator::None => {}
+        }
+    }
+}
+
+/// The only base in a directory.
+fn base_in(directory: &Path) -> Option<Base> {
+    let entries = std::fs::read_dir(directory).ok()?;
+    let is_base = |path: &PathBuf| path.to_string_lossy().ends_with(".clusterserviceversion.yaml");
+    let mut bases = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(is_base);
+    let path = bases.next()?;
+    if bases.next().is_some() {
+        return None;
+    }
+    let bytes = limits::read_named(&path, &limits::SETTINGS_FILE).ok()?;
+    Some(Base {
+        path: path.display().to_string(),
+        bytes,
+    })
+}
+
+fn write(directory: &Path, files: &[FixedFile]) -> anyhow::Result<()> {
+    for file in files {
         let path = directory.join(&file.path);
         // A link may lead to a file of others, and would become a file of its own.
         let is_link = path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
@@ -88,9 +212,9 @@ fn write(directory: &Path, fixed: &Fixed) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn print_diff(directory: &Path, fixed: &Fixed) -> anyhow::Result<()> {
+fn print_diff(directory: &Path, files: &[FixedFile]) -> anyhow::Result<()> {
     let mut out = terminal::document();
-    for file in &fixed.files {
+    for file in files {
         let path = directory.join(&file.path).display().to_string();
         let diff = TextDiff::from_lines(&file.before, &file.after);
         write!(out, "{}", diff.unified_diff().header(&path, &path))?;
@@ -103,12 +227,14 @@ fn report(source: &Source, fixed: &Fixed, only_diff: bool) {
     for fix in fixed.made.iter().filter(|_| !only_diff) {
         note!("fixed: {}: {}", of(&fix.file), fix.title);
     }
-    for fix in &fixed.given_up {
-        eprintln!(
-            "not fixed: {}: {}: the file cannot be changed in place, the bundle would get a new finding, or another run makes it",
-            of(&fix.file),
-            fix.title
-        );
+    report_others(source, fixed);
+}
+
+/// Reports the fixes that were not made.
+fn report_others(source: &Source, fixed: &Fixed) {
+    let of = |file: &str| UntrustedText::new(&source.directory.join(file).display().to_string()).to_string();
+    for NotFixed { fix, reason } in &fixed.given_up {
+        eprintln!("not fixed: {}: {}: {reason}", of(&fix.file), fix.title);
     }
     if !fixed.only_unsafe.is_empty() {
         note!("note: --unsafe-fixes makes these too, which need a look afterwards:");

@@ -38,9 +38,12 @@ pub struct Args {
         value_name = "REFERENCE"
     )]
     tag: Reference,
-    /// docker, podman or buildah: the image is given to it. none: it stays in olmkit's image store.
-    #[arg(short, long, default_value = "none", value_name = "TOOL")]
-    container_tool: String,
+    /// Load the image into docker, podman or buildah. With none, it stays in olmkit's image store [default: none]
+    #[arg(short, long, value_name = "TOOL", conflicts_with_all = ["build_tool", "pull_tool"])]
+    container_tool: Option<String>,
+    /// The same as --container-tool
+    #[arg(short = 'u', long, value_name = "TOOL")]
+    build_tool: Option<String>,
     /// How upgrade edges are computed: replaces, semver or semver-skippatch.
     #[arg(long, default_value = "replaces")]
     mode: Mode,
@@ -59,9 +62,6 @@ pub struct Args {
     /// Accepted for compatibility with opm; the new image has olmkit as its server.
     #[arg(short = 'i', long, hide = true, value_name = "IMAGE")]
     binary_image: Option<String>,
-    /// Accepted for compatibility with opm; no tool is needed to build.
-    #[arg(short = 'u', long, hide = true, value_name = "TOOL")]
-    build_tool: Option<String>,
     /// Accepted for compatibility with opm; no tool is needed to pull.
     #[arg(short = 'p', long, hide = true, value_name = "TOOL")]
     pull_tool: Option<String>,
@@ -136,6 +136,14 @@ fn generate(args: &Args, catalog: Catalog) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+impl Args {
+    /// The tool that gets the image, if any.
+    fn tool(&self) -> Option<&str> {
+        let tool = self.build_tool.as_deref().or(self.container_tool.as_deref());
+        tool.filter(|tool| !matches!(*tool, "" | "none"))
+    }
+}
+
 /// Builds the image and puts it where `make catalog-push` looks for it.
 fn build(args: &Args, directory: &Path) -> anyhow::Result<()> {
     let time = source_date_epoch(std::env::var("SOURCE_DATE_EPOCH").ok().as_deref())?;
@@ -145,20 +153,20 @@ fn build(args: &Args, directory: &Path) -> anyhow::Result<()> {
     let store = Store::write(&Store::default_path()?)?;
     let image = recipe.build(store.layout())?;
     let name = args.tag.with_default_tag().to_string();
-    if args.container_tool == "none" {
+    let Some(tool) = args.tool() else {
         crate::image::warn_of_damage(&store.set(&args.tag, &image)?);
         println!("{}", args.tag.pinned(image.digest));
         return Ok(());
-    }
+    };
     let folder = olmkit::temporary::Directory::new("archive")?;
     let archive = folder.path().join("catalog.tar");
     let place = Location::DockerArchive(archive.clone(), None);
     let client = args.registry.client()?;
     block_on(deliver(&client, store.layout(), &image, &place, &name, &[]))??;
     crate::image::warn_of_damage(&store.layout().prune()?);
-    let mut load = Command::new(&args.container_tool);
+    let mut load = Command::new(tool);
     // buildah has no `load`, but pulls from archives.
-    if Path::new(&args.container_tool).file_name() == Some(OsStr::new("buildah")) {
+    if Path::new(tool).file_name() == Some(OsStr::new("buildah")) {
         load.arg("pull").arg(format!("docker-archive:{}", archive.display()));
     } else {
         load.args(["load", "--input"]).arg(&archive);
@@ -167,8 +175,7 @@ fn build(args: &Args, directory: &Path) -> anyhow::Result<()> {
         .status()
         .with_context(|| {
             format!(
-                "cannot run {}; --container-tool none keeps the image in olmkit's own store, from where `olmkit image push` brings it to a registry",
-                args.container_tool
+                "cannot run {tool}; pass --container-tool none to keep the image in olmkit's own store, and push it with `olmkit image push {name}`"
             )
         })?;
     anyhow::ensure!(status.success(), "{load:?} failed: {status}");

@@ -31,6 +31,7 @@ mod many;
 mod migrate;
 mod olm;
 mod opm;
+mod pflag;
 mod policy;
 mod progress;
 mod registry_flags;
@@ -56,21 +57,46 @@ mod bundle {
     pub mod validate;
 }
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// The program `olmkit`. Under other names it is each of the programs in pods as well: `olmkit cpb …` is the same as `cpb …`.
+/// The program `olmkit`. It is also opm, operator-sdk and each of the programs in pods if it is called by their names:
+/// `olmkit cpb …` is the same as `cpb …`.
 pub fn olmkit() -> ExitCode {
     olmkit::temporary::on_first_use(signals::clean_up);
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
-    // `olmkit operator-sdk bundle validate …` is `olmkit bundle validate …`, as is a link of that name.
     if arguments.get(1).is_some_and(|name| name == "operator-sdk") {
         arguments.remove(0);
     }
-    exit_code(run_in_pod(&arguments).unwrap_or_else(|| parse::<Cli>(arguments).run()))
+    exit_code(run_in_pod(&arguments).unwrap_or_else(|| run(&arguments)))
+}
+
+/// Runs a command of olmkit, or of opm if only opm has it: `OPM` may be olmkit under its own name in Makefiles.
+fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
+    let is_operator_sdk = called(arguments) == "operator-sdk";
+    let cli = pflag::parse::<Cli>(arguments);
+    let is_usage_error = match &cli {
+        Ok(cli) => matches!(cli.command, Command::Alpha { .. }),
+        Err(error) => error.use_stderr(),
+    };
+    if is_usage_error && !is_operator_sdk {
+        match pflag::parse::<opm::Opm>(arguments) {
+            Ok(opm) => return opm.run(),
+            Err(error) if opm::only_opm_has(arguments) => terminal::exit(&error),
+            Err(_) => {}
+        }
+    }
+    cli.unwrap_or_else(|error| exit::<Cli>(&error, is_operator_sdk))
+        .run(is_operator_sdk)
+}
+
+/// The name that the program was called by.
+fn called(arguments: &[OsString]) -> &OsStr {
+    let program = arguments.first().map(Path::new).and_then(Path::file_name);
+    program.unwrap_or_default()
 }
 
 /// The programs in pods without the rest, which no pod needs: a fraction of the size.
@@ -190,7 +216,7 @@ enum BundleCommand {
 
 impl Cli {
     /// Runs the chosen command. `Ok` carries the exit code of a command that ran to its end: 0 fine, 1 findings.
-    pub fn run(self) -> anyhow::Result<ExitCode> {
+    pub fn run(self, is_operator_sdk: bool) -> anyhow::Result<ExitCode> {
         terminal::set_color(self.color);
         terminal::set_quiet(self.quiet);
         if self.verbose {
@@ -230,7 +256,7 @@ impl Cli {
             Command::Scorecard(args) => scorecard::run(&args),
             Command::Subscribe(args) => subscribe::run(&args),
             Command::Update(args) => update::run(&args),
-            Command::Version(args) => version::run(&args),
+            Command::Version(args) => version::run(&args, is_operator_sdk),
             Command::Alpha { .. } => {
                 eprintln!("Error: olmkit does not have this command; docs/drop-in.md says what replaces it");
                 Ok(ExitCode::from(2))
@@ -239,17 +265,18 @@ impl Cli {
     }
 }
 
-/// Reads a command line, the program's name first; ends the process where it asks for help or makes no sense.
-fn parse<P: Parser>(arguments: Vec<OsString>) -> P {
-    P::try_parse_from(arguments).unwrap_or_else(|error| {
-        if error.kind() == clap::error::ErrorKind::DisplayVersion {
-            // A command has the version of the program, and no name of its own.
-            let program = P::command();
-            println!("{} {}", program.get_name(), env!("CARGO_PKG_VERSION"));
-            std::process::exit(0);
+/// Ends the process with the help, the version or a usage error.
+fn exit<P: Parser>(error: &clap::Error, is_operator_sdk: bool) -> ! {
+    if error.kind() == clap::error::ErrorKind::DisplayVersion {
+        // A command has the program's version.
+        match P::command().get_name() {
+            "opm" => println!("{}", version::opm()),
+            _ if is_operator_sdk => println!("{}", version::operator_sdk()),
+            name => println!("{name} {}", env!("CARGO_PKG_VERSION")),
         }
-        terminal::exit(&error)
-    })
+        std::process::exit(0);
+    }
+    terminal::exit(error)
 }
 
 /// Runs the program that the binary's name or its first argument selects; `None` when neither is known.
@@ -262,11 +289,9 @@ fn run_in_pod(arguments: &[OsString]) -> Option<anyhow::Result<ExitCode>> {
             .unwrap_or_default();
         let rest = || arguments.iter().skip(skipped).cloned().collect();
         if name == "opm" {
-            return Some(opm::Opm::from_arguments(rest()).run());
-        }
-        // The Makefiles of operator-sdk say `$(OPM) index add`; there OPM may be olmkit under its own name.
-        if skipped == 1 && name == "index" {
-            return Some(opm::Opm::from_arguments(arguments.to_vec()).run());
+            let rest: Vec<OsString> = rest();
+            let opm = pflag::parse::<opm::Opm>(&rest).unwrap_or_else(|error| exit::<opm::Opm>(&error, false));
+            return Some(opm.run());
         }
         if name == "grpc_health_probe" {
             return Some(health_probe::run(rest()));
@@ -280,20 +305,8 @@ fn run_in_pod(arguments: &[OsString]) -> Option<anyhow::Result<ExitCode>> {
 
 fn exit_code(result: anyhow::Result<ExitCode>) -> ExitCode {
     result.unwrap_or_else(|error| {
-        if is_closed_pipe(&error) {
-            return ExitCode::SUCCESS;
-        }
         eprintln!("Error: {}", error_message(&error));
         ExitCode::FAILURE
-    })
-}
-
-/// Whether the reader of the output has seen enough, as `head` has.
-fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        cause
-            .downcast_ref::<std::io::Error>()
-            .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
     })
 }
 

@@ -1,11 +1,11 @@
 //! `olmkit olm install`, `status`, `uninstall`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Subcommand;
-use olmkit_cluster::olm::{self, InstallOptions, Status, UninstallOptions, objects::Settings, source};
+use olmkit_cluster::olm::{self, InstallOptions, Status, UninstallOptions, objects::Settings, release, source};
 
 use super::cluster_args::{ClusterArgs, Output};
 use super::console::{Console, print_causes, stopped};
@@ -31,17 +31,24 @@ enum Command {
 // Its own --version names OLM's version, as in operator-sdk.
 #[derive(clap::Args)]
 #[command(disable_version_flag = true)]
-#[command(after_help = examples!["olmkit olm install --from deploy/chart --olm-image quay.io/operator-framework/olm:v0.46.0"])]
+#[command(after_help = examples![
+    "olmkit olm install",
+    "olmkit olm install --version 0.45.0",
+    "olmkit olm install --from deploy/chart --olm-image quay.io/operator-framework/olm:v0.46.0"
+])]
 struct InstallArgs {
-    /// OLM's chart folder (Chart.yaml, crds/), or a folder with a release's crds.yaml and olm.yaml
+    /// Read manifests from a directory instead of downloading them: a release's crds.yaml and olm.yaml, or OLM's chart
     #[arg(long, value_name = "DIR", env = "OLMKIT_OLM_MANIFESTS")]
-    from: PathBuf,
-    /// Checksum that the folder must have; it is printed when it differs
+    from: Option<PathBuf>,
+    /// Checksum that the manifests must have; it is printed when it differs
     #[arg(long, value_name = "SHA256")]
     checksum: Option<String>,
-    /// OLM's version, if the path of the chart folder does not have it
+    /// OLM release to download, or latest [default: the newest that olmkit is tested with]. With --from, the version of OLM's chart
     #[arg(long)]
     version: Option<String>,
+    /// Download releases from this URL, which has the paths of OLM's release page
+    #[arg(long, value_name = "URL", default_value = release::RELEASES, hide_default_value = true, conflicts_with = "from")]
+    releases: String,
     /// Image with /bin/olm, /bin/catalog and /bin/package-server
     #[arg(long, value_name = "IMAGE")]
     olm_image: Option<String>,
@@ -121,11 +128,25 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn install(args: &InstallArgs) -> anyhow::Result<ExitCode> {
+    match &args.from {
+        Some(directory) => install_from(args, directory),
+        None => {
+            let version = args.version.as_deref().unwrap_or(release::DEFAULT_VERSION);
+            let (directory, downloaded) = block_on(release::fetch(&args.releases, version))??;
+            for file in downloaded {
+                note!("downloaded {} (sha256 {})", file.url, file.sha256);
+            }
+            install_from(args, directory.path())
+        }
+    }
+}
+
+fn install_from(args: &InstallArgs, from: &Path) -> anyhow::Result<ExitCode> {
     if let Some(wanted) = &args.checksum {
-        let folder = if args.from.join("Chart.yaml").is_file() {
-            args.from.join("crds")
+        let folder = if from.join("Chart.yaml").is_file() {
+            from.join("crds")
         } else {
-            args.from.clone()
+            from.to_owned()
         };
         let found = source::checksum(&folder)?;
         if found != wanted.trim_start_matches("sha256:") {
@@ -138,9 +159,9 @@ fn install(args: &InstallArgs) -> anyhow::Result<ExitCode> {
     let version = args
         .version
         .clone()
-        .or_else(|| source::version_in_path(&args.from))
+        .or_else(|| source::version_in_path(from))
         .unwrap_or_else(|| "unknown".into());
-    let chart = args.from.join("Chart.yaml").is_file();
+    let chart = from.join("Chart.yaml").is_file();
     let image = |given: &Option<String>, flag: &str| match given {
         Some(image) => Ok(image.clone()),
         None if chart => Err(anyhow::anyhow!(
@@ -166,8 +187,8 @@ fn install(args: &InstallArgs) -> anyhow::Result<ExitCode> {
         opm: args.opm_image.clone(),
         util: args.util_image.clone(),
     };
-    let manifests = source::read(&args.from, &settings, &images, args.with_catalogs)
-        .with_context(|| format!("reading OLM's manifests from {}", args.from.display()))?;
+    let manifests = source::read(from, &settings, &images, args.with_catalogs)
+        .with_context(|| format!("reading OLM's manifests from {}", from.display()))?;
     let options = InstallOptions {
         timeout: args.cluster.timeout,
         wait_for_packageserver: !args.no_wait_for_packageserver,

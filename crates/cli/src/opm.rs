@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use olmkit_oci::registry::Platforms;
 use olmkit_oci::spec::Platform;
 use olmkit_oci::{Location, fetch};
@@ -113,12 +113,26 @@ struct UnpackArgs {
     registry: RegistryFlags,
 }
 
-impl Opm {
-    /// Reads a command line, the program's name first; ends the process if it makes no sense.
-    pub fn from_arguments(arguments: Vec<OsString>) -> Self {
-        super::parse(arguments)
+/// Whether the first word is a command of opm that olmkit does not have under its own name.
+pub fn only_opm_has(arguments: &[OsString]) -> bool {
+    let has =
+        |program: &clap::Command, name: &str| program.find_subcommand(name).is_some_and(|found| !found.is_hide_set());
+    let mut words = arguments.iter().skip(1).filter_map(|argument| argument.to_str());
+    let Some(word) = words.find(|word| !word.starts_with('-')) else {
+        return false;
+    };
+    match word {
+        // operator-sdk has commands of this name too.
+        "alpha" => {
+            let opm = Opm::command();
+            let below = words.find(|word| !word.starts_with('-'));
+            below.is_none_or(|name| opm.find_subcommand("alpha").is_some_and(|alpha| has(alpha, name)))
+        }
+        _ => has(&Opm::command(), word) && !has(&super::Cli::command(), word),
     }
+}
 
+impl Opm {
     /// Runs the chosen command.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
@@ -130,15 +144,11 @@ impl Opm {
             Command::Index(Index::Add(args)) => index_add::run(&args),
             Command::Generate(Generate::Dockerfile(args)) => dockerfile::run(&args),
             Command::Version => {
-                println!(
-                    "Version: version.Version{{OpmVersion:\"{}\", GitCommit:\"\", BuildDate:\"\", GoOs:\"linux\", GoArch:\"{}\"}}",
-                    env!("CARGO_PKG_VERSION"),
-                    Platform::host().architecture
-                );
+                println!("{}", super::version::opm());
                 Ok(ExitCode::SUCCESS)
             }
             Command::Alpha(Alpha::List(args)) => list::run(&args),
-            Command::Alpha(Alpha::RenderGraph(args)) => graph::run(&args),
+            Command::Alpha(Alpha::RenderGraph(args)) => graph::run_as_opm(&args),
             Command::Alpha(Alpha::RenderTemplate(args)) => template::render(&args),
             Command::Alpha(Alpha::ConvertTemplate(args)) => template::convert(&args),
             Command::Alpha(Alpha::Bundle(Bundle::Extract(args))) => in_pod::command::run_extract(&args),

@@ -69,7 +69,10 @@ enum Format {
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     args.pods.note_without_effect();
     let (source, _unpacked) = source(args)?;
-    if let Some(code) = args.fixes.run(std::slice::from_ref(&source))? {
+    if let Some(code) = args
+        .fixes
+        .run(std::slice::from_ref(&source), crate::fixes::Command::Scorecard)?
+    {
         return Ok(code);
     }
     let reading = source.read()?;

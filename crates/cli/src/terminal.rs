@@ -87,12 +87,12 @@ pub fn log_requests() {
 
 /// Standard output for people, without styles. Long names, which a stranger may have repeated in each line, are shortened.
 pub fn output() -> Text<impl Write> {
-    Text::new(io::stdout().lock(), Styles::Refused).shortened(limits::quoted)
+    Text::new(stdout(), Styles::Refused).shortened(limits::quoted)
 }
 
 /// Standard output for JSON, which means the same afterwards, and for lists that a program reads. Nothing is shortened.
 pub fn data() -> Text<impl Write> {
-    Text::new(io::stdout().lock(), Styles::Refused)
+    Text::new(stdout(), Styles::Refused)
 }
 
 /// Prints a result as JSON.
@@ -108,23 +108,49 @@ pub fn json(result: &(impl Serialize + ?Sized)) -> anyhow::Result<()> {
 /// Standard output for text that carries our own styles. Whoever makes it wraps what is not its own in [`UntrustedText`]:
 /// colours are let through. They are removed where the output is not a terminal.
 pub fn styled_output() -> Text<impl Write> {
-    Text::new(anstream::AutoStream::auto(io::stdout().lock()), Styles::Kept).shortened(limits::quoted)
+    Text::new(Output(anstream::AutoStream::auto(io::stdout().lock())), Styles::Kept).shortened(limits::quoted)
 }
 
 /// Standard output for documents that a program reads: YAML, Mermaid, SVG, scripts. Their writers have
 /// escapes of their own, so nothing is changed on the way to a file or a pipe.
 pub fn document() -> Box<dyn Write> {
-    let stdout = io::stdout();
-    if stdout.is_terminal() {
-        Box::new(Text::new(stdout.lock(), Styles::Refused))
+    if io::stdout().is_terminal() {
+        Box::new(Text::new(stdout(), Styles::Refused))
     } else {
-        Box::new(stdout.lock())
+        Box::new(stdout())
     }
 }
 
 /// Standard output for workflow commands of our own, whose writer escapes what is not.
 pub fn workflow_commands() -> impl Write {
-    io::stdout().lock()
+    stdout()
+}
+
+/// Standard output, which every function above writes to.
+fn stdout() -> Output<io::StdoutLock<'static>> {
+    Output(io::stdout().lock())
+}
+
+/// A writer whose reader may close the pipe, as `head` does. The rest of the output is then discarded: the command still does
+/// all of its work, reports no error and keeps its exit code.
+struct Output<W: Write>(W);
+
+/// The result of writing `all`, unless the reader has closed the pipe.
+fn unless_closed<T>(result: io::Result<T>, all: T) -> io::Result<T> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(all),
+        result => result,
+    }
+}
+
+impl<W: Write> Write for Output<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        unless_closed(self.0.write(bytes), bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        unless_closed(self.0.flush(), ())
+    }
 }
 
 /// Standard error, on which each line is at most as long as a message.

@@ -57,6 +57,11 @@ pub enum Error {
         /// What is wrong with it.
         message: String,
     },
+    /// A manifest that cannot be downloaded.
+    #[error(
+        "{0}; download crds.yaml and olm.yaml where the network allows it, and pass their directory with --from DIR"
+    )]
+    Download(olmkit_oci::registry::DownloadError),
     /// A bundle that cannot be installed as it stands.
     #[error("{0}")]
     Bundle(String),

@@ -208,7 +208,7 @@ fn pod(index: usize) -> Result<Pod> {
             "automountServiceAccountToken": false,
             "containers": [{
                 "name": "memcached",
-                "image": "docker.io/library/memcached:1.6.39-alpine",
+                "image": "docker.io/library/memcached:1.6.45-alpine",
                 "command": ["memcached"],
                 "args": ["-m", "64", "-c", "1024", "-p", "11211"],
                 "ports": [{ "name": "memcached", "containerPort": 11211 }],

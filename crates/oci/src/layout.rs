@@ -346,6 +346,14 @@ impl Layout {
         Ok(found)
     }
 
+    /// As [`Self::reachable`]: first the manifests and indexes, the image itself last, then the other blobs.
+    pub(crate) fn documents_and_blobs(&self, image: &Descriptor) -> Result<(Vec<Descriptor>, Vec<Descriptor>), Error> {
+        let all = self.reachable(image)?;
+        Ok(all
+            .into_iter()
+            .partition(|blob| is_manifest(&blob.media_type) || is_index(&blob.media_type)))
+    }
+
     fn collect(
         &self,
         descriptor: &Descriptor,

@@ -180,6 +180,63 @@ pub async fn fetch(client: &Client, location: &Location, platforms: &Platforms) 
     }
 }
 
+/// Fetches the manifests of an image of a registry. [`deliver_from`] fetches its blobs as far as the target lacks them.
+pub async fn fetch_documents(client: &Client, reference: &Reference, platforms: &Platforms) -> Result<Fetched, Error> {
+    let folder = temporary()?;
+    let layout = Layout::create_temporary(folder.path())?;
+    let pulled = client.pull_documents(reference, &layout, platforms).await?;
+    Ok(Fetched {
+        layout,
+        requested: pulled.requested,
+        descriptor: pulled.image,
+        _folder: Some(folder),
+        _store: None,
+    })
+}
+
+/// Copies an image of a registry, of which [`fetch_documents`] has fetched the manifests, to a location. Only blobs that the
+/// location lacks are downloaded. `name` is as in [`deliver`].
+pub async fn deliver_from(
+    client: &Client,
+    source: &Reference,
+    fetched: &Fetched,
+    target: &Location,
+    name: &str,
+) -> Result<(), Error> {
+    let (layout, image) = (&fetched.layout, &fetched.descriptor);
+    match target {
+        Location::Registry(reference) => return Ok(client.push_from(source, layout, image, reference).await?),
+        Location::Store(_) => {
+            if let Ok(store) = Store::read(&Store::default_path()?) {
+                borrow_blobs(layout, image, store.layout())?;
+            }
+        }
+        Location::Oci(path, _) => {
+            if let Ok(known) = Layout::open(path) {
+                borrow_blobs(layout, image, &known)?;
+            }
+        }
+        Location::OciArchive(..) | Location::DockerArchive(..) => {}
+    }
+    client.pull_blobs(source, image, layout).await?;
+    deliver(client, layout, image, target, name, &[]).await
+}
+
+/// Takes the blobs that another layout has, if they are intact.
+fn borrow_blobs(layout: &Layout, image: &Descriptor, from: &Layout) -> Result<(), Error> {
+    let (_, blobs) = layout.documents_and_blobs(image)?;
+    for blob in blobs {
+        if from
+            .open_blob(&blob)
+            .and_then(super::layout::BlobReader::verify)
+            .is_ok()
+        {
+            layout.adopt(&from.blob_path(&blob.digest), &blob.digest)?;
+        }
+    }
+    Ok(())
+}
+
 /// Copies an image of a layout to a location. `name` is what archives and layouts call it unless the place names it; a
 /// registry may borrow blobs from `related` images.
 pub async fn deliver(

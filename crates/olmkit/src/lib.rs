@@ -66,6 +66,7 @@
 //!
 //! [`bundle`] shows how a bundle is generated, [`project`] how `config/` is rendered from the types of a Rust operator.
 
+pub mod admission;
 pub mod bundle;
 pub mod catalog;
 pub mod crd;

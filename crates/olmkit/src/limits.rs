@@ -261,6 +261,14 @@ pub static SCORECARD_LOG: Limit = Limit::new(
     "what one scorecard test prints in a pod",
 );
 
+/// Permissions of a bundle that are compared with those of another one.
+pub static COMPARED_PERMISSIONS: Limit = Limit::new(
+    "compared-permissions",
+    Unit::Count,
+    500_000,
+    "permissions of a bundle that `bundle diff` and `extension diff` compare, counted by verb, resource, group and name",
+);
+
 /// The rights that the roles of a bundle grant, written one by one: each verb on each resource or name.
 pub static INSTALLER_RIGHTS: Limit = Limit::fixed(
     "installer-rights",
@@ -300,6 +308,7 @@ pub static ALL: &[&Limit] = &[
     &YAML_DOCUMENT,
     &YAML_NODES,
     &YAML_DEPTH,
+    &COMPARED_PERMISSIONS,
     &INSTALLER_RIGHTS,
     &QUOTED_TEXT,
     &MESSAGE,

@@ -30,6 +30,7 @@ static FILES: &[&[&Rule]] = &[
     validate::good_practices::RULES,
     validate::multiarch::RULES,
     validate::external::RULES,
+    validate::lints::admission::RULES,
     validate::lints::permissions::accounts::RULES,
     validate::lints::permissions::needs::RULES,
     validate::lints::permissions::scope::RULES,
@@ -39,6 +40,7 @@ static FILES: &[&[&Rule]] = &[
     validate::lints::images::RULES,
     validate::lints::files::RULES,
     validate::lints::fields::RULES,
+    validate::lints::placeholders::RULES,
     validate::lints::release::RULES,
     validate::lints::dependencies::RULES,
     validate::lints::icon::RULES,
@@ -58,6 +60,8 @@ static FILES: &[&[&Rule]] = &[
     catalog::validate::deprecation::RULES,
     catalog::validate::package::RULES,
     catalog::validate::lints::RULES,
+    catalog::validate::blobs::RULES,
+    catalog::validate::upgrades::RULES,
 ];
 
 static ALL: LazyLock<Vec<&'static Rule>> = LazyLock::new(|| {

@@ -21,8 +21,8 @@ pub enum Error {
     /// A project that lacks what the command needs, or has what it would write.
     #[error("{0}")]
     Unsuitable(String),
-    /// The folder for a new project holds something.
-    #[error("{directory} is not empty: it holds {entry}; start in an empty folder", directory = directory.display())]
+    /// The directory for a new project holds more than a fresh clone.
+    #[error("{directory} is not empty: it holds {entry}; start in an empty directory or a fresh clone (hidden files, *.md, LICENSE)", directory = directory.display())]
     NotEmpty {
         /// The folder.
         directory: PathBuf,

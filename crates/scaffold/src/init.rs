@@ -6,7 +6,7 @@ use std::path::Path;
 
 use minijinja::context;
 
-use crate::project_file::ProjectFile;
+use crate::project_file::{self, ProjectFile};
 use crate::{Error, Report, Source, Tree, config, names, record, templates, twin};
 
 /// What a new project is made from.
@@ -67,12 +67,13 @@ const OTHERS: &[(&str, &str, RangeInclusive<u32>)] = &[
     ("src/webhook/mod.rs", "project/webhook_mod.rs", 2..=u32::MAX),
 ];
 
-/// Writes a project into an empty folder, which may hold a git repository without commits of its own files.
+/// Writes a project into an empty directory or a fresh clone. Files that are there stay as they are.
 ///
 /// # Errors
-/// When a name is not acceptable, the folder is not empty, or a file cannot be written. Nothing is written then.
+/// When a name is not acceptable, the directory holds a file that a fresh clone does not have, or a file cannot be written.
+/// Nothing is written then.
 pub fn init(folder: &Path, options: &Init) -> Result<Report, Error> {
-    empty(folder)?;
+    is_fresh(folder)?;
     let name = match &options.name {
         Some(name) => name.clone(),
         None => folder_name(folder)?,
@@ -82,8 +83,10 @@ pub fn init(folder: &Path, options: &Init) -> Result<Report, Error> {
     let file = ProjectFile::new(&options.domain, &name, options.multigroup, options.namespaced);
     let mut tree = Tree::at(folder);
     sources(&mut tree, &file, options)?;
+    let kept = tree.keep_existing()?;
     record::finish(&mut tree, None, file)?;
-    tree.commit()
+    let report = tree.commit()?;
+    Ok(Report { kept, ..report })
 }
 
 /// Puts the files of a project into a tree, but for `config/` and PROJECT.
@@ -123,7 +126,9 @@ pub(crate) fn sources(tree: &mut Tree, file: &ProjectFile, options: &Init) -> Re
     Ok(())
 }
 
-fn empty(folder: &Path) -> Result<(), Error> {
+/// Accepts the files that `operator-sdk init` accepts too: hidden ones, Markdown, and those with names in capitals, such as
+/// LICENSE and CODEOWNERS.
+fn is_fresh(folder: &Path) -> Result<(), Error> {
     let reading = |source| Error::Io {
         action: "read",
         path: folder.to_owned(),
@@ -133,16 +138,26 @@ fn empty(folder: &Path) -> Result<(), Error> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         other => other.map_err(reading)?,
     };
+    let mut names = Vec::new();
     for entry in entries {
-        let name = entry.map_err(reading)?.file_name();
-        if name != ".git" {
-            return Err(Error::NotEmpty {
-                directory: folder.to_owned(),
-                entry: name.to_string_lossy().into_owned(),
-            });
-        }
+        names.push(entry.map_err(reading)?.file_name().to_string_lossy().into_owned());
     }
-    Ok(())
+    names.sort();
+    match names.into_iter().find(|name| !belongs_to_clone(name)) {
+        None => Ok(()),
+        Some(entry) => Err(Error::NotEmpty {
+            directory: folder.to_owned(),
+            entry,
+        }),
+    }
+}
+
+/// Whether a fresh clone of a repository may have a file or directory of this name.
+fn belongs_to_clone(name: &str) -> bool {
+    // LICENSE, LICENSE-MIT, LICENSE.txt
+    let stem = name.split(['.', '-', '_']).next().unwrap_or_default();
+    let capitals = !stem.is_empty() && stem.chars().all(|letter| letter.is_ascii_uppercase());
+    name.starts_with('.') || name.ends_with(".md") || (capitals && stem != project_file::NAME)
 }
 
 fn folder_name(folder: &Path) -> Result<String, Error> {

@@ -10,6 +10,7 @@
 //! | [`update`](mod@update) | the files of a project as a newer version of this crate writes them |
 //! | [`adopt`](mod@adopt) | what OLM needs, for projects that this crate did not start |
 //! | [`external`] | reconcilers of kinds that others define |
+//! | [`go_markers`] | descriptions of kinds from the Go types of an operator |
 //! | [`project_file`] | the file PROJECT, in kubebuilder's format |
 //! | [`names`] | which names the API server, Cargo and Rust accept |
 //! | [`edit`] | changes of Rust sources at places that a parser finds; everything else stays as the author wrote it |
@@ -29,6 +30,7 @@ pub mod delete_webhook;
 pub mod edit;
 mod error;
 pub mod external;
+pub mod go_markers;
 pub mod init;
 mod layout;
 mod manifest;
@@ -71,6 +73,8 @@ pub struct Report {
     pub changed: Vec<std::path::PathBuf>,
     /// Files that are gone, sorted.
     pub removed: Vec<std::path::PathBuf>,
+    /// Files that [`init`] would have written but that were there, sorted.
+    pub kept: Vec<std::path::PathBuf>,
     /// Whether `make manifests` has to render `config/`, because it was not what the project's first state renders.
     pub render: bool,
 }

@@ -127,6 +127,24 @@ impl Tree {
         }
     }
 
+    /// Drops the changes of files that exist, and returns their paths.
+    ///
+    /// # Errors
+    /// When a path cannot be looked up.
+    pub(crate) fn keep_existing(&mut self) -> Result<Vec<PathBuf>, Error> {
+        let mut kept = Vec::new();
+        for path in self.changes.keys() {
+            let full = self.root.join(path);
+            match fs::symlink_metadata(&full) {
+                Ok(_) => kept.push(path.clone()),
+                Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
+                Err(error) => return Err(fail("read", &full)(error)),
+            }
+        }
+        self.changes.retain(|path, _| !kept.contains(path));
+        Ok(kept)
+    }
+
     /// Removes a file.
     pub fn remove(&mut self, path: impl Into<PathBuf>) {
         self.changes.insert(path.into(), None);

@@ -133,6 +133,44 @@ impl Git {
         committed.map(drop)
     }
 
+    /// The current branch; `None` without one.
+    pub fn current_branch(&self) -> Option<String> {
+        let output = self.run(&["symbolic-ref", "--quiet", "--short", "HEAD"]).ok()?;
+        Some(String::from_utf8_lossy(&output).trim().to_owned())
+    }
+
+    /// Checks that a branch can be created.
+    ///
+    /// # Errors
+    /// The name cannot be that of a branch, or the branch exists.
+    pub fn check_new_branch(&self, branch: &str) -> io::Result<()> {
+        let is_sound = is_reference(branch) && self.run(&["check-ref-format", "--branch", branch]).is_ok();
+        if !is_sound {
+            let problem = format!("{branch:?} cannot be the name of a branch");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
+        }
+        let full = format!("refs/heads/{branch}");
+        if self.run(&["show-ref", "--verify", "--quiet", &full]).is_ok() {
+            let problem = format!("the branch {branch} exists already");
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, problem));
+        }
+        Ok(())
+    }
+
+    /// As [`Self::commit_files`], on a new branch from the current commit. If that fails, the former branch is the current one again.
+    ///
+    /// # Errors
+    /// As [`Self::commit_files`], or the branch cannot be created.
+    pub fn commit_on_new_branch(&self, branch: &str, files: &[String], title: &str) -> io::Result<()> {
+        self.run(&["switch", "--quiet", "--create", branch])?;
+        let committed = self.commit_files(files, title);
+        if committed.is_err() {
+            let _ = self.run(&["switch", "--quiet", "-"]);
+            let _ = self.run(&["branch", "--quiet", "--delete", branch]);
+        }
+        committed
+    }
+
     /// The remote to push to: that of the current branch, the only one, or `origin`.
     pub fn remote(&self) -> String {
         let lines = |arguments: &[&str]| {

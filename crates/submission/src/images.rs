@@ -1,10 +1,8 @@
 //! The images that a ClusterServiceVersion names, found as `operator-manifest` finds them, which preflight and the pinning of
 //! digests use.
 
-use std::sync::LazyLock;
-
+use olmkit::object::references_in;
 use olmkit_yaml::Position;
-use regex::Regex;
 
 use crate::python::{EMPTY, EMPTY_LIST, Node, Raise, Value, View};
 
@@ -121,7 +119,7 @@ fn in_annotations(node: &Node, is_in_metadata: bool, found: &mut Vec<Named>) {
             let (Some(key), Some(text)) = (key.as_str(), value.as_str()) else {
                 continue;
             };
-            for image in references(text) {
+            for image in references_in(text) {
                 found.push(Named {
                     image: image.to_owned(),
                     place: format!("annotation {key}"),
@@ -140,30 +138,6 @@ fn in_annotations(node: &Node, is_in_metadata: bool, found: &mut Vec<Named>) {
             _ => in_annotations(value, is_metadata, found),
         }
     }
-}
-
-static CANDIDATE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"[a-zA-Z0-9/\-._@:]+").ok());
-
-/// Registry with a dot, any namespaces, repository, tag or digest.
-static REFERENCE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let name = "(?:[a-zA-Z0-9][a-zA-Z0-9._-]*[a-zA-Z0-9]|[a-zA-Z0-9])";
-    let registry = r"[a-zA-Z0-9][a-zA-Z0-9._-]*\.[a-zA-Z0-9._-]*[a-zA-Z0-9](?::\d+)?";
-    Regex::new(&format!(
-        "^{registry}/(?:{name}/)*{name}(?::{name}|@sha256:[a-fA-F0-9]{{64}})$"
-    ))
-    .ok()
-});
-
-/// What in a text looks like the reference of an image.
-fn references(text: &str) -> impl Iterator<Item = &str> {
-    let candidates = CANDIDATE.iter().flat_map(|pattern| pattern.find_iter(text));
-    candidates
-        .map(|candidate| {
-            candidate
-                .as_str()
-                .trim_matches(|character: char| !character.is_ascii_alphanumeric())
-        })
-        .filter(|candidate| REFERENCE.as_ref().is_some_and(|pattern| pattern.is_match(candidate)))
 }
 
 #[cfg(test)]

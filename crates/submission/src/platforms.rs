@@ -68,7 +68,9 @@ impl Platforms {
     /// The range is not one, or selects nothing.
     pub fn select(&mut self, range: &str) -> Result<(), String> {
         let parse = |text: &str| {
-            Release::parse_openshift(text).map_err(|error| format!("{error}; write 4.14-4.22 or 4.14,4.16"))
+            Release::parse_openshift(text)
+                .map(same_release)
+                .map_err(|error| format!("{error}; write 4.14-4.22 or 4.14,4.16"))
         };
         let wanted: Box<dyn Fn(Release) -> bool> = match range.split_once('-') {
             Some((from, to)) => {
@@ -81,12 +83,26 @@ impl Platforms {
             }
         };
         for platform in &mut self.versions {
-            platform.supported = Release::parse(&platform.openshift).is_ok_and(&wanted);
+            platform.supported = Release::parse(&platform.openshift).map(same_release).is_ok_and(&wanted);
         }
         if self.supported().is_empty() {
             return Err(format!("no known version of OpenShift lies in {range}"));
         }
         Ok(())
+    }
+
+    /// Takes a version for supported because a repository has a directory of catalogs for it, such as `v5.0`. The hosted repositories
+    /// add a new version at different times. Versions that are older than the supported ones stay as they are.
+    pub fn add_catalogs(&mut self, directory: &str) {
+        let newest = self.supported().first().copied();
+        let Some(version) = exact(directory).filter(|version| newest.is_some_and(|newest| newest < *version)) else {
+            return;
+        };
+        for platform in &mut self.versions {
+            if Release::parse(&platform.openshift).map(same_release) == Ok(version) {
+                platform.supported = true;
+            }
+        }
     }
 
     /// The supported versions, newest first.
@@ -147,7 +163,15 @@ fn exact(text: &str) -> Option<Release> {
         let sound = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         sound.then(|| text.parse().ok()).flatten()
     };
-    Some(Release::new(number(major)?, number(minor)?))
+    Some(same_release(Release::new(number(major)?, number(minor)?)))
+}
+
+/// OpenShift 4.23 and 5.0 are one release. Its catalogs are called v5.0, and OLM compares it as 5.0 too.
+pub(crate) fn same_release(version: Release) -> Release {
+    match (version.major, version.minor) {
+        (4, 23) => Release::new(5, 0),
+        _ => version,
+    }
 }
 
 #[cfg(test)]
@@ -167,6 +191,32 @@ mod tests {
         assert_eq!(selected(Some("v4.21,v4.22")).as_deref(), Some("4.22 4.21"));
         assert_eq!(selected(Some("latest")), None);
         assert_eq!(selected(None), selected(Some("v4.1")));
+    }
+
+    #[test]
+    fn openshift_4_23_is_openshift_5_0() {
+        let mut platforms = Platforms::default();
+        platforms.add_catalogs("v4.11");
+        platforms.add_catalogs("templates");
+        assert_eq!(platforms, Platforms::default());
+        platforms.add_catalogs("v5.0");
+        let selected = |annotation| -> Vec<String> {
+            let versions = platforms.selected(Some(annotation)).unwrap();
+            versions.iter().map(Release::short).collect()
+        };
+        for annotation in ["v4.23", "v5.0", "=v4.23", "=v5.0", "v4.23-v5.0"] {
+            assert_eq!(selected(annotation), ["5.0"], "{annotation}");
+        }
+        assert_eq!(selected("v4.22-v4.23"), ["5.0", "4.22"]);
+        assert_eq!(selected("v4.21-v4.22"), ["4.22", "4.21"]);
+        for range in ["4.22-4.23", "4.22-5.0", "4.22,4.23", "v4.22,v5.0"] {
+            let mut platforms = Platforms::default();
+            assert_eq!(platforms.select(range), Ok(()), "{range}");
+            let versions: Vec<String> = platforms.supported().iter().map(Release::short).collect();
+            assert_eq!(versions, ["5.0", "4.22"], "{range}");
+        }
+        let kubernetes = platforms.kubernetes(false);
+        assert_eq!(kubernetes.last(), Some(&(Release::new(5, 0), Release::new(1, 36))));
     }
 
     #[test]

@@ -45,6 +45,14 @@ impl Repository {
         config.root.get("organization")?.as_str().map(str::to_owned)
     }
 
+    /// Whether it is a clone of operatorhub.io's repository: `config.yaml` names its cluster, or names no organization beside
+    /// operatorhub.io's list of categories.
+    pub fn is_operator_hub(&self) -> bool {
+        let config = self.config().ok();
+        let cluster = config.and_then(|config| config.root.get("cluster")?.as_str());
+        cluster == Some("k8s") || (self.organization().is_none() && self.files.is_file("categories.json"))
+    }
+
     /// The operators, sorted.
     pub fn operators(&self) -> Vec<String> {
         let mut names = self.files.list("operators");
@@ -88,6 +96,26 @@ impl Repository {
                 config: OnceLock::new(),
             }
         })
+    }
+
+    /// The templates that an operator's `ci.yaml` maps to catalogs.
+    pub fn catalog_templates(&self, operator: &str) -> Vec<String> {
+        let of = |operator: Operator| {
+            let mapping = operator.config().ok()?.root.get("fbc")?.get("catalog_mapping")?.items();
+            let names = mapping.iter().filter_map(|one| one.get("template_name")?.as_str());
+            Some(names.map(str::to_owned).collect())
+        };
+        self.operator(operator).and_then(of).unwrap_or_default()
+    }
+
+    /// Whether an operator's `ci.yaml` has `updateGraph`.
+    pub fn has_update_graph(&self, operator: &str) -> bool {
+        let has = |operator: &Operator| {
+            operator
+                .config()
+                .is_ok_and(|config| config.root.get("updateGraph").is_some())
+        };
+        self.operator(operator).as_ref().is_some_and(has)
     }
 
     /// The catalogs, sorted.

@@ -53,7 +53,7 @@ fn map(name: &str) -> ConfigMap {
 }
 
 /// What a watch through the proxy brings after a change, and how long after it.
-async fn watched(through: &Api<ConfigMap>, direct: &Api<ConfigMap>, name: &str) -> (String, Duration) {
+async fn watched(through: &Api<ConfigMap>, direct: &Api<ConfigMap>, name: &str, limit: Duration) -> (String, Duration) {
     let version = direct
         .list(&ListParams::default())
         .await
@@ -65,7 +65,7 @@ async fn watched(through: &Api<ConfigMap>, direct: &Api<ConfigMap>, name: &str) 
     sleep(MOMENT + MOMENT / 2).await;
     direct.create(&PostParams::default(), &map(name)).await.unwrap();
     let begin = Instant::now();
-    let outcome = match timeout(4 * MOMENT, events.next()).await {
+    let outcome = match timeout(limit, events.next()).await {
         Err(_) => "silence".to_owned(),
         Ok(None | Some(Err(_))) => "end".to_owned(),
         Ok(Some(Ok(WatchEvent::Error(status)))) => status.code.to_string(),
@@ -90,7 +90,9 @@ async fn watches_are_late_silent_and_ended() {
         if let Some(fault) = fault {
             proxy.add(Rule::new(fault).verb(Verb::Watch).resource("configmaps"));
         }
-        let (found, after) = watched(&through, &direct, name).await;
+        // Silence is waited for, and anything else must come, however busy the machine is.
+        let limit = if outcome == "silence" { 4 * MOMENT } else { 200 * MOMENT };
+        let (found, after) = watched(&through, &direct, name, limit).await;
         assert_eq!(found, outcome, "{name}");
         assert!(after >= least, "{name}: after {after:?}");
     }
@@ -141,7 +143,7 @@ async fn nothing_passes_a_black_hole() {
     assert_eq!(added(events.next().await), "before");
 
     let begin = Instant::now();
-    proxy.black_hole(4 * MOMENT);
+    proxy.black_hole(20 * MOMENT);
     direct.create(&PostParams::default(), &map("meanwhile")).await.unwrap();
     let abandoned = map("abandoned");
     let parameters = PostParams::default();
@@ -151,7 +153,7 @@ async fn nothing_passes_a_black_hole() {
         async { (through.get("before").await, begin.elapsed()) },
     );
     assert!(silence.is_err() && abandoned.is_err());
-    assert!(read.0.is_ok() && read.1 >= 4 * MOMENT, "{read:?}");
+    assert!(read.0.is_ok() && read.1 >= 20 * MOMENT, "{read:?}");
     assert_eq!(added(events.next().await), "meanwhile");
     assert!(
         direct.get_opt("abandoned").await.unwrap().is_none(),

@@ -3,6 +3,7 @@
 
 mod corpus;
 pub mod demo_bundle;
+pub mod files;
 pub mod hostile;
 pub mod killed;
 pub mod process;

@@ -17,7 +17,7 @@ fn ends(name: String, text: String) {
         let started = Instant::now();
         let found = ending(&text, &own, &mut Budget::for_object());
         let taken = started.elapsed();
-        assert!(taken < Duration::from_secs(5), "{name} took {taken:?}");
+        assert!(taken < Duration::from_secs(60), "{name} took {taken:?}");
         println!(
             "{:>6} ms  {name}: {}",
             taken.as_millis(),

@@ -4,19 +4,23 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::ExitCode;
 
+use clap::ValueEnum;
 use olmkit::diagnostics::Finding;
-use olmkit::olmv1::{self, Object};
-use olmkit::validate::olm_v1::upgrade_findings;
+use olmkit::object::UntrustedText;
+use olmkit::olmv1::{self, Object, Summary};
+use olmkit::validate::olm_v1::{BlockedChange, blocked_changes};
+use serde_json::json;
 
 use super::source;
 use crate::crd;
 use crate::registry_flags::RegistryFlags;
+use crate::terminal;
 
 /// Compare a bundle with an earlier one: what users gain, lose and must grant, and whether OLM v1 lets them upgrade
 ///
 /// The exit status is 1 if OLM v1 blocks the upgrade because of a CRD.
 #[derive(clap::Args)]
-#[command(after_help = examples!["olmkit bundle diff releases/0.1.0 bundle", "olmkit bundle diff quay.io/example/cache-operator-bundle:v1 bundle"])]
+#[command(after_help = examples!["olmkit bundle diff releases/0.1.0 bundle", "olmkit bundle diff quay.io/example/cache-operator-bundle:v1 bundle", "olmkit bundle diff releases/0.1.0 bundle -o markdown >> \"$GITHUB_STEP_SUMMARY\""])]
 pub struct Args {
     /// The earlier bundle: directory or image.
     #[arg(value_name = "OLD")]
@@ -24,35 +28,90 @@ pub struct Args {
     /// The later bundle: directory or image.
     #[arg(value_name = "NEW")]
     new: String,
-    /// Omit source lines.
-    #[arg(long)]
-    short: bool,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    output: Format,
+    #[command(flatten)]
+    form: crd::Form,
     #[command(flatten)]
     registry: RegistryFlags,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// JSON, with every change
+    Json,
+    /// Markdown, for a pull request or a job summary
+    Markdown,
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let old = source::for_olm_v1(&args.old, &args.registry)?;
     let new = source::for_olm_v1(&args.new, &args.registry)?;
-    let summary = olmv1::summary(&old, &new);
-    let mut out = crate::terminal::styled_output();
+    let summary = olmv1::summary(&old, &new)?;
+    let changes = compare((&args.old, &old.definitions), (&args.new, &new.definitions));
+    let code = ExitCode::from(u8::from(!changes.is_empty()));
+    match args.output {
+        Format::Text => text(&summary, &changes, args.form),
+        Format::Json => {
+            let findings: Vec<&Finding> = changes.iter().map(|change| &change.finding).collect();
+            terminal::json(&json!({
+                "upgradable": changes.is_empty(),
+                "summary": summary,
+                "findings": findings,
+            }))?;
+            Ok(code)
+        }
+        Format::Markdown => {
+            markdown(&summary, &changes)?;
+            Ok(code)
+        }
+    }
+}
+
+fn text(summary: &Summary, changes: &[BlockedChange], form: crd::Form) -> anyhow::Result<ExitCode> {
+    let mut out = terminal::styled_output();
     if summary.is_empty() {
         writeln!(
             out,
-            "no differences in versions, definitions, webhooks, images and permissions"
+            "no differences in names, versions, CRDs, further objects, webhooks, images and permissions"
         )?;
     } else {
         // Names in a bundle are as its author wrote them.
         for line in summary.to_string().lines() {
-            writeln!(out, "{}", olmkit::object::UntrustedText::new(line))?;
+            writeln!(out, "{}", UntrustedText::new(line))?;
         }
     }
-    let findings = compare((&args.old, &old.definitions), (&args.new, &new.definitions));
-    crd::print(findings, args.short, &mut out)
+    crd::print(changes, form, &mut out)
+}
+
+fn markdown(summary: &Summary, changes: &[BlockedChange]) -> anyhow::Result<()> {
+    let mut out = terminal::output();
+    // Names in a bundle must not format the page, nor link from it.
+    let code = |line: &str| format!("`{}`", UntrustedText::new(&line.replace(['`', '\n'], " ")));
+    for (title, lines) in summary.parts() {
+        writeln!(out, "### {title}\n")?;
+        for line in lines {
+            writeln!(out, "- {}", code(line))?;
+        }
+        writeln!(out)?;
+    }
+    if changes.is_empty() {
+        writeln!(out, "OLM v1 lets the CRDs be upgraded.")?;
+        return Ok(());
+    }
+    writeln!(out, "### OLM v1 blocks the upgrade\n")?;
+    for line in crd::grouped(changes) {
+        let indent = line.len() - line.trim_start().len();
+        writeln!(out, "{}- {}", " ".repeat(indent), code(line.trim_start()))?;
+    }
+    Ok(())
 }
 
 /// What blocks the upgrade of definitions of the same names; files are named below the folders.
-pub fn compare(old: (&str, &[Object]), new: (&str, &[Object])) -> Vec<Finding> {
+fn compare(old: (&str, &[Object]), new: (&str, &[Object])) -> Vec<BlockedChange> {
     let below = |folder: &str, objects: &[Object]| -> Vec<Object> {
         let in_folder = |object: &Object| {
             let mut object = object.clone();
@@ -65,6 +124,6 @@ pub fn compare(old: (&str, &[Object]), new: (&str, &[Object])) -> Vec<Finding> {
     let by_name: BTreeMap<&str, &Object> = before.iter().map(|object| (object.name(), object)).collect();
     now.iter()
         .filter_map(|object| Some((by_name.get(object.name())?, object)))
-        .flat_map(|(old_object, object)| upgrade_findings(&old_object.value, Some(old_object), object, old.0))
+        .flat_map(|(old_object, object)| blocked_changes(&old_object.value, Some(old_object), object, old.0))
         .collect()
 }

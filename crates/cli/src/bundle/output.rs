@@ -19,7 +19,7 @@ pub enum Format {
     Text,
     /// Findings with source lines, each, of any number of bundles
     Full,
-    /// One line a finding: FILE:LINE:COLUMN: RULE message
+    /// One line a finding: FILE:LINE:COLUMN: SEVERITY[RULE] message
     Concise,
     /// operator-sdk's JSON with operator-sdk's findings
     #[value(name = "json-alpha1")]

@@ -64,7 +64,7 @@ pub struct Args {
     /// Colon-separated list of programs to run as validators
     #[arg(long, value_name = "PROGRAMS", default_value = "")]
     alpha_select_external: String,
-    /// Whose verdict counts: operator-sdk-1.42, api-0.45, olmv1, or olmv1=RELEASE from 1.5 to 1.11
+    /// Whose verdict counts: operator-sdk-1.42, api-0.45, olmv1, or olmv1=RELEASE from 1.5 to 1.12
     #[arg(long, value_name = "PROFILE", default_value = "operator-sdk-1.42")]
     profile: ProfileName,
     /// Check the upgrade from an earlier bundle, or from the bundles of a catalog (directories or images)
@@ -199,7 +199,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         options.against = Some(Arc::new(against(reference, args)?));
     }
     let (sources, _unpacked) = sources(args)?;
-    if let Some(code) = args.fixes.run(&sources)? {
+    if let Some(code) = args.fixes.run(&sources, crate::fixes::Command::Validate)? {
         return Ok(code);
     }
     let worst = chosen.fails_from(args.strict);

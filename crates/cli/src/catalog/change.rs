@@ -1,14 +1,16 @@
-//! `olmkit catalog diff`, `path`, `add`, `deprecate`, `images`
+//! `olmkit catalog diff`, `add`, `deprecate`, `images`
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context as _;
 use clap::ValueEnum;
+use olmkit::catalog::difference::{self, Kind, PackageChange};
+use olmkit::catalog::placement::{Above, NewEdges};
 use olmkit::catalog::render::reference::{ImageTemplate, Options, is_bundle, render};
-use olmkit::catalog::source::{self, NewChannels, NewEdges};
-use olmkit::catalog::{Catalog, difference, edit, mirror, path};
+use olmkit::catalog::source::{self, NewChannels};
+use olmkit::catalog::{Catalog, edit, mirror};
 use olmkit::object::UntrustedText;
 
 use super::MigrateLevel;
@@ -34,16 +36,31 @@ fn read(reference: &str, registry: &RegistryFlags) -> anyhow::Result<Catalog> {
     )?)
 }
 
+/// `catalog diff --output`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Default)]
+enum DiffOutput {
+    /// A summary of each package that differs.
+    #[default]
+    Text,
+    /// One line per difference.
+    Full,
+    /// JSON, for scripts: the summaries and all differences.
+    Json,
+}
+
 #[derive(clap::Args)]
-#[command(after_help = examples!["olmkit catalog diff quay.io/example/catalog:v1 catalog"])]
+#[command(after_help = examples!["olmkit catalog diff quay.io/example/catalog:v1 catalog", "olmkit catalog diff quay.io/example/catalog:v1 catalog -p cache-operator"])]
 pub struct DiffArgs {
     /// The old catalog, a directory or image.
     old: String,
     /// The new catalog, a directory or image.
     new: String,
+    /// Only this package, with all names of its bundles and images.
+    #[arg(short, long)]
+    package: Option<String>,
     /// Output format.
     #[arg(short, long, value_enum, default_value_t)]
-    output: Output,
+    output: DiffOutput,
     #[command(flatten)]
     registry: RegistryFlags,
 }
@@ -58,76 +75,62 @@ pub fn diff(args: &DiffArgs) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(2));
         }
     };
-    let changes = difference::between(&old, &new);
+    let wanted = args.package.as_deref();
+    if let Some(wanted) = wanted
+        && let (Err(error), Err(_)) = (require_package(&old, wanted), require_package(&new, wanted))
+    {
+        eprintln!("Error: {}", crate::error_message(&error));
+        return Ok(ExitCode::from(2));
+    }
+    let packages = difference::by_package(&old, &new, wanted);
     let mut out = terminal::output();
     match args.output {
-        Output::Json => terminal::json(&changes)?,
-        Output::Text => changes.iter().try_for_each(|change| writeln!(out, "{change}"))?,
+        DiffOutput::Json => terminal::json(&packages)?,
+        DiffOutput::Full => {
+            let mut changes = packages.iter().flat_map(|package| &package.changes);
+            changes.try_for_each(|change| writeln!(out, "{change}"))?;
+        }
+        DiffOutput::Text => {
+            difference::write_summary(&packages, wanted.is_some(), &mut out)?;
+            if packages.len() > 1 {
+                writeln!(out, "{}", totals(&packages))?;
+            }
+        }
     }
-    Ok(if changes.is_empty() {
+    Ok(if packages.is_empty() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     })
 }
 
-#[derive(clap::Args)]
-#[command(after_help = examples!["olmkit catalog path catalog --from 0.1.0", "olmkit catalog path catalog --package cache-operator --channel stable --from 0.1.0 --to 0.3.0"])]
-pub struct PathArgs {
-    /// Catalog directory or image.
-    catalog: String,
-    /// Package [default: the only one in the catalog].
-    #[arg(short, long)]
-    package: Option<String>,
-    /// Channel [default: the default channel of the package].
-    #[arg(short, long)]
-    channel: Option<String>,
-    /// Installed bundle: its name or version.
-    #[arg(long)]
-    from: String,
-    /// Target bundle: its name or version [default: the head of the channel].
-    #[arg(long)]
-    to: Option<String>,
-    /// Output format.
-    #[arg(short, long, value_enum, default_value_t)]
-    output: Output,
-    #[command(flatten)]
-    registry: RegistryFlags,
+/// The last line of a summary of several packages.
+fn totals(packages: &[PackageChange]) -> String {
+    let count = |kind| packages.iter().filter(|package| package.change == kind).count();
+    format!(
+        "{} packages differ: {} new, {} removed, {} changed",
+        packages.len(),
+        count(Kind::Added),
+        count(Kind::Removed),
+        count(Kind::Changed)
+    )
 }
 
-pub fn path(args: &PathArgs) -> anyhow::Result<ExitCode> {
-    let catalog = read(&args.catalog, &args.registry)?;
-    let package = match (&args.package, catalog.packages.as_slice()) {
-        (Some(name), packages) => packages.iter().find(|package| package.name == *name),
-        (None, [only]) => Some(only),
-        (None, _) => anyhow::bail!(
-            "the catalog has {} packages; select one with --package",
-            catalog.packages.len()
-        ),
-    };
-    let package = package.with_context(|| {
-        format!(
-            "the catalog has no package {}",
-            args.package.as_deref().unwrap_or_default()
-        )
-    })?;
-    let channel = args.channel.as_deref().unwrap_or(&package.default_channel);
-    let steps = path::find(&catalog, &package.name, channel, &args.from, args.to.as_deref())?;
-    let mut out = terminal::output();
-    match args.output {
-        Output::Json => terminal::json(&steps)?,
-        Output::Text if steps.is_empty() => writeln!(out, "already at {}; nothing to upgrade", args.from)?,
-        Output::Text => {
-            for step in steps {
-                let text = format!("{} -> {} ({})", step.from, step.to, step.by);
-                writeln!(out, "{}", UntrustedText::new(&text))?;
-                for other in step.passed_over {
-                    writeln!(out, "    not {}", UntrustedText::new(&other.to_string()))?;
-                }
-            }
-        }
+/// Reports a package that no blob of the catalog belongs to, with the closest names that exist.
+pub fn require_package(catalog: &Catalog, wanted: &str) -> anyhow::Result<()> {
+    let known: BTreeSet<&str> = catalog
+        .packages
+        .iter()
+        .map(|package| package.name.as_str())
+        .chain(catalog.channels.iter().map(|channel| channel.package.as_str()))
+        .chain(catalog.bundles.iter().map(|bundle| bundle.package.as_str()))
+        .collect();
+    if known.contains(wanted) {
+        return Ok(());
     }
-    Ok(ExitCode::SUCCESS)
+    let names: Vec<&str> = known.iter().take(10).copied().collect();
+    let more = if known.len() > names.len() { ", …" } else { "" };
+    anyhow::bail!("the catalog has no package {wanted}; it has {}{more}", names.join(", "))
 }
 
 #[derive(clap::Args)]
@@ -144,7 +147,7 @@ pub struct AddArgs {
     /// Create channels that the package does not have; the first channels of a package need no flag.
     #[arg(long)]
     create_channel: bool,
-    /// Bundle it replaces [default: the head of the channel].
+    /// Bundle it replaces [default: by version, the head or the next lower bundle].
     #[arg(long, conflicts_with = "semver")]
     replaces: Option<String>,
     /// Bundles it skips.
@@ -204,8 +207,25 @@ pub fn add(args: &AddArgs) -> anyhow::Result<ExitCode> {
     } else {
         NewChannels::Refuse
     };
-    source::add(&file, bundle, &args.channel, &edges, new)?;
-    note!("added {} to {}", UntrustedText::new(&bundle.name), file.display());
+    let placements = source::add(&file, bundle, &args.channel, &edges, new)?;
+    let name = UntrustedText::new(&bundle.name);
+    note!("added {name} to {}", file.display());
+    for (channel, placement) in args.channel.iter().zip(&placements) {
+        let channel = UntrustedText::new(channel);
+        match &placement.above {
+            Some(Above::Replaces(above)) => {
+                note!("channel {channel}: {} now replaces {name}", UntrustedText::new(above));
+            }
+            Some(Above::Skips(above)) => note!("channel {channel}: {} now skips {name}", UntrustedText::new(above)),
+            None => {}
+        }
+        if let Some(newer) = &placement.lowers {
+            eprintln!(
+                "warning: {name} becomes the head of channel {channel} although {} is newer: OLM will lower the version",
+                UntrustedText::new(newer)
+            );
+        }
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -256,7 +276,11 @@ pub struct ImagesArgs {
 }
 
 pub fn images(args: &ImagesArgs) -> anyhow::Result<ExitCode> {
-    let images = mirror::images(&read(&args.catalog, &args.registry)?, args.package.as_deref());
+    let catalog = read(&args.catalog, &args.registry)?;
+    if let Some(package) = &args.package {
+        require_package(&catalog, package)?;
+    }
+    let images = mirror::images(&catalog, args.package.as_deref());
     let mut out = terminal::data();
     match args.output {
         Output::Json => terminal::json(&images)?,

@@ -6,8 +6,9 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use olmkit::catalog::render::reference::{Options, render};
 use olmkit::catalog::selection::Selection;
-use olmkit::catalog::{mermaid, picture};
+use olmkit::catalog::{Catalog, mermaid, picture};
 
+use super::change::require_package;
 use super::images::RegistryImages;
 use crate::registry_flags::RegistryFlags;
 
@@ -48,11 +49,38 @@ enum Output {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let catalog = render(
+    let catalog = read(args)?;
+    if let Some(package) = &args.package_name {
+        require_package(&catalog, package)?;
+    }
+    if let Some(channel) = &args.channel {
+        let of_package = |package: &str| args.package_name.as_deref().is_none_or(|wanted| wanted == package);
+        let mut channels = catalog.channels.iter().filter(|channel| of_package(&channel.package));
+        anyhow::ensure!(
+            channels.any(|known| known.name == *channel),
+            "{} has no channel {channel}",
+            args.package_name
+                .as_deref()
+                .map_or("the catalog".to_owned(), |name| format!("package {name}"))
+        );
+    }
+    draw(args, &catalog)
+}
+
+/// Draws an empty graph for an unknown package, as opm does.
+pub fn run_as_opm(args: &Args) -> anyhow::Result<ExitCode> {
+    draw(args, &read(args)?)
+}
+
+fn read(args: &Args) -> anyhow::Result<Catalog> {
+    Ok(render(
         &args.catalogs,
         &Options::default(),
         &RegistryImages::new(&args.registry),
-    )?;
+    )?)
+}
+
+fn draw(args: &Args, catalog: &Catalog) -> anyhow::Result<ExitCode> {
     let selection = Selection {
         package: args.package_name.clone(),
         channel: args.channel.clone(),
@@ -61,14 +89,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let text = match args.output {
         Output::Mermaid => {
-            let drawing = mermaid::draw(&catalog, &selection).map_err(anyhow::Error::msg)?;
+            let drawing = mermaid::draw(catalog, &selection).map_err(anyhow::Error::msg)?;
             for warning in drawing.warnings {
                 eprintln!("{warning}");
             }
             drawing.text
         }
-        Output::Dot => picture::dot(&catalog, &selection).map_err(anyhow::Error::msg)?,
-        Output::Svg => picture::svg(&catalog, &selection).map_err(anyhow::Error::msg)?,
+        Output::Dot => picture::dot(catalog, &selection).map_err(anyhow::Error::msg)?,
+        Output::Svg => picture::svg(catalog, &selection).map_err(anyhow::Error::msg)?,
     };
     crate::terminal::document().write_all(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)

@@ -7,6 +7,7 @@ pub mod images;
 pub mod init;
 pub mod list;
 pub mod migrate;
+pub mod path;
 pub mod render;
 pub mod resolve;
 pub mod serve;
@@ -48,7 +49,7 @@ enum Command {
     /// Compare two catalogs; exit with 1 if they differ, with 2 if one cannot be read.
     Diff(change::DiffArgs),
     /// Show the upgrade path OLM will choose.
-    Path(change::PathArgs),
+    Path(path::Args),
     /// Show which bundle OLM v1 chooses, and why none of the others
     ///
     /// The choice is that of operator-controller 1.11. Nothing chosen gives exit status 1. `catalog path` answers for OLM v0.
@@ -74,7 +75,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Command::Migrate(args) => migrate::run(args, Output::Yaml),
         Command::Template(args) => template::run(args),
         Command::Diff(args) => change::diff(args),
-        Command::Path(args) => change::path(args),
+        Command::Path(args) => path::run(args),
         Command::Resolve(args) => resolve::run(args),
         Command::Add(args) => change::add(args),
         Command::Deprecate(args) => change::deprecate(args),

@@ -11,8 +11,8 @@ use olmkit::bundle::load::{Limits, Tree};
 use olmkit::catalog::render::reference::{Located, locate};
 use olmkit::catalog::{load, validate};
 use olmkit::diagnostics::{
-    Finding, Report, Severity, TextOptions, write_concise, write_github, write_json, write_junit, write_sarif,
-    write_text,
+    Finding, Grouped, Report, Severity, TextOptions, counted, write_concise, write_github, write_json, write_junit,
+    write_sarif, write_text,
 };
 use olmkit::object::UntrustedText;
 use olmkit::olmv1;
@@ -63,9 +63,11 @@ pub struct Args {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Default)]
 enum Output {
-    /// Findings with their places.
+    /// Findings with their places; many findings of one rule as a group.
     #[default]
     Text,
+    /// Each finding with its place.
+    Full,
     /// All findings with their places.
     #[value(alias = "findings")]
     Json,
@@ -73,7 +75,7 @@ enum Output {
     Sarif,
     /// Workflow commands of GitHub Actions.
     Github,
-    /// One line a finding: FILE:LINE:COLUMN: RULE message.
+    /// One line a finding: FILE:LINE:COLUMN: SEVERITY[RULE] message.
     Concise,
     /// JUnit XML.
     Junit,
@@ -122,7 +124,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Located::Image(_, root) => Some(root),
         Located::Directory(_) => None,
     };
-    if let Some(root) = unpacked.filter(|_| output != Output::Text) {
+    if let Some(root) = unpacked.filter(|_| !matches!(output, Output::Text | Output::Full)) {
         for finding in &mut report.findings {
             finding.file = inside(finding, root);
         }
@@ -143,16 +145,37 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     failed |= worst == Severity::Warning && report.count(Severity::Warning) > 0;
     let out = &mut terminal::data();
     match output {
-        Output::Text => {
+        Output::Text | Output::Full => {
             let mut text = Vec::new();
-            write_text(&report, TextOptions::default(), &mut text)?;
+            let grouped = if output == Output::Text {
+                let (shown, grouped) = split(&report);
+                write_text(&shown, TextOptions::default(), &mut text)?;
+                grouped.write(&mut text)?;
+                !grouped.is_empty()
+            } else {
+                write_text(&report, TextOptions::default(), &mut text)?;
+                false
+            };
             let mut text = String::from_utf8_lossy(&text).into_owned();
             if let Some(root) = unpacked {
                 text = text.replace(&*root.join("").to_string_lossy(), "");
             }
-            terminal::output().write_all(text.as_bytes())?;
-            if let Some(text) = summary_of_suppressed(&report) {
-                writeln!(terminal::output(), "{text}")?;
+            // The groups have styles of ours.
+            let out = &mut terminal::styled_output();
+            out.write_all(text.as_bytes())?;
+            let suppressed = summary_of_suppressed(&report);
+            if let Some(text) = &suppressed {
+                writeln!(out, "{text}")?;
+            }
+            if report.findings.is_empty() && suppressed.is_none() {
+                note!("{}: no findings", UntrustedText::new(&args.catalog));
+            } else {
+                let more = if grouped {
+                    "; -o full or concise prints each finding"
+                } else {
+                    ""
+                };
+                writeln!(out, "{}: {}{more}", UntrustedText::new(&args.catalog), totals(&report))?;
             }
         }
         Output::Json => write_json(&report, out)?,
@@ -164,6 +187,80 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Output::OpmYaml => as_opm::write(&verdict, as_opm::Output::Yaml)?,
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// More findings of one rule are a group.
+const FEW: usize = 3;
+
+/// The findings that are shown as groups.
+#[derive(Default)]
+struct Groups {
+    /// CRD changes, one line each: they have no two equal ones.
+    changes: Report,
+    /// The findings of other rules, each rule once.
+    rules: Grouped,
+    has_rules: bool,
+}
+
+impl Groups {
+    fn is_empty(&self) -> bool {
+        !self.has_rules
+    }
+
+    fn write(&self, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+        write_concise(&self.changes, out)?;
+        if !self.changes.findings.is_empty() {
+            writeln!(out)?;
+        }
+        self.rules.write("file", olmkit::rules::all(), out)?;
+        if self.has_rules {
+            writeln!(out)?;
+        }
+        Ok(())
+    }
+}
+
+/// Separates the findings of rules with a few findings, which are shown with source lines, from the others.
+fn split(report: &Report) -> (Report, Groups) {
+    let mut counts: BTreeMap<(Severity, &str), usize> = BTreeMap::new();
+    for finding in &report.findings {
+        *counts.entry((finding.severity, finding.rule)).or_default() += 1;
+    }
+    let is_few = |finding: &Finding| {
+        counts
+            .get(&(finding.severity, finding.rule))
+            .is_some_and(|count| *count <= FEW)
+    };
+    let (few, many): (Vec<Finding>, Vec<Finding>) = report.findings.iter().cloned().partition(is_few);
+    let mut groups = Groups::default();
+    let mut files: BTreeMap<PathBuf, Vec<Finding>> = BTreeMap::new();
+    for finding in many {
+        if finding.rule == crd_safety::RULE {
+            groups.changes.push(finding);
+        } else {
+            let file = finding.file.clone().unwrap_or_default();
+            files.entry(file).or_default().push(finding);
+        }
+    }
+    groups.has_rules = !files.is_empty();
+    for findings in files.values() {
+        groups.rules.add(findings);
+    }
+    (few.into_iter().collect(), groups)
+}
+
+/// The numbers of a report's findings.
+fn totals(report: &Report) -> String {
+    let count = |severity: Severity, noun| counted(report.count(severity), noun);
+    let text = format!(
+        "{}, {}",
+        count(Severity::Error, "error"),
+        count(Severity::Warning, "warning")
+    );
+    if terminal::is_quiet() {
+        return text;
+    }
+    format!("{text}, {}", counted(report.count(Severity::Info), "info"))
 }
 
 /// What a policy leaves of a report. Comments in an image, which others may have made, do not count.
@@ -205,7 +302,11 @@ fn given(directories: &[PathBuf]) -> anyhow::Result<Vec<Given>> {
         let tree = Tree::from_dir(folder, Limits::default())?;
         let folder = folder.display().to_string();
         let bundle = olmv1::Bundle::read(&tree).map_err(|error| crate::bundle::source::unreadable(&folder, &error))?;
-        Ok(Given { folder, bundle })
+        Ok(Given {
+            package: bundle.package.clone(),
+            name: bundle.csv.name().to_owned(),
+            folder,
+        })
     };
     let all: Vec<anyhow::Result<Given>> = folders.par_iter().map(read).collect();
     let mut given = Vec::new();
@@ -218,20 +319,39 @@ fn given(directories: &[PathBuf]) -> anyhow::Result<Vec<Given>> {
     Ok(given)
 }
 
-/// Names the upgrades that were not compared, by reason.
+/// Counts the upgrades that were compared, and names packages with others.
 fn say_what_was_compared(safety: &Safety) {
-    let all = safety.compared + safety.not_compared.len();
-    eprintln!("CRDs compared along {} of {all} upgrades", safety.compared);
-    let mut by_reason: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for (upgrade, reason) in &safety.not_compared {
-        let upgrade = format!("{} -> {}", upgrade.from, upgrade.to);
-        by_reason.entry(reason).or_default().push(upgrade);
+    /// Packages that are named.
+    const NAMED: usize = 5;
+    let missing: usize = safety.not_compared.iter().map(|package| package.edges).sum();
+    eprintln!(
+        "CRDs compared along {} of {} upgrades",
+        safety.compared,
+        safety.compared + missing
+    );
+    if missing == 0 {
+        return;
     }
-    for (reason, upgrades) in by_reason {
+    eprintln!(
+        "not compared: {} of {}; name the directories of their bundles with --bundles",
+        counted(missing, "upgrade"),
+        counted(safety.not_compared.len(), "package")
+    );
+    for package in safety.not_compared.iter().take(NAMED) {
+        let reason = package.reasons.iter().max_by_key(|(_, edges)| **edges);
+        let reason = reason.map(|(reason, _)| reason.as_str()).unwrap_or_default();
+        let more = match package.reasons.len() {
+            0 | 1 => String::new(),
+            all => format!(", and {} more", counted(all - 1, "reason")),
+        };
         let text = format!(
-            "    not {}: {reason}; name its directory with --bundles",
-            upgrades.join(", ")
+            "    {}: {}: {reason}{more}",
+            package.package,
+            counted(package.edges, "upgrade")
         );
         eprintln!("{}", UntrustedText::new(&text));
+    }
+    if let Some(rest) = safety.not_compared.len().checked_sub(NAMED).filter(|rest| *rest > 0) {
+        eprintln!("    and {}", counted(rest, "more package"));
     }
 }

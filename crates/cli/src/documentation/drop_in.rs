@@ -1,100 +1,82 @@
 //! Every command and flag of operator-sdk and opm, and where it is in olmkit.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::path::Path;
 
-use clap::{Command, CommandFactory as _};
+use clap::{Arg, Command, CommandFactory as _};
 
-/// The commands of a tool that have another name here, or none: where each went.
-const MOVED: &[(&str, &str, Option<&str>, &str)] = &[
+/// The commands of a tool that olmkit does not have, and their replacement.
+const MOVED: &[(&str, &str, &str)] = &[
     (
         "operator-sdk",
         "alpha config-3alpha-to-3",
-        None,
         "projects of kubebuilder's layout 3-alpha: `operator-sdk` itself",
     ),
     (
         "operator-sdk",
         "alpha generate",
-        None,
         "`olmkit update` merges newer templates into a project; for Go: `operator-sdk` itself",
     ),
     (
         "operator-sdk",
         "pkgman-to-bundle",
-        None,
-        "package manifests are gone since OLM 0.17; `opm` 1.26 and older convert them",
+        "OLM 0.17 removed package manifests, and `opm` up to 1.26 converts them",
     ),
-    ("opm", "index export", None, "package manifests are gone since OLM 0.17"),
+    ("opm", "index export", "OLM 0.17 removed package manifests"),
     (
         "opm",
         "index prune",
-        None,
         "catalogs are files: delete the directories of packages, `olmkit catalog validate`, build an image",
     ),
     (
         "opm",
         "index prune-stranded",
-        None,
         "catalogs are files; `olmkit catalog validate` names stranded bundles",
     ),
     (
         "opm",
         "index rm",
-        None,
         "catalogs are files: delete the directory of the package, build an image",
     ),
     (
         "opm",
         "registry add",
-        None,
         "SQLite catalogs are deprecated: `opm index add`, or `olmkit catalog add`",
     ),
     (
         "opm",
         "registry prune",
-        None,
         "SQLite catalogs are deprecated: `olmkit catalog migrate` makes files of them",
     ),
     (
         "opm",
         "registry prune-stranded",
-        None,
         "SQLite catalogs are deprecated: `olmkit catalog migrate` makes files of them",
     ),
     (
         "opm",
         "registry rm",
-        None,
         "SQLite catalogs are deprecated: `olmkit catalog migrate` makes files of them",
     ),
     (
         "opm",
         "registry serve",
-        None,
         "SQLite catalogs are deprecated: `olmkit catalog serve` serves files",
     ),
     (
         "opm",
         "alpha bundle build",
-        Some("image build bundle"),
-        "deprecated in opm",
+        "deprecated in opm: `olmkit image build bundle` builds bundle images",
     ),
     (
         "opm",
         "alpha bundle generate",
-        Some("generate bundle"),
-        "deprecated in opm",
+        "deprecated in opm: `olmkit generate bundle --metadata` writes annotations and Dockerfile",
     ),
 ];
 
-/// Flags that mean nothing here, with the reason. A command that ends with a blank and a star means all.
+/// Flags that olmkit does not have, with the reason.
 const WITHOUT: &[(&str, &str, &str)] = &[
-    ("init", "--fetch-deps", "Go modules"),
-    ("init", "--repo", "Go modules"),
-    ("init", "--owner", "copyright headers of Go files"),
-    ("init", "--project-version", "PROJECT has version 3"),
-    ("init", "--skip-go-version-check", "Go"),
     ("create api", "--make", "`make manifests` is a command of its own"),
     ("create webhook", "--make", "`make manifests` is a command of its own"),
     (
@@ -109,13 +91,132 @@ const WITHOUT: &[(&str, &str, &str)] = &[
     ),
     ("create webhook", "--plural", "PROJECT has it"),
     ("create webhook", "--legacy", "webhooks of the layout before 4"),
-    (
-        "generate kustomize manifests",
-        "--interactive",
-        "descriptions are flags and files",
-    ),
-    ("generate kustomize manifests", "--apis-dir", "Go sources"),
 ];
+
+/// The test that runs each command: the path of its file below `crates/cli/tests`, and its name.
+const TESTS: &[(&str, &str, &str)] = &[
+    (
+        "operator-sdk",
+        "bundle validate",
+        "command/drop_in.rs::operator_sdk_bundle_validate",
+    ),
+    (
+        "operator-sdk",
+        "cleanup",
+        "cluster/install.rs::a_bundle_directory_is_installed_upgraded_and_removed_without_residue",
+    ),
+    (
+        "operator-sdk",
+        "create api",
+        "command/drop_in.rs::operator_sdk_create_api",
+    ),
+    (
+        "operator-sdk",
+        "create webhook",
+        "command/drop_in.rs::operator_sdk_create_webhook",
+    ),
+    ("operator-sdk", "edit", "command/drop_in.rs::operator_sdk_edit"),
+    (
+        "operator-sdk",
+        "generate bundle",
+        "command/drop_in.rs::operator_sdk_generate_bundle",
+    ),
+    (
+        "operator-sdk",
+        "generate kustomize manifests",
+        "command/drop_in.rs::operator_sdk_generate_kustomize_manifests",
+    ),
+    ("operator-sdk", "init", "command/drop_in.rs::operator_sdk_init"),
+    (
+        "operator-sdk",
+        "olm install",
+        "cluster/olm_release.rs::olm_is_installed_from_a_downloaded_release",
+    ),
+    (
+        "operator-sdk",
+        "olm status",
+        "cluster/olm_release.rs::olm_is_installed_from_a_downloaded_release",
+    ),
+    (
+        "operator-sdk",
+        "olm uninstall",
+        "cluster/olm_release.rs::olm_is_installed_from_a_downloaded_release",
+    ),
+    (
+        "operator-sdk",
+        "run bundle",
+        "cluster/install.rs::a_bundle_directory_is_installed_upgraded_and_removed_without_residue",
+    ),
+    (
+        "operator-sdk",
+        "run bundle-upgrade",
+        "cluster/install.rs::a_bundle_directory_is_installed_upgraded_and_removed_without_residue",
+    ),
+    (
+        "operator-sdk",
+        "scorecard",
+        "command/drop_in.rs::operator_sdk_scorecard",
+    ),
+    ("operator-sdk", "version", "command/drop_in.rs::operator_sdk_version"),
+    (
+        "opm",
+        "alpha bundle extract",
+        "cluster/bundle_extract.rs::bundles_are_unpacked_as_upstream_does",
+    ),
+    (
+        "opm",
+        "alpha bundle unpack",
+        "command/drop_in.rs::opm_alpha_bundle_unpack",
+    ),
+    (
+        "opm",
+        "alpha convert-template basic",
+        "command/drop_in.rs::opm_alpha_templates",
+    ),
+    (
+        "opm",
+        "alpha convert-template substitutes",
+        "command/drop_in.rs::opm_alpha_templates",
+    ),
+    ("opm", "alpha list bundles", "command/drop_in.rs::opm_alpha_list"),
+    ("opm", "alpha list channels", "command/drop_in.rs::opm_alpha_list"),
+    ("opm", "alpha list packages", "command/drop_in.rs::opm_alpha_list"),
+    (
+        "opm",
+        "alpha render-graph",
+        "command/drop_in.rs::opm_alpha_render_graph",
+    ),
+    (
+        "opm",
+        "alpha render-template",
+        "command/drop_in.rs::opm_alpha_templates",
+    ),
+    (
+        "opm",
+        "generate dockerfile",
+        "command/drop_in.rs::opm_generate_dockerfile",
+    ),
+    ("opm", "index add", "command/drop_in.rs::opm_index_add"),
+    ("opm", "init", "command/drop_in.rs::opm_init"),
+    ("opm", "migrate", "command/drop_in.rs::opm_migrate"),
+    ("opm", "render", "command/drop_in.rs::opm_render"),
+    ("opm", "serve", "command/drop_in.rs::opm_serve"),
+    ("opm", "validate", "command/drop_in.rs::opm_validate"),
+    ("opm", "version", "command/drop_in.rs::opm_version"),
+];
+
+/// The test of a command, which must exist.
+fn test_of(tool: &str, path: &str) -> &'static str {
+    let (.., test) = TESTS
+        .iter()
+        .find(|(name, command, _)| *name == tool && *command == path)
+        .unwrap_or_else(|| panic!("no test runs {tool} {path}"));
+    let (file, function) = test.split_once("::").unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(file);
+    let source = std::fs::read_to_string(&source).unwrap_or_else(|error| panic!("{file}: {error}"));
+    assert!(source.contains(&format!("fn {function}(")), "{test} does not exist");
+    test
+}
 
 struct Tool {
     name: &'static str,
@@ -140,22 +241,22 @@ const TOOLS: &[Tool] = &[
     },
 ];
 
-/// The long and short names that a command takes, hidden ones too.
-fn flags(command: &Command) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    for argument in command.get_arguments() {
-        let long = argument
-            .get_long()
-            .into_iter()
-            .chain(argument.get_all_aliases().unwrap_or_default());
-        found.extend(long.map(|name| format!("--{name}")));
-        let short = argument
-            .get_short()
-            .into_iter()
-            .chain(argument.get_all_short_aliases().unwrap_or_default());
-        found.extend(short.map(|name| format!("-{name}")));
-    }
-    found
+/// The argument of a command with a long or short name, hidden ones too.
+fn argument<'c>(command: &'c Command, name: &str) -> Option<&'c Arg> {
+    command.get_arguments().find(|argument| {
+        if let Some(long) = name.strip_prefix("--") {
+            argument.get_long() == Some(long)
+                || argument
+                    .get_all_aliases()
+                    .is_some_and(|aliases| aliases.contains(&long))
+        } else {
+            let short = name.trim_start_matches('-').chars().next().unwrap();
+            argument.get_short() == Some(short)
+                || argument
+                    .get_all_short_aliases()
+                    .is_some_and(|aliases| aliases.contains(&short))
+        }
+    })
 }
 
 /// The command of a path. The last word may also be a value that it takes, such as the kind of a template.
@@ -181,23 +282,32 @@ fn takes(command: &Command, word: &str) -> bool {
     })
 }
 
-/// What a row says of the flags: those that are not taken.
-fn missing(command: &Command, path: &str, wanted: &str) -> Vec<String> {
-    let taken = flags(command);
-    let is_taken = |flag: &str| flag.split('/').all(|name| taken.contains(name));
-    wanted
-        .split_whitespace()
-        .filter(|flag| !is_taken(flag))
-        .map(|flag| {
-            let reason = WITHOUT
-                .iter()
-                .find(|(command, name, _)| *command == path && flag.ends_with(name));
-            match reason {
-                Some((_, _, reason)) => format!("`{flag}` is not taken: {reason}"),
-                None => format!("`{flag}` is not taken"),
-            }
-        })
-        .collect()
+/// The flags of a command that olmkit does not have or that have no effect.
+fn exceptions(command: &Command, path: &str, wanted: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for flag in wanted.split_whitespace() {
+        let arguments: Vec<Option<&Arg>> = flag.split('/').map(|name| argument(command, name)).collect();
+        let reason = WITHOUT
+            .iter()
+            .find(|(command, name, _)| *command == path && flag.ends_with(name))
+            .map_or(String::new(), |(.., reason)| format!(" ({reason})"));
+        let Some(Some(known)) = arguments.first().filter(|_| arguments.iter().all(Option::is_some)) else {
+            found.push(format!("`{flag}` is not supported{reason}"));
+            continue;
+        };
+        // The help of a hidden flag is the one place that has the reason.
+        let help = known.get_help().map(ToString::to_string).unwrap_or_default();
+        let why = help
+            .split_once(": ")
+            .or_else(|| help.split_once("; "))
+            .map_or(String::new(), |(_, why)| format!(" ({})", why.trim_end_matches('.')));
+        if help.starts_with("Not supported") {
+            found.push(format!("`{flag}` is not supported{why}"));
+        } else if help.starts_with("Accepted for") {
+            found.push(format!("`{flag}` has no effect{why}"));
+        }
+    }
+    found
 }
 
 #[test]
@@ -205,9 +315,29 @@ fn the_page_of_other_tools_commands_is_current() {
     let mut page = "\
 # Commands of operator-sdk and opm
 
-Every command of operator-sdk 1.42 and opm 1.73, with its flags, and what olmkit has for it. `olmkit operator-sdk …` and `olmkit opm …`, or
-links to `olmkit` of these names, take the command lines of these tools. What behaves otherwise on purpose is in
-[compatibility.md](compatibility.md). This page is made from the program.
+Every command of operator-sdk 1.42 and opm 1.73, and its counterpart in olmkit. Deliberate differences are listed in
+[compatibility.md](compatibility.md). This page is generated from the program. The last column names the test below `crates/cli/tests` that
+runs the command.
+
+## Use in Makefiles
+
+Makefiles call operator-sdk and opm through variables, and some download another release if `version` does not print the one that they
+expect. Give them links with the names of the tools, which make olmkit print `version` as the tools do, and the releases that olmkit
+is compatible with:
+
+```sh
+mkdir -p bin && cp \"$(command -v olmkit)\" bin/olmkit
+ln -sf olmkit bin/operator-sdk && ln -sf olmkit bin/opm
+make bundle catalog-build OPERATOR_SDK=$PWD/bin/operator-sdk OPM=$PWD/bin/opm \\
+    OPERATOR_SDK_VERSION=v1.42.3 OPM_VERSION=v1.73.0
+```
+
+Link to a copy. A Makefile that downloads a tool writes through the link, and would replace the installed olmkit. If the Makefile has
+versions without `v`, write `OPERATOR_SDK_VERSION=1.42.3`. `olmkit operator-sdk COMMAND` and `olmkit opm COMMAND` are the same as the links.
+`OPM=olmkit` works for every command of opm too, except `version`.
+
+Flags follow pflag everywhere: a repeated flag takes its last value, lists append, boolean flags accept `--flag=false`, and the flags of a
+subcommand may precede its name.
 "
     .to_owned();
     let mut unexplained = Vec::new();
@@ -218,7 +348,7 @@ links to `olmkit` of these names, take the command lines of these tools. What be
         });
         writeln!(
             page,
-            "\n## {} {}\n\n| command | here | flags |\n|---|---|---|",
+            "\n## {} {}\n\n| command | olmkit | flags | run by |\n|---|---|---|---|",
             tool.name, tool.version
         )
         .unwrap();
@@ -228,26 +358,31 @@ links to `olmkit` of these names, take the command lines of these tools. What be
                 .iter()
                 .find(|(name, command, ..)| *name == tool.name && *command == path);
             let row = match (moved, find(&root, path)) {
-                (Some((_, _, Some(target), remark)), _) => format!("`olmkit {target}` | {remark}"),
-                (Some((_, _, None, remark)), _) => format!("not here | {remark}"),
+                (Some((.., remark)), _) => format!("not supported | {remark} |"),
                 (None, Some(command)) => {
-                    let missing = missing(command, path, wanted);
+                    let exceptions = exceptions(command, path, wanted);
                     unexplained.extend(
-                        missing
+                        exceptions
                             .iter()
-                            .filter(|text| text.ends_with("not taken"))
+                            .filter(|text| text.ends_with("is not supported"))
                             .map(|text| format!("{path}: {text}")),
                     );
-                    let remark = match (missing.is_empty(), wanted.trim().is_empty()) {
+                    let remark = match (exceptions.is_empty(), wanted.trim().is_empty()) {
                         (true, true) => "none".to_owned(),
                         (true, false) => "all".to_owned(),
-                        (false, _) => missing.join("; "),
+                        (false, _) => exceptions.join(", "),
                     };
-                    format!("`{} {path}` | {remark}", tool.prefix.join(" "))
+                    let test = test_of(tool.name, path);
+                    // `olmkit version` has a format of its own.
+                    let prefix = match path {
+                        "version" => format!("olmkit {}", tool.name),
+                        _ => tool.prefix.join(" "),
+                    };
+                    format!("`{prefix} {path}` | {remark} | `{test}`")
                 }
                 (None, None) => {
                     unexplained.push(format!("{} {path}: no such command", tool.name));
-                    "missing |".to_owned()
+                    "missing | |".to_owned()
                 }
             };
             writeln!(page, "| `{path}` | {row} |").unwrap();

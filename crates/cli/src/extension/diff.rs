@@ -6,10 +6,9 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use olmkit::catalog::render::reference::{Options, render_one};
-use olmkit::diagnostics::Finding;
 use olmkit::object::UntrustedText;
 use olmkit::olmv1::{self, Bundle, Gates, Installed, Policy, Request, Resolution, Source, VersionRange};
-use olmkit::validate::olm_v1::upgrade_findings;
+use olmkit::validate::olm_v1::{BlockedChange, blocked_changes};
 use olmkit_cluster::Cluster;
 use olmkit_cluster::extension::Seen;
 use serde_json::Value;
@@ -38,9 +37,8 @@ pub struct Args {
     /// Whether an upgrade needs an edge of the catalog [default: as in the ClusterExtension]
     #[arg(long, value_enum)]
     policy: Option<PolicyName>,
-    /// Omit source lines
-    #[arg(long)]
-    short: bool,
+    #[command(flatten)]
+    form: crd::Form,
     /// Kubeconfig file
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
@@ -92,7 +90,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let old = old_bundle(&seen, &sources, name, &args.registry);
     match &old {
         Ok(old) => {
-            for line in olmv1::summary(old, &new).to_string().lines() {
+            for line in olmv1::summary(old, &new)?.to_string().lines() {
                 writeln!(out, "{}", UntrustedText::new(line))?;
             }
         }
@@ -105,8 +103,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
     }
     let refusal = refusal(&new, extension, &seen);
-    let findings = findings(&seen, old.as_ref().ok(), &new);
-    let ended = crd::print(findings, args.short, &mut out)?;
+    let changes = blocked(&seen, old.as_ref().ok(), &new);
+    let ended = crd::print(&changes, args.form, &mut out)?;
     Ok(match refusal {
         Some(text) => {
             eprintln!(
@@ -219,13 +217,13 @@ fn refusal(new: &Bundle, extension: &Value, seen: &Seen) -> Option<String> {
 }
 
 /// What blocks the upgrade of the CRDs as they stand in the cluster.
-fn findings(seen: &Seen, old: Option<&Bundle>, new: &Bundle) -> Vec<Finding> {
+fn blocked(seen: &Seen, old: Option<&Bundle>, new: &Bundle) -> Vec<BlockedChange> {
     let live = |name: &str| seen.crds.iter().find(|crd| text(crd, "/metadata/name") == name);
     let before = |name: &str| old?.definitions.iter().find(|object| object.name() == name);
     new.definitions
         .iter()
         .filter_map(|object| Some((live(object.name())?, object)))
-        .flat_map(|(live, object)| upgrade_findings(live, before(object.name()), object, "the cluster"))
+        .flat_map(|(live, object)| blocked_changes(live, before(object.name()), object, "the cluster"))
         .collect()
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use olmkit::bundle::generate::job::package_and_layout;
+use olmkit::bundle::generate::job::{DOCKERFILE, package_and_layout};
 use olmkit::bundle::generate::{self, Digests, Input, Job, Notice, Options, Target, Weight};
 use olmkit::object::UntrustedText;
 
@@ -15,10 +15,10 @@ use crate::{stdin, terminal};
 /// Generate a bundle: ClusterServiceVersion, CRDs, other objects, metadata and bundle.Dockerfile
 ///
 /// Manifests come from standard input (`kustomize build config/manifests | olmkit generate bundle --version 0.0.1`), or
-/// from one of --input-dir, --deploy-dir and --kustomize. Flags and files are those of operator-sdk 1.42.
+/// from one of --kustomize, --input-dir and --deploy-dir. Flags and files are those of operator-sdk 1.42.
 #[derive(clap::Args)]
 #[command(disable_version_flag = true)]
-#[command(after_help = examples!["kustomize build config/manifests | olmkit generate bundle --version 0.1.0", "olmkit generate bundle --input-dir config --version 0.1.0 --channels stable"])]
+#[command(after_help = examples!["kustomize build config/manifests | olmkit generate bundle --version 0.1.0", "olmkit generate bundle --kustomize config/manifests --version 0.1.0 --channels stable", "olmkit generate bundle --input-dir deploy --version 0.1.0"])]
 pub struct Args {
     /// Generate only manifests, unless --metadata is given too.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
@@ -29,7 +29,7 @@ pub struct Args {
     /// Semantic version of the operator in this bundle. Without it, name and version of the base are kept.
     #[arg(short = 'v', long, value_name = "VERSION")]
     version: Option<String>,
-    /// Read manifests from every file below a directory.
+    /// Read manifests from every file below a directory. Use --kustomize for a directory of kustomizations.
     #[arg(long, value_name = "DIR")]
     input_dir: Option<PathBuf>,
     /// Write the bundle to this directory.
@@ -63,6 +63,9 @@ pub struct Args {
     /// Write metadata and bundle.Dockerfile even if the bundle has metadata.
     #[arg(long, num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true")]
     overwrite: bool,
+    /// Write the Dockerfile to this path. Build the image from the current directory.
+    #[arg(long, value_name = "FILE", default_value = DOCKERFILE)]
+    dockerfile: PathBuf,
     /// Print the manifests instead of writing them.
     #[arg(long)]
     stdout: bool,
@@ -80,7 +83,7 @@ pub struct Args {
     /// volumes that OLM replaces and stale files.
     #[arg(long)]
     strict: bool,
-    /// Kinds that --strict may drop from the bundle, comma-separated.
+    /// Kinds, and fields such as Deployment.annotations, that --strict may drop from the bundle, comma-separated.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     allow_dropped: Vec<String>,
     /// Version or name of the CSV that this one replaces.
@@ -122,6 +125,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if metadata {
         args.say("Generating bundle metadata");
         job.metadata()?;
+        job.dockerfile_notice().iter().for_each(print);
     }
     let written = job.write()?;
     if let Some(stream) = written.stream {
@@ -175,6 +179,7 @@ impl Args {
             default_channel: self.default_channel.clone(),
             overwrite: self.overwrite,
             stream: self.stdout,
+            dockerfile: self.dockerfile.clone(),
         }
     }
 
@@ -238,7 +243,7 @@ impl Args {
         if !given && !stdin::is_redirected() {
             bail!(
                 "no input: pipe manifests in, as in `kustomize build config/manifests | \
-                 olmkit generate bundle`, or pass a directory with --input-dir"
+                 olmkit generate bundle`, or pass a directory with --kustomize or --input-dir"
             );
         }
         let mut input = match (&self.input_dir, &self.deploy_dir, &self.crds_dir, &self.kustomize) {

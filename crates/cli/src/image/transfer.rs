@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use olmkit_oci::registry::Platforms;
+use olmkit_oci::source::{deliver_from, fetch_documents};
 use olmkit_oci::spec::Platform;
 use olmkit_oci::store::Store;
 use olmkit_oci::{Fetched, Location, Reference, archive, deliver, fetch};
@@ -109,22 +110,23 @@ fn transfer(
     }
     let client = flags.client()?;
     let platforms = platform.clone().map_or(Platforms::All, Platforms::One);
+    // What archives and layouts call the image unless the target names it.
+    let name = match source {
+        Location::Registry(reference) | Location::Store(reference) => reference.with_default_tag().to_string(),
+        _ => "latest".to_owned(),
+    };
     let image = block_on(async {
-        let fetched = or_in_store(&[source], fetch(&client, source, &platforms).await)?;
+        if let Location::Registry(reference) = source {
+            let fetched = or_in_store(&[source], fetch_documents(&client, reference, &platforms).await)?;
+            deliver_from(&client, reference, &fetched, target, &name).await?;
+            return anyhow::Ok(fetched.descriptor);
+        }
+        let fetched = fetch(&client, source, &platforms).await?;
         let image = match &platform {
             Some(platform) => fetched.image(platform)?.descriptor,
             None => fetched.descriptor.clone(),
         };
-        let related: Vec<Reference> = match source {
-            Location::Registry(reference) => vec![reference.clone()],
-            _ => Vec::new(),
-        };
-        // What archives and layouts call the image unless the target names it.
-        let name = match source {
-            Location::Registry(reference) | Location::Store(reference) => reference.with_default_tag().to_string(),
-            _ => "latest".to_owned(),
-        };
-        deliver(&client, &fetched.layout, &image, target, &name, &related).await?;
+        deliver(&client, &fetched.layout, &image, target, &name, &[]).await?;
         anyhow::Ok(image)
     })??;
     println!("{}", image.digest);

@@ -43,7 +43,7 @@ pub struct Args {
     /// Check what changed since this branch or commit, and the change as a whole
     #[arg(long, value_name = "REF")]
     base: Option<String>,
-    /// Rules of a kind of repository [default: by `organization` in config.yaml]
+    /// Rules of a kind of repository [default: by config.yaml and categories.json]
     #[arg(long)]
     suite: Option<Kind>,
     /// Check an image instead of the repository, with preflight's rules: REFERENCE, oci:DIR, oci-archive:FILE, dockerfile:FILE, …
@@ -162,8 +162,8 @@ fn fix(args: &Args, targets: &[Target]) -> anyhow::Result<Option<ExitCode>> {
         _ => None,
     };
     let folders = targets.iter().filter_map(folder).filter(|folder| folder.is_dir());
-    args.fixes
-        .run(&folders.map(|folder| Source::directory(&folder)).collect::<Vec<_>>())
+    let sources: Vec<Source> = folders.map(|folder| Source::directory(&folder)).collect();
+    args.fixes.run(&sources, crate::fixes::Command::Validate)
 }
 
 /// Flags that do not go together in ways that clap does not know.
@@ -213,7 +213,9 @@ fn run_image(args: &Args, image: &str) -> anyhow::Result<ExitCode> {
 
 fn options(args: &Args, kind: Kind) -> Result<Options, String> {
     let suites = kind.suites();
-    let platforms = args.versions.platforms()?;
+    let platforms = args
+        .versions
+        .platforms((!args.strict_compat).then_some(args.repo.as_path()))?;
     let mut skip = Vec::new();
     for name in &args.skip {
         match olmkit_submission::find_rule(name) {
@@ -277,12 +279,8 @@ fn changed(
     // GitHub lists a renamed file under its new name only, and so the pipeline does not see the deletion.
     let files = git.changed(&commit, args.strict_compat)?;
     let base = Repository::new(Arc::new(git.commit(&commit)?));
+    let found = kind.check_change(repository, &base, &files);
     let change = Change::detect(repository, &base, &files);
-    let found = match kind {
-        Kind::Operatorhub => change.check_operator_hub(repository, &base, &files),
-        Kind::Preflight => Vec::new(),
-        _ => change.check(repository, &base),
-    };
     let refused = !found.is_empty();
     outcome.found = found;
     outcome

@@ -20,7 +20,7 @@ pub enum Format {
     Sarif,
     /// Workflow commands of GitHub Actions
     Github,
-    /// One line a finding: FILE:LINE:COLUMN: RULE message
+    /// One line a finding: FILE:LINE:COLUMN: SEVERITY[RULE] message
     Concise,
     /// JUnit XML
     Junit,

@@ -14,7 +14,7 @@ use olmkit_submission::Repository;
 use olmkit_submission::publish::{Onboarded, Onboarding, Origin};
 
 use super::pending::{self, Pending, Pulled};
-use super::suite::OpenShiftFlags;
+use super::suite::{Kind, OpenShiftFlags};
 use super::target::{Bundles, Target};
 use crate::catalog::images::RegistryImages;
 use crate::registry_flags::RegistryFlags;
@@ -53,7 +53,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let platforms = match args.versions.platforms() {
+    let platforms = match args.versions.platforms(Some(&args.repo)) {
         Ok(platforms) => platforms,
         Err(problem) => {
             eprintln!("Error: {problem}");
@@ -90,6 +90,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         root: &args.repo,
         files,
         changes: onboarded.changes.clone(),
+        kind: Kind::of(&repository),
     };
     if !pending.is_accepted(&target, platforms)? {
         eprintln!("nothing is written: the pipeline would refuse the change");
@@ -97,6 +98,15 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     pending::print(&pending.files()?)?;
     summary(args, &onboarded);
+    if repository.has_update_graph(&args.operator) {
+        note!(
+            "operators/{}/ci.yaml: updateGraph is removed, because the pipeline rejects it for an operator with file-based catalogs",
+            UntrustedText::new(&args.operator)
+        );
+    }
+    if args.dry_run {
+        note!("dry run: nothing is written");
+    }
     if !args.dry_run {
         pending.write()?;
     }
@@ -184,8 +194,5 @@ fn summary(args: &Args, onboarded: &Onboarded) {
             UntrustedText::new(catalog),
             UntrustedText::new(&args.operator)
         );
-    }
-    if args.dry_run {
-        note!("dry run: nothing is written");
     }
 }

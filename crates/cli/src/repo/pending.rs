@@ -11,7 +11,7 @@ use olmkit::diagnostics::Severity;
 use olmkit::limits;
 use olmkit::object::UntrustedText;
 use olmkit_scaffold::Tree;
-use olmkit_submission::{Change, Changes, Files, Options, Overlay, Platforms, Repository, Waivers};
+use olmkit_submission::{Changes, Files, Options, Overlay, Platforms, Repository, Waivers};
 
 use super::format::Format;
 use super::outcome::Outcome;
@@ -42,14 +42,16 @@ pub struct Pending<'a> {
     pub root: &'a Path,
     pub files: Arc<dyn Files>,
     pub changes: Changes,
+    /// The kind of repository, which selects the rules.
+    pub kind: Kind,
 }
 
 impl Pending<'_> {
-    /// Checks the repository as it would be, with the rules on the change. Prints what the pipeline would refuse, if anything; nothing
-    /// may be written then.
+    /// Checks the changed repository in memory, with the rules on the change. Prints errors and warnings. With an error the pipeline
+    /// would reject the change, and nothing may be written.
     pub fn is_accepted(&self, target: &Target, platforms: Platforms) -> anyhow::Result<bool> {
         let base = Repository::new(Arc::clone(&self.files));
-        let kind = Kind::of(&base);
+        let kind = self.kind;
         let head = Repository::new(Arc::new(Overlay::new(Arc::clone(&self.files), self.changes.clone())));
         let options = Options {
             platforms,
@@ -60,15 +62,14 @@ impl Pending<'_> {
         let waivers = Waivers::of(&head);
         let mut outcome = check(target, &head, &options, &waivers);
         let paths: Vec<String> = self.changes.keys().cloned().collect();
+        outcome.found.extend(kind.check_change(&head, &base, &paths));
         outcome
             .found
-            .extend(Change::detect(&head, &base, &paths).check(&head, &base));
-        outcome
-            .found
-            .retain(|checked| checked.finding.severity == Severity::Error);
+            .retain(|checked| checked.finding.severity <= Severity::Warning);
         if outcome.found.is_empty() {
             return Ok(true);
         }
+        let is_accepted = !outcome.fails(Severity::Error);
         let outcome = Outcome {
             not_checked: kind.not_checked(),
             ..outcome
@@ -78,7 +79,7 @@ impl Pending<'_> {
             printer.add(&target.operator, outcome)?;
             printer.end()?;
         }
-        Ok(false)
+        Ok(is_accepted)
     }
 
     fn tree(&self) -> Tree {

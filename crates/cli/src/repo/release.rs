@@ -6,13 +6,14 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use olmkit::bundle::load::{Limits, Tree};
+use olmkit::catalog::difference::write_summary;
 use olmkit::limits;
 use olmkit::object::UntrustedText;
 use olmkit_submission::publish::{add_to_catalogs, place};
 use olmkit_submission::{Changes, Git, Repository};
 
 use super::pending::{self, Pending, Pulled};
-use super::suite::OpenShiftFlags;
+use super::suite::{Kind, OpenShiftFlags};
 use super::target::{Bundles, Target};
 use crate::registry_flags::RegistryFlags;
 use crate::terminal;
@@ -21,7 +22,7 @@ use crate::terminal;
 ///
 /// A bundle from elsewhere is placed as `operators/NAME/VERSION`. With --image, a bundle that is there already is added to the templates
 /// and catalogs that its release-config.yaml names, as the pipeline does after a merge. The result is checked before it is written, and
-/// committed; the command to push it is printed. The pipeline takes one of the two in a pull request.
+/// committed on a new branch; the command to push it is printed. The pipeline takes one of the two in a pull request.
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit repo release ../hello-operator/bundle", "olmkit repo release ../hello-operator/bundle --dry-run", "olmkit repo release operators/hello-operator/0.0.3 --image quay.io/example/hello-operator:0.0.3"])]
 pub struct Args {
@@ -36,6 +37,12 @@ pub struct Args {
     /// File to place as release-config.yaml of the bundle
     #[arg(long, value_name = "FILE")]
     release_config: Option<PathBuf>,
+    /// Rules of a kind of repository [default: by config.yaml and categories.json]
+    #[arg(long)]
+    suite: Option<Kind>,
+    /// Branch for the commit; created unless it is the current one [default: NAME-VERSION, with -catalogs for --image]
+    #[arg(long, value_name = "NAME", conflicts_with = "no_commit")]
+    branch: Option<String>,
     /// Write nothing, and name what would be written
     #[arg(long)]
     dry_run: bool,
@@ -57,7 +64,7 @@ struct Release {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let platforms = match args.versions.platforms() {
+    let platforms = match args.versions.platforms(Some(&args.repo)) {
         Ok(platforms) => platforms,
         Err(problem) => {
             eprintln!("Error: {problem}");
@@ -73,14 +80,25 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
              the only change"
         );
     }
+    let kind = args.suite.unwrap_or_else(|| Kind::of(&repository));
     let release = match &args.image {
         Some(image) => catalogs(args, &repository, image)?,
-        None => placement(args, &repository)?,
+        None => placement(args, &repository, kind)?,
     };
+    let branch = args.branch.clone().unwrap_or_else(|| {
+        let end = if args.image.is_some() { "-catalogs" } else { "" };
+        format!("{}-{}{end}", release.target.operator, release.version)
+    });
+    let on_branch = !args.no_commit && git.current_branch().as_deref() != Some(branch.as_str());
+    if on_branch {
+        git.check_new_branch(&branch)
+            .context("cannot create the branch for the release; choose another one with --branch")?;
+    }
     let pending = Pending {
         root: &args.repo,
         files,
         changes: release.changes,
+        kind,
     };
     let changed = pending.files()?;
     anyhow::ensure!(
@@ -94,13 +112,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     pending::print(&changed)?;
     let out = &mut terminal::output();
     writeln!(out, "title: {}", UntrustedText::new(&release.title))?;
-    let branch = format!("{}-{}", release.target.operator, release.version);
-    let branch = if args.image.is_some() {
-        format!("{branch}-catalogs")
-    } else {
-        branch
-    };
-    let push = format!("git push {} HEAD:refs/heads/{branch}", git.remote());
+    if on_branch {
+        writeln!(out, "branch: {}", UntrustedText::new(&branch))?;
+    }
     if args.dry_run {
         note!("dry run: nothing is written");
         return Ok(ExitCode::SUCCESS);
@@ -110,16 +124,24 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let paths: Vec<String> = pending.changes.keys().cloned().collect();
-    if let Err(error) = git.commit_files(&paths, &release.title) {
+    // Asked before the switch: a new branch has no remote.
+    let remote = git.remote();
+    let committed = if on_branch {
+        git.commit_on_new_branch(&branch, &paths, &release.title)
+    } else {
+        git.commit_files(&paths, &release.title)
+    };
+    if let Err(error) = committed {
         undo.run().context("the files cannot be put back as they were")?;
         return Err(anyhow::Error::from(error).context("the release is not committed; nothing is changed"));
     }
+    let push = format!("git push --set-upstream {remote} {branch}");
     writeln!(out, "push with: {}", UntrustedText::new(&push))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Places the bundle.
-fn placement(args: &Args, repository: &Repository) -> anyhow::Result<Release> {
+fn placement(args: &Args, repository: &Repository, kind: Kind) -> anyhow::Result<Release> {
     if let Some((operator, version)) = inside(args) {
         anyhow::bail!(
             "operators/{operator}/{version} is in the repository already; to add it to its catalogs, pass its image as --image"
@@ -143,6 +165,9 @@ fn placement(args: &Args, repository: &Repository) -> anyhow::Result<Release> {
             UntrustedText::new(path)
         );
     }
+    if kind != Kind::Operatorhub && placed.has_no_release_config() {
+        advise_release_config(repository, &placed.operator);
+    }
     Ok(Release {
         title: format!("operator {} ({})", placed.operator, placed.version),
         target: Target {
@@ -153,6 +178,22 @@ fn placement(args: &Args, repository: &Repository) -> anyhow::Result<Release> {
         version: placed.version,
         changes: placed.changes,
     })
+}
+
+/// Explains release-config.yaml to the author of an operator with file-based catalogs, whose bundle has none.
+fn advise_release_config(repository: &Repository, operator: &str) {
+    let templates = repository.catalog_templates(operator);
+    let Some(first) = templates.first() else { return };
+    let (name, first) = (UntrustedText::new(operator), UntrustedText::new(first));
+    eprintln!(
+        "warning: the bundle has no release-config.yaml, so after the merge the pipeline adds it to no catalog of {name}. Pass \
+         --release-config FILE with the templates and channels for the bundle, such as:\n  catalog_templates:\n  - template_name: \
+         {first}\n    channels: [stable]\n    replaces: CHANNEL-HEAD"
+    );
+    if templates.len() > 1 {
+        let all = templates.join(", ");
+        eprintln!("ci.yaml maps these templates to catalogs: {}", UntrustedText::new(&all));
+    }
 }
 
 /// Adds the bundle to templates and catalogs.
@@ -167,10 +208,18 @@ fn catalogs(args: &Args, repository: &Repository, image: &str) -> anyhow::Result
     let of_bundle = (operator.as_str(), version.as_str(), image);
     let additions = add_to_catalogs(repository, &args.repo, of_bundle, &Pulled::new(&args.registry))?;
     let out = &mut terminal::output();
-    for (catalog, changes) in &additions.differences {
-        for change in changes {
-            writeln!(out, "{}: {change}", UntrustedText::new(catalog))?;
+    let mut summaries: Vec<(Vec<u8>, Vec<&str>)> = Vec::new();
+    for (catalog, packages) in &additions.differences {
+        let mut summary = Vec::new();
+        write_summary(packages, false, &mut summary)?;
+        match summaries.iter_mut().find(|(known, _)| *known == summary) {
+            Some((_, catalogs)) => catalogs.push(catalog.as_str()),
+            None => summaries.push((summary, vec![catalog.as_str()])),
         }
+    }
+    for (summary, catalogs) in summaries.iter().filter(|(summary, _)| !summary.is_empty()) {
+        writeln!(out, "{}:", UntrustedText::new(&catalogs.join(", ")))?;
+        out.write_all(summary)?;
     }
     let names = additions.differences.keys();
     Ok(Release {

@@ -112,7 +112,8 @@ impl<'a> Results<'a> {
 fn apply(judge: &mut Judge<'_>, outcome: &mut Outcome, repository: &Path) {
     for mut checked in std::mem::take(&mut outcome.found) {
         let lasting = format::file_in(repository, &checked.finding);
-        match judge.one_in(lasting, checked.finding, true) {
+        // The author of a submission must not decide which findings count, so comments in the files do not.
+        match judge.one_in(lasting, checked.finding, false) {
             Judged::Kept(finding) => {
                 checked.finding = finding;
                 outcome.found.push(checked);

@@ -1,10 +1,10 @@
 //! Kinds of repositories, their suites of checks, and the versions of OpenShift.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use olmkit::limits;
-use olmkit_submission::{Platforms, Repository, Suite};
+use olmkit_submission::{Change, Checked, Platforms, Repository, Suite};
 
 /// A kind of repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -42,12 +42,25 @@ const NOT_CHECKED_BY_PREFLIGHT: &[&str] = &[
 ];
 
 impl Kind {
-    /// The kind that `config.yaml` says a repository is.
+    /// The kind of a repository, by its files.
     pub fn of(repository: &Repository) -> Self {
+        if repository.is_operator_hub() {
+            return Self::Operatorhub;
+        }
         match repository.organization().as_deref() {
             Some("certified-operators") => Self::Certified,
             Some("redhat-marketplace") => Self::Marketplace,
             _ => Self::Community,
+        }
+    }
+
+    /// The rules on a change as a whole.
+    pub fn check_change(self, head: &Repository, base: &Repository, files: &[String]) -> Vec<Checked> {
+        let change = Change::detect(head, base, files);
+        match self {
+            Self::Operatorhub => change.check_operator_hub(head, base, files),
+            Self::Preflight => Vec::new(),
+            Self::Community | Self::Certified | Self::Marketplace => change.check(head, base),
         }
     }
 
@@ -84,10 +97,17 @@ pub struct OpenShiftFlags {
 }
 
 impl OpenShiftFlags {
-    /// The table, with what the flags select.
-    pub fn platforms(&self) -> Result<Platforms, String> {
+    /// The table, with what the flags select. Without flags, a repository may have catalogs for a newer version.
+    pub fn platforms(&self, repository: Option<&Path>) -> Result<Platforms, String> {
         let mut platforms = match &self.platforms {
-            None => Platforms::default(),
+            None => {
+                let mut platforms = Platforms::default();
+                let catalogs = repository.and_then(|root| std::fs::read_dir(root.join("catalogs")).ok());
+                for entry in catalogs.into_iter().flatten().flatten() {
+                    platforms.add_catalogs(&entry.file_name().to_string_lossy());
+                }
+                platforms
+            }
             Some(path) => {
                 let text = limits::read_named(path, &limits::SETTINGS_FILE)
                     .map_err(|error| format!("--platforms {}: {error}", path.display()))?;

@@ -374,7 +374,7 @@ impl Cluster {
 
     /// Waits until the ClusterServiceVersion is Succeeded.
     pub async fn settled(&self, namespace: &str, name: &str) {
-        let end = Instant::now() + Duration::from_secs(60);
+        let end = Instant::now() + LIMIT;
         loop {
             let phase = self.phase(namespace, name).await;
             if phase == "Succeeded" {
@@ -479,7 +479,7 @@ impl Cluster {
 
     /// Waits until the inventory is as it was: the garbage collector needs a moment.
     pub async fn nothing_left(&self, before: &[String]) {
-        let end = Instant::now() + Duration::from_secs(40);
+        let end = Instant::now() + LIMIT;
         loop {
             let now = self.inventory().await;
             let more: Vec<&String> = now.iter().filter(|object| !before.contains(object)).collect();
@@ -502,9 +502,12 @@ pub fn answer(output: &Output) -> Answer {
     }
 }
 
-/// Waits for something to become true, for at most a minute.
+/// How long tests wait for something that must happen. Long, since other tests may occupy the processors.
+const LIMIT: Duration = Duration::from_secs(180);
+
+/// Waits for something to become true, for at most [`LIMIT`].
 pub async fn eventually(what: &str, probe: impl AsyncFnMut() -> bool) {
-    within(Duration::from_secs(60), what, probe).await;
+    within(LIMIT, what, probe).await;
 }
 
 /// Waits for something to become true.

@@ -61,6 +61,8 @@ async fn a_bundle_directory_is_installed_upgraded_and_removed_without_residue() 
     assert_eq!(refused.errors(), ["other-version-installed"]);
     let upgraded = cluster.upgrade(&new_folder, "shop").await.fine();
     assert_eq!(upgraded.json["result"], "succeeded");
+    // OLM keeps the condition of a resolution during the upgrade, which names the replaced CSV, for minutes.
+    cluster.olmkit(&["diagnose", "-n", "shop", "-o", "json"]).await.fine();
     // OLM checks the requirements of the new version once more when the old one is gone.
     cluster.settled("shop", "first.v0.0.2").await;
     assert_eq!(cluster.phase("shop", "first.v0.0.1").await, "");

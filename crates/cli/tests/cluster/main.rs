@@ -28,6 +28,7 @@ mod late_pass;
 mod lints;
 mod migrate;
 mod offered;
+mod olm_release;
 mod proxy;
 mod rights;
 mod scorecard;

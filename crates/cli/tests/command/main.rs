@@ -4,6 +4,7 @@
 mod bundle_validate;
 mod catalog;
 mod documentation;
+mod drop_in;
 mod generate;
 mod help;
 mod hostile;

@@ -193,3 +193,59 @@ fn quiet_leaves_results_and_errors() {
         }
     }
 }
+
+/// The exit code and standard error do not depend on whether a reader such as `head` closes the pipe early.
+#[test]
+fn a_closed_pipe_changes_neither_exit_code_nor_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    let repository = test_support::repository("");
+    let here = |name: &str| repository.join(name).display().to_string();
+    let (bundle, catalog) = (here("bundle"), here("catalog"));
+    demo_bundle::copy(folder.path(), "broken", &[]);
+    let broken = folder.path().join("broken");
+    fs::write(broken.join("metadata/annotations.yaml"), "annotations: {}\n").unwrap();
+    let built = run(folder.path(), &format!("image build bundle {bundle} -t localhost/x:1"));
+    assert!(built.status.success(), "{}", text(&built.stderr));
+    let commands = [
+        "image inspect store:localhost/x:1".to_owned(),
+        "image inspect store:localhost/x:1 -o json".to_owned(),
+        "image list".to_owned(),
+        format!("catalog images {catalog}"),
+        format!("catalog images {catalog} -o json"),
+        format!("catalog list {catalog}"),
+        format!("catalog list {catalog} -o json"),
+        format!("catalog graph {catalog}"),
+        format!("catalog render {catalog}"),
+        format!("catalog render {catalog} -o yaml"),
+        format!("catalog validate {catalog}"),
+        format!("bundle validate {bundle} -o json"),
+        format!("bundle validate {}", broken.display()),
+        format!("bundle validate {} -o sarif", broken.display()),
+        format!("bundle render {bundle}"),
+        format!("bundle rbac {bundle}"),
+        format!("bundle diff {bundle} {bundle}"),
+        "explain CSV-1".to_owned(),
+        "completion bash".to_owned(),
+        "version".to_owned(),
+        "image --help".to_owned(),
+        format!("image build bundle {bundle} -t localhost/y:1"),
+    ];
+    for arguments in &commands {
+        let open = run(folder.path(), arguments);
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let closed = olmkit(folder.path(), arguments).stdout(writer).output().unwrap();
+        assert_eq!(
+            (closed.status.code(), text(&closed.stderr)),
+            (open.status.code(), text(&open.stderr)),
+            "{arguments}"
+        );
+        assert!(
+            matches!(open.status.code(), Some(0 | 1)),
+            "{arguments}: {}",
+            text(&open.stderr)
+        );
+    }
+    let failed = run(folder.path(), &format!("bundle validate {}", broken.display()));
+    assert_eq!(failed.status.code(), Some(1), "a failure is among them");
+}

@@ -180,10 +180,10 @@ fn what_repeats_is_folded_operator_by_operator() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_the_end() {
+fn a_closed_pipe_keeps_the_exit_code() {
     let folder = operators(&["a", "b", "c", "d"], 4);
     for format in ["text", "full", "concise", "github", "json"] {
-        ends_when_its_reader_is_gone(&mut olmkit(folder.path(), "2", &["-o", format]));
+        ends_when_its_reader_is_gone(&mut olmkit(folder.path(), "2", &["-o", format]), 1);
     }
 }
 
@@ -374,4 +374,33 @@ fn fixes_are_made_in_the_bundle_that_is_checked() {
     let (_, _, err) = run(folder.path(), &[&one[..], &["--fix"]].concat());
     assert!(!err.contains("fixed: "), "{err}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), fixed);
+}
+
+/// The author of a submission writes them.
+#[test]
+fn comments_in_a_repository_turn_no_finding_off() {
+    let comments = [
+        "# olmkit: ignore-file check_required_fields,pipeline/check_required_fields known\n",
+        "  description: |\n    # olmkit: ignore-file pipeline/check_required_fields,check_required_fields known\n",
+    ];
+    let mut found = Vec::new();
+    for comment in ["", comments[0], comments[1]] {
+        let folder = repository();
+        git(folder.path(), &["init", "--quiet", "--initial-branch=main"]);
+        git(folder.path(), &["add", "."]);
+        git(folder.path(), &["commit", "--quiet", "--message=a"]);
+        bundle(folder.path(), "0.0.3", &format!("  replaces: hello.v0.0.2\n{comment}"));
+        for selected in [&["--operator", "hello"][..], &["--base", "main"]] {
+            let (code, out, err) = run(folder.path(), &[selected, &["-o", "json"]].concat());
+            assert_eq!(code, 1, "{comment}: {out}{err}");
+            let json: Value = serde_json::from_str(&out).unwrap();
+            let of_rule = |finding: &&Value| finding["rule"] == "pipeline/check_required_fields";
+            let findings = json["findings"].as_array().unwrap();
+            let newest = findings.iter().filter(of_rule);
+            let newest = newest.filter(|finding| finding["file"].as_str().is_some_and(|file| file.contains("0.0.3")));
+            found.push((selected[0].to_owned(), newest.count() > 0));
+            assert!(json.get("suppressed").is_none(), "{out}");
+        }
+    }
+    assert!(found.iter().all(|(_, is_found)| *is_found), "{found:?}");
 }

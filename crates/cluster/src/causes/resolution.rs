@@ -13,16 +13,19 @@ pub fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<C
         return Vec::new();
     };
     let message = condition.message.as_str();
+    if is_outdated(message, seen) {
+        return Vec::new();
+    }
     let object = reference(subscription, seen);
     let namespace = &seen.namespace;
     let cause = if message.contains("requires an operator providing an API") {
         api_missing(message, namespace)
     } else if message.contains("is not referenced by a subscription") {
-        let csv = quoted_after(message, "clusterserviceversion ").unwrap_or_default();
+        let csv = orphans(message).find(|csv| is_orphan(csv, seen)).unwrap_or_default();
         Cause::lasting(
             Code::CsvOrphan,
             message,
-            format!("delete the ClusterServiceVersion that no Subscription refers to: kubectl -n {namespace} delete clusterserviceversions.{} {}", kinds::OLM_GROUP, names::word(&csv)),
+            format!("delete the ClusterServiceVersion that no Subscription refers to: kubectl -n {namespace} delete clusterserviceversions.{} {}", kinds::OLM_GROUP, names::word(csv)),
         )
         .likely("a Subscription was deleted and its ClusterServiceVersion was not")
     } else if let Some(catalog) = quoted_after(message, "error using catalogsource ") {
@@ -56,6 +59,41 @@ pub fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<C
     } else {
         cause
     }]
+}
+
+/// OLM keeps the condition until its next resolution, which may be minutes away. A condition that names something that has
+/// changed in the meantime explains nothing, and a command for it would answer NotFound.
+fn is_outdated(message: &str, seen: &Observation) -> bool {
+    if orphans(message).next().is_some() {
+        return !orphans(message).any(|csv| is_orphan(csv, seen));
+    }
+    let catalog = quoted_after(message, "error using catalogsource ");
+    let catalog = catalog.as_deref().and_then(|catalog| catalog.split_once('/'));
+    catalog.is_some_and(|(namespace, name)| {
+        let is_seen = namespace == seen.namespace || Some(namespace) == seen.olm.global_namespace.as_deref();
+        is_seen && seen.catalog(namespace, name).is_none()
+    })
+}
+
+/// The CSVs of which a message says that no Subscription refers to them.
+fn orphans(message: &str) -> impl Iterator<Item = &str> {
+    message
+        .match_indices(" exists and is not referenced by a subscription")
+        .filter_map(|(at, _)| {
+            message
+                .get(..at)?
+                .rsplit_once("clusterserviceversion ")
+                .map(|(_, csv)| csv)
+        })
+        .filter(|csv| !csv.contains(' '))
+}
+
+/// Whether a CSV exists, and no Subscription refers to it.
+fn is_orphan(csv: &str, seen: &Observation) -> bool {
+    let refers = |subscription: &Subscription| {
+        subscription.status.installed_csv == csv || subscription.status.current_csv == csv
+    };
+    seen.csv(csv).is_some() && !seen.subscriptions.iter().any(refers)
 }
 
 fn api_missing(message: &str, namespace: &str) -> Cause {
@@ -112,22 +150,74 @@ mod tests {
             quoted_after(message, "error using catalogsource ").as_deref(),
             Some("olm/broken")
         );
-        assert_eq!(
-            quoted_after("constraints not satisfiable: clusterserviceversion a.v1.0.0 exists and is not referenced by a subscription, x", "clusterserviceversion ").as_deref(),
-            Some("a.v1.0.0")
+        let message = "constraints not satisfiable: clusterserviceversion a.v1.0.0 exists and is not referenced by a subscription, subscription s exists, clusterserviceversion b.v1 exists and is not referenced by a subscription";
+        assert_eq!(orphans(message).collect::<Vec<_>>(), ["a.v1.0.0", "b.v1"]);
+        assert_eq!(orphans("clusterserviceversion a.v1 exists").count(), 0);
+    }
+
+    fn subscription(reason: &str, message: &str) -> Subscription {
+        serde_json::from_value(serde_json::json!({
+            "metadata": {"name": "s", "namespace": "shop"},
+            "spec": {"name": "cache", "source": "own", "sourceNamespace": "shop"},
+            "status": {
+                "installedCSV": "cache.v2",
+                "currentCSV": "cache.v2",
+                "conditions": [{"type": "ResolutionFailed", "status": "True", "reason": reason, "message": message}],
+            },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_condition_about_something_that_no_longer_exists_is_ignored() {
+        let subscription = |message| subscription("ConstraintsNotSatisfiable", message);
+        let orphan = subscription(
+            "constraints not satisfiable: subscription s exists, clusterserviceversion cache.v1 exists and is not referenced by a subscription",
         );
+        let broken = subscription("error using catalogsource shop/own: failed to list bundles");
+        let seen = |csvs: &[&str], catalogs: &[&str]| Observation {
+            namespace: "shop".to_owned(),
+            csvs: csvs
+                .iter()
+                .map(|name| serde_json::json!({"metadata": {"name": name, "namespace": "shop"}}))
+                .map(|csv| serde_json::from_value(csv).unwrap())
+                .collect(),
+            catalogs: catalogs
+                .iter()
+                .map(|name| serde_json::json!({"metadata": {"name": name, "namespace": "shop"}, "spec": {}}))
+                .map(|catalog| serde_json::from_value(catalog).unwrap())
+                .collect(),
+            subscriptions: vec![orphan.clone()],
+            ..Observation::default()
+        };
+        // The upgrade has replaced cache.v1.
+        assert_eq!(of_subscription(&orphan, &seen(&["cache.v2"], &[])), []);
+        let found = of_subscription(&orphan, &seen(&["cache.v1", "cache.v2"], &[]));
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].code, Code::CsvOrphan);
+        assert!(
+            found[0]
+                .remedy
+                .ends_with("delete clusterserviceversions.operators.coreos.com cache.v1")
+        );
+        // A Subscription refers to it by now.
+        let adopted = subscription(
+            "constraints not satisfiable: clusterserviceversion cache.v2 exists and is not referenced by a subscription",
+        );
+        assert_eq!(of_subscription(&adopted, &seen(&["cache.v2"], &[])), []);
+        assert_eq!(of_subscription(&broken, &seen(&[], &[])), []);
+        assert_eq!(of_subscription(&broken, &seen(&[], &["own"])).len(), 1);
     }
 
     #[test]
     fn each_of_olms_sentences_has_its_cause() {
         let condition = |reason: &str, message: &str| {
-            let subscription: Subscription = serde_json::from_value(serde_json::json!({
-                "metadata": {"name": "s", "namespace": "shop"},
-                "spec": {"name": "cache", "source": "own", "sourceNamespace": "shop"},
-                "status": {"conditions": [{"type": "ResolutionFailed", "status": "True", "reason": reason, "message": message}]},
-            }))
-            .unwrap();
-            let found = of_subscription(&subscription, &Observation::default());
+            let csv = serde_json::json!({"metadata": {"name": "a.v1", "namespace": "shop"}});
+            let seen = Observation {
+                csvs: vec![serde_json::from_value(csv).unwrap()],
+                ..Observation::default()
+            };
+            let found = of_subscription(&subscription(reason, message), &seen);
             found.iter().map(|cause| cause.code).collect::<Vec<_>>()
         };
         let unsatisfiable = |message| condition("ConstraintsNotSatisfiable", message);

@@ -13,7 +13,7 @@ use crate::json::text;
 use olmkit::yaml;
 
 /// No manifest file of OLM is near this size.
-const FILE_LIMIT: u64 = 16 * 1024 * 1024;
+pub(super) const FILE_LIMIT: u64 = 16 * 1024 * 1024;
 
 /// OLM's objects, ready to be applied.
 #[derive(Clone, Debug, Default)]

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::layer::LayerBuilder;
 use crate::read::read_limited;
 use crate::spec::Platform;
+use olmkit::types::decode::decode;
 use olmkit::yaml;
 
 /// The largest annotations file that is read.
@@ -36,16 +37,15 @@ pub fn bundle_labels(directory: &Path) -> Result<BTreeMap<String, String>, Error
     let document: serde_json::Value = yaml::parse(&bytes)
         .and_then(|node| node.to_json())
         .map_err(|error| refused(error.to_string()))?;
-    let annotations = document
+    // As OLM and operator-sdk read the file: `true` and `1` are the strings "true" and "1".
+    let typed = decode(&document, "AnnotationMetadata", true).map_err(|error| refused(error.message))?;
+    let annotations = typed
         .get("annotations")
         .and_then(serde_json::Value::as_object)
         .ok_or_else(|| refused("it needs a map named \"annotations\"".to_owned()))?;
     let mut labels = BTreeMap::new();
     for (key, value) in annotations {
-        let value = value
-            .as_str()
-            .ok_or_else(|| refused(format!("the value of {key} must be a string; quote it")))?;
-        labels.insert(key.clone(), value.to_owned());
+        labels.insert(key.clone(), value.as_str().unwrap_or_default().to_owned());
     }
     if labels.get(PACKAGE).is_none_or(String::is_empty) {
         return Err(refused(format!("it must name the package in {PACKAGE}")));
@@ -171,6 +171,17 @@ mod tests {
             "tests/scorecard/config.yaml",
         ];
         assert_eq!(paths, expected);
+    }
+
+    #[test]
+    fn labels_are_text_as_operator_sdk_reads_it() {
+        let annotations = format!("{ANNOTATIONS}  certified: true\n  number: 1\n  empty:\n");
+        let folder = bundle(&[("manifests/a.yaml", "a"), ("metadata/annotations.yaml", &annotations)]);
+        let labels = bundle_labels(folder.path()).unwrap();
+        let read = ["certified", "number", "empty"].map(|key| labels[key].as_str());
+        assert_eq!(read, ["true", "1", ""]);
+        let list = bundle(&[("metadata/annotations.yaml", &format!("{ANNOTATIONS}  list: [a]\n"))]);
+        assert!(bundle_labels(list.path()).is_err());
     }
 
     #[test]

@@ -24,12 +24,20 @@ const FALLBACK_CHUNK: u64 = 5 << 20;
 /// How much of a file is read at once while it is sent.
 const READ_SIZE: usize = 128 << 10;
 
-/// How a blob got into the registry.
+/// How the registry has a blob without an upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arrival {
     Existed,
     Mounted,
-    Uploaded,
+}
+
+impl Arrival {
+    pub(super) fn describe(self) -> &'static str {
+        match self {
+            Self::Existed => "already there",
+            Self::Mounted => "mounted from another repository",
+        }
+    }
 }
 
 /// Counts failures: in a row without progress, and in all.
@@ -212,16 +220,11 @@ impl Peer<'_> {
         Ok(self.send(action, |http| http.head(&url)).await?.status().as_u16() == 200)
     }
 
-    /// Brings a blob of a layout into the repository, by the cheapest way there is.
-    pub(super) async fn push_blob(
-        &self,
-        blob: &Descriptor,
-        layout: &Layout,
-        transfer: &dyn Transfer,
-    ) -> Result<Arrival, Error> {
-        let action = format!("push blob {} to {}", blob.digest, self.name());
+    /// Checks whether the repository has a blob, or can mount it from a related repository.
+    pub(super) async fn find_blob(&self, blob: &Descriptor) -> Result<Option<Arrival>, Error> {
+        let action = self.push_action(blob);
         if self.has_blob(&action, blob).await? {
-            return Ok(Arrival::Existed);
+            return Ok(Some(Arrival::Existed));
         }
         for from in &self.mount_from {
             let url = self.url(&format!("blobs/uploads/?mount={}&from={from}", blob.digest));
@@ -229,15 +232,29 @@ impl Peer<'_> {
                 .send(&action, |http| http.post(&url).header(CONTENT_LENGTH, 0))
                 .await?;
             match response.status().as_u16() {
-                201 => return Ok(Arrival::Mounted),
+                201 => return Ok(Some(Arrival::Mounted)),
                 // The registry opened an upload instead: it would, so use it no further than to end it.
                 202 => self.cancel(&response).await,
                 _ => {}
             }
         }
+        Ok(None)
+    }
+
+    /// Uploads a blob of a layout.
+    pub(super) async fn upload_blob(
+        &self,
+        blob: &Descriptor,
+        layout: &Layout,
+        transfer: &dyn Transfer,
+    ) -> Result<(), Error> {
+        let action = self.push_action(blob);
         self.upload(&action, blob, &layout.blob_path(&blob.digest), transfer)
-            .await?;
-        Ok(Arrival::Uploaded)
+            .await
+    }
+
+    fn push_action(&self, blob: &Descriptor) -> String {
+        format!("push blob {} to {}", blob.digest, self.name())
     }
 
     async fn cancel(&self, response: &Response) {

@@ -113,7 +113,7 @@ impl Client {
 }
 
 /// Follows redirects, as registries answer with for blobs, but never from HTTPS to HTTP.
-fn follow(attempt: Attempt<'_>) -> Action {
+pub(super) fn follow(attempt: Attempt<'_>) -> Action {
     if attempt.previous().len() > limits::REDIRECTS {
         return attempt.error("too many redirects");
     }
@@ -124,7 +124,7 @@ fn follow(attempt: Attempt<'_>) -> Action {
     attempt.follow()
 }
 
-fn http_client(
+pub(super) fn http_client(
     host: &str,
     options: &Options,
     skip_verify: bool,

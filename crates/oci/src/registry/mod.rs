@@ -11,6 +11,7 @@ mod blob;
 mod cache;
 mod certificates;
 mod credentials;
+mod download;
 mod endpoint;
 pub(crate) mod error;
 mod loopback;
@@ -24,6 +25,7 @@ mod transport;
 
 pub use cache::Cache;
 pub use credentials::{Credential, Credentials, Secret};
+pub use download::{DownloadError, download};
 pub use error::Error;
 pub use loopback::is_loopback;
 pub use progress::{NoProgress, Progress, Transfer};

@@ -55,6 +55,7 @@ impl<'p> Pull<'p> {
 enum Extent {
     Whole,
     Description,
+    Documents,
 }
 
 /// The result of a pull.
@@ -103,6 +104,44 @@ impl Client {
         self.try_sources(&reference, async |peer: &Peer<'_>| {
             let mut pull = Pull::new(layout, &platforms, Extent::Description);
             peer.pull(&reference.version(), &mut pull, INDEX_DEPTH).await
+        })
+        .await
+    }
+
+    /// Fetches only the manifests and indexes of an image into a layout. [`Client::pull_blobs`] and [`Client::push_from`]
+    /// fetch the rest, or the part of it that the target lacks.
+    pub async fn pull_documents(
+        &self,
+        reference: &Reference,
+        layout: &Layout,
+        platforms: &Platforms,
+    ) -> Result<Pulled, Error> {
+        let reference = self.full_name(reference)?;
+        self.try_sources(&reference, async |peer: &Peer<'_>| {
+            let mut pull = Pull::new(layout, platforms, Extent::Documents);
+            peer.pull(&reference.version(), &mut pull, INDEX_DEPTH).await
+        })
+        .await
+    }
+
+    /// Fetches the blobs of an image that a layout lacks. Its manifests must be there.
+    pub async fn pull_blobs(&self, reference: &Reference, image: &Descriptor, layout: &Layout) -> Result<(), Error> {
+        let (_, blobs) = layout.documents_and_blobs(image)?;
+        self.pull_some(reference, image, &blobs, layout).await
+    }
+
+    /// Fetches some blobs of an image, unless the layout has them.
+    pub(super) async fn pull_some(
+        &self,
+        reference: &Reference,
+        image: &Descriptor,
+        blobs: &[Descriptor],
+        layout: &Layout,
+    ) -> Result<(), Error> {
+        let reference = self.full_name(reference)?;
+        self.try_sources(&reference, async |peer: &Peer<'_>| {
+            let mut pull = Pull::new(layout, &Platforms::All, Extent::Whole);
+            peer.fetch_blobs(blobs.iter().collect(), image, &mut pull).await
         })
         .await
     }
@@ -183,12 +222,24 @@ impl Peer<'_> {
         let manifest: Manifest =
             serde_json::from_slice(bytes).map_err(crate::Error::document(format!("manifest {}", descriptor.digest)))?;
         self.limit("manifest", "layers", manifest.layers.len(), limits::LAYERS, descriptor)?;
-        let layers = if pull.extent == Extent::Whole {
-            manifest.layers.as_slice()
-        } else {
-            &[]
+        let blobs = match pull.extent {
+            Extent::Whole => manifest.layers.iter().chain([&manifest.config]).collect(),
+            Extent::Description => vec![&manifest.config],
+            Extent::Documents => Vec::new(),
         };
-        let mut blobs: Vec<&Descriptor> = layers.iter().chain([&manifest.config]).collect();
+        self.fetch_blobs(blobs, descriptor, pull).await?;
+        layout.write_blob(&descriptor.media_type, bytes)?;
+        Ok(())
+    }
+
+    /// Fetches the blobs that the layout lacks.
+    async fn fetch_blobs(
+        &self,
+        mut blobs: Vec<&Descriptor>,
+        descriptor: &Descriptor,
+        pull: &mut Pull<'_>,
+    ) -> Result<(), Error> {
+        let layout = pull.layout;
         blobs.sort_by(|one, two| one.digest.cmp(&two.digest));
         blobs.dedup_by(|one, two| one.digest == two.digest);
         blobs.retain(|blob| !layout.has_blob(&blob.digest));
@@ -198,7 +249,6 @@ impl Peer<'_> {
             .buffer_unordered(AT_ONCE)
             .try_collect::<Vec<()>>()
             .await?;
-        layout.write_blob(&descriptor.media_type, bytes)?;
         Ok(())
     }
 

@@ -2,13 +2,13 @@
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use super::blob::Arrival;
 use super::error::Error;
+use super::progress::Transfer;
 use super::pull::AT_ONCE;
 use super::transport::Peer;
 use super::{Client, Reference};
 use crate::layout::Layout;
-use crate::spec::{Descriptor, is_index, is_manifest};
+use crate::spec::Descriptor;
 
 impl Client {
     /// Pushes an image or index. `related` are images that may hold the same blobs; those on the same registry are
@@ -21,7 +21,49 @@ impl Client {
         related: &[Reference],
     ) -> Result<(), Error> {
         let reference = self.full_name(reference)?;
-        let target = self.registries.target(&reference)?;
+        let peer = self.pushing(&reference, related).await?;
+        let (documents, blobs) = layout.documents_and_blobs(image)?;
+        stream::iter(&blobs)
+            .map(|blob| peer.push_one(blob, layout))
+            .buffer_unordered(AT_ONCE)
+            .try_collect::<Vec<()>>()
+            .await?;
+        peer.put_documents(layout, image, &reference, documents).await
+    }
+
+    /// Pushes an image of another registry whose manifests are in a layout. Of its blobs, only those that the target
+    /// neither has nor can mount from the source are fetched from there.
+    pub async fn push_from(
+        &self,
+        source: &Reference,
+        layout: &Layout,
+        image: &Descriptor,
+        reference: &Reference,
+    ) -> Result<(), Error> {
+        let source = self.full_name(source)?;
+        let reference = self.full_name(reference)?;
+        let peer = self.pushing(&reference, std::slice::from_ref(&source)).await?;
+        let (documents, blobs) = layout.documents_and_blobs(image)?;
+        let missing: Vec<Descriptor> = stream::iter(blobs)
+            .map(|blob| peer.unless_there(blob))
+            .buffer_unordered(AT_ONCE)
+            .try_filter_map(async |missing| Ok(missing))
+            .try_collect()
+            .await?;
+        if !missing.is_empty() {
+            self.pull_some(&source, image, &missing, layout).await?;
+        }
+        stream::iter(&missing)
+            .map(|blob| peer.upload_one(blob, layout))
+            .buffer_unordered(AT_ONCE)
+            .try_collect::<Vec<()>>()
+            .await?;
+        peer.put_documents(layout, image, &reference, documents).await
+    }
+
+    /// The repository to push to, with those on the same registry that may lend blobs.
+    async fn pushing(&self, reference: &Reference, related: &[Reference]) -> Result<Peer<'_>, Error> {
+        let target = self.registries.target(reference)?;
         let mut peer = self.peer(&target, true).await?;
         for other in related {
             if let Ok(other) = self.registries.target(other)
@@ -32,16 +74,19 @@ impl Client {
                 peer.mount_from.push(other.repository);
             }
         }
-        let all = layout.reachable(image)?;
-        let (documents, blobs): (Vec<_>, Vec<_>) = all
-            .into_iter()
-            .partition(|blob| is_manifest(&blob.media_type) || is_index(&blob.media_type));
-        stream::iter(&blobs)
-            .map(|blob| peer.push_one(blob, layout))
-            .buffer_unordered(AT_ONCE)
-            .try_collect::<Vec<()>>()
-            .await?;
-        // `reachable` lists what is pointed at before what points; the image itself comes last.
+        Ok(peer)
+    }
+}
+
+impl Peer<'_> {
+    async fn put_documents(
+        &self,
+        layout: &Layout,
+        image: &Descriptor,
+        reference: &Reference,
+        documents: Vec<Descriptor>,
+    ) -> Result<(), Error> {
+        // Each document comes after everything that it points at; the image itself comes last.
         for document in documents {
             let bytes = layout.read_document(&document)?;
             let version = if document.digest == image.digest {
@@ -49,22 +94,41 @@ impl Client {
             } else {
                 document.digest.to_string()
             };
-            peer.put_manifest(&version, &document.media_type, &bytes).await?;
+            self.put_manifest(&version, &document.media_type, &bytes).await?;
         }
         Ok(())
     }
-}
 
-impl Peer<'_> {
+    /// The blob, unless the repository has it or can mount it.
+    async fn unless_there(&self, blob: Descriptor) -> Result<Option<Descriptor>, Error> {
+        Ok(match self.find_blob(&blob).await? {
+            Some(arrival) => {
+                self.begin(&blob).finish(arrival.describe());
+                None
+            }
+            None => Some(blob),
+        })
+    }
+
     async fn push_one(&self, blob: &Descriptor, layout: &Layout) -> Result<(), Error> {
-        let short = blob.digest.hex().get(..12).unwrap_or_default();
-        let transfer = self.client.progress.begin(&format!("push {short}"), blob.size);
-        let how = match self.push_blob(blob, layout, transfer.as_ref()).await? {
-            Arrival::Existed => "already there",
-            Arrival::Mounted => "lent by another repository",
-            Arrival::Uploaded => "pushed",
-        };
-        transfer.finish(how);
+        match self.find_blob(blob).await? {
+            Some(arrival) => {
+                self.begin(blob).finish(arrival.describe());
+                Ok(())
+            }
+            None => self.upload_one(blob, layout).await,
+        }
+    }
+
+    async fn upload_one(&self, blob: &Descriptor, layout: &Layout) -> Result<(), Error> {
+        let transfer = self.begin(blob);
+        self.upload_blob(blob, layout, transfer.as_ref()).await?;
+        transfer.finish("pushed");
         Ok(())
+    }
+
+    fn begin(&self, blob: &Descriptor) -> Box<dyn Transfer> {
+        let short = blob.digest.hex().get(..12).unwrap_or_default();
+        self.client.progress.begin(&format!("push {short}"), blob.size)
     }
 }

@@ -168,7 +168,7 @@ async fn a_registry_that_drips_is_given_up() {
         let begin = Instant::now();
         let error = pull(&client, &server.host).await.unwrap_err();
         assert!(
-            begin.elapsed() < Duration::from_secs(15),
+            begin.elapsed() < Duration::from_secs(50),
             "{name}: {:?}: {error}",
             begin.elapsed()
         );
@@ -203,7 +203,7 @@ fn archives_of_countless_names_or_layers_are_refused() {
         docker_archive(&file, names, layers);
         let begin = Instant::now();
         let result = archive::read_docker(&file, &folder.path().join(to));
-        assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
+        assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", begin.elapsed());
         result
     };
     let error = read(30_000, 1, "names").unwrap_err().to_string();

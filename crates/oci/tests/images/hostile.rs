@@ -315,7 +315,7 @@ fn links_that_multiply_end_soon() {
     let start = std::time::Instant::now();
     let error = trap.unpack(&[tar(&entries)], &["/d0"]).unwrap_err();
     assert!(error.to_string().contains("links make more than"), "{error}");
-    assert!(start.elapsed().as_secs() < 60);
+    assert!(start.elapsed().as_secs() < 120);
 }
 
 #[test]
@@ -471,7 +471,7 @@ fn a_layer_of_whiteouts_takes_linear_time() {
     let trap = Trap::new();
     let start = std::time::Instant::now();
     trap.unpack(&[tar(&entries)], &["/none"]).unwrap();
-    assert!(start.elapsed().as_secs() < 30, "{:?}", start.elapsed());
+    assert!(start.elapsed().as_secs() < 120, "{:?}", start.elapsed());
 }
 
 #[test]

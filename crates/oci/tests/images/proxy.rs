@@ -9,6 +9,8 @@ use std::time::Duration;
 /// What goes wrong.
 #[derive(Clone, Copy)]
 pub enum Fault {
+    /// Nothing: the proxy only counts bytes.
+    None,
     /// The first connections are answered with this status line and headers instead of being forwarded.
     Answer { times: usize, head: &'static str },
     /// Connections are cut after so many bytes from the registry (a cut that leaves nothing for ever new requests
@@ -26,6 +28,8 @@ pub struct Proxy {
     pub port: u16,
     /// How often the fault has happened.
     pub faults: Arc<AtomicUsize>,
+    /// Bytes in both directions.
+    pub bytes: Arc<AtomicUsize>,
 }
 
 impl Proxy {
@@ -39,14 +43,15 @@ pub fn start(upstream: u16, fault: Fault) -> Proxy {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     let faults = Arc::new(AtomicUsize::new(0));
-    let count = faults.clone();
+    let bytes = Arc::new(AtomicUsize::new(0));
+    let (count, passed) = (faults.clone(), bytes.clone());
     std::thread::spawn(move || {
         for client in listener.incoming().flatten() {
-            let count = count.clone();
-            std::thread::spawn(move || serve(client, upstream, fault, &count));
+            let (count, passed) = (count.clone(), passed.clone());
+            std::thread::spawn(move || serve(client, upstream, fault, &count, &passed));
         }
     });
-    Proxy { port, faults }
+    Proxy { port, faults, bytes }
 }
 
 /// Takes one of the allowed faults.
@@ -58,7 +63,7 @@ fn strike(count: &AtomicUsize, times: usize) -> bool {
         .is_ok()
 }
 
-fn serve(mut client: TcpStream, upstream: u16, fault: Fault, count: &Arc<AtomicUsize>) {
+fn serve(mut client: TcpStream, upstream: u16, fault: Fault, count: &Arc<AtomicUsize>, bytes: &Arc<AtomicUsize>) {
     if let Fault::Answer { times, head } = fault
         && strike(count, times)
     {
@@ -74,12 +79,19 @@ fn serve(mut client: TcpStream, upstream: u16, fault: Fault, count: &Arc<AtomicU
         return;
     };
     let (client_copy, server_copy) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-    let back = count.clone();
-    std::thread::spawn(move || pump(server_copy, client_copy, fault, false, &back));
-    pump(client, server, fault, true, count);
+    let (back, back_bytes) = (count.clone(), bytes.clone());
+    std::thread::spawn(move || pump(server_copy, client_copy, fault, false, &back, &back_bytes));
+    pump(client, server, fault, true, count, bytes);
 }
 
-fn pump(mut from: TcpStream, mut to: TcpStream, fault: Fault, towards_registry: bool, count: &AtomicUsize) {
+fn pump(
+    mut from: TcpStream,
+    mut to: TcpStream,
+    fault: Fault,
+    towards_registry: bool,
+    count: &AtomicUsize,
+    bytes: &AtomicUsize,
+) {
     let mut passed = 0;
     let mut buffer = vec![0; 16 << 10];
     while let Ok(length @ 1..) = from.read(&mut buffer) {
@@ -95,7 +107,7 @@ fn pump(mut from: TcpStream, mut to: TcpStream, fault: Fault, towards_registry: 
             {
                 break;
             }
-            Fault::LimitRequest { bytes } if towards_registry && announced(&buffer[..length]) > bytes => {
+            Fault::LimitRequest { bytes: most } if towards_registry && announced(&buffer[..length]) > most => {
                 count.fetch_add(1, Ordering::SeqCst);
                 let _ = from.write_all(
                     b"HTTP/1.1 413 Request Entity Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
@@ -111,6 +123,7 @@ fn pump(mut from: TcpStream, mut to: TcpStream, fault: Fault, towards_registry: 
             break;
         }
         passed += length;
+        bytes.fetch_add(length, Ordering::SeqCst);
     }
     let _ = to.shutdown(Shutdown::Both);
     let _ = from.shutdown(Shutdown::Both);

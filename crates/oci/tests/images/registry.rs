@@ -10,8 +10,9 @@ use base64::engine::general_purpose::STANDARD;
 use olmkit_oci::build::Recipe;
 use olmkit_oci::layer::{Content, LayerBuilder};
 use olmkit_oci::registry::{Cache, Client, Error, NoProgress, Options, Platforms, Progress, Transfer};
+use olmkit_oci::source::{deliver_from, fetch_documents};
 use olmkit_oci::spec::{Descriptor, Platform};
-use olmkit_oci::{Layout, Reference};
+use olmkit_oci::{Layout, Location, Reference};
 use tempfile::TempDir;
 use test_support::registry::{Registry, Setup, free_port};
 
@@ -270,6 +271,94 @@ async fn blobs_are_lent_between_repositories() {
         .unwrap();
     assert_eq!(registry.log().matches("http.request.method=PATCH").count(), uploads);
     bench.pull(&client, &second).await.unwrap();
+}
+
+/// Copies an image between two registries and gives the bytes that passed each of them.
+async fn copied(
+    client: &Client,
+    bench: &Bench,
+    from: &proxy::Proxy,
+    to: &proxy::Proxy,
+    names: (&str, &str),
+) -> [usize; 2] {
+    let counts = || [from.bytes.load(Ordering::SeqCst), to.bytes.load(Ordering::SeqCst)];
+    let before = counts();
+    let source: Reference = format!("{}/{}", from.host(), names.0).parse().unwrap();
+    let target = Location::Registry(format!("{}/{}", to.host(), names.1).parse().unwrap());
+    let fetched = fetch_documents(client, &source, &Platforms::All).await.unwrap();
+    assert_eq!(fetched.descriptor.digest, bench.image.digest);
+    deliver_from(client, &source, &fetched, &target, "").await.unwrap();
+    let after = counts();
+    [after[0] - before[0], after[1] - before[1]]
+}
+
+#[tokio::test]
+async fn a_copy_transfers_only_blobs_that_the_target_lacks() {
+    const LAYER: usize = 3 << 20;
+    /// Manifests, requests and answers.
+    const REST: usize = 64 << 10;
+    let (one, two) = (registry!(Setup::default()), registry!(Setup::default()));
+    let bench = Bench::new(LAYER);
+    let client = bench.client();
+    bench
+        .push(&client, &format!("{}/team/op:v1", one.host()))
+        .await
+        .unwrap();
+    let (from, to) = (proxy::start(one.port, Fault::None), proxy::start(two.port, Fault::None));
+    let first = copied(&client, &bench, &from, &to, ("team/op:v1", "mirror/op:v1")).await;
+    assert!(
+        first
+            .iter()
+            .all(|bytes| (LAYER..LAYER + LAYER / 10 + REST).contains(bytes)),
+        "{first:?}"
+    );
+    // The same repository has all blobs already.
+    let again = copied(&client, &bench, &from, &to, ("team/op:v1", "mirror/op:v2")).await;
+    assert!(again.iter().all(|bytes| *bytes < REST), "{again:?}");
+    bench
+        .pull(&client, &format!("{}/mirror/op:v2", two.host()))
+        .await
+        .unwrap();
+    // Another repository of the same registry mounts them.
+    let before = one.log().matches("http.request.method=PATCH").count();
+    let [mounted, _] = copied(&client, &bench, &from, &from, ("team/op:v1", "other/op:v1")).await;
+    assert!(mounted < REST, "{mounted}");
+    assert_eq!(one.log().matches("http.request.method=PATCH").count(), before);
+    bench
+        .pull(&client, &format!("{}/other/op:v1", one.host()))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_copy_to_a_layout_downloads_only_blobs_that_it_lacks() {
+    const LAYER: usize = 1 << 20;
+    let registry = registry!(Setup::default());
+    let bench = Bench::new(LAYER);
+    let client = bench.client();
+    bench
+        .push(&client, &format!("{}/op:v1", registry.host()))
+        .await
+        .unwrap();
+    let proxy = proxy::start(registry.port, Fault::None);
+    let source: Reference = format!("{}/op:v1", proxy.host()).parse().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("layout");
+    let copy = async |name: &str| {
+        let before = proxy.bytes.load(Ordering::SeqCst);
+        let target = Location::Oci(path.clone(), Some(name.to_owned()));
+        let fetched = fetch_documents(&client, &source, &Platforms::All).await.unwrap();
+        deliver_from(&client, &source, &fetched, &target, "").await.unwrap();
+        proxy.bytes.load(Ordering::SeqCst) - before
+    };
+    assert!(copy("v1").await > LAYER);
+    assert!(copy("v2").await < LAYER / 10);
+    let layout = Layout::open(&path).unwrap();
+    for name in ["v1", "v2"] {
+        for blob in layout.reachable(&layout.find(Some(name)).unwrap()).unwrap() {
+            layout.open_blob(&blob).unwrap().verify().unwrap();
+        }
+    }
 }
 
 /// Notes what was said.

@@ -43,6 +43,7 @@ pub mod generate;
 pub mod install;
 pub mod kinds;
 pub mod load;
+pub(crate) mod olm_certificates;
 pub mod unpack;
 pub mod write;
 

@@ -23,7 +23,7 @@ pub fn read(value: &Value<'_>, origin: Origin) -> Result<Blob, String> {
         DEPRECATIONS => {
             Blob::Deprecation(deprecation(value, origin).map_err(|error| format!("parse deprecation: {error}"))?)
         }
-        "" => return Err(format!("object '{}' is missing root schema field", json_line(value))),
+        "" => return Err(format!("object '{}{}", json_line(value), super::load::MISSING_SCHEMA)),
         _ => Blob::Custom(Custom {
             schema: meta.schema,
             package: meta.package,

@@ -1,4 +1,6 @@
-//! `catalog diff`: what came, went and changed between two catalogs.
+//! `catalog diff`: what is new, removed and changed between two catalogs.
+
+mod summary;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,6 +11,10 @@ use super::model::{Bundle, Catalog, ChannelEntry, PROPERTY_GVK, PROPERTY_GVK_REQ
 use super::property;
 use crate::limits;
 use crate::object::UntrustedText;
+
+pub use summary::{
+    Bundles, ChangedBundle, Deprecation, Head, NamedBundle, PackageChange, Replacement, by_package, write_summary,
+};
 
 /// How something differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -22,42 +28,171 @@ pub enum Kind {
     Changed,
 }
 
-/// One difference.
+/// A part of a package that can differ.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Change {
-    /// The package it is in.
-    pub package: String,
-    /// What differs: `package`, `channel p`, `edge a -> b in p`, `bundle b`, `olm.gvk … of b`, `deprecation of …`.
-    pub what: String,
-    /// How.
-    pub kind: Kind,
-    /// From what to what, for changes of short texts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub detail: Option<String>,
+#[serde(rename_all = "camelCase", tag = "kind")]
+pub enum Thing {
+    /// The package itself.
+    Package,
+    /// Its default channel.
+    DefaultChannel,
+    /// Its description.
+    Description,
+    /// Its icon.
+    Icon,
+    /// A channel.
+    Channel {
+        /// Its name.
+        channel: String,
+    },
+    /// The head of a channel.
+    Head {
+        /// The channel.
+        channel: String,
+    },
+    /// An entry of a channel.
+    Entry {
+        /// The channel.
+        channel: String,
+        /// The bundle that the entry names.
+        entry: String,
+    },
+    /// An upgrade edge.
+    Edge {
+        /// The channel.
+        channel: String,
+        /// The bundle, or the `skipRange`, that the edge starts from.
+        from: String,
+        /// The bundle that it leads to.
+        to: String,
+    },
+    /// A bundle. Its value is the version.
+    Bundle {
+        /// Its name.
+        bundle: String,
+    },
+    /// The image of a bundle.
+    Image {
+        /// The bundle.
+        bundle: String,
+    },
+    /// A property of a bundle.
+    Property {
+        /// The bundle.
+        bundle: String,
+        /// The property's type.
+        #[serde(rename = "type")]
+        property: String,
+        /// The value, for types of which a bundle may have several.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        value: Option<String>,
+    },
+    /// A related image of a bundle.
+    RelatedImage {
+        /// The bundle.
+        bundle: String,
+        /// The image.
+        image: String,
+    },
+    /// The deprecation of the package, a channel or a bundle. Its value is the message.
+    Deprecation {
+        /// The schema of the deprecated blob.
+        schema: String,
+        /// Its name, empty for the package.
+        name: String,
+    },
 }
 
-impl std::fmt::Display for Change {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let sign = match self.kind {
-            Kind::Added => '+',
-            Kind::Removed => '-',
-            Kind::Changed => '~',
-        };
-        let (package, what) = (UntrustedText::new(&self.package), UntrustedText::new(&self.what));
-        write!(formatter, "{sign} {package}: {what}")?;
-        match &self.detail {
-            Some(detail) => write!(formatter, ": {}", UntrustedText::new(detail)),
-            None => Ok(()),
+impl Thing {
+    /// The bundle that it belongs to.
+    fn bundle(&self) -> Option<&str> {
+        match self {
+            Thing::Bundle { bundle }
+            | Thing::Image { bundle }
+            | Thing::Property { bundle, .. }
+            | Thing::RelatedImage { bundle, .. } => Some(bundle),
+            _ => None,
         }
     }
 }
 
-/// What is said about a thing.
+impl std::fmt::Display for Thing {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Thing::Package => formatter.write_str("package"),
+            Thing::DefaultChannel => formatter.write_str("default channel"),
+            Thing::Description => formatter.write_str("description"),
+            Thing::Icon => formatter.write_str("icon"),
+            Thing::Channel { channel } => write!(formatter, "channel {channel}"),
+            Thing::Head { channel } => write!(formatter, "head of {channel}"),
+            Thing::Entry { channel, entry } => write!(formatter, "entry {entry} in {channel}"),
+            Thing::Edge { channel, from, to } => write!(formatter, "edge {from} -> {to} in {channel}"),
+            Thing::Bundle { bundle } => write!(formatter, "bundle {bundle}"),
+            Thing::Image { bundle } => write!(formatter, "image of {bundle}"),
+            Thing::Property {
+                bundle,
+                property,
+                value: Some(value),
+            } => write!(formatter, "{property} {value} of {bundle}"),
+            Thing::Property { bundle, property, .. } => write!(formatter, "{property} of {bundle}"),
+            Thing::RelatedImage { bundle, image } => write!(formatter, "related image {image} of {bundle}"),
+            Thing::Deprecation { schema, name } => {
+                let text = format!("deprecation of {} {name}", schema.trim_start_matches("olm."));
+                formatter.write_str(text.trim_end())
+            }
+        }
+    }
+}
+
+/// One difference.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// The package.
+    pub package: String,
+    /// The part of the package that differs.
+    pub what: Thing,
+    /// How it differs.
+    pub change: Kind,
+    /// The old value, if there is one that is short.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    /// The new value, if there is one that is short.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+}
+
+impl std::fmt::Display for Change {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (package, what) = (&self.package, self.what.to_string());
+        let (package, what) = (UntrustedText::new(package), UntrustedText::new(&what));
+        write!(formatter, "{} {package}: {what}", self.change.sign())?;
+        match (self.change, &self.before, &self.after) {
+            (Kind::Changed, Some(before), Some(after)) => {
+                let detail = format!("{} -> {}", shown(before), shown(after));
+                write!(formatter, ": {}", UntrustedText::new(&detail))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Kind {
+    /// `+`, `-` or `~`.
+    fn sign(self) -> char {
+        match self {
+            Kind::Added => '+',
+            Kind::Removed => '-',
+            Kind::Changed => '~',
+        }
+    }
+}
+
+/// The value of a thing.
 #[derive(Debug, PartialEq, Eq)]
 enum Fact {
-    /// What can be shown.
+    /// A short value.
     Text(String),
-    /// The digest of what is too long to be shown.
+    /// The digest of a long value.
     Long(String),
 }
 
@@ -71,6 +206,14 @@ impl Fact {
             Fact::Text(text.to_owned())
         }
     }
+
+    /// The value as a change shows it.
+    fn text(&self) -> Option<String> {
+        match self {
+            Fact::Text(text) => Some(text.clone()),
+            Fact::Long(_) => None,
+        }
+    }
 }
 
 fn sha256(text: &str) -> String {
@@ -81,35 +224,34 @@ fn sha256(text: &str) -> String {
         .fold("sha256:".to_owned(), |hex, byte| format!("{hex}{byte:02x}"))
 }
 
-/// Facts about a catalog: by package and thing, what is said about it.
-type Facts = BTreeMap<(String, String), Fact>;
+/// The values of a catalog by package and thing.
+type Facts = BTreeMap<(String, Thing), Fact>;
 
-/// All differences, sorted.
+/// All differences, sorted by package and text.
 pub fn between(old: &Catalog, new: &Catalog) -> Vec<Change> {
     let (old, new) = (facts(old), facts(new));
-    let keys: BTreeSet<&(String, String)> = old.keys().chain(new.keys()).collect();
+    let keys: BTreeSet<&(String, Thing)> = old.keys().chain(new.keys()).collect();
     let mut changes: Vec<Change> = keys
         .into_iter()
         .filter_map(|key| {
             let (package, what) = key.clone();
-            let (kind, detail) = match (old.get(key), new.get(key)) {
-                (None, Some(_)) => (Kind::Added, None),
-                (Some(_), None) => (Kind::Removed, None),
-                (Some(Fact::Text(before)), Some(Fact::Text(after))) if before != after => {
-                    (Kind::Changed, Some(format!("{} -> {}", shown(before), shown(after))))
-                }
-                (Some(before), Some(after)) if before != after => (Kind::Changed, None),
+            let (before, after) = (old.get(key), new.get(key));
+            let change = match (before, after) {
+                (None, Some(_)) => Kind::Added,
+                (Some(_), None) => Kind::Removed,
+                (before, after) if before != after => Kind::Changed,
                 _ => return None,
             };
             Some(Change {
                 package,
                 what,
-                kind,
-                detail,
+                change,
+                before: before.and_then(Fact::text),
+                after: after.and_then(Fact::text),
             })
         })
         .collect();
-    changes.sort();
+    changes.sort_by_cached_key(|change| (change.package.clone(), change.what.to_string(), change.change));
     changes
 }
 
@@ -129,58 +271,84 @@ fn named(name: &str) -> String {
 fn facts(catalog: &Catalog) -> Facts {
     let mut facts = Facts::new();
     for package in &catalog.packages {
-        let mut say = |what: &str, value: &str| facts.insert((named(&package.name), what.to_owned()), Fact::of(value));
-        say("package", "");
-        say("default channel", &package.default_channel);
-        say("description", &package.description);
+        let mut add = |what, value: &str| facts.insert((named(&package.name), what), Fact::of(value));
+        add(Thing::Package, "");
+        add(Thing::DefaultChannel, &package.default_channel);
+        add(Thing::Description, &package.description);
         let icon = package.icon.as_ref();
-        say("icon", icon.and_then(|icon| icon.data.as_deref()).unwrap_or_default());
+        add(
+            Thing::Icon,
+            icon.and_then(|icon| icon.data.as_deref()).unwrap_or_default(),
+        );
     }
     for channel in &catalog.channels {
-        let name = &named(&channel.name);
-        let mut say = |what: String, value: &str| facts.insert((named(&channel.package), what), Fact::of(value));
-        say(format!("channel {name}"), "");
-        say(format!("head of {name}"), &graph::heads(channel.entries()).join(", "));
+        let name = || named(&channel.name);
+        let mut add = |what, value: &str| facts.insert((named(&channel.package), what), Fact::of(value));
+        add(Thing::Channel { channel: name() }, "");
+        add(
+            Thing::Head { channel: name() },
+            &graph::heads(channel.entries()).join(", "),
+        );
         for entry in channel.entries() {
-            say(format!("entry {} in {name}", named(&entry.name)), "");
+            let own = || named(&entry.name);
+            add(
+                Thing::Entry {
+                    channel: name(),
+                    entry: own(),
+                },
+                "",
+            );
             for (from, edge) in edges(entry) {
-                say(
-                    format!("edge {} -> {} in {name}", named(from), named(&entry.name)),
+                add(
+                    Thing::Edge {
+                        channel: name(),
+                        from: named(from),
+                        to: own(),
+                    },
                     edge,
                 );
             }
         }
     }
     for bundle in &catalog.bundles {
-        let mut say = |what: &str, value: &str| {
-            facts.insert(
-                (named(&bundle.package), format!("{what} {}", named(&bundle.name))),
-                Fact::of(value),
-            );
-        };
-        say("bundle", &version(bundle));
-        say("image of", &bundle.image);
+        let own = || named(&bundle.name);
+        let mut add = |what, value: &str| facts.insert((named(&bundle.package), what), Fact::of(value));
+        add(Thing::Bundle { bundle: own() }, &version(bundle));
+        add(Thing::Image { bundle: own() }, &bundle.image);
         for (kind, values) in properties(bundle) {
-            match (values.as_slice(), kind) {
-                // There may be many, and each says something by itself.
-                (values, PROPERTY_GVK | PROPERTY_GVK_REQUIRED | PROPERTY_PACKAGE_REQUIRED) => {
+            let property = |value| Thing::Property {
+                bundle: own(),
+                property: named(kind),
+                value,
+            };
+            match kind {
+                // A bundle may have many of these, and each has a meaning by itself.
+                PROPERTY_GVK | PROPERTY_GVK_REQUIRED | PROPERTY_PACKAGE_REQUIRED => {
                     for value in values {
-                        say(&format!("{kind} {} of", named(value)), "");
+                        add(property(Some(named(value))), "");
                     }
                 }
-                (values, kind) => say(&format!("{kind} of"), &values.join(" ")),
+                _ => {
+                    add(property(None), &values.join(" "));
+                }
             }
         }
         for image in &bundle.related_images {
-            say(&format!("related image {} of", named(&image.image)), "");
+            add(
+                Thing::RelatedImage {
+                    bundle: own(),
+                    image: named(&image.image),
+                },
+                "",
+            );
         }
     }
     for blob in &catalog.deprecations {
         for entry in blob.entries.iter().flatten() {
-            let kind = entry.schema.trim_start_matches("olm.");
-            let what = format!("deprecation of {kind} {}", named(&entry.name))
-                .trim_end()
-                .to_owned();
+            let what = Thing::Deprecation {
+                schema: named(&entry.schema),
+                name: named(&entry.name),
+            };
             facts.insert((named(&blob.package), what), Fact::of(&entry.message));
         }
     }

@@ -1,13 +1,14 @@
 //! `catalog add` and `catalog deprecate`: changes of a catalog's source in place. Lines that are not concerned stay as
 //! they are, with their comments and their order.
 
-use crate::object::Version;
+use std::borrow::Cow;
+
+use crate::object::Document;
 use crate::yaml::{self, Node};
 use olmkit_go::strconv::quote;
 
-use super::graph;
 use super::model::{Bundle, ChannelEntry};
-use super::property;
+use super::placement::{Above, Placement};
 use super::text::stream;
 
 /// Why a catalog cannot be changed.
@@ -30,9 +31,9 @@ pub enum Error {
 }
 
 /// The edges of a new entry.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Edges {
-    /// The entry it replaces; the head of the channel if not given.
+    /// The entry it replaces. If not given, the version decides.
     pub replaces: Option<String>,
     /// Entries it skips.
     pub skips: Vec<String>,
@@ -81,60 +82,43 @@ fn is(part: &Part, entries: &[(&str, &str)]) -> bool {
         .all(|(key, value)| part.node.get(key).and_then(Node::as_str) == Some(*value))
 }
 
-/// Adds a bundle: an entry at the end of the channel, and its blob, given as YAML, at the end of the text. A channel
-/// that does not exist is made.
+/// Adds a bundle at a place that [`placement::place`](super::placement::place) found: an entry at the end of the channel, and its blob,
+/// given as YAML, at the end of the text. A channel that does not exist is made.
 ///
 /// # Errors
-/// The bundle is there already; the channel has no head to replace.
-pub fn add(text: &str, bundle: &Bundle, blob: &str, channel: &str, edges: &Edges) -> Result<String, Error> {
-    let parts = parts(text)?;
+/// The catalog lacks the package, or the text cannot be changed in place.
+pub fn add(text: &str, bundle: &Bundle, blob: &str, channel: &str, placement: &Placement) -> Result<String, Error> {
     let package = bundle.package.as_str();
-    let refused = |message: String| Err(Error::Refused(message));
-    if parts.iter().any(|part| {
-        is(
-            part,
-            &[("schema", "olm.bundle"), ("package", package), ("name", &bundle.name)],
-        )
-    }) {
-        return refused(format!("{} already exists in the catalog", bundle.name));
-    }
-    if !parts
+    let all = parts(text)?;
+    if !all
         .iter()
         .any(|part| is(part, &[("schema", "olm.package"), ("name", package)]))
     {
-        return refused(format!(
+        return Err(Error::Refused(format!(
             "the catalog has no package {package}: start with `catalog init {package}`"
-        ));
+        )));
     }
-    let found = parts.iter().find(|part| {
+    let is_channel = |part: &&Part| {
         is(
             part,
             &[("schema", "olm.channel"), ("package", package), ("name", channel)],
         )
-    });
-    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    let mut entry = ChannelEntry {
-        name: bundle.name.clone(),
-        replaces: edges.replaces.clone().unwrap_or_default(),
-        skips: edges.skips.clone(),
-        skip_range: edges.skip_range.clone(),
     };
-    match found {
+    let found = all.iter().find(is_channel);
+    let text = match (found, &placement.above) {
+        (Some(part), Some(above)) => Cow::Owned(change_entry(text, part, above, &bundle.name)?),
+        _ => Cow::Borrowed(text),
+    };
+    let all = parts(&text)?;
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let entry = ChannelEntry {
+        name: bundle.name.clone(),
+        replaces: placement.edges.replaces.clone().unwrap_or_default(),
+        skips: placement.edges.skips.clone(),
+        skip_range: placement.edges.skip_range.clone(),
+    };
+    match all.iter().find(is_channel) {
         Some(part) => {
-            let existing = channel_entries(part);
-            if edges.replaces.is_none() {
-                entry.replaces = match graph::heads(&existing).as_slice() {
-                    [] => String::new(),
-                    [head] => (*head).to_owned(),
-                    many => {
-                        return refused(format!(
-                            "channel {channel} has several heads ({}): choose one with --replaces",
-                            many.join(", ")
-                        ));
-                    }
-                };
-            }
-            refuse_another_head(channel, &existing, &entry)?;
             let list = part
                 .node
                 .get("entries")
@@ -160,45 +144,28 @@ pub fn add(text: &str, bundle: &Bundle, blob: &str, channel: &str, edges: &Edges
     Ok(lines.join("\n") + "\n" + blob)
 }
 
-/// OLM takes no channel with several heads. One that has them already can be repaired step by step.
-fn refuse_another_head(channel: &str, existing: &[ChannelEntry], entry: &ChannelEntry) -> Result<(), Error> {
-    let before = graph::heads(existing);
-    let mut entries = existing.to_vec();
-    entries.push(entry.clone());
-    let [head] = before.as_slice() else { return Ok(()) };
-    if graph::heads(&entries).len() < 2 {
-        return Ok(());
-    }
-    let known = existing.iter().any(|other| other.name == entry.replaces);
-    let what = match entry.replaces.as_str() {
-        "" => "it replaces nothing".to_owned(),
-        replaces if !known => format!("the channel has no entry {replaces}"),
-        replaces => format!("{replaces} is not its head"),
+/// Changes the entry above a new one, in the text of its channel.
+fn change_entry(text: &str, channel: &Part, above: &Above, new: &str) -> Result<String, Error> {
+    let (Above::Replaces(name) | Above::Skips(name)) = above;
+    let failed = || Error::Form(format!("the entry {name} at line {}", channel.start + 1));
+    let entries = channel.node.get("entries").map(Node::items).unwrap_or_default();
+    let is_named = |item: &Node| item.get("name").and_then(Node::as_str) == Some(name);
+    let index = entries.iter().position(is_named).ok_or_else(failed)?;
+    let start: usize = text.split_inclusive('\n').take(channel.start).map(str::len).sum();
+    let (head, rest) = text.split_at_checked(start).ok_or_else(failed)?;
+    let own = stream::at_line(text, channel.start + 1).ok_or_else(failed)?;
+    let tail = rest.strip_prefix(&*own).ok_or_else(failed)?;
+    let mut document = Document::read(own.as_bytes()).ok_or_else(failed)?;
+    let entry = format!("/entries/{index}");
+    let changed = match above {
+        Above::Replaces(_) if entries.get(index).is_some_and(|entry| entry.get("replaces").is_some()) => {
+            document.replace(&format!("{entry}/replaces"), new)
+        }
+        Above::Replaces(_) => document.add(&entry, "replaces", &new.into()),
+        Above::Skips(_) => document.append(&entry, "skips", &[new.into()]),
     };
-    Err(Error::Refused(format!(
-        "channel {channel} would have two heads, {head} and {}: {what}; use --replaces {head} or --skips {head}",
-        entry.name
-    )))
-}
-
-fn channel_entries(part: &Part) -> Vec<ChannelEntry> {
-    let text = |node: &Node, key| node.get(key).and_then(Node::as_str).unwrap_or_default().to_owned();
-    let entries = part.node.get("entries").map(Node::items).unwrap_or_default();
-    entries
-        .iter()
-        .map(|node| ChannelEntry {
-            name: text(node, "name"),
-            replaces: text(node, "replaces"),
-            skips: node
-                .get("skips")
-                .map(Node::items)
-                .unwrap_or_default()
-                .iter()
-                .filter_map(|skip| skip.as_str().map(str::to_owned))
-                .collect(),
-            skip_range: text(node, "skipRange"),
-        })
-        .collect()
+    changed.ok_or_else(failed)?;
+    Ok(format!("{head}{}{tail}", document.text()))
 }
 
 /// The line behind the last item of a list, and the indentation of its items.
@@ -314,42 +281,6 @@ pub fn deprecate(text: &str, package: &str, schema: &str, name: &str, message: &
     Ok(lines.join("\n") + "\n")
 }
 
-/// Edges for a new bundle by its version: it replaces the highest version of the channel that is below its own, and
-/// skips what that one's line holds of the same minor version.
-pub fn semver_edges(bundles: &[&Bundle], entries: &[ChannelEntry], new: &Bundle) -> Edges {
-    let version = |bundle: &Bundle| -> Option<Version> {
-        let packages = property::parse(bundle).ok()?;
-        Version::parse(&packages.first()?.version).ok()
-    };
-    let Some(own) = version(new) else {
-        return Edges::default();
-    };
-    let mut below: Vec<(Version, &str)> = entries
-        .iter()
-        .filter_map(|entry| {
-            let bundle = bundles.iter().find(|bundle| bundle.name == entry.name)?;
-            Some((version(bundle).filter(|version| *version < own)?, entry.name.as_str()))
-        })
-        .collect();
-    below.sort();
-    let same = |version: &Version| (version.major, version.minor) == (own.major, own.minor);
-    let replaces = below
-        .iter()
-        .rev()
-        .find(|(version, _)| !same(version))
-        .map(|(_, name)| (*name).to_owned());
-    let skips = below
-        .iter()
-        .filter(|(version, _)| same(version))
-        .map(|(_, name)| (*name).to_owned())
-        .collect();
-    Edges {
-        replaces: Some(replaces.unwrap_or_default()),
-        skips,
-        skip_range: String::new(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -367,10 +298,59 @@ mod tests {
 
     #[test]
     fn additions_leave_everything_else_as_it_is() {
-        let text = add(CATALOG, &bundle(), "---\nschema: olm.bundle\n", "c", &Edges::default()).unwrap();
+        let placement = Placement {
+            edges: Edges {
+                replaces: Some("p.v1".into()),
+                ..Edges::default()
+            },
+            ..Placement::default()
+        };
+        let text = add(CATALOG, &bundle(), "---\nschema: olm.bundle\n", "c", &placement).unwrap();
         let expected =
             CATALOG.replace("# ours\n", "# ours\n  - name: p.v2\n    replaces: p.v1\n") + "---\nschema: olm.bundle\n";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn the_entry_above_is_changed_in_every_layout() {
+        let text = |entries: &str| {
+            format!(
+                "schema: olm.package\nname: p\n---\n# channel\nschema: olm.channel\npackage: p\nname: c\nentries:\n{entries}"
+            )
+        };
+        let changed = |entries: &str, above: Above| {
+            let placement = Placement {
+                above: Some(above),
+                ..Placement::default()
+            };
+            let text = add(&text(entries), &bundle(), "---\nschema: olm.bundle\n", "c", &placement).unwrap();
+            text.split_once("entries:\n").unwrap().1.to_owned()
+        };
+        let replaces = || Above::Replaces("p.v3".into());
+        let end = "- name: p.v2\n---\nschema: olm.bundle\n";
+        for (before, after) in [
+            (
+                "- name: p.v3 # new\n  replaces: p.v1 # old\n",
+                "- name: p.v3 # new\n  replaces: p.v2 # old\n",
+            ),
+            (
+                "- name: p.v3\n  replaces: 'p.v1'\n",
+                "- name: p.v3\n  replaces: 'p.v2'\n",
+            ),
+            ("- {name: p.v3, replaces: p.v1}\n", "- {name: p.v3, replaces: p.v2}\n"),
+            ("- name: p.v3\n", "- name: p.v3\n  replaces: p.v2\n"),
+        ] {
+            assert_eq!(changed(before, replaces()), format!("{after}{end}"));
+        }
+        for (before, after) in [
+            (
+                "- name: p.v3\n  skips:\n  - p.v1\n",
+                "- name: p.v3\n  skips:\n  - p.v1\n  - p.v2\n",
+            ),
+            ("- name: p.v3\n", "- name: p.v3\n  skips:\n  - p.v2\n"),
+        ] {
+            assert_eq!(changed(before, Above::Skips("p.v3".into())), format!("{after}{end}"));
+        }
     }
 
     #[test]

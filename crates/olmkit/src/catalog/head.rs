@@ -1,10 +1,11 @@
 //! The head of a channel: the version that a new one follows.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::graph;
+use super::model::ChannelEntry;
 use crate::limits;
 
 /// Why a channel's head is not known.
@@ -116,26 +117,26 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
 }
 
 fn head_of(channel: &Value) -> Result<String, HeadsError> {
-    let entries: Vec<&Value> = channel
-        .get("entries")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
+    let text = |value: &Value, field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let items = |value: &Value, field: &str| value.get(field).and_then(Value::as_array).cloned().unwrap_or_default();
+    let entries: Vec<ChannelEntry> = items(channel, "entries")
+        .iter()
+        .map(|entry| ChannelEntry {
+            name: text(entry, "name"),
+            replaces: text(entry, "replaces"),
+            skips: items(entry, "skips")
+                .iter()
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect(),
+            skip_range: String::new(),
+        })
         .collect();
-    fn text<'e>(entry: &'e Value, field: &str) -> &'e str {
-        entry.get(field).and_then(Value::as_str).unwrap_or_default()
-    }
-    let mut below: BTreeSet<&str> = BTreeSet::new();
-    for entry in &entries {
-        let skips = entry.get("skips").and_then(Value::as_array).into_iter().flatten();
-        below.extend(skips.filter_map(Value::as_str));
-        below.insert(text(entry, "replaces"));
-    }
-    let names = entries.iter().map(|entry| text(entry, "name"));
-    let heads: Vec<String> = names.filter(|name| !below.contains(name)).map(str::to_owned).collect();
-    match heads.as_slice() {
-        [head] => Ok(head.clone()),
+    match graph::heads(&entries).as_slice() {
+        [head] => Ok((*head).to_owned()),
         [] => Err(HeadsError::None),
-        _ => Err(HeadsError::Several(heads)),
+        heads => Err(HeadsError::Several(
+            heads.iter().map(|head| (*head).to_owned()).collect(),
+        )),
     }
 }

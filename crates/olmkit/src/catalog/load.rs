@@ -1,11 +1,13 @@
 //! Reads catalog directories.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use super::blob;
+use super::keys;
 use super::meta;
 use super::model::{Blob, Catalog, Origin};
 use super::text::{Value, stream};
@@ -31,7 +33,12 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A document of a file is not a blob.
-    #[error("{}:{line}{}: {message}", file.display(), if *column > 0 { format!(":{column}") } else { String::new() })]
+    #[error(
+        "{}:{line}{}: {}",
+        file.display(),
+        if *column > 0 { format!(":{column}") } else { String::new() },
+        short(message)
+    )]
     Document {
         /// The file.
         file: PathBuf,
@@ -43,6 +50,25 @@ pub enum Error {
         message: String,
     },
 }
+
+/// opm's message without most of the blob that it quotes: an icon makes that kilobytes of base64.
+pub(super) fn short(message: &str) -> Cow<'_, str> {
+    /// Characters of the blob that show which one it is.
+    const SHOWN: usize = 80;
+    let blob = message
+        .strip_prefix("object '")
+        .and_then(|rest| rest.strip_suffix(MISSING_SCHEMA));
+    match blob.and_then(|blob| Some((blob, blob.char_indices().nth(SHOWN)?.0))) {
+        Some((blob, end)) => Cow::Owned(format!(
+            "object '{}…{MISSING_SCHEMA}",
+            blob.get(..end).unwrap_or_default()
+        )),
+        None => Cow::Borrowed(message),
+    }
+}
+
+/// The end of opm's message about a blob without a schema.
+pub(super) const MISSING_SCHEMA: &str = "' is missing root schema field";
 
 impl Error {
     /// The error as opm words it, which names no file.
@@ -129,14 +155,15 @@ pub(super) fn to_blob(document: &stream::Document<'_>, file: Option<Arc<Path>>) 
         column: 0,
     };
     // opm reads the common keys while it decodes the document, the rest later.
-    meta::read(value).map_err(|message| {
+    let meta = meta::read(value).map_err(|message| {
         fail(if *yaml {
             format!("error unmarshaling JSON: while decoding JSON: {message}")
         } else {
             message
         })
     })?;
-    let blob = blob::read(value, Origin { file, line }).map_err(fail)?;
+    let unknown = keys::unknown(&meta.schema, value);
+    let blob = blob::read(value, Origin { file, line, unknown }).map_err(fail)?;
     if let Blob::Bundle(bundle) = &blob {
         blob::check_objects(bundle).map_err(fail)?;
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::model::{BUNDLE, CHANNEL, Catalog, Channel, ChannelEntry, PACKAGE};
-use super::selection::{self, Reach, Selection};
+use super::selection::{self, Selection};
 use crate::limits;
 use crate::object::{UntrustedText, Version, VersionRange};
 use olmkit_go::strconv::quote;
@@ -159,10 +159,11 @@ impl<'c> Painter<'c> {
         );
         let mut entries: Vec<&ChannelEntry> = channel.entries().iter().collect();
         entries.sort_by_key(|entry| std::cmp::Reverse(self.version(&entry.name)));
-        let reach = Reach::of(channel.entries(), &self.versions);
+        // opm marks what it has seen as skipped so far, from the highest version down. That is not what OLM does.
+        let mut skipped = BTreeSet::new();
         let ascending = Ascending::of(channel.entries(), |name| self.version(name));
         for entry in entries {
-            self.entry(&mut text, channel, &id, entry, &reach, &ascending)?;
+            self.entry(&mut text, channel, &id, entry, &mut skipped, &ascending)?;
         }
         text.push_str("    end\n");
         self.bytes += text.len();
@@ -173,13 +174,13 @@ impl<'c> Painter<'c> {
         Ok(())
     }
 
-    fn entry(
+    fn entry<'e>(
         &mut self,
         text: &mut String,
-        channel: &Channel,
+        channel: &'e Channel,
         id: &str,
-        entry: &ChannelEntry,
-        reach: &Reach<'_>,
+        entry: &'e ChannelEntry,
+        skipped: &mut BTreeSet<&'e str>,
         ascending: &Ascending,
     ) -> Result<(), String> {
         let node = |name: &str| format!("{id}-{}[{}]", identifier(name), label(name));
@@ -187,7 +188,7 @@ impl<'c> Painter<'c> {
         let _ = writeln!(text, "      {own}");
         let class = match (
             self.deprecated.contains(&(BUNDLE, entry.name.as_str())),
-            reach.skipped.contains(entry.name.as_str()) && self.v0_semantics,
+            self.v0_semantics && skipped.contains(entry.name.as_str()),
         ) {
             (true, true) => Some("deprecatedskipped"),
             (true, false) => Some("deprecated"),
@@ -200,7 +201,7 @@ impl<'c> Painter<'c> {
                 .or_default()
                 .insert(format!("{id}-{}", identifier(&entry.name)));
         }
-        let mut edges: Vec<(&str, String)> = entry
+        let mut edges: Vec<(&'e str, String)> = entry
             .skips
             .iter()
             .map(|skip| (skip.as_str(), "skip".to_owned()))
@@ -227,8 +228,12 @@ impl<'c> Painter<'c> {
         }
         for (from, label) in edges {
             let _ = writeln!(text, "      {}-- {label} --> {own}", node(from));
-            let ranged = label.starts_with('"');
-            if self.v0_semantics && !ranged && !reach.follows(from, &entry.name, label == "replace") {
+            let ignored = self.v0_semantics
+                && match label.as_str() {
+                    "skip" => !skipped.insert(from),
+                    _ => skipped.contains(entry.name.as_str()),
+                };
+            if ignored {
                 self.ignored.push(self.links.to_string());
             }
             self.links += 1;
@@ -282,6 +287,59 @@ impl<'c> Painter<'c> {
 mod tests {
     use super::{Selection, draw};
     use crate::catalog::{Catalog, load};
+
+    fn marks(entries: &str) -> String {
+        let mut text = "{\"schema\":\"olm.package\",\"name\":\"p\",\"defaultChannel\":\"c\"}".to_owned();
+        text.push_str(&format!(
+            "{{\"schema\":\"olm.channel\",\"package\":\"p\",\"name\":\"c\",\"entries\":{entries}}}"
+        ));
+        for number in 1..=4 {
+            text.push_str(&format!(
+                "{{\"schema\":\"olm.bundle\",\"package\":\"p\",\"name\":\"v{number}\",\"image\":\"r.io/p:v{number}\",\
+                 \"properties\":[{{\"type\":\"olm.package\",\"value\":{{\"packageName\":\"p\",\"version\":\"{number}.0.0\"}}}}]}}"
+            ));
+        }
+        let catalog: Catalog = load::text(&text).unwrap().into_iter().collect();
+        let v0_semantics = true;
+        let drawing = draw(
+            &catalog,
+            &Selection {
+                v0_semantics,
+                ..Selection::default()
+            },
+        )
+        .unwrap();
+        let last = drawing
+            .text
+            .lines()
+            .filter(|line| line.starts_with("linkStyle") || line.starts_with("class "));
+        last.map(|line| line.split(" stroke").next().unwrap())
+            .collect::<Vec<_>>()
+            .join("; ")
+    }
+
+    #[test]
+    fn links_are_marked_as_opm_marks_them() {
+        // Recorded from `opm alpha render-graph --draw-v0-semantics` 1.73. The links are numbered in the order of the text.
+        assert_eq!(
+            marks(
+                r#"[{"name":"v1"},{"name":"v2","replaces":"v1"},{"name":"v3","replaces":"v1","skips":["v2"]},
+                {"name":"v4","replaces":"v3","skips":["v2"],"skipRange":"<4.0.0"}]"#
+            ),
+            "class p-c-v2 skipped; linkStyle 5,7"
+        );
+        // A skip of a higher version is seen too late to mark that entry.
+        assert_eq!(
+            marks(r#"[{"name":"v1","skips":["v3"]},{"name":"v2","replaces":"v1"},{"name":"v3","replaces":"v2"}]"#),
+            ""
+        );
+        assert_eq!(
+            marks(
+                r#"[{"name":"v1"},{"name":"v2","replaces":"v1","skipRange":"<2.0.0"},{"name":"v3","skips":["v2","v1"],"replaces":"v2"}]"#
+            ),
+            "class p-c-v1,p-c-v2 skipped; linkStyle 3,4"
+        );
+    }
 
     #[test]
     fn names_begin_no_statement_and_end_no_label() {

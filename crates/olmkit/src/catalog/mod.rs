@@ -12,7 +12,10 @@ pub mod difference;
 pub mod edit;
 pub mod graph;
 pub mod head;
+pub mod index;
 pub mod init;
+#[doc(hidden)]
+pub mod keys;
 pub mod listing;
 pub mod load;
 pub mod mermaid;
@@ -24,9 +27,11 @@ pub mod objects;
 pub mod order;
 pub mod path;
 pub mod picture;
+pub mod placement;
 #[doc(hidden)]
 pub mod property;
 pub mod render;
+pub mod resolver;
 pub mod selection;
 pub mod source;
 pub mod template;

@@ -5,6 +5,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::keys::UnknownKey;
+
 /// Schema of a package blob.
 pub const PACKAGE: &str = "olm.package";
 /// Schema of a channel blob.
@@ -34,6 +36,8 @@ pub struct Origin {
     pub file: Option<Arc<Path>>,
     /// The blob's first line, counted from 1.
     pub line: usize,
+    /// Keys that the blob's schema does not have. They are lost when the blob is written again.
+    pub unknown: Vec<UnknownKey>,
 }
 
 /// A typed value attached to a package, channel or bundle.

@@ -1,37 +1,115 @@
-//! `catalog path`: the upgrades that OLM v0 takes.
-//!
-//! From an installed bundle OLM looks for entries of the channel that replace it, skip it, or whose `skipRange` holds
-//! its version, and takes the one nearest to the head, counted along `replaces` from the head down. It goes on from
-//! there until nothing is newer.
+//! `catalog path`: the upgrades that OLM v0 takes from an installed bundle, until nothing is newer.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::graph;
-use super::model::{Bundle, Catalog, Channel, ChannelEntry};
-use super::property;
+use super::model::{Bundle, Catalog, ChannelEntry};
+use super::resolver::{self, Dropped, Edge, Field, Refusal, Resolver};
 use crate::limits;
-use crate::object::{Version, VersionRange};
+use crate::object::Version;
 
-/// What comparing a version with a range costs at least, counted in bytes.
-const COMPARISON: usize = 32;
+/// Names that a message lists at most.
+const LISTED: usize = 20;
 
 /// One upgrade.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Step {
-    /// The bundle that is installed.
+    /// The installed bundle.
     pub from: String,
-    /// The bundle that takes its place.
+    /// The bundle that replaces it.
     pub to: String,
-    /// `replaces`, `skips` or `skipRange`.
-    pub by: String,
-    /// Other entries that could follow, and why they do not.
+    /// The field of the channel entry that allows the upgrade.
+    pub by: Field,
+    /// The channel of that entry.
+    pub channel: String,
+    /// Other entries that name the installed bundle or its version, and why OLM does not take them.
     pub passed_over: Vec<String>,
+}
+
+/// The installed bundle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installed {
+    /// Its name; a version if nothing in the catalog has a name for it.
+    pub name: String,
+    /// Its version.
+    pub version: Version,
+    /// Where the version comes from.
+    pub source: VersionSource,
+}
+
+/// Where the version of an installed bundle comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VersionSource {
+    /// The bundle in the catalog.
+    Catalog,
+    /// The user.
+    Given,
+    /// The end of its name.
+    Name,
+    /// Nothing: OLM counts a ClusterServiceVersion without a version as 0.0.0.
+    Unknown,
+}
+
+/// How the upgrades end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "state", content = "reason")]
+pub enum End {
+    /// The newest bundle that OLM installs is installed.
+    Newest,
+    /// The target is installed.
+    Target,
+    /// OLM stays at a bundle that is not the newest.
+    Stays(String),
+    /// The upgrades never end.
+    Cycle(String),
+    /// The upgrades do not lead to the target.
+    Past(String),
+    /// OLM reports an error and upgrades nothing.
+    Refused(String),
+}
+
+/// The upgrades from an installed bundle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Path {
+    /// The package.
+    pub package: String,
+    /// The channel of the Subscription; `None` if it names no channel.
+    pub channel: Option<String>,
+    /// The installed bundle.
+    pub from: Installed,
+    /// The upgrades.
+    pub steps: Vec<Step>,
+    /// How they end.
+    pub end: End,
+    /// Facts that the answer depends on, as sentences.
+    pub notes: Vec<String>,
+}
+
+impl Path {
+    /// The bundle at the end.
+    pub fn last(&self) -> &str {
+        self.steps.last().map_or(&self.from.name, |step| &step.to)
+    }
+}
+
+/// A question about upgrades.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'q> {
+    /// The package.
+    pub package: &'q str,
+    /// The channel of the Subscription; `None` if it names no channel: OLM then searches all of them.
+    pub channel: Option<&'q str>,
+    /// The installed bundle: a name, a version, or `NAME@VERSION`.
+    pub from: &'q str,
+    /// The bundle to stop at: a name or a version.
+    pub to: Option<&'q str>,
 }
 
 /// An error in finding an upgrade path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// The package or channel does not exist.
     #[error("package {package:?} has no channel {channel:?}; it has: {channels}")]
@@ -40,238 +118,394 @@ pub enum Error {
         package: String,
         /// The channel.
         channel: String,
-        /// Those there are.
+        /// The channels of the package.
         channels: String,
     },
-    /// The channel has no single head.
-    #[error("channel {0:?} has {1}: OLM refuses every upgrade in it")]
-    Head(String, String),
-    /// The bundle that is installed is unknown, and no version of it is given.
-    #[error("{0:?} is neither a bundle in the channel nor a version")]
-    From(String),
-    /// The path ends before its goal.
+    /// The installed bundle is unknown, and so is its version.
     #[error(
-        "no upgrade path from {from}: no entry of channel {channel:?} replaces or skips it, and no skipRange contains {version}{reached}"
+        "cannot find {0:?}: no bundle or channel entry of the package has or names it, and it contains no version; use the name \
+         of a ClusterServiceVersion, a version, or NAME@VERSION"
     )]
-    Stuck {
-        /// Where the path ends.
-        from: String,
-        /// Its version.
-        version: String,
-        /// The channel.
-        channel: String,
-        /// What was reached before, for the text.
-        reached: String,
+    From(String),
+    /// Several bundles have the version.
+    #[error("{text:?} is ambiguous: {names} have this version; use a name")]
+    Ambiguous {
+        /// The version.
+        text: String,
+        /// The bundles.
+        names: String,
     },
-    /// Comparing versions with ranges would take too long.
-    #[error("the skipRanges of channel {0:?} and its upgrades are too many to compare: {1}")]
-    Ranges(String, String),
-    /// The path goes past the bundle that was asked for.
-    #[error("the upgrades of channel {channel:?} lead past {to}: {path}")]
-    Past {
-        /// The bundle that was asked for.
+    /// The target does not exist.
+    #[error("cannot find the target {to:?}: {place} has no entry of this name or version")]
+    NoTarget {
+        /// The target.
         to: String,
         /// The channel.
-        channel: String,
-        /// The path taken.
-        path: String,
+        place: String,
     },
+    /// Comparing versions with ranges would take too long.
+    #[error("the skipRanges of {0} and its upgrades are too many to compare: {1}")]
+    Ranges(String, String),
 }
 
-/// The upgrades from `from` to `to`, each a bundle's name or version; to the head of the channel if not given. A version
-/// of which the channel has no bundle may still be where one begins: a `skipRange` can lead on from it.
+/// The upgrades that OLM v0 takes.
 ///
 /// # Errors
-/// See [`Error`].
-pub fn find(catalog: &Catalog, package: &str, channel: &str, from: &str, to: Option<&str>) -> Result<Vec<Step>, Error> {
-    let channel = channel_of(catalog, package, channel)?;
-    let heads = graph::heads(channel.entries());
-    let [head] = heads.as_slice() else {
-        let what = if heads.is_empty() {
-            "no head".to_owned()
-        } else {
-            format!("several heads: {}", heads.join(", "))
-        };
-        return Err(Error::Head(channel.name.clone(), what));
-    };
-    let bundles = bundles_of(catalog, package);
-    let version = |name: &str| version_of(bundles.get(name)?);
-    let named = |text: &str| {
-        let wanted = Version::parse(text.strip_prefix('v').unwrap_or(text)).ok();
-        let mut names = channel.entries().iter().map(|entry| entry.name.as_str());
-        let found = wanted.and_then(|wanted| names.find(|name| version(name).as_ref() == Some(&wanted)));
-        found.unwrap_or(text).to_owned()
-    };
-    let (from, to) = (named(from), to.map(named));
-    let from = from.as_str();
-    let known = channel.entries().iter().any(|entry| entry.name == from) || version(from).is_some();
-    let mut at = version(from).or_else(|| Version::parse(from.strip_prefix('v').unwrap_or(from)).ok());
-    if !known && at.is_none() {
-        return Err(Error::From(from.to_owned()));
-    }
-    let edges = Edges::of(channel.entries(), head);
-    let mut compared = 0;
-    let (mut name, mut steps, mut seen) = (from.to_owned(), Vec::new(), BTreeSet::new());
-    let goal = to.as_deref().unwrap_or(head);
-    while name != goal {
-        compared += edges.costs;
-        if compared > limits::RANGE_COMPARISONS.count() {
-            let exceeded = limits::RANGE_COMPARISONS.exceeded().to_string();
-            return Err(Error::Ranges(channel.name.clone(), exceeded));
-        }
-        let next = edges.from(&name, at.as_ref());
-        let Some((first, others)) = next.split_first().filter(|_| seen.insert(name.clone())) else {
-            if to.is_some() && !steps.is_empty() && name == *head {
-                let path = steps
-                    .iter()
-                    .map(|step: &Step| step.to.as_str())
-                    .collect::<Vec<_>>()
-                    .join(" -> ");
-                return Err(Error::Past {
-                    to: goal.to_owned(),
-                    channel: channel.name.clone(),
-                    path,
-                });
-            }
-            return Err(Error::Stuck {
-                version: at.map_or_else(|| "its version".to_owned(), |version| version.to_string()),
-                reached: if steps.is_empty() {
-                    String::new()
-                } else {
-                    format!(" (reached from {from})")
-                },
-                from: name.clone(),
-                channel: channel.name.clone(),
-            });
-        };
-        let (entry, by) = first;
-        steps.push(Step {
-            from: std::mem::take(&mut name),
-            to: entry.name.clone(),
-            by: (*by).to_owned(),
-            passed_over: others
-                .iter()
-                .map(|(other, by)| format!("{} ({by}) is further from the head", limits::name(&other.name)))
-                .collect(),
-        });
-        name.clone_from(&entry.name);
-        at = version(&name);
-    }
-    Ok(steps)
-}
-
-fn channel_of<'c>(catalog: &'c Catalog, package: &str, name: &str) -> Result<&'c Channel, Error> {
-    let of_package = || catalog.channels.iter().filter(|channel| channel.package == package);
-    of_package()
-        .find(|channel| channel.name == name)
-        .ok_or_else(|| Error::NoChannel {
-            package: package.to_owned(),
-            channel: name.to_owned(),
-            channels: match of_package().map(|channel| channel.name.as_str()).collect::<Vec<_>>() {
+/// See [`Error`]. OLM's own errors are an [`End`].
+pub fn find(catalog: &Catalog, question: Question<'_>) -> Result<Path, Error> {
+    let package = Package::of(catalog, question.package);
+    if let Some(channel) = question.channel
+        && !package.channels().any(|blob| blob.name == channel)
+    {
+        return Err(Error::NoChannel {
+            package: limits::name(question.package),
+            channel: limits::name(channel),
+            channels: match listed(package.channels().map(|blob| blob.name.as_str())) {
                 names if names.is_empty() => "none".to_owned(),
-                names => names.join(", "),
+                names => names,
             },
-        })
-}
-
-/// The first bundle of each name.
-fn bundles_of<'c>(catalog: &'c Catalog, package: &str) -> HashMap<&'c str, &'c Bundle> {
-    let mut bundles = HashMap::new();
-    for bundle in catalog.bundles.iter().filter(|bundle| bundle.package == package) {
-        bundles.entry(bundle.name.as_str()).or_insert(bundle);
+        });
     }
-    bundles
-}
-
-fn version_of(bundle: &Bundle) -> Option<Version> {
-    let properties = property::parse(bundle).ok()?;
-    Version::parse(&properties.first()?.version).ok()
-}
-
-/// An entry, and how it follows.
-type Candidate<'c> = (&'c ChannelEntry, &'static str);
-
-/// The upgrades of a channel that OLM may take: those to entries on the chain of `replaces`, since its walk from the head meets
-/// no others.
-struct Edges<'c> {
-    /// The entries from the head down; several may have one name.
-    entries: Vec<&'c ChannelEntry>,
-    /// What follows a bundle by name, nearest to the head first.
-    named: HashMap<&'c str, Vec<(usize, &'static str)>>,
-    /// The entries with a range.
-    ranged: Vec<(usize, VersionRange)>,
-    /// What one look at all ranges costs: texts that are compared, and names that may be listed.
-    costs: usize,
-}
-
-impl<'c> Edges<'c> {
-    fn of(entries: &'c [ChannelEntry], head: &'c str) -> Self {
-        let distances = distances_from_head(entries, head);
-        let mut ordered: Vec<(usize, &ChannelEntry)> = entries
-            .iter()
-            .filter_map(|entry| Some((*distances.get(entry.name.as_str())?, entry)))
-            .collect();
-        ordered.sort_by_key(|(distance, _)| *distance);
-        let mut edges = Edges {
-            entries: ordered.into_iter().map(|(_, entry)| entry).collect(),
-            named: HashMap::new(),
-            ranged: Vec::new(),
-            costs: 0,
+    let from = package.installed(question.from)?;
+    let mut path = Path {
+        package: question.package.to_owned(),
+        channel: question.channel.map(str::to_owned),
+        from,
+        steps: Vec::new(),
+        end: End::Newest,
+        notes: Vec::new(),
+    };
+    path.notes.extend(package.note(&path.from));
+    let resolver = match Resolver::of_catalog(catalog, question.package, question.channel) {
+        Ok(resolver) => resolver,
+        Err(refusal) => {
+            path.end = End::Refused(refused(&refusal));
+            return Ok(path);
+        }
+    };
+    let place = place(question.channel);
+    let head = resolver.placed().first();
+    if let Some(head) = head.filter(|placed| placed.dropped == Some(Dropped::Deprecated)) {
+        path.notes.push(format!(
+            "the head {} has the property {}, so OLM never installs it",
+            limits::name(&head.entry.name),
+            resolver::PROPERTY_DEPRECATED
+        ));
+    }
+    let to = question.to.map(|text| package.target(text, &resolver)).transpose()?;
+    let to = match (to, question.to) {
+        (Some(None), Some(text)) => {
+            return Err(Error::NoTarget {
+                to: limits::name(text),
+                place,
+            });
+        }
+        (to, _) => to.flatten(),
+    };
+    let (mut seen, mut compared) = (BTreeSet::from([path.from.name.clone()]), 0);
+    let mut version = path.from.version.clone();
+    path.end = loop {
+        if to.as_deref() == Some(path.last()) {
+            break End::Target;
+        }
+        compared += resolver.cost();
+        if compared > limits::RANGE_COMPARISONS.count() {
+            return Err(Error::Ranges(place, limits::RANGE_COMPARISONS.exceeded().to_string()));
+        }
+        let at = path.last().to_owned();
+        let edges = resolver.edges(&at, Some(&version));
+        let Some(taken) = edges.iter().find(|edge| edge.to.dropped.is_none()) else {
+            break stays(&resolver, &at, &version, &edges, &place);
         };
-        for (number, entry) in edges.entries.iter().enumerate() {
-            let replaced = Some((entry.replaces.as_str(), "replaces")).filter(|(name, _)| !name.is_empty());
-            let skipped = entry.skips.iter().map(|name| (name.as_str(), "skips"));
-            let mut seen = HashSet::new();
-            for (name, by) in replaced.into_iter().chain(skipped) {
-                if name != entry.name && seen.insert(name) {
-                    edges.named.entry(name).or_default().push((number, by));
-                }
-            }
-            if let Ok(range) = VersionRange::parse(&entry.skip_range) {
-                edges.costs += COMPARISON + entry.skip_range.len() + entry.name.len();
-                edges.ranged.push((number, range));
-            }
+        let next = &taken.to.entry.name;
+        if *next == at {
+            break if resolver.is_newest(&at) {
+                End::Newest
+            } else {
+                End::Stays(format!(
+                    "the skipRange of {} contains its own version, so OLM takes it as its own upgrade",
+                    limits::name(&at)
+                ))
+            };
         }
-        edges
-    }
-
-    /// Entries that may follow a bundle, the one nearest to the head first.
-    fn from(&self, name: &str, version: Option<&Version>) -> Vec<Candidate<'c>> {
-        let mut found: Vec<(usize, &'static str)> = self.named.get(name).cloned().unwrap_or_default();
-        let by_name: HashSet<usize> = found.iter().map(|(number, _)| *number).collect();
-        if let Some(version) = version {
-            let inside = self
-                .ranged
+        path.steps.push(Step {
+            from: at,
+            to: next.clone(),
+            by: taken.by,
+            channel: limits::name(taken.to.channel),
+            passed_over: passed_over(&edges, taken),
+        });
+        if !seen.insert(next.clone()) {
+            let start = path
+                .steps
                 .iter()
-                .filter(|(number, range)| !by_name.contains(number) && range.contains(version));
-            found.extend(inside.map(|(number, _)| (*number, "skipRange")));
+                .position(|step| step.from == *next)
+                .unwrap_or_default();
+            let cycle = path.steps.iter().skip(start).map(|step| step.from.as_str());
+            break End::Cycle(listed_with(cycle.chain([next.as_str()]), " -> "));
         }
-        found.sort_unstable_by_key(|(number, _)| *number);
-        let entry = |(number, by): (usize, &'static str)| Some((*self.entries.get(number)?, by));
-        found
-            .into_iter()
-            .filter_map(entry)
-            .filter(|(entry, _)| entry.name != name)
-            .collect()
+        version = package.version_of(next);
+    };
+    if let (Some(to), End::Newest | End::Stays(_) | End::Cycle(_)) = (&to, &path.end) {
+        let why = match &path.end {
+            End::Stays(reason) => format!("OLM stays at {}: {reason}", limits::name(path.last())),
+            End::Cycle(cycle) => format!("OLM upgrades in a cycle: {cycle}"),
+            _ => format!(
+                "OLM upgrades to {}, the newest bundle of {place}",
+                limits::name(path.last())
+            ),
+        };
+        path.end = End::Past(format!("the upgrades do not lead to {}: {why}", limits::name(to)));
+    }
+    Ok(path)
+}
+
+/// The place that a message names.
+fn place(channel: Option<&str>) -> String {
+    channel.map_or_else(
+        || "all channels".to_owned(),
+        |name| format!("channel {:?}", limits::name(name)),
+    )
+}
+
+fn refused(refusal: &Refusal) -> String {
+    format!("OLM upgrades nothing: {refusal}")
+}
+
+/// The end at a bundle that nothing leads on from.
+fn stays(resolver: &Resolver<'_>, at: &str, version: &Version, edges: &[Edge<'_>], place: &str) -> End {
+    if resolver.is_prohibited(at) {
+        return End::Refused(format!(
+            "OLM upgrades nothing: bundle {} is deprecated (property {}), and no other entry of {place} replaces or skips it",
+            limits::name(at),
+            resolver::PROPERTY_DEPRECATED
+        ));
+    }
+    if resolver.is_newest(at) {
+        return End::Newest;
+    }
+    if edges.is_empty() {
+        return End::Stays(format!(
+            "no entry of {place} replaces or skips it, and no skipRange contains {version}"
+        ));
+    }
+    let reasons = edges.iter().filter_map(|edge| {
+        let dropped = edge.to.dropped?;
+        Some(format!("{}, but OLM drops that entry: {dropped}", leads_on(edge)))
+    });
+    End::Stays(listed_with(reasons, "; "))
+}
+
+/// `shop.v2 skips it`
+fn leads_on(edge: &Edge<'_>) -> String {
+    let name = limits::name(&edge.to.entry.name);
+    match edge.by {
+        Field::Replaces => format!("{name} replaces it"),
+        Field::Skips => format!("{name} skips it"),
+        Field::SkipRange => format!("the skipRange of {name} contains its version"),
     }
 }
 
-/// How far the entries on the chain of `replaces` are from the head.
-fn distances_from_head<'c>(entries: &'c [ChannelEntry], head: &'c str) -> HashMap<&'c str, usize> {
-    let mut by_name: HashMap<&str, &ChannelEntry> = HashMap::new();
-    for entry in entries {
-        by_name.entry(&entry.name).or_insert(entry);
+/// The entries that OLM does not take.
+fn passed_over(edges: &[Edge<'_>], taken: &Edge<'_>) -> Vec<String> {
+    let others = edges.iter().filter(|edge| edge.position != taken.position);
+    others
+        .map(|edge| {
+            let (name, by) = (limits::name(&edge.to.entry.name), edge.by.as_str());
+            match edge.to.dropped {
+                Some(dropped) => format!("{name} ({by}): {dropped}"),
+                None if edge.to.channel != taken.to.channel => {
+                    format!(
+                        "{name} ({by}) in channel {}, which comes later",
+                        limits::name(edge.to.channel)
+                    )
+                }
+                None => format!("{name} ({by}) is further from the head"),
+            }
+        })
+        .collect()
+}
+
+/// At most [`LISTED`] names.
+fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    listed_with(names, ", ")
+}
+
+fn listed_with<N: Into<String>>(mut names: impl Iterator<Item = N>, separator: &str) -> String {
+    let mut shown: Vec<String> = names.by_ref().take(LISTED).map(limits::name).collect();
+    let more = names.count();
+    if more > 0 {
+        shown.push(format!("{more} more"));
     }
-    let mut distances = HashMap::from([(head, 0)]);
-    let mut current = by_name.get(head);
-    while let Some(entry) = current {
-        let next = entry.replaces.as_str();
-        current = by_name.get(next).filter(|_| !distances.contains_key(next));
-        if current.is_some() {
-            distances.insert(next, distances.len());
+    shown.join(separator)
+}
+
+/// A package's bundles by name.
+struct Package<'c> {
+    catalog: &'c Catalog,
+    name: &'c str,
+    bundles: std::collections::HashMap<&'c str, &'c Bundle>,
+}
+
+impl<'c> Package<'c> {
+    fn of(catalog: &'c Catalog, name: &'c str) -> Self {
+        let mut bundles = std::collections::HashMap::new();
+        for bundle in catalog.bundles.iter().filter(|bundle| bundle.package == name) {
+            bundles.entry(bundle.name.as_str()).or_insert(bundle);
+        }
+        Package { catalog, name, bundles }
+    }
+
+    fn channels(&self) -> impl Iterator<Item = &'c super::Channel> {
+        let name = self.name;
+        self.catalog.channels.iter().filter(move |blob| blob.package == name)
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &'c ChannelEntry> {
+        self.channels().flat_map(|channel| channel.entries())
+    }
+
+    /// The names in `replaces` and `skips` of all channels.
+    fn named(&self) -> BTreeSet<&'c str> {
+        let names = self
+            .entries()
+            .flat_map(|entry| entry.skips.iter().chain([&entry.replaces]));
+        names.map(String::as_str).filter(|name| !name.is_empty()).collect()
+    }
+
+    fn version_of(&self, name: &str) -> Version {
+        let bundle = self.bundles.get(name);
+        bundle.and_then(|bundle| resolver::version(bundle)).unwrap_or_default()
+    }
+
+    /// The bundles whose version is a text.
+    fn with_version(&self, wanted: &Version) -> Vec<&'c str> {
+        let bundles = self.bundles.iter();
+        let has = |bundle: &Bundle| resolver::version(bundle).is_some_and(|version| is_same(&version, wanted));
+        let mut names: Vec<&str> = bundles
+            .filter(|(_, bundle)| has(bundle))
+            .map(|(name, _)| *name)
+            .collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// The installed bundle that a user names.
+    fn installed(&self, text: &str) -> Result<Installed, Error> {
+        if let Some((name, bundle)) = self.bundles.get_key_value(text) {
+            let version = resolver::version(bundle);
+            return Ok(Installed {
+                name: (*name).to_owned(),
+                source: version
+                    .as_ref()
+                    .map_or(VersionSource::Unknown, |_| VersionSource::Catalog),
+                version: version.unwrap_or_default(),
+            });
+        }
+        let given = |version: &str| Version::parse(version.strip_prefix('v').unwrap_or(version)).ok();
+        if let Some((name, version)) = text.rsplit_once('@')
+            && let Some(version) = given(version)
+        {
+            return Ok(Installed {
+                name: name.to_owned(),
+                version,
+                source: VersionSource::Given,
+            });
+        }
+        let named = self.named();
+        if !named.contains(text)
+            && let Some(version) = given(text)
+        {
+            let found = match self.with_version(&version) {
+                found if found.is_empty() => {
+                    let has = |name: &&str| resolver::version_in_name(name).is_some_and(|own| is_same(&own, &version));
+                    named.into_iter().filter(has).collect()
+                }
+                found => found,
+            };
+            return match found.as_slice() {
+                [] => Ok(Installed {
+                    name: text.to_owned(),
+                    version,
+                    source: VersionSource::Given,
+                }),
+                [one] => Ok(Installed {
+                    name: (*one).to_owned(),
+                    version,
+                    source: VersionSource::Given,
+                }),
+                several => Err(Error::Ambiguous {
+                    text: text.to_owned(),
+                    names: listed(several.iter().copied()),
+                }),
+            };
+        }
+        let version = resolver::version_in_name(text);
+        if version.is_none() && !named.contains(text) {
+            return Err(Error::From(limits::name(text)));
+        }
+        Ok(Installed {
+            name: text.to_owned(),
+            source: version.as_ref().map_or(VersionSource::Unknown, |_| VersionSource::Name),
+            version: version.unwrap_or_default(),
+        })
+    }
+
+    /// What an answer about an installed bundle assumes.
+    fn note(&self, installed: &Installed) -> Option<String> {
+        let Installed { name, version, source } = installed;
+        let shown = limits::name(name);
+        match source {
+            VersionSource::Catalog => None,
+            VersionSource::Unknown => Some(format!(
+                "the version of {shown} is unknown, so it counts as {version}, as in OLM without spec.version; pass {shown}@VERSION"
+            )),
+            VersionSource::Name if self.named().contains(name.as_str()) => Some(format!(
+                "the catalog names {shown}, but has no such bundle; its version counts as {version}"
+            )),
+            VersionSource::Name => Some(format!(
+                "nothing in the package names {shown}; only a skipRange that contains {version} leads on from it"
+            )),
+            VersionSource::Given
+                if self.bundles.contains_key(name.as_str()) || self.named().contains(name.as_str()) =>
+            {
+                None
+            }
+            VersionSource::Given => Some(format!(
+                "no bundle of the package has the version {version}; only a skipRange that contains it leads on"
+            )),
         }
     }
-    distances
+
+    /// The entry that a user names as a target; `None` if there is none.
+    fn target(&self, text: &str, resolver: &Resolver<'_>) -> Result<Option<String>, Error> {
+        let entries: BTreeSet<&str> = resolver
+            .placed()
+            .iter()
+            .map(|placed| placed.entry.name.as_str())
+            .collect();
+        if entries.contains(text) {
+            return Ok(Some(text.to_owned()));
+        }
+        let Ok(version) = Version::parse(text.strip_prefix('v').unwrap_or(text)) else {
+            return Ok(None);
+        };
+        let mut found = self.with_version(&version);
+        found.retain(|name| entries.contains(name));
+        match found.as_slice() {
+            [] => Ok(None),
+            [one] => Ok(Some((*one).to_owned())),
+            several => Err(Error::Ambiguous {
+                text: text.to_owned(),
+                names: listed(several.iter().copied()),
+            }),
+        }
+    }
+}
+
+/// Whether two versions are the same, build metadata included.
+fn is_same(left: &Version, right: &Version) -> bool {
+    left == right && left.build == right.build
 }
 
 #[cfg(test)]
@@ -279,59 +513,237 @@ mod tests {
     use super::*;
     use crate::catalog::load;
 
-    fn catalog(entries: &str) -> Catalog {
+    /// A package `shop` with channels, and a bundle for each entry.
+    fn catalog(channels: &[(&str, &str)], deprecated: &[&str]) -> Catalog {
         let mut text = format!(
-            "{{\"schema\":\"olm.package\",\"name\":\"p\",\"defaultChannel\":\"c\"}}\
-             {{\"schema\":\"olm.channel\",\"package\":\"p\",\"name\":\"c\",\"entries\":{entries}}}"
+            "{{\"schema\":\"olm.package\",\"name\":\"shop\",\"defaultChannel\":\"{}\"}}",
+            channels[0].0
         );
-        for number in 1..=4 {
-            text.push_str(&format!(
-                "{{\"schema\":\"olm.bundle\",\"package\":\"p\",\"name\":\"p.v{number}\",\"image\":\"r.io/p:v{number}\",\
-                 \"properties\":[{{\"type\":\"olm.package\",\"value\":{{\"packageName\":\"p\",\"version\":\"{number}.0.0\"}}}}]}}"
-            ));
+        let mut names = BTreeSet::new();
+        for (channel, entries) in channels {
+            let entries: serde_json::Value = serde_json::from_str(entries).unwrap();
+            names.extend(
+                entries
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|entry| entry["name"].as_str().unwrap().to_owned()),
+            );
+            text.push_str(
+                &serde_json::json!({"schema": "olm.channel", "package": "shop", "name": channel, "entries": entries})
+                    .to_string(),
+            );
+        }
+        for name in names {
+            let version = name.split_once(".v").unwrap().1.replacen("_", "+", 1);
+            let mut properties =
+                vec![serde_json::json!({"type": "olm.package", "value": {"packageName": "shop", "version": version}})];
+            if deprecated.contains(&name.as_str()) {
+                properties.push(serde_json::json!({"type": "olm.deprecated", "value": {}}));
+            }
+            text.push_str(
+                &serde_json::json!({"schema": "olm.bundle", "package": "shop", "name": name, "image": "r.example.com/s:1",
+                    "properties": properties})
+                .to_string(),
+            );
         }
         load::text(&text).unwrap().into_iter().collect()
     }
 
-    fn taken(catalog: &Catalog, from: &str) -> Vec<String> {
-        let steps = find(catalog, "p", "c", from, None).unwrap();
-        steps
-            .into_iter()
-            .map(|step| format!("{} by {}", step.to, step.by))
-            .collect()
+    fn ask<'q>(catalog: &Catalog, channel: Option<&'q str>, from: &'q str, to: Option<&'q str>) -> Result<Path, Error> {
+        let package = "shop";
+        find(
+            catalog,
+            Question {
+                package,
+                channel,
+                from,
+                to,
+            },
+        )
+    }
+
+    /// The chain and the end.
+    fn told(catalog: &Catalog, from: &str) -> String {
+        let path = ask(catalog, Some("stable"), from, None).unwrap();
+        let mut text = path.from.name.clone();
+        for step in &path.steps {
+            text.push_str(&format!(" {}> {}", step.by.as_str(), step.to));
+        }
+        match path.end {
+            End::Newest => text,
+            end => format!("{text} {end:?}"),
+        }
     }
 
     #[test]
     fn the_edge_nearest_to_the_head_is_taken() {
         let catalog = catalog(
-            "[{\"name\":\"p.v1\"},{\"name\":\"p.v2\",\"replaces\":\"p.v1\"},\
-             {\"name\":\"p.v3\",\"replaces\":\"p.v2\",\"skips\":[\"p.v1\"]},\
-             {\"name\":\"p.v4\",\"replaces\":\"p.v3\",\"skipRange\":\">=1.5.0 <3.0.0\"}]",
+            &[(
+                "stable",
+                r#"[{"name":"shop.v1.0.0"},{"name":"shop.v2.0.0","replaces":"shop.v1.0.0"},
+                {"name":"shop.v3.0.0","replaces":"shop.v2.0.0","skips":["shop.v1.0.0"]},
+                {"name":"shop.v4.0.0","replaces":"shop.v3.0.0","skipRange":">=1.5.0 <3.0.0"}]"#,
+            )],
+            &[],
         );
-        assert_eq!(taken(&catalog, "p.v1"), ["p.v3 by skips", "p.v4 by replaces"]);
-        assert_eq!(taken(&catalog, "p.v2"), ["p.v4 by skipRange"]);
-        assert_eq!(taken(&catalog, "2.5.0"), ["p.v4 by skipRange"]);
-        let steps = find(&catalog, "p", "c", "v1.0.0", Some("3.0.0")).unwrap();
-        let [step] = steps.as_slice() else { panic!("{steps:?}") };
         assert_eq!(
-            (step.from.as_str(), step.to.as_str()),
-            ("p.v1", "p.v3"),
-            "versions name bundles"
+            told(&catalog, "shop.v1.0.0"),
+            "shop.v1.0.0 skips> shop.v3.0.0 replaces> shop.v4.0.0"
+        );
+        assert_eq!(told(&catalog, "shop.v2.0.0"), "shop.v2.0.0 skipRange> shop.v4.0.0");
+        assert_eq!(told(&catalog, "2.5.0"), "2.5.0 skipRange> shop.v4.0.0");
+        let path = ask(&catalog, Some("stable"), "v1.0.0", Some("3.0.0")).unwrap();
+        assert_eq!((path.last(), &path.end), ("shop.v3.0.0", &End::Target));
+        assert_eq!(
+            path.steps[0].passed_over,
+            ["shop.v2.0.0 (replaces) is further from the head"]
+        );
+        let path = ask(&catalog, Some("stable"), "2.0.0", Some("3.0.0")).unwrap();
+        assert!(matches!(path.end, End::Past(_)), "{path:?}");
+        assert!(matches!(
+            ask(&catalog, Some("stable"), "2.0.0", Some("9.0.0")),
+            Err(Error::NoTarget { .. })
+        ));
+        assert!(matches!(
+            ask(&catalog, Some("beta"), "2.0.0", None),
+            Err(Error::NoChannel { .. })
+        ));
+        assert!(matches!(
+            ask(&catalog, Some("stable"), "shop", None),
+            Err(Error::From(_))
+        ));
+    }
+
+    #[test]
+    fn skipped_entries_are_no_upgrade() {
+        let graph = |entries| catalog(&[("stable", entries)], &[]);
+        // cases/graph/h and c of issue 33.
+        let h = graph(
+            r#"[{"name":"shop.v1.0.0"},{"name":"shop.v1.1.0","replaces":"shop.v1.0.0","skipRange":"<1.1.0"},
+            {"name":"shop.v1.2.0","replaces":"shop.v1.1.0","skips":["shop.v1.1.0","shop.v1.0.0"]}]"#,
+        );
+        assert_eq!(
+            told(&h, "0.8.0"),
+            "0.8.0 Stays(\"the skipRange of shop.v1.1.0 contains its version, but OLM drops that entry: shop.v1.2.0 skips it\")"
+        );
+        assert_eq!(told(&h, "shop.v1.0.0"), "shop.v1.0.0 skips> shop.v1.2.0");
+        let c = graph(
+            r#"[{"name":"shop.v1.4.0"},{"name":"shop.v1.4.1","skips":["shop.v1.4.0"]},
+            {"name":"shop.v1.4.2","skips":["shop.v1.4.1"]},{"name":"shop.v1.4.3","skips":["shop.v1.4.2"]}]"#,
+        );
+        assert_eq!(
+            told(&c, "shop.v1.4.0"),
+            "shop.v1.4.0 Stays(\"shop.v1.4.1 skips it, but OLM drops that entry: shop.v1.4.2 skips it\")"
         );
     }
 
     #[test]
-    fn dead_ends_say_why() {
-        let catalog = catalog("[{\"name\":\"p.v2\"},{\"name\":\"p.v3\",\"replaces\":\"p.v2\"}]");
-        let error = find(&catalog, "p", "c", "p.v1", None).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .starts_with("no upgrade path from p.v1: no entry of channel \"c\" replaces")
+    fn installed_bundles_need_not_be_in_the_catalog() {
+        let g = catalog(
+            &[(
+                "stable",
+                r#"[{"name":"shop.v1.1.0","replaces":"shop.v1.0.0","skips":["shop.v0.9.0","shop-a"]},
+                {"name":"shop.v1.2.0","replaces":"shop.v1.1.0","skipRange":"<0.0.1"}]"#,
+            )],
+            &[],
         );
-        assert!(matches!(
-            find(&catalog, "p", "x", "p.v1", None),
-            Err(Error::NoChannel { .. })
-        ));
+        assert_eq!(
+            told(&g, "shop.v1.0.0"),
+            "shop.v1.0.0 replaces> shop.v1.1.0 replaces> shop.v1.2.0"
+        );
+        assert_eq!(
+            told(&g, "1.0.0"),
+            "shop.v1.0.0 replaces> shop.v1.1.0 replaces> shop.v1.2.0"
+        );
+        assert_eq!(
+            told(&g, "0.9.0"),
+            "shop.v0.9.0 skips> shop.v1.1.0 replaces> shop.v1.2.0"
+        );
+        // Without a version it counts as 0.0.0.
+        assert_eq!(told(&g, "shop-a"), "shop-a skipRange> shop.v1.2.0");
+        assert_eq!(
+            told(&g, "shop-a@1.0.0"),
+            "shop-a skips> shop.v1.1.0 replaces> shop.v1.2.0"
+        );
+        assert!(told(&g, "shop.v0.8.0").contains("no skipRange contains 0.8.0"));
+    }
+
+    #[test]
+    fn versions_name_bundles_of_any_channel_with_their_build_metadata() {
+        let catalog = catalog(
+            &[
+                ("stable", r#"[{"name":"shop.v1.1.1","replaces":"shop.v1.0.1"}]"#),
+                (
+                    "old",
+                    r#"[{"name":"shop.v1.0.1"},{"name":"shop.v1.0.1_2","replaces":"shop.v1.0.1"}]"#,
+                ),
+            ],
+            &[],
+        );
+        assert_eq!(told(&catalog, "1.0.1"), "shop.v1.0.1 replaces> shop.v1.1.1");
+        assert!(told(&catalog, "1.0.1+2").starts_with("shop.v1.0.1_2 Stays"));
+        assert!(told(&catalog, "1.0.1+3").starts_with("1.0.1+3 Stays"));
+    }
+
+    #[test]
+    fn deprecated_bundles_are_not_installed_and_do_not_stay() {
+        let entries = r#"[{"name":"shop.v1.0.0"},{"name":"shop.v1.1.0","replaces":"shop.v1.0.0"},
+            {"name":"shop.v1.2.0","replaces":"shop.v1.1.0","skips":["shop.v1.0.0"]}]"#;
+        let head = catalog(&[("stable", entries)], &["shop.v1.2.0"]);
+        assert_eq!(told(&head, "shop.v1.0.0"), "shop.v1.0.0 replaces> shop.v1.1.0");
+        let path = ask(&head, Some("stable"), "shop.v1.0.0", None).unwrap();
+        assert_eq!(
+            path.notes,
+            ["the head shop.v1.2.0 has the property olm.deprecated, so OLM never installs it"]
+        );
+        assert_eq!(
+            path.steps[0].passed_over,
+            ["shop.v1.2.0 (skips): it has the property olm.deprecated"]
+        );
+        assert!(told(&head, "shop.v1.2.0").starts_with("shop.v1.2.0 Refused"));
+        let middle = catalog(&[("stable", entries)], &["shop.v1.1.0"]);
+        assert_eq!(told(&middle, "shop.v1.1.0"), "shop.v1.1.0 replaces> shop.v1.2.0");
+    }
+
+    #[test]
+    fn cycles_are_an_end_and_a_bundle_is_no_upgrade_of_itself() {
+        let graph = |entries| catalog(&[("stable", entries)], &[]);
+        let round = graph(
+            r#"[{"name":"shop.v1.0.0"},{"name":"shop.v1.1.0","replaces":"shop.v1.0.0","skipRange":">=1.0.0"},
+            {"name":"shop.v1.2.0","replaces":"shop.v1.1.0"}]"#,
+        );
+        assert_eq!(
+            told(&round, "shop.v1.2.0"),
+            "shop.v1.2.0 skipRange> shop.v1.1.0 replaces> shop.v1.2.0 Cycle(\"shop.v1.2.0 -> shop.v1.1.0 -> shop.v1.2.0\")"
+        );
+        let itself = catalog(
+            &[(
+                "stable",
+                r#"[{"name":"shop.v1.0.0","skipRange":"<2.0.0"},{"name":"shop.v1.1.0","replaces":"shop.v1.0.0","skipRange":"<=1.1.0"},
+                {"name":"shop.v1.2.0","replaces":"shop.v1.1.0"}]"#,
+            )],
+            &["shop.v1.2.0"],
+        );
+        assert_eq!(told(&itself, "shop.v1.1.0"), "shop.v1.1.0");
+        let refused = graph(
+            r#"[{"name":"shop.v3.0.0","replaces":"shop.v2.0.0","skips":["shop.v2.0.0","shop.v1.0.0"]},
+            {"name":"shop.v2.0.0","replaces":"shop.v1.0.0"},{"name":"shop.v1.0.0","replaces":"shop.v2.0.0"}]"#,
+        );
+        assert!(told(&refused, "shop.v1.0.0").contains("a cycle exists in the chain of replacement"));
+    }
+
+    #[test]
+    fn a_subscription_without_a_channel_searches_all() {
+        let catalog = catalog(
+            &[
+                ("stable", r#"[{"name":"shop.v1.0.0"}]"#),
+                ("fast", r#"[{"name":"shop.v1.1.0","replaces":"shop.v1.0.0"}]"#),
+            ],
+            &[],
+        );
+        assert_eq!(ask(&catalog, Some("stable"), "1.0.0", None).unwrap().steps, []);
+        let path = ask(&catalog, None, "1.0.0", None).unwrap();
+        assert_eq!((path.last(), path.steps[0].channel.as_str()), ("shop.v1.1.0", "fast"));
     }
 }

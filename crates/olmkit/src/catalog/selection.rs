@@ -1,8 +1,7 @@
-//! Which channels and entries of a catalog are drawn, and which of their edges OLM v0 follows.
+//! The channels and entries of a catalog that a graph shows.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use super::graph;
 use super::model::{Catalog, Channel, ChannelEntry};
 use super::property;
 use crate::limits;
@@ -116,38 +115,4 @@ pub(super) fn versions(catalog: &Catalog) -> Result<Versions<'_>, String> {
 pub(super) fn too_large() -> String {
     let exceeded = limits::GRAPH_TEXT.exceeded();
     format!("the graph would be {exceeded}; or select a package or channel")
-}
-
-/// How OLM v0 gets from entry to entry of a channel.
-pub(super) struct Reach<'e> {
-    /// Entries that another one skips.
-    pub skipped: BTreeSet<&'e str>,
-    /// Where it goes from each entry.
-    upgrades: BTreeMap<&'e str, &'e str>,
-    /// What the head replaces, step by step.
-    chain: BTreeSet<&'e str>,
-}
-
-impl<'e> Reach<'e> {
-    /// Of the entries of a channel.
-    pub fn of(entries: &'e [ChannelEntry], versions: &Versions<'_>) -> Self {
-        let mut entries: Vec<&ChannelEntry> = entries.iter().collect();
-        entries.sort_by_key(|entry| std::cmp::Reverse(versions.get(entry.name.as_str()).cloned().unwrap_or_default()));
-        let entries = entries.as_slice();
-        Reach {
-            skipped: entries
-                .iter()
-                .flat_map(|entry| &entry.skips)
-                .map(String::as_str)
-                .collect(),
-            upgrades: graph::upgrades(entries),
-            chain: graph::chain(entries),
-        }
-    }
-
-    /// Whether it takes the edge between two entries: from each, the one that ends nearest to the head. The chain of `replaces`
-    /// counts as a whole.
-    pub fn follows(&self, from: &str, to: &str, replaces: bool) -> bool {
-        replaces && self.chain.contains(to) || self.upgrades.get(from).is_some_and(|end| *end == to)
-    }
 }

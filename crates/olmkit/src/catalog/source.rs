@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use super::edit::{self, Edges};
+use super::edit;
 use super::model::{Blob, Bundle, Catalog};
+use super::placement::{NewEdges, Placement, place};
 use super::{load, walk, write};
 use crate::{files, limits};
 
@@ -68,15 +69,6 @@ pub enum Error {
     },
 }
 
-/// The upgrade edges of a bundle that is added.
-#[derive(Debug, Clone)]
-pub enum NewEdges {
-    /// As given, for every channel.
-    Given(Edges),
-    /// From the versions in each channel.
-    ByVersion,
-}
-
 /// What happens to channels that the package does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NewChannels {
@@ -120,11 +112,17 @@ pub fn file_of(path: &Path, package: &str) -> Result<PathBuf, Error> {
     }
 }
 
-/// Adds a bundle to channels of its package in a file of the source.
+/// Adds a bundle to channels of its package in a file of the source, and returns its place in each channel.
 ///
 /// # Errors
-/// When the file cannot be read, changed or written, or a channel would have several heads; it is unchanged then.
-pub fn add(file: &Path, bundle: &Bundle, channels: &[String], edges: &NewEdges, new: NewChannels) -> Result<(), Error> {
+/// The file cannot be read, changed or written, or a channel has no place for the bundle. The file is unchanged then.
+pub fn add(
+    file: &Path,
+    bundle: &Bundle,
+    channels: &[String],
+    edges: &NewEdges,
+    new: NewChannels,
+) -> Result<Vec<Placement>, Error> {
     let mut text = read(file)?;
     let mut blob = String::new();
     write::blob(&Blob::Bundle(bundle.clone()), write::Format::Yaml, &mut blob)?;
@@ -132,20 +130,20 @@ pub fn add(file: &Path, bundle: &Bundle, channels: &[String], edges: &NewEdges, 
     if new == NewChannels::Refuse {
         refuse_unknown(&known, &bundle.package, channels)?;
     }
+    let mut placements = Vec::new();
     for (number, channel) in channels.iter().enumerate() {
-        let edges = match edges {
-            NewEdges::Given(edges) => edges.clone(),
-            NewEdges::ByVersion => by_version(&known, channel, bundle),
-        };
+        let placement = place(&known, channel, bundle, edges)?;
         // The blob is added once, at the end of the file; further channels get their entries before it.
         let before = if number == 0 {
             text.as_str()
         } else {
             text.strip_suffix(&blob).unwrap_or(&text)
         };
-        text = edit::add(before, bundle, &blob, channel, &edges)?;
+        text = edit::add(before, bundle, &blob, channel, &placement)?;
+        placements.push(placement);
     }
-    Ok(files::write(file, text.as_bytes())?)
+    files::write(file, text.as_bytes())?;
+    Ok(placements)
 }
 
 /// Deprecates a package, channel or bundle in a file of the source; see [`edit::deprecate`].
@@ -169,23 +167,6 @@ fn refuse_unknown(catalog: &Catalog, package: &str, channels: &[String]) -> Resu
         .into()),
         _ => Ok(()),
     }
-}
-
-fn by_version(catalog: &Catalog, channel: &str, bundle: &Bundle) -> Edges {
-    let bundles: Vec<&Bundle> = catalog
-        .bundles
-        .iter()
-        .filter(|other| other.package == bundle.package)
-        .collect();
-    let channel = catalog
-        .channels
-        .iter()
-        .find(|other| other.package == bundle.package && other.name == channel);
-    edit::semver_edges(
-        &bundles,
-        channel.map(|channel| channel.entries()).unwrap_or_default(),
-        bundle,
-    )
 }
 
 fn read(file: &Path) -> Result<String, Error> {

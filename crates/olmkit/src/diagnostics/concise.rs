@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::Report;
 use crate::object::UntrustedText;
 
-/// Writes `FILE:LINE:COLUMN: RULE message` for each finding; what is not known of the place is left out.
+/// Writes `FILE:LINE:COLUMN: SEVERITY[RULE] message` for each finding. Unknown parts of the place are omitted.
 ///
 /// # Errors
 ///
@@ -15,7 +15,7 @@ pub fn write_concise(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     for finding in &report.findings {
         let place = finding.place().map(|place| place + ": ").unwrap_or_default();
         let message = UntrustedText::new(&finding.message);
-        writeln!(out, "{place}{} {message}", finding.rule)?;
+        writeln!(out, "{place}{}[{}] {message}", finding.severity, finding.rule)?;
     }
     Ok(())
 }

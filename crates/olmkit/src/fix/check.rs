@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use olmkit_scorecard::State;
 
+use super::Reason;
 use crate::bundle::load::{self, Tree};
 use crate::scorecard::{self, Bundle};
 use crate::validate::{self, Options, Selector};
@@ -62,16 +63,17 @@ impl Verdict {
         *self.findings.entry((rule.to_owned(), place)).or_default() += 1;
     }
 
-    /// Whether nothing is there that was not there before.
-    pub fn is_no_worse_than(&self, before: &Self) -> bool {
-        let known = |(finding, count): (&(String, String), &usize)| {
-            before.findings.get(finding).is_some_and(|old| old >= count)
+    /// The first finding that was not there before, or else a result that was better.
+    pub fn worse_than(&self, before: &Self) -> Option<Reason> {
+        let is_new = |(finding, count): &(&(String, String), &usize)| {
+            before.findings.get(*finding).is_none_or(|old| old < *count)
         };
-        self.findings.iter().all(known)
-            && self
-                .passed
-                .iter()
-                .zip(&before.passed)
-                .all(|(after, before)| *after || !before)
+        if let Some(((rule, _), _)) = self.findings.iter().find(is_new) {
+            return Some(Reason::NewFinding(rule.clone()));
+        }
+        let mut results = self.passed.iter().zip(&before.passed);
+        results
+            .any(|(after, before)| !after && *before)
+            .then_some(Reason::Worse)
     }
 }

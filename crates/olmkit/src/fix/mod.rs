@@ -5,14 +5,12 @@
 
 mod annotations;
 mod check;
-mod comments;
 mod descriptors;
-mod edit;
 mod examples;
 mod facts;
 mod resources;
-mod scalars;
 mod security;
+mod source;
 mod spelling;
 mod versions;
 
@@ -24,13 +22,16 @@ use crate::bundle::load::{Entry, Tree};
 use check::Verdict;
 use facts::Facts;
 
-pub use edit::Document;
+pub use crate::object::Document;
+pub use source::{Base, FixedBase};
 
 /// Which fixes to make.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
     /// Also those that guess: examples, resources, security contexts, names that are only similar.
     pub unsafe_fixes: bool,
+    /// Also those of findings that only scorecard reports: descriptors and resources.
+    pub scorecard: bool,
 }
 
 /// A fix that was made, or could be.
@@ -42,6 +43,46 @@ pub struct Fix {
     pub title: String,
     /// Whether it needs no second look.
     pub is_safe: bool,
+}
+
+/// A fix that was not made.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NotFixed {
+    /// The fix.
+    pub fix: Fix,
+    /// The reason.
+    pub reason: Reason,
+}
+
+/// The reason why a fix was not made.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The file has a form that cannot be changed in place.
+    Form(&'static str),
+    /// The value has a form that cannot be changed in place.
+    Value,
+    /// The bundle would get a finding, of this rule or scorecard test.
+    NewFinding(String),
+    /// operator-sdk or a scorecard test would fail.
+    Worse,
+    /// This run has made the most fixes already.
+    TooMany,
+}
+
+impl std::fmt::Display for Reason {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Reason::Form(reason) => write!(formatter, "the file cannot be changed in place: {reason}"),
+            Reason::Value => formatter.write_str("the value cannot be changed without rewriting other lines"),
+            Reason::NewFinding(rule) => write!(formatter, "the bundle would get a finding of {rule}"),
+            Reason::Worse => formatter.write_str("operator-sdk or scorecard would reject the bundle"),
+            Reason::TooMany => write!(
+                formatter,
+                "one run makes {MOST_GROUPS} fixes at most; run the command again"
+            ),
+        }
+    }
 }
 
 /// A file that fixes change.
@@ -64,12 +105,14 @@ pub struct Fixed {
     pub made: Vec<Fix>,
     /// Fixes for which [`Options::unsafe_fixes`] must be set.
     pub only_unsafe: Vec<Fix>,
-    /// Fixes that were given up: the file cannot be changed in place, the bundle would have a new finding, or there are too many.
-    pub given_up: Vec<Fix>,
+    /// Fixes that were not made.
+    pub given_up: Vec<NotFixed>,
+    /// The fixes that were made, with their changes.
+    proposals: Vec<Proposal>,
 }
 
 /// A change that a fix consists of.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Action {
     /// Takes blanks off the ends of lines.
     StripBlanks,
@@ -86,7 +129,7 @@ enum Action {
 }
 
 /// A fix with its changes. Fixes of one group are made together or not at all.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Proposal {
     fix: Fix,
     group: String,
@@ -121,8 +164,10 @@ pub fn fix(tree: &Tree, root: &str, options: Options) -> Fixed {
     proposals.extend(spelling::propose(&facts));
     proposals.extend(versions::propose(&facts));
     let examples = examples::propose(&facts);
-    proposals.extend(descriptors::propose(&facts));
-    proposals.extend(resources::propose(&facts));
+    if options.scorecard {
+        proposals.extend(descriptors::propose(&facts));
+        proposals.extend(resources::propose(&facts));
+    }
     proposals.extend(examples);
     proposals.extend(security::propose(&facts));
     let (wanted, left): (Vec<_>, Vec<_>) = proposals
@@ -155,19 +200,26 @@ fn in_place(wanted: Vec<Proposal>, documents: &mut Documents<'_>, fixed: &mut Fi
         }
     }
     let beyond = groups.split_off(groups.len().min(MOST_GROUPS));
-    fixed
-        .given_up
-        .extend(beyond.into_iter().flatten().map(|proposal| proposal.fix));
+    fixed.give_up(beyond.into_iter().flatten(), &Reason::TooMany);
     groups.retain(|group| {
         let mut trial = documents.clone();
         let done = group.iter().try_for_each(|proposal| trial.apply(proposal));
-        match done {
-            Some(()) => *documents = trial,
-            None => fixed.given_up.extend(group.iter().map(|proposal| proposal.fix.clone())),
+        match &done {
+            Ok(()) => *documents = trial,
+            Err(reason) => fixed.give_up(group.iter().cloned(), reason),
         }
-        done.is_some()
+        done.is_ok()
     });
     groups
+}
+
+impl Fixed {
+    fn give_up(&mut self, proposals: impl Iterator<Item = Proposal>, reason: &Reason) {
+        self.given_up.extend(proposals.map(|proposal| NotFixed {
+            fix: proposal.fix,
+            reason: reason.clone(),
+        }));
+    }
 }
 
 /// Makes the groups of fixes that prove themselves. What is refused is tried again after others, so that a second run has
@@ -183,12 +235,12 @@ fn make_proven(
         let made = fixed.made.len();
         let left = make_halves(groups, documents, root, &mut before, fixed);
         if left.is_empty() || fixed.made.len() == made {
-            fixed
-                .given_up
-                .extend(left.into_iter().flatten().map(|proposal| proposal.fix));
+            for (group, reason) in left {
+                fixed.give_up(group.into_iter(), &reason);
+            }
             return;
         }
-        groups = left;
+        groups = left.into_iter().map(|(group, _)| group).collect();
     }
 }
 
@@ -200,20 +252,28 @@ fn make_halves(
     root: &str,
     before: &mut Verdict,
     fixed: &mut Fixed,
-) -> Vec<Vec<Proposal>> {
+) -> Vec<(Vec<Proposal>, Reason)> {
     let mut trial = documents.clone();
     let done = groups.iter().flatten().try_for_each(|proposal| trial.apply(proposal));
     let after = done.map(|()| Verdict::of(&trial.tree(), root));
-    if let Some(after) = after.filter(|after| after.is_no_worse_than(before)) {
-        fixed
-            .made
-            .extend(groups.into_iter().flatten().map(|proposal| proposal.fix));
-        *documents = trial;
-        *before = after;
-        return Vec::new();
-    }
+    let after = after.and_then(|after| match after.worse_than(before) {
+        Some(reason) => Err(reason),
+        None => Ok(after),
+    });
+    let reason = match after {
+        Ok(after) => {
+            for proposal in groups.into_iter().flatten() {
+                fixed.made.push(proposal.fix.clone());
+                fixed.proposals.push(proposal);
+            }
+            *documents = trial;
+            *before = after;
+            return Vec::new();
+        }
+        Err(reason) => reason,
+    };
     if groups.len() < 2 {
-        return groups;
+        return groups.into_iter().map(|group| (group, reason.clone())).collect();
     }
     let mut first = groups;
     let second = first.split_off(first.len() / 2);
@@ -237,15 +297,15 @@ impl<'t> Documents<'t> {
         }
     }
 
-    fn apply(&mut self, proposal: &Proposal) -> Option<()> {
+    fn apply(&mut self, proposal: &Proposal) -> Result<(), Reason> {
         let path = &proposal.fix.file;
         let mut document = match self.changed.get(path) {
             Some(document) => document.clone(),
-            None => Document::read(self.original.file(path)?)?,
+            None => Document::try_read(self.original.file(path).unwrap_or_default()).map_err(Reason::Form)?,
         };
-        proposal.apply(&mut document)?;
+        proposal.apply(&mut document).ok_or(Reason::Value)?;
         self.changed.insert(path.clone(), document);
-        Some(())
+        Ok(())
     }
 
     /// The bundle with the changes.

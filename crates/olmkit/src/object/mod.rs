@@ -1,18 +1,25 @@
 //! What every Kubernetes object has, and the small languages inside it: group-version-kind, names and labels,
 //! quantities, versions and version ranges, image references.
 
+use std::borrow::Cow;
+
+pub(crate) mod comments;
 mod digest;
+mod document;
 mod group_version_kind;
 mod name;
 mod path_part;
 pub mod quantity;
 mod reference;
+mod references_in;
+pub(crate) mod scalars;
 mod set_at;
 mod untrusted_text;
 mod version;
 mod version_range;
 
 pub use digest::{Algorithm, Digest, InvalidDigest};
+pub use document::Document;
 pub use group_version_kind::{GroupVersionKind, split_api_version};
 pub use name::{
     dns1035_label_problems, dns1123_label_problems, dns1123_subdomain_problems, label_value_problems,
@@ -20,6 +27,7 @@ pub use name::{
 };
 pub use path_part::{InvalidPathPart, PathPart};
 pub use reference::{InvalidReference, Reference, ReferenceError};
+pub use references_in::{references_in, replace_references};
 pub use set_at::SetAt;
 pub use untrusted_text::UntrustedText;
 pub use version::{PreRelease, Version, VersionError};
@@ -29,8 +37,12 @@ pub use version_range::{RangeError, VersionRange};
 mod corpus_tests;
 
 /// One part of a JSON pointer (RFC 6901) for a key.
-pub(crate) fn pointer_part(key: &str) -> String {
-    key.replace('~', "~0").replace('/', "~1")
+pub(crate) fn pointer_part(key: &str) -> Cow<'_, str> {
+    // Called for each key of large schemas, few of which need escapes.
+    if memchr::memchr2(b'~', b'/', key.as_bytes()).is_none() {
+        return Cow::Borrowed(key);
+    }
+    Cow::Owned(key.replace('~', "~0").replace('/', "~1"))
 }
 
 /// The annotation of a binding that says where its rules belong in a bundle. On a ClusterRoleBinding with the value `namespaced` they

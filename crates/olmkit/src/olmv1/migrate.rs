@@ -239,7 +239,7 @@ fn content(csv: &Value, obstacles: &mut Vec<Obstacle>) {
             id: "C3",
             consent: false,
             message: format!(
-                "{name} serves an API of its own (apiservicedefinitions.owned), which OLM v1 does not support"
+                "{name} serves an API of its own (apiservicedefinitions.owned), which OLM v1 up to 1.11 does not support"
             ),
             hint: "upgrade to a version that serves the API by a CustomResourceDefinition",
         });

@@ -12,6 +12,8 @@ pub struct Gates {
     pub webhooks: bool,
     /// `SingleOwnNamespaceInstallSupport`: bundles that do not support all namespaces, and `watchNamespace`.
     pub single_own_namespace: bool,
+    /// Bundles that own API services.
+    pub api_services: bool,
     /// `DeploymentConfig`.
     pub deployment_config: bool,
     /// The minor version of the release, which decides about checks and kinds.
@@ -36,6 +38,7 @@ impl Default for Gates {
         Self {
             webhooks: true,
             single_own_namespace: false,
+            api_services: false,
             deployment_config: false,
             minor: 11,
         }
@@ -69,7 +72,7 @@ pub fn support(bundle: &Bundle, gates: Gates) -> Result<(), Unsupported> {
         list.is_some_and(|list| !list.is_empty())
     };
     let owned = "/spec/apiservicedefinitions/owned";
-    if there(owned) {
+    if there(owned) && !gates.api_services {
         return refuse("apiServiceDefintions are not supported", owned);
     }
     let webhooks = "/spec/webhookdefinitions";

@@ -3,22 +3,26 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use serde::Serialize;
 use serde_json::Value;
 
-use super::read::Bundle;
+use super::read::{Bundle, Object};
 use super::{list, text};
+use crate::limits;
 
 /// The differences of two bundles, each a sentence.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Summary {
-    /// What the later bundle has besides.
+    /// Facts of the later bundle only.
     pub gained: Vec<String>,
-    /// What it has no longer.
+    /// Facts of the earlier bundle only.
     pub lost: Vec<String>,
-    /// Permissions that it wants besides.
+    /// What both have, with other content.
+    pub changed: Vec<String>,
+    /// Permissions of the later bundle only.
     pub granted: Vec<String>,
-    /// Permissions that it gives back.
+    /// Permissions of the earlier bundle only.
     pub returned: Vec<String>,
 }
 
@@ -28,20 +32,23 @@ impl Summary {
     pub fn is_empty(&self) -> bool {
         self == &Self::default()
     }
+
+    /// The parts that are not empty, with their titles.
+    pub fn parts(&self) -> impl Iterator<Item = (&'static str, &[String])> {
+        let parts: [(_, &[String]); 5] = [
+            ("Gained", &self.gained),
+            ("Lost", &self.lost),
+            ("Changed", &self.changed),
+            ("To grant", &self.granted),
+            ("No longer needed", &self.returned),
+        ];
+        parts.into_iter().filter(|(_, lines)| !lines.is_empty())
+    }
 }
 
 impl fmt::Display for Summary {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parts = [
-            ("Gained", &self.gained),
-            ("Lost", &self.lost),
-            ("To grant", &self.granted),
-            ("No longer needed", &self.returned),
-        ];
-        for (title, lines) in parts {
-            if lines.is_empty() {
-                continue;
-            }
+        for (title, lines) in self.parts() {
             writeln!(formatter, "{title}:")?;
             for line in lines {
                 writeln!(formatter, "  {line}")?;
@@ -51,24 +58,52 @@ impl fmt::Display for Summary {
     }
 }
 
+/// A bundle whose permissions are too many to be compared one by one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the rules of {csv} grant {count} permissions, counted by verb, resource, group and name; at most {} are compared{}",
+    limits::COMPARED_PERMISSIONS.shown(),
+    limits::COMPARED_PERMISSIONS.way_out()
+)]
+pub struct TooManyPermissions {
+    /// The ClusterServiceVersion.
+    pub csv: String,
+    /// How many there are.
+    pub count: u64,
+}
+
 /// Compares two bundles.
-#[must_use]
-pub fn summary(old: &Bundle, new: &Bundle) -> Summary {
+///
+/// # Errors
+/// See [`TooManyPermissions`].
+pub fn summary(old: &Bundle, new: &Bundle) -> Result<Summary, TooManyPermissions> {
     let mut summary = Summary::default();
-    let facts: [fn(&Bundle) -> BTreeSet<String>; 5] = [versions, definitions, webhooks, images, modes];
+    let facts: [fn(&Bundle) -> BTreeSet<String>; 7] =
+        [names, definitions, objects, webhooks, images, modes, deployments];
     for fact in facts {
         let (before, now) = (fact(old), fact(new));
         summary.gained.extend(now.difference(&before).cloned());
         summary.lost.extend(before.difference(&now).cloned());
     }
-    let (before, now) = (permissions(old), permissions(new));
-    summary.granted.extend(now.difference(&before).cloned());
-    summary.returned.extend(before.difference(&now).cloned());
-    summary
+    summary.changed = changed(old, new);
+    let (before, now) = (permissions(old)?, permissions(new)?);
+    summary.granted = lines(now.difference(&before));
+    summary.returned = lines(before.difference(&now));
+    Ok(summary)
 }
 
-fn versions(bundle: &Bundle) -> BTreeSet<String> {
-    BTreeSet::from([format!("version {}", text(&bundle.csv.value, "/spec/version"))])
+fn names(bundle: &Bundle) -> BTreeSet<String> {
+    let csv = &bundle.csv.value;
+    let mut names = BTreeSet::from([
+        format!("package {}", bundle.package),
+        format!("version {}", text(csv, "/spec/version")),
+        format!("ClusterServiceVersion {}", bundle.csv.name()),
+    ]);
+    let kubernetes = text(csv, "/spec/minKubeVersion");
+    if !kubernetes.is_empty() {
+        names.insert(format!("minimum Kubernetes version {kubernetes}"));
+    }
+    names
 }
 
 fn definitions(bundle: &Bundle) -> BTreeSet<String> {
@@ -86,7 +121,20 @@ fn definitions(bundle: &Bundle) -> BTreeSet<String> {
             }
         }
     }
+    for service in list(&bundle.csv.value, "/spec/apiservicedefinitions/owned") {
+        let (version, group) = (text(service, "/version"), text(service, "/group"));
+        out.insert(format!("APIService {version}.{group}"));
+    }
     out
+}
+
+/// The kind and name of an object that is neither a ClusterServiceVersion nor a CRD.
+fn described(object: &Object) -> String {
+    format!("{} {}", object.kind(), object.name())
+}
+
+fn objects(bundle: &Bundle) -> BTreeSet<String> {
+    bundle.others.iter().map(described).collect()
 }
 
 fn webhooks(bundle: &Bundle) -> BTreeSet<String> {
@@ -102,7 +150,7 @@ fn images(bundle: &Bundle) -> BTreeSet<String> {
         .iter()
         .map(|image| text(image, "/image"))
         .collect();
-    for deployment in list(csv, "/spec/install/spec/deployments") {
+    for deployment in list(csv, DEPLOYMENTS) {
         for kind in ["containers", "initContainers"] {
             let containers = list(deployment, &format!("/spec/template/spec/{kind}"));
             images.extend(containers.iter().map(|container| text(container, "/image")));
@@ -119,46 +167,265 @@ fn modes(bundle: &Bundle) -> BTreeSet<String> {
         .collect()
 }
 
-/// Each right as `VERBS on RESOURCE of GROUP`, the verbs of equal rights together.
-fn permissions(bundle: &Bundle) -> BTreeSet<String> {
-    let mut rights: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
-    for (place, scope) in [("permissions", "watched namespaces"), ("clusterPermissions", "cluster")] {
-        for entry in list(&bundle.csv.value, &format!("/spec/install/spec/{place}")) {
-            for rule in list(entry, "/rules") {
-                let texts = |field: &str| -> Vec<&str> {
-                    list(rule, &format!("/{field}"))
-                        .iter()
-                        .filter_map(Value::as_str)
-                        .collect()
-                };
-                let names = texts("resourceNames");
-                let only = if names.is_empty() {
-                    String::new()
-                } else {
-                    format!(" named {}", names.join(", "))
-                };
-                let mut subjects: Vec<String> = texts("nonResourceURLs")
-                    .iter()
-                    .map(|url| format!("URL {url}"))
-                    .collect();
-                for group in texts("apiGroups") {
-                    let group = if group.is_empty() { "the core group" } else { group };
-                    subjects.extend(
-                        texts("resources")
-                            .iter()
-                            .map(|resource| format!("{resource} of {group}{only}")),
-                    );
-                }
-                for subject in subjects {
-                    let verbs = texts("verbs").into_iter().map(str::to_owned);
-                    rights.entry((scope.to_owned(), subject)).or_default().extend(verbs);
-                }
-            }
+const DEPLOYMENTS: &str = "/spec/install/spec/deployments";
+
+fn deployments(bundle: &Bundle) -> BTreeSet<String> {
+    let deployments = list(&bundle.csv.value, DEPLOYMENTS).iter();
+    deployments
+        .map(|deployment| format!("Deployment {}", text(deployment, "/name")))
+        .collect()
+}
+
+/// What both bundles have, with other content: further objects, and the number of replicas.
+fn changed(old: &Bundle, new: &Bundle) -> Vec<String> {
+    let before: BTreeMap<String, &Object> = old.others.iter().map(|object| (described(object), object)).collect();
+    let mut changed: Vec<String> = new
+        .others
+        .iter()
+        .map(|object| (described(object), object))
+        .filter(|(name, object)| before.get(name).is_some_and(|earlier| earlier.value != object.value))
+        .map(|(name, _)| name)
+        .collect();
+    let replicas = |bundle: &Bundle| -> BTreeMap<String, i64> {
+        let of = |deployment: &Value| {
+            let count = deployment.pointer("/spec/replicas").and_then(Value::as_i64);
+            // The API server's default.
+            (text(deployment, "/name").to_owned(), count.unwrap_or(1))
+        };
+        list(&bundle.csv.value, DEPLOYMENTS).iter().map(of).collect()
+    };
+    let earlier = replicas(old);
+    for (name, now) in replicas(new) {
+        if let Some(before) = earlier.get(&name).filter(|before| **before != now) {
+            changed.push(format!("Deployment {name}: {before} -> {now} replicas"));
         }
     }
-    // One line for each verb would be long, one for each subject would hide what is new.
-    rights
-        .into_iter()
-        .flat_map(|((scope, subject), verbs)| verbs.into_iter().map(move |verb| format!("{scope}: {verb} {subject}")))
-        .collect()
+    changed.sort();
+    changed.dedup();
+    changed
+}
+
+/// One verb on one resource, or on a URL, whose group is empty.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Permission<'a> {
+    scope: &'static str,
+    group: Option<&'a str>,
+    resource: &'a str,
+    /// The names that it is limited to.
+    names: Vec<&'a str>,
+    verb: &'a str,
+}
+
+fn texts<'a>(rule: &'a Value, field: &str) -> Vec<&'a str> {
+    let items = rule.get(field).and_then(Value::as_array).into_iter().flatten();
+    items.filter_map(Value::as_str).collect()
+}
+
+/// How much a rule becomes when each permission stands alone, its names included.
+fn size(rule: &Value) -> u64 {
+    let count = |field: &str| texts(rule, field).len() as u64;
+    let subjects = count("apiGroups").saturating_mul(count("resources"));
+    subjects
+        .saturating_add(count("nonResourceURLs"))
+        .saturating_mul(count("verbs"))
+        .saturating_mul(count("resourceNames").max(1))
+}
+
+fn permissions(bundle: &Bundle) -> Result<BTreeSet<Permission<'_>>, TooManyPermissions> {
+    let places = [("permissions", "watched namespaces"), ("clusterPermissions", "cluster")];
+    let rules = places.into_iter().flat_map(|(place, scope)| {
+        let entries = list(&bundle.csv.value, &format!("/spec/install/spec/{place}")).iter();
+        entries.flat_map(move |entry| list(entry, "/rules").iter().map(move |rule| (scope, rule)))
+    });
+    let rules: Vec<(&str, &Value)> = rules.collect();
+    let count = rules
+        .iter()
+        .fold(0, |sum: u64, (_, rule)| sum.saturating_add(size(rule)));
+    if count > limits::COMPARED_PERMISSIONS.get() {
+        return Err(TooManyPermissions {
+            csv: bundle.csv.name().to_owned(),
+            count,
+        });
+    }
+    let mut permissions = BTreeSet::new();
+    for (scope, rule) in rules {
+        let mut names = texts(rule, "resourceNames");
+        names.sort_unstable();
+        let verbs = texts(rule, "verbs");
+        let resources = texts(rule, "resources");
+        let subjects = texts(rule, "apiGroups")
+            .into_iter()
+            .flat_map(|group| resources.iter().map(move |resource| (Some(group), *resource)));
+        let urls = texts(rule, "nonResourceURLs").into_iter().map(|url| (None, url));
+        for (group, resource) in subjects.chain(urls) {
+            let names = if group.is_some() { names.clone() } else { Vec::new() };
+            permissions.extend(verbs.iter().copied().map(|verb| Permission {
+                scope,
+                group,
+                resource,
+                names: names.clone(),
+                verb,
+            }));
+        }
+    }
+    Ok(permissions)
+}
+
+/// The permissions with those that differ in one part only on one line: verbs, then resources, then groups.
+fn lines<'a>(permissions: impl Iterator<Item = &'a Permission<'a>>) -> Vec<String> {
+    type Names<'a> = &'a [&'a str];
+    let mut verbs: BTreeMap<(&str, Option<&str>, Names<'_>, &str), BTreeSet<&str>> = BTreeMap::new();
+    for one in permissions {
+        let key = (one.scope, one.group, one.names.as_slice(), one.resource);
+        verbs.entry(key).or_default().insert(one.verb);
+    }
+    let mut resources: BTreeMap<(&str, Option<&str>, Names<'_>, BTreeSet<&str>), BTreeSet<&str>> = BTreeMap::new();
+    for ((scope, group, names, resource), verbs) in verbs {
+        resources
+            .entry((scope, group, names, verbs))
+            .or_default()
+            .insert(resource);
+    }
+    let mut groups: BTreeMap<_, BTreeSet<&str>> = BTreeMap::new();
+    let mut lines = Vec::new();
+    let joined = |texts: &BTreeSet<&str>| texts.iter().copied().collect::<Vec<_>>().join(", ");
+    for ((scope, group, names, verbs), resources) in resources {
+        match group {
+            Some(group) => {
+                let group = if group.is_empty() { "the core group" } else { group };
+                groups
+                    .entry((scope, names, verbs, resources))
+                    .or_default()
+                    .insert(group);
+            }
+            None => lines.push(format!("{scope}: {} URL {}", joined(&verbs), joined(&resources))),
+        }
+    }
+    for ((scope, names, verbs, resources), groups) in groups {
+        let only = if names.is_empty() {
+            String::new()
+        } else {
+            format!(" named {}", names.join(", "))
+        };
+        let (verbs, resources, groups) = (joined(&verbs), joined(&resources), joined(&groups));
+        lines.push(format!("{scope}: {verbs} {resources} of {groups}{only}"));
+    }
+    lines.sort();
+    lines
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)] // a test fails by panicking
+mod tests {
+    use std::fmt::Write as _;
+
+    use super::*;
+    use crate::bundle::load::Tree;
+
+    const ANNOTATIONS: &str = "annotations:\n  operators.operatorframework.io.bundle.package.v1: shop\n";
+
+    /// A bundle with lines of `spec.install.spec` and further objects, each a kind, a name and the other lines.
+    fn bundle(name: &str, install: &str, others: &[(&str, &str, &str)]) -> Bundle {
+        let csv = format!(
+            "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {{name: {name}}}\nspec:\n  \
+             version: 1.0.0\n  install:\n    strategy: deployment\n    spec:\n{install}"
+        );
+        let mut files = vec![
+            ("manifests/csv.yaml".to_owned(), csv),
+            ("metadata/annotations.yaml".to_owned(), ANNOTATIONS.to_owned()),
+        ];
+        for (kind, name, rest) in others {
+            let version = if *kind == "ClusterRole" {
+                "rbac.authorization.k8s.io/v1"
+            } else {
+                "v1"
+            };
+            let text = format!("apiVersion: {version}\nkind: {kind}\nmetadata: {{name: {name}}}\n{rest}");
+            files.push((format!("manifests/{kind}-{name}.yaml"), text));
+        }
+        let files = files.into_iter().map(|(path, text)| (path, text.into_bytes()));
+        Bundle::read(&Tree::from_files(files)).unwrap()
+    }
+
+    #[test]
+    fn names_objects_and_replicas_are_compared() {
+        let deployment = |replicas: &str| format!("      deployments: [{{name: manager, spec: {{{replicas}}}}}]\n");
+        let config = ("ConfigMap", "config", "data: {a: b}\n");
+        let role = ("ClusterRole", "viewer", "rules: []\n");
+        let old = bundle("shop.v1.0.0", &deployment(""), &[config, role, ("Service", "old", "")]);
+        let new = bundle(
+            "store.v1.0.0",
+            &deployment("replicas: 0"),
+            &[("ConfigMap", "config", "data: {a: c}\n")],
+        );
+        let summary = summary(&old, &new).unwrap();
+        assert_eq!(summary.gained, ["ClusterServiceVersion store.v1.0.0"]);
+        assert_eq!(
+            summary.lost,
+            ["ClusterServiceVersion shop.v1.0.0", "ClusterRole viewer", "Service old"]
+        );
+        assert_eq!(
+            summary.changed,
+            ["ConfigMap config", "Deployment manager: 1 -> 0 replicas"]
+        );
+        let other = bundle("shop.v1.0.0", "      deployments: [{name: other}]\n", &[config, role]);
+        let moved = super::summary(&old, &other).unwrap();
+        assert_eq!(
+            (moved.gained, moved.lost),
+            (
+                vec!["Deployment other".to_owned()],
+                vec!["Service old".to_owned(), "Deployment manager".to_owned()]
+            )
+        );
+        let explicit = bundle(
+            "shop.v1.0.0",
+            &deployment("replicas: 1"),
+            &[config, role, ("Service", "old", "")],
+        );
+        assert!(super::summary(&old, &explicit).unwrap().is_empty(), "1 is the default");
+    }
+
+    fn with_rules(rules: &str) -> Bundle {
+        let install = format!("      clusterPermissions: [{{serviceAccountName: a, rules: [{rules}]}}]\n");
+        bundle("shop.v1.0.0", &install, &[])
+    }
+
+    #[test]
+    fn permissions_that_differ_in_one_part_share_a_line() {
+        let old = with_rules("{apiGroups: [apps], resources: [deployments], verbs: [get]}");
+        let new = with_rules(
+            "{apiGroups: [apps, ''], resources: [deployments, pods], verbs: [get, list]}, {nonResourceURLs: [/metrics], verbs: \
+             [get]}, {apiGroups: [''], resources: [secrets], resourceNames: [b, a], verbs: [get]}",
+        );
+        let summary = summary(&old, &new).unwrap();
+        assert_eq!(
+            summary.granted,
+            [
+                "cluster: get URL /metrics",
+                "cluster: get secrets of the core group named a, b",
+                "cluster: get, list deployments, pods of the core group",
+                "cluster: get, list pods of apps",
+                "cluster: list deployments of apps",
+            ]
+        );
+        assert_eq!(summary.returned, [""; 0]);
+    }
+
+    #[test]
+    fn permissions_are_counted_before_they_are_expanded() {
+        let names = (0..600).fold(String::new(), |mut names, number| {
+            let _ = write!(names, "n{number}, ");
+            names
+        });
+        let all = format!("{{apiGroups: [{names}], resources: [{names}], verbs: [{names}]}}");
+        let one = with_rules("{apiGroups: [''], resources: [pods], verbs: [get]}");
+        let error = summary(&one, &with_rules(&all)).unwrap_err();
+        assert_eq!((error.csv.as_str(), error.count), ("shop.v1.0.0", 600 * 600 * 600));
+        assert!(
+            error.to_string().contains("--limit compared-permissions=VALUE"),
+            "{error}"
+        );
+        let named = format!("{{apiGroups: [{names}], resources: [a], resourceNames: [{names}], verbs: [{names}]}}");
+        assert!(summary(&with_rules(&named), &one).is_err());
+    }
 }

@@ -2,12 +2,16 @@
 //!
 //! `# olmkit: ignore RULE[,RULE…] reason` holds for its own line, and for the next line that is not such a comment when it stands
 //! alone. `# olmkit: ignore-file RULE[,RULE…] reason` holds for the whole file. Without a reason a comment counts for nothing.
+//!
+//! Strings that look like comments are none. In a file that cannot be read as YAML the two cannot be told apart, so no comment counts.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use crate::diagnostics::Finding;
 use crate::limits;
+use crate::object::comments::comments;
+use crate::yaml::{self, Node};
 
 /// The comments of the files that findings name. A file is read once.
 pub(super) struct Comments {
@@ -93,9 +97,11 @@ fn parse(text: &str) -> Vec<Comment> {
     let mut found = Vec::new();
     // Comments that stand alone, until the line that they are about.
     let mut waiting: Vec<Comment> = Vec::new();
+    let real = real_comments(text);
     for (number, line) in (1..).zip(text.lines()) {
-        let comment = comment(line);
-        let is_alone = line.trim_start().starts_with('#');
+        let real = real.get(&number).copied();
+        let comment = real.and_then(comment);
+        let is_alone = real.is_some_and(|real| real == line.trim());
         if !is_alone {
             found.extend(waiting.drain(..).map(|comment| Comment {
                 scope: Scope::Line(number),
@@ -117,6 +123,22 @@ fn parse(text: &str) -> Vec<Comment> {
         }
     }
     found
+}
+
+/// The comments by line.
+fn real_comments(text: &str) -> HashMap<u32, &str> {
+    // Line ends to YAML only: its lines would not be those of the text.
+    let has_odd_ends = text
+        .replace("\r\n", "\n")
+        .contains(['\r', '\u{85}', '\u{2028}', '\u{2029}']);
+    let documents: Result<Vec<Node>, _> = yaml::documents(text.as_bytes()).collect();
+    let (Ok(documents), false) = (documents, has_odd_ends) else {
+        return HashMap::new();
+    };
+    let numbered = comments(text, &documents).into_iter();
+    numbered
+        .filter_map(|(line, comment)| Some((u32::try_from(line).ok()?, comment)))
+        .collect()
 }
 
 /// The comment of one line: whether it is about the file, its rules, its reason.
@@ -165,11 +187,31 @@ mod tests {
                     # a remark\n\
                     b: 2\n\
                     # olmkit: ignore CSV-4\n\
-                    c: x#olmkit: ignore CSV-5 no comment\n";
+                    c: x#olmkit:ignore CSV-5 no comment\n";
         assert_eq!(
             parse(text),
             [line(1, &["CSV-1"], "because"), line(4, &["CSV-2", "CSV-3"], "it is so")]
         );
+    }
+
+    #[test]
+    fn strings_are_no_comments() {
+        let comment = "# olmkit: ignore-file CSV-1,BND-4 no comment";
+        for text in [
+            format!("a: |\n  b\n  {comment}\nc: 1\n"),
+            format!("a: >-\n  {comment}\n"),
+            format!("a: 'b\n  {comment}\n  c'\n"),
+            format!("a: \"b {comment}\"\n"),
+            format!("a: 1\n---\nb: |\n  {comment}\n"),
+            // Not YAML, so it is not known what is a comment.
+            format!("a: [\n{comment}\n"),
+            format!("a: 1\u{2028}\nb: |\n  c\n  {comment}\n"),
+            format!("a: 1\rb: |\n  {comment}\n"),
+        ] {
+            assert_eq!(parse(&text), [], "{text}");
+        }
+        let text = format!("a: |\n  b\n{comment}\n---\n# x\nb: 1 {comment}\n");
+        assert_eq!(parse(&text).len(), 2, "{text}");
     }
 
     #[test]

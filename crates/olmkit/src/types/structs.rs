@@ -189,6 +189,11 @@ impl Structs {
         self.index.get(key).and_then(|&index| self.types.get(index))
     }
 
+    /// The number of structs.
+    pub fn count(&self) -> usize {
+        self.structs.len()
+    }
+
     /// A struct by its index.
     pub fn at(&self, index: usize) -> Option<&Struct> {
         Some(self.structs.get(index)?.get_or_init(|| self.parse_struct(index)))

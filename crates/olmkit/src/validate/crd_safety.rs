@@ -1,99 +1,87 @@
-//! `catalog validate --crd-safety`: whether OLM v1 lets the definitions of a catalog's bundles be upgraded along its edges.
+//! `catalog validate --crd-safety`: whether OLM v1 would make each upgrade of a catalog. For every edge it compares the CRDs of the two
+//! bundles (rule V1-13). The CRDs come from the catalog's inline manifests or from bundle directories.
+//!
+//! A repository of thousands of bundles has gigabytes of CRDs. Packages are therefore compared one after the other, and of a package
+//! each distinct CRD is kept once, compressed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
+use flate2::Compression;
+use flate2::read::DeflateDecoder;
+use flate2::write::DeflateEncoder;
 use rayon::prelude::*;
 use serde_json::Value;
+use sha2::Digest as _;
 
 use super::olm_v1::{V1_13, hint_to_change_back};
+use crate::bundle::load::{Limits, Tree};
 use crate::catalog::model::PROPERTY_GVK;
 use crate::catalog::{Bundle, Catalog, ChannelEntry, objects, property};
 use crate::crd::upgrade::{self, Problem, Side};
-use crate::diagnostics::{Finding, json_path};
+use crate::diagnostics::{Finding, counted, json_path};
 use crate::object::{Version, VersionRange};
 use crate::olmv1::{self, Object};
 use crate::yaml::Position;
 
-/// A bundle that was given beside the catalog.
-#[derive(Debug)]
+/// The rule of all findings.
+pub const RULE: &str = V1_13.id;
+
+/// A bundle directory beside the catalog. Its CRDs are read when its package is compared.
+#[derive(Debug, Clone)]
 pub struct Given {
-    /// Where it is; files are named below it.
+    /// The directory.
     pub folder: String,
-    /// The bundle.
-    pub bundle: olmv1::Bundle,
-}
-
-/// An upgrade, by the names of the bundles.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Upgrade {
-    /// The package.
+    /// The package of the bundle.
     pub package: String,
-    /// The earlier bundle.
-    pub from: String,
-    /// The later bundle.
-    pub to: String,
+    /// The name of the bundle's ClusterServiceVersion.
+    pub name: String,
 }
 
-/// What the upgrades of a catalog do to definitions.
+/// The CRD changes that the upgrades of a catalog make.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Safety {
-    /// What OLM v1 blocks.
+    /// The changes that OLM v1 rejects. Edges of a package that make the same change share a finding.
     pub findings: Vec<Finding>,
-    /// How many upgrades were compared.
+    /// How many upgrade edges were compared.
     pub compared: usize,
-    /// Those that could not be, with the reason.
-    pub not_compared: Vec<(Upgrade, String)>,
+    /// The edges that were not compared, by package.
+    pub not_compared: Vec<NotCompared>,
 }
 
-/// The definitions of a bundle.
-#[derive(Debug)]
-struct Definitions {
-    objects: Vec<Object>,
-    /// The blob of the catalog that holds them; none if they are files.
-    blob: Option<Position>,
+/// Upgrade edges of a package that were not compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NotCompared {
+    /// The package.
+    pub package: String,
+    /// How many edges of the package were not compared.
+    pub edges: usize,
+    /// Each reason with the number of its edges.
+    pub reasons: BTreeMap<String, usize>,
 }
 
-/// Compares the definitions of the bundles at both ends of each edge of a catalog.
+/// An upgrade edge: the names of the earlier and the later bundle.
+type Edge<'c> = (&'c str, &'c str);
+
+/// Compares the CRDs of the bundles at both ends of each edge of a catalog.
 #[must_use]
 pub fn check(catalog: &Catalog, given: &[Given]) -> Safety {
-    let upgrades = upgrades(catalog);
-    let mut wanted: BTreeSet<(&str, &str)> = BTreeSet::new();
-    for upgrade in &upgrades {
-        wanted.insert((&upgrade.package, &upgrade.from));
-        wanted.insert((&upgrade.package, &upgrade.to));
-    }
     let bundles = Bundles::of(catalog, given);
-    let found: Vec<(&str, &str, Result<Definitions, String>)> = wanted
-        .into_par_iter()
-        .map(|(package, name)| (package, name, bundles.definitions(package, name)))
-        .collect();
-    let mut definitions: BTreeMap<&str, BTreeMap<&str, &Result<Definitions, String>>> = BTreeMap::new();
-    for (package, name, found) in &found {
-        definitions.entry(package).or_default().insert(name, found);
-    }
     let mut safety = Safety::default();
-    let mut ends = Vec::new();
-    for upgrade in &upgrades {
-        let end = |name: &String| {
-            let found = definitions.get(upgrade.package.as_str())?.get(name.as_str())?;
-            Some(found.as_ref())
-        };
-        match (end(&upgrade.from), end(&upgrade.to)) {
-            (Some(Ok(old)), Some(Ok(new))) => ends.push((upgrade, old, new)),
-            (Some(Err(reason)), _) | (_, Some(Err(reason))) => {
-                safety.not_compared.push((upgrade.clone(), reason.clone()));
-            }
-            _ => {}
-        }
+    for (package, edges) in edges(catalog) {
+        let compared = Package::read(package, &edges, &bundles);
+        compared.compare(&edges, &bundles, &mut safety);
     }
-    safety.compared = ends.len();
-    safety.findings = findings(&ends);
     safety
 }
 
-/// The upgrades for which the channels have edges, each once.
-fn upgrades(catalog: &Catalog) -> BTreeSet<Upgrade> {
+/// The upgrade edges of each package, each edge once.
+fn edges(catalog: &Catalog) -> BTreeMap<&str, BTreeSet<Edge<'_>>> {
     let mut versions: BTreeMap<&str, Vec<(&str, Version)>> = BTreeMap::new();
     for bundle in &catalog.bundles {
         if let Some(version) = version_of(bundle) {
@@ -103,20 +91,17 @@ fn upgrades(catalog: &Catalog) -> BTreeSet<Upgrade> {
                 .push((&bundle.name, version));
         }
     }
-    let mut upgrades = BTreeSet::new();
+    let mut edges: BTreeMap<&str, BTreeSet<Edge<'_>>> = BTreeMap::new();
     for channel in &catalog.channels {
         let known = versions.get(channel.package.as_str());
+        let of_package = edges.entry(&channel.package).or_default();
         for entry in channel.entries() {
             for from in earlier(entry, known.map_or(&[], Vec::as_slice)) {
-                upgrades.insert(Upgrade {
-                    package: channel.package.clone(),
-                    from: from.to_owned(),
-                    to: entry.name.clone(),
-                });
+                of_package.insert((from, &entry.name));
             }
         }
     }
-    upgrades
+    edges
 }
 
 /// The bundles from which an entry can be reached.
@@ -140,8 +125,8 @@ fn version_of(bundle: &Bundle) -> Option<Version> {
 
 /// The bundles by package and name, the first of each.
 struct Bundles<'c> {
-    given: BTreeMap<(&'c str, &'c str), &'c Given>,
-    listed: BTreeMap<(&'c str, &'c str), &'c Bundle>,
+    given: HashMap<(&'c str, &'c str), &'c Given>,
+    listed: HashMap<(&'c str, &'c str), &'c Bundle>,
 }
 
 impl<'c> Bundles<'c> {
@@ -151,7 +136,7 @@ impl<'c> Bundles<'c> {
         let listed = catalog.bundles.iter().rev();
         Self {
             given: given
-                .map(|given| ((given.bundle.package.as_str(), given.bundle.csv.name()), given))
+                .map(|given| ((given.package.as_str(), given.name.as_str()), given))
                 .collect(),
             listed: listed
                 .map(|bundle| ((bundle.package.as_str(), bundle.name.as_str()), bundle))
@@ -159,32 +144,44 @@ impl<'c> Bundles<'c> {
         }
     }
 
-    /// The definitions of a bundle, or why they are not known.
-    fn definitions(&self, package: &str, name: &str) -> Result<Definitions, String> {
+    /// The CRDs of a bundle, or the reason why they are unknown.
+    fn definitions(&self, package: &str, name: &str) -> Result<Vec<Object>, String> {
         if let Some(given) = self.given.get(&(package, name)) {
-            return Ok(given.definitions());
+            return given.definitions();
         }
         let bundle = self.listed.get(&(package, name));
         inline_definitions(bundle.ok_or_else(|| format!("{name} is not in the catalog"))?)
     }
-}
 
-impl Given {
-    fn definitions(&self) -> Definitions {
-        let below = |object: &Object| {
-            let mut object = object.clone();
-            object.path = format!("{}/{}", self.folder.trim_end_matches('/'), object.path);
-            object
-        };
-        Definitions {
-            objects: self.bundle.definitions.iter().map(below).collect(),
-            blob: None,
+    /// The place of the blob that contains the CRDs of a bundle, unless they are files.
+    fn blob(&self, package: &str, name: &str) -> Option<Position> {
+        if self.given.contains_key(&(package, name)) {
+            return None;
         }
+        let bundle = self.listed.get(&(package, name))?;
+        Some(Position {
+            line: u32::try_from(bundle.origin.line).unwrap_or(u32::MAX),
+            column: 1,
+        })
     }
 }
 
-/// The definitions among the manifests that the catalog has of a bundle.
-fn inline_definitions(bundle: &Bundle) -> Result<Definitions, String> {
+impl Given {
+    fn definitions(&self) -> Result<Vec<Object>, String> {
+        let failed = |error: String| format!("{} cannot be read: {error}", self.folder);
+        let tree =
+            Tree::from_dir(Path::new(&self.folder), Limits::default()).map_err(|error| failed(error.to_string()))?;
+        let bundle = olmv1::Bundle::read(&tree).map_err(|error| failed(error.message))?;
+        let mut definitions = bundle.definitions;
+        for object in &mut definitions {
+            object.path = format!("{}/{}", self.folder.trim_end_matches('/'), object.path);
+        }
+        Ok(definitions)
+    }
+}
+
+/// The CRDs among the inline manifests of a bundle.
+fn inline_definitions(bundle: &Bundle) -> Result<Vec<Object>, String> {
     let name = &bundle.name;
     let texts = objects::of(bundle);
     let provides_api = bundle.properties.iter().any(|property| property.kind == PROPERTY_GVK);
@@ -198,98 +195,194 @@ fn inline_definitions(bundle: &Bundle) -> Result<Definitions, String> {
         let read = olmv1::definitions(&file, text.as_bytes());
         definitions.extend(read.map_err(|error| format!("a CRD of {name} cannot be read: {}", error.message))?);
     }
-    Ok(Definitions {
-        objects: definitions,
-        blob: Some(Position {
-            line: u32::try_from(bundle.origin.line).unwrap_or(u32::MAX),
-            column: 1,
-        }),
-    })
+    Ok(definitions)
 }
 
-/// Two definitions of the same name, each with the number of its content.
-type Pair = (usize, usize);
+/// The number of a distinct CRD within a package.
+type Number = usize;
 
-/// What makes a finding: package, later bundle, definition and problem.
-type Key<'u> = (&'u str, &'u str, &'u str, String);
+/// The distinct CRDs of a package, compressed: an average one of 300 KB takes 15 KB.
+#[derive(Default)]
+struct Store {
+    numbers: HashMap<[u8; 32], Number>,
+    texts: Vec<Vec<u8>>,
+}
 
-/// What blocks upgrades. Definitions of the same content are compared once, and a problem that several upgrades to a bundle share is one
-/// finding.
-fn findings(ends: &[(&Upgrade, &Definitions, &Definitions)]) -> Vec<Finding> {
-    let mut contents: BTreeMap<String, usize> = BTreeMap::new();
-    let mut numbers: BTreeMap<*const Object, usize> = BTreeMap::new();
-    let mut number = |object: &Object| {
-        *numbers.entry(std::ptr::from_ref(object)).or_insert_with(|| {
-            let next = contents.len();
-            *contents.entry(object.value.to_string()).or_insert(next)
-        })
-    };
-    let mut pairs: BTreeMap<Pair, (&Value, &Value)> = BTreeMap::new();
-    let mut changed = Vec::new();
-    for (upgrade, old, new) in ends {
-        for object in &new.objects {
-            let Some(before) = old.objects.iter().find(|before| before.name() == object.name()) else {
-                continue;
-            };
-            let pair = (number(before), number(object));
-            if pair.0 != pair.1 {
-                pairs.entry(pair).or_insert((&before.value, &object.value));
-                changed.push((pair, *upgrade, (before, old.blob), (object, new.blob)));
+impl Store {
+    /// The number of a CRD, which is stored if it is new.
+    fn number(store: &Mutex<Store>, value: &Value) -> Number {
+        let text = value.to_string();
+        let digest: [u8; 32] = sha2::Sha256::digest(&text).into();
+        let lock = || store.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(number) = lock().numbers.get(&digest) {
+            return *number;
+        }
+        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
+        // Writing to memory does not fail.
+        let written = encoder.write_all(text.as_bytes()).and_then(|()| encoder.finish());
+        let mut store = lock();
+        let next = store.texts.len();
+        match store.numbers.entry(digest) {
+            std::collections::hash_map::Entry::Occupied(known) => *known.get(),
+            std::collections::hash_map::Entry::Vacant(place) => {
+                place.insert(next);
+                store.texts.push(written.unwrap_or_default());
+                next
             }
         }
     }
-    let problems: BTreeMap<Pair, Vec<Problem>> = pairs
-        .into_par_iter()
-        .map(|(pair, (old, new))| (pair, upgrade::check(old, new, &upgrade::stored_versions(old))))
-        .collect();
-    let mut found: BTreeMap<Key<'_>, (Finding, Vec<&str>)> = BTreeMap::new();
-    for (pair, upgrade, old, new) in changed {
-        for problem in problems.get(&pair).into_iter().flatten() {
-            let key = (
-                upgrade.package.as_str(),
-                upgrade.to.as_str(),
-                new.0.name(),
-                problem.to_string(),
-            );
-            let (_, from) = found
-                .entry(key)
-                .or_insert_with(|| (finding(problem, upgrade, old, new), Vec::new()));
-            from.push(&upgrade.from);
-        }
+
+    fn value(&self, number: Number) -> Value {
+        let stored = self.texts.get(number).map(Vec::as_slice).unwrap_or_default();
+        serde_json::from_reader(DeflateDecoder::new(stored)).unwrap_or_default()
     }
-    let named = found.into_values().map(|(mut finding, from)| {
-        finding.message = format!("{} (upgrade from {})", finding.message, from.join(", "));
-        finding
-    });
-    named.collect()
 }
 
-fn finding(
-    problem: &Problem,
-    upgrade: &Upgrade,
-    old: (&Object, Option<Position>),
-    new: (&Object, Option<Position>),
-) -> Finding {
-    let (object, blob) = match problem.side {
-        Side::New => new,
-        Side::Old => old,
-    };
-    let place = object.place(&problem.pointer);
-    let mut finding = Finding::new(&V1_13, V1_13.severity, problem.to_string())
-        .object(format!("{}: CustomResourceDefinition/{}", upgrade.to, new.0.name()))
-        .path(json_path(&problem.pointer))
-        .hint(hint_to_change_back(&upgrade.from));
-    if !place.file.is_empty() {
-        finding = finding.file(&place.file);
+/// The CRDs of a package.
+struct Package<'c> {
+    name: &'c str,
+    /// The CRDs of each bundle by name.
+    bundles: BTreeMap<&'c str, Result<BTreeMap<String, Number>, String>>,
+    store: Store,
+}
+
+/// Edges that make the same change to the same CRD.
+struct Change<'c> {
+    problem: Problem,
+    edges: usize,
+    /// The first edge.
+    first: Edge<'c>,
+}
+
+impl<'c> Package<'c> {
+    fn read(name: &'c str, edges: &BTreeSet<Edge<'c>>, bundles: &Bundles<'_>) -> Self {
+        let wanted: BTreeSet<&str> = edges.iter().flat_map(|(from, to)| [*from, *to]).collect();
+        let store = Mutex::new(Store::default());
+        let read = wanted.into_par_iter().map(|bundle| {
+            let numbered = |definitions: Vec<Object>| {
+                // Only the first CRD of a name counts, as for OLM.
+                let mut numbers = BTreeMap::new();
+                for object in definitions {
+                    if let Entry::Vacant(place) = numbers.entry(object.name().to_owned()) {
+                        place.insert(Store::number(&store, &object.value));
+                    }
+                }
+                numbers
+            };
+            (bundle, bundles.definitions(name, bundle).map(numbered))
+        });
+        let bundles = read.collect();
+        Package {
+            name,
+            bundles,
+            store: store.into_inner().unwrap_or_else(PoisonError::into_inner),
+        }
     }
-    finding.position = blob.or(place.position);
-    finding
+
+    fn compare(&self, edges: &BTreeSet<Edge<'c>>, bundles: &Bundles<'_>, safety: &mut Safety) {
+        let mut not_compared = NotCompared {
+            package: self.name.to_owned(),
+            edges: 0,
+            reasons: BTreeMap::new(),
+        };
+        // Later content, CRD and earlier content, with the number of edges and the first one.
+        let mut pairs: BTreeMap<Number, BTreeMap<(&str, Number), (usize, Edge<'c>)>> = BTreeMap::new();
+        for (from, to) in edges {
+            let (old, new) = match (self.bundles.get(from), self.bundles.get(to)) {
+                (Some(Ok(old)), Some(Ok(new))) => (old, new),
+                (Some(Err(reason)), _) | (_, Some(Err(reason))) => {
+                    not_compared.edges += 1;
+                    *not_compared.reasons.entry(reason.clone()).or_default() += 1;
+                    continue;
+                }
+                _ => continue,
+            };
+            safety.compared += 1;
+            for (crd, later) in new {
+                if let Some(earlier) = old.get(crd).filter(|earlier| *earlier != later) {
+                    let pairs = pairs.entry(*later).or_default();
+                    pairs.entry((crd.as_str(), *earlier)).or_insert((0, (*from, *to))).0 += 1;
+                }
+            }
+        }
+        if not_compared.edges > 0 {
+            safety.not_compared.push(not_compared);
+        }
+        let changes: Mutex<BTreeMap<(&str, String), Change<'c>>> = Mutex::default();
+        pairs.into_par_iter().for_each(|(later, earlier)| {
+            let new = self.store.value(later);
+            for ((crd, earlier), (count, first)) in earlier {
+                let old = self.store.value(earlier);
+                for problem in upgrade::check(&old, &new, &upgrade::stored_versions(&old)) {
+                    let mut changes = changes.lock().unwrap_or_else(PoisonError::into_inner);
+                    match changes.entry((crd, problem.to_string())) {
+                        Entry::Vacant(place) => {
+                            let edges = count;
+                            place.insert(Change { problem, edges, first });
+                        }
+                        Entry::Occupied(mut known) => {
+                            let known = known.get_mut();
+                            known.edges += count;
+                            // Which thread comes first must not show.
+                            if first < known.first {
+                                (known.first, known.problem) = (first, problem);
+                            }
+                        }
+                    }
+                }
+            }
+        });
+        let changes = changes.into_inner().unwrap_or_else(PoisonError::into_inner);
+        safety.findings.extend(self.findings(changes, bundles));
+    }
+
+    /// A finding for each change. The places are looked up in the files again, one bundle at a time.
+    fn findings(&self, changes: BTreeMap<(&str, String), Change<'c>>, bundles: &Bundles<'_>) -> Vec<Finding> {
+        let mut by_bundle: BTreeMap<&str, Vec<(&str, Change<'c>)>> = BTreeMap::new();
+        for ((crd, _), change) in changes {
+            let place = match change.problem.side {
+                Side::Old => change.first.0,
+                Side::New => change.first.1,
+            };
+            by_bundle.entry(place).or_default().push((crd, change));
+        }
+        let mut findings = Vec::new();
+        for (bundle, changes) in by_bundle {
+            let definitions = bundles.definitions(self.name, bundle).unwrap_or_default();
+            let blob = bundles.blob(self.name, bundle);
+            for (crd, change) in changes {
+                let object = definitions.iter().find(|object| object.name() == crd);
+                findings.push(self.finding(crd, &change, object, blob));
+            }
+        }
+        findings
+    }
+
+    fn finding(&self, crd: &str, change: &Change<'_>, object: Option<&Object>, blob: Option<Position>) -> Finding {
+        let Change { problem, edges, first } = change;
+        let (from, to) = first;
+        let upgrades = match edges {
+            1 => format!("upgrade from {from} to {to}"),
+            more => format!("{} in {}, first {from} to {to}", counted(*more, "upgrade"), self.name),
+        };
+        let mut finding = Finding::new(&V1_13, V1_13.severity, format!("{problem} ({upgrades})"))
+            .object(format!("{}: CustomResourceDefinition/{crd}", self.name))
+            .path(json_path(&problem.pointer))
+            .hint(hint_to_change_back(from));
+        if let Some(object) = object {
+            let place = object.place(&problem.pointer);
+            if !place.file.is_empty() {
+                finding = finding.file(&place.file);
+            }
+            finding.position = blob.or(place.position);
+        }
+        finding
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bundle::load::Tree;
     use crate::catalog::load;
 
     fn definition(maximum: u32) -> String {
@@ -328,7 +421,7 @@ mod tests {
         {"name":"p.v3","replaces":"p.v2","skipRange":"<3.0.0"},{"name":"p.v4","replaces":"p.v3","skips":["p.v0"]}]"#;
 
     #[test]
-    fn each_edge_is_compared_and_a_problem_of_several_is_one_finding() {
+    fn edges_of_a_package_that_make_the_same_change_are_one_finding() {
         let bundles = [
             bundle(1, Some(9)),
             bundle(2, Some(9)),
@@ -345,17 +438,19 @@ mod tests {
             found,
             [(
                 "V1-13",
-                "v1: ^.size: maximum: maximum decreased : 9 -> 5 (upgrade from p.v1, p.v2)"
+                "v1: ^.size: maximum: maximum decreased : 9 -> 5 (2 upgrades in p, first p.v1 to p.v3)"
             )],
             "{safety:#?}"
         );
         assert_eq!(safety.compared, 4);
-        let missing: Vec<String> = safety
-            .not_compared
-            .iter()
-            .map(|(upgrade, reason)| format!("{} -> {}: {reason}", upgrade.from, upgrade.to))
-            .collect();
-        assert_eq!(missing, ["p.v0 -> p.v4: p.v0 is not in the catalog"]);
+        assert_eq!(
+            safety.not_compared,
+            [NotCompared {
+                package: "p".to_owned(),
+                edges: 1,
+                reasons: BTreeMap::from([("p.v0 is not in the catalog".to_owned(), 1)]),
+            }]
+        );
     }
 
     #[test]
@@ -364,18 +459,27 @@ mod tests {
         let catalog = catalog(r#"[{"name":"p.v1"},{"name":"p.v2","replaces":"p.v1"}]"#, &bundles);
         let safety = check(&catalog, &[]);
         assert_eq!((safety.compared, safety.findings.len()), (0, 0));
-        assert_eq!(safety.not_compared[0].1, "the catalog has p.v2 without its CRDs");
+        assert_eq!(
+            safety.not_compared[0].reasons,
+            BTreeMap::from([("the catalog has p.v2 without its CRDs".to_owned(), 1)])
+        );
 
+        let directory = tempfile::tempdir().unwrap();
         let annotations = "annotations:\n  operators.operatorframework.io.bundle.package.v1: p\n";
         let csv = "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: p.v2}\n";
-        let tree = Tree::from_files([
-            ("metadata/annotations.yaml", annotations.as_bytes().to_vec()),
-            ("manifests/csv.yaml", csv.as_bytes().to_vec()),
-            ("manifests/crd.yaml", definition(5).into_bytes()),
-        ]);
+        for (path, text) in [
+            ("metadata/annotations.yaml", annotations),
+            ("manifests/csv.yaml", csv),
+            ("manifests/crd.yaml", &definition(5)),
+        ] {
+            let path = directory.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
         let given = Given {
-            folder: "bundles/v2/".to_owned(),
-            bundle: olmv1::Bundle::read(&tree).unwrap(),
+            folder: format!("{}/", directory.path().display()),
+            package: "p".to_owned(),
+            name: "p.v2".to_owned(),
         };
         let safety = check(&catalog, &[given]);
         assert_eq!((safety.compared, safety.not_compared.len()), (1, 0));
@@ -383,8 +487,12 @@ mod tests {
             panic!("{safety:#?}")
         };
         assert_eq!(
+            finding.message,
+            "v1: ^.size: maximum: maximum decreased : 9 -> 5 (upgrade from p.v1 to p.v2)"
+        );
+        assert_eq!(
             finding.file.as_deref(),
-            Some(std::path::Path::new("bundles/v2/manifests/crd.yaml"))
+            Some(directory.path().join("manifests/crd.yaml").as_path())
         );
         assert_eq!(finding.position.unwrap().line, 16);
     }

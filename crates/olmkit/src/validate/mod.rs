@@ -31,6 +31,8 @@ pub mod selector;
 pub mod source;
 pub(crate) mod standard;
 
+use std::collections::HashSet;
+
 pub use against::Against;
 pub use checked::Checked;
 use context::Context;
@@ -86,9 +88,15 @@ impl Outcome {
         self.checked.iter().filter_map(output).collect()
     }
 
-    /// All findings.
+    /// All findings. Validators of operator-sdk repeat each other, so that a finding with the text and place of an earlier one is left
+    /// out.
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
-        self.checked.iter().map(|checked| &checked.finding)
+        let mut seen = HashSet::new();
+        let all = self.checked.iter().map(|checked| &checked.finding);
+        all.filter(move |finding| {
+            let place = (&finding.object, &finding.path, &finding.file, finding.position);
+            seen.insert((&finding.message, finding.severity, place))
+        })
     }
 }
 

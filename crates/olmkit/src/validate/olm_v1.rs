@@ -282,7 +282,10 @@ pub(super) fn check(context: &Context<'_>, release: Release) -> Vec<Checked> {
     let mut checked = Vec::new();
     if let Err(unsupported) = olmv1::support(&bundle, gates) {
         let (rule, hint) = match unsupported.place.pointer.as_str() {
-            "/spec/apiservicedefinitions/owned" => (&V1_1, "serve the API by a CustomResourceDefinition"),
+            "/spec/apiservicedefinitions/owned" => (
+                &V1_1,
+                "serve the API by a CustomResourceDefinition, or require a release of OLM v1 after 1.11",
+            ),
             "/spec/installModes" => (
                 &V1_3,
                 "support AllNamespaces: the standard manifests of OLM v1 know nothing else",
@@ -326,7 +329,7 @@ fn converts(bundle: &Bundle) -> bool {
 /// Whether a lint holds for OLM v1. It replaces the volumes that CERT-1 warns of; the rest is said above, word by word.
 pub(super) fn concerns(checked: &Checked) -> bool {
     ![
-        "V1-1", "V1-2", "V1-3", "CERT-1", "CRD-32", "CRD-34", "CRD-35", "CRD-36", "V1-13",
+        "V1-1", "V1-2", "V1-3", "CERT-1", "CSV-23", "CRD-32", "CRD-34", "CRD-35", "CRD-36", "V1-13",
     ]
     .contains(&checked.finding.rule)
 }
@@ -382,6 +385,18 @@ fn against(bundle: &Bundle, context: &Context<'_>) -> Vec<Checked> {
     checked
 }
 
+/// A change of a CRD that blocks the upgrade.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct BlockedChange {
+    /// The name of the CRD.
+    pub definition: String,
+    /// The name of crdify's validation, such as `enum`.
+    pub validation: &'static str,
+    /// The finding, with its place.
+    pub finding: Finding,
+}
+
 /// What blocks the upgrade from one definition to another, at its place: in the later one, or in the earlier for what is gone.
 #[must_use]
 pub fn upgrade_findings(
@@ -390,6 +405,18 @@ pub fn upgrade_findings(
     new: &olmv1::Object,
     earlier: &str,
 ) -> Vec<Finding> {
+    let changes = blocked_changes(old, old_object, new, earlier).into_iter();
+    changes.map(|change| change.finding).collect()
+}
+
+/// As [`upgrade_findings`], with the validation that finds each.
+#[must_use]
+pub fn blocked_changes(
+    old: &serde_json::Value,
+    old_object: Option<&olmv1::Object>,
+    new: &olmv1::Object,
+    earlier: &str,
+) -> Vec<BlockedChange> {
     use crate::crd::upgrade::{Side, check, stored_versions};
     let old = crate::types::restore::restore(old, "v1.CustomResourceDefinition").unwrap_or_else(|_| old.clone());
     check(&old, &new.value, &stored_versions(&old))
@@ -408,7 +435,11 @@ pub fn upgrade_findings(
                 .path(json_path(pointer))
                 .hint(hint_to_change_back(earlier));
             finding.position = place.position;
-            finding
+            BlockedChange {
+                definition: new.name().to_owned(),
+                validation: problem.validation,
+                finding,
+            }
         })
         .collect()
 }

@@ -58,8 +58,8 @@ define_rules! {
         id: "API-25-RBAC",
         severity: Severity::Warning,
         origin: Origin::OptionalValidator("alpha-deprecated-apis"),
-        summary: "Permissions for resources whose v1beta1 API Kubernetes 1.25 removed should be reviewed.",
-        why: "Rules do not name a version: most of these resources exist in a later one, but PodSecurityPolicies are gone.",
+        summary: "Permissions should not be for podsecuritypolicies, which Kubernetes 1.25 removed.",
+        why: "The permission has no effect. operator-sdk also warns about six resources that still exist, since RBAC rules name no API version. These findings are infos.",
         bad: "apiGroups: [policy]\nresources: [podsecuritypolicies]",
         good: "leave the rule out",
         since: "0.1.0",
@@ -172,24 +172,74 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
         if found.is_empty() {
             continue;
         }
-        let severity = if may_fail && reached(minor) {
+        if !may_fail {
+            findings.push(rule_finding(&csv, &found));
+            continue;
+        }
+        let severity = if reached(minor) {
             Severity::Error
         } else {
             Severity::Warning
         };
-        let detail = format!(
-            "this bundle is using APIs which were deprecated and removed in v1.{minor}. More info: \
-             https://kubernetes.io/docs/reference/using-api/deprecation-guide/#v1-{minor}. Migrate the API(s) for {}",
-            list(&found)
-        );
-        let hint = if may_fail {
-            "move to the API's current version"
-        } else {
-            "most of these resources still exist in a later version; only podsecuritypolicies are gone: keep the permissions that are needed"
-        };
-        findings.push(finding(&csv, rule, severity, detail).hint(hint));
+        findings.push(finding(&csv, rule, severity, detail(minor, &found)).hint("move to the API's current version"));
     }
     findings
+}
+
+fn detail(minor: u64, found: &Found) -> String {
+    format!(
+        "this bundle is using APIs which were deprecated and removed in v1.{minor}. More info: \
+         https://kubernetes.io/docs/reference/using-api/deprecation-guide/#v1-{minor}. Migrate the API(s) for {}",
+        list(found)
+    )
+}
+
+/// operator-sdk's warning about RBAC rules, which is right for PodSecurityPolicies only.
+fn rule_finding(csv: &Csv<'_>, found: &Found) -> Checked {
+    const REMOVED: &str = "podsecuritypolicies";
+    let is_removed = found.contains_key(REMOVED);
+    let severity = if is_removed { Severity::Warning } else { Severity::Info };
+    let mut checked = finding(csv, &API_25_RBAC, Severity::Warning, detail(25, found)).severity(severity);
+    let (names, hint) = if is_removed {
+        (
+            format!("Kubernetes 1.25 removed {REMOVED}, so the permission for them has no effect"),
+            "remove podsecuritypolicies from the rule",
+        )
+    } else {
+        let names: Vec<&str> = found.keys().map(String::as_str).collect();
+        (
+            format!(
+                "operator-sdk warns about permissions for {}. Nothing is wrong: Kubernetes 1.25 removed only old versions of these APIs, \
+                 and RBAC rules name no version",
+                names.join(", ")
+            ),
+            "keep the permissions that the operator needs",
+        )
+    };
+    checked.finding.message = names;
+    let places = found.get(REMOVED).or_else(|| found.values().next());
+    let first = places
+        .and_then(|places| places.first())
+        .map(String::as_str)
+        .unwrap_or_default();
+    checked.at(csv.object, &rule_pointer(first)).hint(hint)
+}
+
+/// The JSON pointer to an RBAC rule that operator-sdk names as `….ClusterPermissions[0].Rules[1]`.
+fn rule_pointer(place: &str) -> String {
+    let mut pointer = String::from("/spec/install/spec");
+    for part in place.rsplit('.').take(2).collect::<Vec<_>>().into_iter().rev() {
+        let Some((name, index)) = part.trim_end_matches(']').split_once('[') else {
+            return String::new();
+        };
+        let name = match name {
+            "ClusterPermissions" => "clusterPermissions",
+            "Permissions" => "permissions",
+            _ => "rules",
+        };
+        pointer.push_str(&format!("/{name}/{index}"));
+    }
+    pointer
 }
 
 fn finding(csv: &Csv<'_>, rule: &'static Rule, severity: Severity, detail: String) -> Checked {

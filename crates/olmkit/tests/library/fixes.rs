@@ -6,6 +6,18 @@ use olmkit::bundle::load::{Limits, Tree};
 use olmkit::fix::{Fixed, Options, fix};
 use test_support::corpus;
 
+/// The safe fixes of `scorecard --fix`.
+const SAFE: Options = Options {
+    unsafe_fixes: false,
+    scorecard: true,
+};
+
+/// All fixes.
+const ALL: Options = Options {
+    unsafe_fixes: true,
+    scorecard: true,
+};
+
 const CSV: &str = "apiVersion: operators.coreos.com/v1alpha1
 kind: ClusterServiceVersion
 metadata:
@@ -146,7 +158,7 @@ fn again(tree: &Tree, fixed: &Fixed, options: Options) {
 #[test]
 fn safe_fixes_change_what_they_name_and_nothing_else() {
     let tree = bundle(CSV);
-    let fixed = fix(&tree, "bundle", Options::default());
+    let fixed = fix(&tree, "bundle", SAFE);
     assert_eq!(
         titles(&fixed),
         [
@@ -188,10 +200,45 @@ fn safe_fixes_change_what_they_name_and_nothing_else() {
   operators.operatorframework.io.bundle.metadata.v1: metadata/
 ";
     assert_eq!(after(&fixed, "annotations.yaml"), expected);
-    again(&tree, &fixed, Options::default());
+    again(&tree, &fixed, SAFE);
     assert!(
         fixed.only_unsafe.iter().all(|fix| !fix.is_safe) && fixed.only_unsafe.len() == 4,
         "{fixed:#?}"
+    );
+}
+
+#[test]
+fn validation_adds_no_descriptors_that_only_scorecard_reports() {
+    let fixed = fix(&bundle(CSV), "bundle", Options::default());
+    let adds_descriptors = |title: &&str| title.contains("descriptor");
+    assert!(!titles(&fixed).iter().any(adds_descriptors), "{fixed:#?}");
+    assert_eq!(fixed.made.len(), 6, "{fixed:#?}");
+}
+
+#[test]
+fn a_fix_that_is_not_made_has_one_reason() {
+    let reasons = |csv: &str| -> Vec<String> {
+        let fixed = fix(&bundle(csv), "bundle", Options::default());
+        fixed
+            .given_up
+            .iter()
+            .map(|given_up| given_up.reason.to_string())
+            .collect()
+    };
+    assert_eq!(reasons(CSV), [""; 0]);
+    let json = serde_json::json!({
+        "apiVersion": "operators.coreos.com/v1alpha1",
+        "kind": "ClusterServiceVersion",
+        "metadata": {"name": "demo.v0.0.1", "annotations": {"capabilities": "basic install"}},
+        "spec": {"displayName": "Demo", "version": "0.0.1", "minKubeVersion": "1.25.0"},
+    });
+    assert_eq!(
+        reasons(&json.to_string()),
+        ["the file cannot be changed in place: it is JSON"]
+    );
+    assert_eq!(
+        reasons(&CSV.replace("  displayName: Demo\n", "  displayName: Demo\n  displayName: Demo\n")),
+        ["the file cannot be changed in place: it contains a key twice"; 2]
     );
 }
 
@@ -207,7 +254,7 @@ fn a_version_of_kubernetes_becomes_three_numbers() {
 #[test]
 fn unsafe_fixes_make_examples_resources_and_security_contexts() {
     let tree = bundle(CSV);
-    let options = Options { unsafe_fixes: true };
+    let options = ALL;
     let fixed = fix(&tree, "bundle", options);
     assert_eq!(fixed.given_up, [], "{fixed:#?}");
     let csv = after(&fixed, "clusterserviceversion.yaml");
@@ -266,7 +313,7 @@ fn files_in_other_forms_are_left_alone() {
     let json = serde_json::to_string(&serde_yaml_value(CSV)).unwrap();
     let two = format!("{CSV}---\nkind: Other\n");
     for csv in [json, two] {
-        let fixed = fix(&bundle(&csv), "bundle", Options { unsafe_fixes: true });
+        let fixed = fix(&bundle(&csv), "bundle", ALL);
         let changed = fixed
             .files
             .iter()
@@ -329,7 +376,7 @@ impl Counts {
         let Ok(tree) = Tree::from_dir(directory, Limits::default()) else {
             return;
         };
-        let options = Options { unsafe_fixes: true };
+        let options = ALL;
         let fixed = fix(&tree, "bundle", options);
         self.bundles += 1;
         self.made += fixed.made.len();

@@ -6,6 +6,7 @@ use olmkit::diagnostics::{Finding, Rule, Severity};
 
 use super::{BundleContext, Check, Found, Run, Suite, at, rule};
 use crate::bundle::OPENSHIFT;
+use crate::platforms::same_release;
 use crate::python::{EMPTY, Raise, View};
 use crate::versions::Release;
 
@@ -148,26 +149,27 @@ struct Selected {
 
 /// The known versions that an annotation selects. The error is the pipeline's.
 fn select(selector: &str, table: &Table) -> Result<Selected, String> {
+    let parse = |text: &str| Release::parse_openshift(text).map(same_release);
     let known = table.iter().map(|(openshift, _)| *openshift);
     let mut is_unusual_list = false;
     let versions = if let Some((from, to)) = selector.split_once('-') {
-        let (from, to) = (Release::parse_openshift(from)?, Release::parse_openshift(to)?);
+        let (from, to) = (parse(from)?, parse(to)?);
         known.filter(|version| from <= *version && *version <= to).collect()
     } else if selector.contains(',') {
-        let listed = selector.split(',').map(Release::parse_openshift);
+        let listed = selector.split(',').map(parse);
         let listed: BTreeSet<Release> = listed.collect::<Result<_, _>>()?;
         is_unusual_list = !listed.iter().copied().eq([Release::new(4, 5), Release::new(4, 6)]);
         let from = listed.first().copied().unwrap_or(Release::new(0, 0));
         known.filter(|version| from <= *version).collect()
     } else if let Some(only) = selector.strip_prefix('=') {
-        let only = Release::parse_openshift(only)?;
+        let only = parse(only)?;
         let closest = known
             .clone()
             .rfind(|version| *version <= only)
             .or_else(|| known.clone().next());
         closest.into_iter().collect()
     } else {
-        let from = Release::parse_openshift(selector)?;
+        let from = parse(selector)?;
         known.filter(|version| from <= *version).collect()
     };
     Ok(Selected {

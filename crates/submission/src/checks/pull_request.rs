@@ -1,5 +1,6 @@
 //! Steps of the pipeline on the bundle and the catalogs of a pull request. They read much, and so run for one bundle or change only.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use olmkit::bundle::load::Entry;
@@ -140,7 +141,7 @@ fn catalog_format(context: &Context<'_>, catalogs: &[Place], found: &mut Found) 
             if !wrong.object.is_empty() {
                 finding = finding.object(wrong.object);
             }
-            finding.hint = wrong.hint.map(str::to_owned);
+            finding.hint = wrong.hint.map(Cow::into_owned);
             found.push(finding);
         }
     }

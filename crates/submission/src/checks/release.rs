@@ -1,5 +1,6 @@
 //! Adding a bundle to the templates of its catalogs, as far as the templates decide whether that works.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use olmkit::diagnostics::{Finding, Rule, Severity};
@@ -43,6 +44,7 @@ fn add(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
     let config = read_document(files, &path)?;
     let mapping = list(context.operator.config()?.view(), &["fbc"], "catalog_mapping")?;
     let name = shown(context.csv()?.item("metadata")?.item("name")?.node);
+    let before = found.len();
     for wanted in list(config.view(), &[], "catalog_templates")? {
         let channels = list(wanted, &[], "channels")?;
         let default = wanted.get("defaultChannel")?;
@@ -73,7 +75,62 @@ fn add(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
             in_channel(document.view(), *channel, wanted, &name, found)?;
         }
     }
+    if found.len() > before && is_released(context, &name) {
+        // The templates have moved on, and the pipeline does not add the bundle again.
+        found.truncate(before);
+    }
     Ok(())
+}
+
+/// Whether a catalog of the operator names the bundle. If the whole repository is checked, a newer bundle in a catalog is evidence
+/// too: catalogs drop old bundles.
+fn is_released(context: &BundleContext<'_>, name: &str) -> bool {
+    let repository = context.repository;
+    let read = |path: String| {
+        let (catalog, operator) = path.split_once('/')?;
+        let file = repository.operator_catalog_file(catalog, operator)?;
+        let bytes = repository.files().read(&file).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let newer = if context.options.pull_request {
+        Vec::new()
+    } else {
+        newer_names(context)
+    };
+    let mut texts = repository
+        .catalogs_of(&context.operator.name)
+        .into_iter()
+        .filter_map(read);
+    texts.any(|text| names(&text, name) || newer.iter().any(|newer| names(&text, newer)))
+}
+
+/// The names of the operator's bundles with a higher version, with and without the usual v.
+fn newer_names(context: &BundleContext<'_>) -> Vec<String> {
+    let Ok(Ok(own)) = context.bundle.name().map(|name| name.semantic.as_ref()) else {
+        return Vec::new();
+    };
+    let mut newer = Vec::new();
+    for name in context.operator.bundles.iter().filter_map(|bundle| bundle.name().ok()) {
+        if name
+            .semantic
+            .as_ref()
+            .is_ok_and(|other| other.order(own) == Ordering::Greater)
+        {
+            let (operator, version) = (&name.operator, &name.version);
+            newer.extend([format!("{operator}.v{version}"), format!("{operator}.{version}")]);
+        }
+    }
+    newer
+}
+
+/// Whether a text has the name, which is not part of a longer one.
+fn names(text: &str, name: &str) -> bool {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+' | '_');
+    text.match_indices(name).any(|(at, _)| {
+        let before = text.get(..at).and_then(|before| before.chars().next_back());
+        let after = text.get(at + name.len()..).and_then(|after| after.chars().next());
+        ![before, after].into_iter().flatten().any(is_of_name)
+    })
 }
 
 /// Adds the bundle to a channel of a basic template, and looks at what becomes of it.
@@ -162,8 +219,8 @@ fn heads(entries: &[Entry]) -> BTreeSet<&str> {
 mod tests {
     use olmkit::diagnostics::Severity;
 
-    use super::super::fixture::{CI, checks, found};
-    use crate::Suite;
+    use super::super::fixture::{CI, checks, found, found_with};
+    use crate::{Options, Suite};
 
     #[test]
     fn the_channel_keeps_one_head() {
@@ -202,5 +259,77 @@ mod tests {
         }
         let again = "catalog_templates:\n- template_name: a.yaml\n  channels: [beta]\n";
         assert_eq!(errors(again, Severity::Error), 0, "a new channel");
+    }
+
+    #[test]
+    fn a_released_bundle_is_not_added_again() {
+        let ci = "fbc:\n  enabled: true\n  catalog_mapping:\n  - {template_name: a.yaml, catalog_names: [v4.20], type: olm.template.basic}\n";
+        let template = "schema: olm.template.basic\nentries:\n- {schema: olm.channel, package: hello, name: stable, entries: \
+                        [{name: hello.v0.0.2}]}\n";
+        let release = "catalog_templates:\n- {template_name: a.yaml, channels: [stable], replaces: hello.v0.0.0}\n";
+        for (catalog, wanted) in [
+            ("schema: olm.bundle\nname: hello.v0.0.1\n", 0),
+            (
+                "schema: olm.channel\nentries: [{name: hello.v0.0.2, skips: [hello.v0.0.1]}]\n",
+                0,
+            ),
+            (
+                "schema: olm.bundle\nname: hello.v0.0.10\n---\nname: other-hello.v0.0.1\n",
+                1,
+            ),
+        ] {
+            let edits = [
+                (CI, "", ci),
+                ("operators/hello/catalog-templates/a.yaml", "", template),
+                ("operators/hello/0.0.1/release-config.yaml", "", release),
+                ("catalogs/v4.20/hello/catalog.yaml", "", catalog),
+            ];
+            let mut errors = checks(&found(Suite::Common, &edits), Severity::Error);
+            errors.retain(|name| *name == "add-bundle-to-fbc");
+            assert_eq!(errors.len(), wanted, "{catalog}");
+        }
+    }
+
+    #[test]
+    fn a_bundle_that_catalogs_have_dropped_is_not_added_again() {
+        let ci = "fbc:\n  enabled: true\n  catalog_mapping:\n  - {template_name: a.yaml, catalog_names: [v4.20], type: olm.template.basic}\n";
+        let template = "schema: olm.template.basic\nentries:\n- {schema: olm.channel, package: hello, name: stable, entries: \
+                        [{name: hello.v0.0.2}]}\n";
+        let newer = include_str!("fixture.yaml").replace("hello.v0.0.1", "hello.v0.0.2");
+        let edits = [
+            (CI, "", ci),
+            ("operators/hello/catalog-templates/a.yaml", "", template),
+            (
+                "operators/hello/0.0.1/release-config.yaml",
+                "",
+                "catalog_templates:\n- {template_name: a.yaml, channels: [stable], replaces: hello.v0.0.0}\n",
+            ),
+            (
+                "operators/hello/0.0.2/manifests/hello.clusterserviceversion.yaml",
+                "",
+                newer.as_str(),
+            ),
+            (
+                "operators/hello/0.0.2/metadata/annotations.yaml",
+                "",
+                "annotations: {}\n",
+            ),
+            (
+                "catalogs/v4.20/hello/catalog.yaml",
+                "",
+                "schema: olm.bundle\nname: hello.v0.0.2\n",
+            ),
+        ];
+        // In a pull request it can be the backport that is being released.
+        for (pull_request, wanted) in [(false, 0), (true, 1)] {
+            let options = Options {
+                suites: vec![Suite::Common],
+                pull_request,
+                ..Options::default()
+            };
+            let mut errors = checks(&found_with(&options, &edits), Severity::Error);
+            errors.retain(|name| *name == "add-bundle-to-fbc");
+            assert_eq!(errors.len(), wanted, "{pull_request}");
+        }
     }
 }

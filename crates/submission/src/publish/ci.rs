@@ -92,6 +92,14 @@ mod tests {
                 ),
             ),
             (
+                "# license\n#\n\n---\n# how\nupdateGraph: semver-mode\nreviewers:\n  - a\n",
+                format!("# license\n#\n\n---\n# how\nreviewers:\n  - a\n{fresh}"),
+            ),
+            (
+                "# license\n---\nreviewers: [a]\n",
+                format!("# license\n---\nreviewers: [a]\n{fresh}"),
+            ),
+            (
                 "reviewers: [a]\nfbc: {enabled: true, version_promotion_strategy: always}\n",
                 "reviewers: [a]\nfbc: {enabled: true, version_promotion_strategy: always, \"catalog_mapping\": \
                  [{\"catalog_names\":[\"v4.20\"],\"template_name\":\"basic.yaml\",\"type\":\"olm.template.basic\"}]}\n"
@@ -103,6 +111,8 @@ mod tests {
             let again = with_mapping(&wanted, std::slice::from_ref(&mapping));
             assert_eq!(again, own, "a second time nothing changes");
         }
-        assert_eq!(with_mapping("[a]\n", std::slice::from_ref(&mapping)), None);
+        for other in ["[a]\n", "# a\n---\na: 1\n---\nb: 1\n", "a: 1\n---\nb: 1\n"] {
+            assert_eq!(with_mapping(other, std::slice::from_ref(&mapping)), None, "{other}");
+        }
     }
 }

@@ -270,10 +270,14 @@ fn of_folder(
     }
     let mut catalogs = Versioned::new();
     let mut missing: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut unskipped: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for platform in platforms {
         let name = format!("v{}", platform.short());
-        let (catalog, left) = package::catalog(&members, package, mode, platform);
-        for Missing { bundle, channel } in left {
+        let (catalog, losses) = package::catalog(&members, package, mode, platform);
+        for channel in losses.unskipped {
+            unskipped.entry(channel).or_default().push(name.clone());
+        }
+        for Missing { bundle, channel } in losses.missing {
             let key = format!("{bundle} has no place in {channel}");
             missing.entry(key).or_default().push(name.clone());
         }
@@ -286,6 +290,13 @@ fn of_folder(
     left_out.extend(missing.into_iter().map(|(what, catalogs)| {
         let catalogs = catalogs.join(", ");
         format!("{what} of {catalogs}: nothing leads from the newest bundle to it, so the index has forgotten it")
+    }));
+    left_out.extend(unskipped.into_iter().map(|(channel, catalogs)| {
+        let catalogs = catalogs.join(", ");
+        format!(
+            "skips in {channel} of {catalogs} that name bundles of its own chain of replaces: opm would reject the channel, since \
+             the bundles below would be stranded"
+        )
     }));
     Ok((catalogs, left_out))
 }

@@ -1,16 +1,14 @@
 //! The graph of an operator whose bundles are in a folder, as the hosted index builds it from them.
 //!
-//! Rules: `opm index add` of operator-registry, which the hosted pipeline ran on each bundle. In replaces-mode a channel is its head
-//! and what is reached from there through `spec.replaces` and `spec.skips`; in semver-mode it is the chain of its versions.
+//! Rules: `opm index add` of operator-registry, which the hosted pipeline ran on each bundle; see [`olmkit::catalog::index`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use olmkit::catalog::Catalog;
 use olmkit::catalog::model::{Bundle, Channel, ChannelEntry, Package};
 use olmkit::catalog::render::bundle::Source;
 use olmkit::catalog::render::reference::ImageTemplate;
-use olmkit::object::Version;
+use olmkit::catalog::{Catalog, graph, index};
 
 use super::PublishError;
 use super::template::version;
@@ -31,10 +29,7 @@ pub(super) enum Mode {
 /// A bundle of a folder with what makes its place in the graph.
 pub(super) struct Member {
     pub(super) blob: Bundle,
-    version: Version,
-    channels: Vec<String>,
-    default_channel: Option<String>,
-    entry: ChannelEntry,
+    graph: index::Member,
     /// The catalogs that it is for.
     platforms: Vec<Release>,
 }
@@ -96,14 +91,16 @@ pub(super) fn members(
         let skips = skips.root.items().iter().filter_map(Node::as_str);
         let channels = bundle.channels()?.iter().filter(|channel| !channel.is_empty());
         members.push(Member {
-            version,
-            channels: channels.cloned().collect(),
-            default_channel: bundle.default_channel()?.filter(|channel| !channel.is_empty()),
-            entry: ChannelEntry {
-                name: blob.name.clone(),
-                replaces: text(replaces),
-                skips: skips.map(str::to_owned).collect(),
-                skip_range: text(skip_range),
+            graph: index::Member {
+                version,
+                channels: channels.cloned().collect(),
+                default_channel: bundle.default_channel()?.filter(|channel| !channel.is_empty()),
+                entry: ChannelEntry {
+                    name: blob.name.clone(),
+                    replaces: text(replaces),
+                    skips: skips.map(str::to_owned).collect(),
+                    skip_range: text(skip_range),
+                },
             },
             platforms: selected.ok_or_else(|| {
                 let problem = format!("{OPENSHIFT} is not a range of versions: {range}");
@@ -113,9 +110,8 @@ pub(super) fn members(
         });
     }
     members.sort_by(|left, right| {
-        left.version
-            .cmp(&right.version)
-            .then_with(|| left.blob.name.cmp(&right.blob.name))
+        let versions = index::compare(&left.graph.version, &right.graph.version);
+        versions.then_with(|| left.blob.name.cmp(&right.blob.name))
     });
     Ok(members)
 }
@@ -128,52 +124,57 @@ pub(super) fn platforms(members: &[Member]) -> BTreeSet<Release> {
         .collect()
 }
 
-/// The catalog of one version of OpenShift, and the bundles that have no place in it.
-pub(super) fn catalog(members: &[Member], package: &str, mode: Mode, platform: Release) -> (Catalog, Vec<Missing>) {
+/// What the catalog of one version of OpenShift does not keep of its bundles.
+#[derive(Debug, Default)]
+pub(super) struct Losses {
+    /// Bundles without a place in a channel.
+    pub(super) missing: Vec<Missing>,
+    /// Channels without the `skips` that name bundles of their own chain.
+    pub(super) unskipped: Vec<String>,
+}
+
+/// The catalog of one version of OpenShift, and what it does not keep.
+pub(super) fn catalog(members: &[Member], package: &str, mode: Mode, platform: Release) -> (Catalog, Losses) {
     let members: Vec<&Member> = members
         .iter()
         .filter(|member| member.platforms.contains(&platform))
         .collect();
-    let by_name: BTreeMap<&str, &Member> = members
-        .iter()
-        .map(|member| (member.blob.name.as_str(), *member))
-        .collect();
-    let names: BTreeSet<&String> = members.iter().flat_map(|member| &member.channels).collect();
-    let (mut channels, mut missing) = (Vec::new(), Vec::new());
-    let mut used: BTreeSet<&str> = BTreeSet::new();
-    for name in names {
-        let labelled: Vec<&Member> = members
+    let members_graph: Vec<&index::Member> = members.iter().map(|member| &member.graph).collect();
+    let (linked, default) = match mode {
+        Mode::Semver => (
+            index::semver_mode(&members_graph),
+            index::semver_default_channel(&members_graph),
+        ),
+        Mode::Replaces => (
+            index::replaces_mode(&members_graph),
+            index::default_channel(&members_graph),
+        ),
+    };
+    let (mut channels, mut losses) = (Vec::new(), Losses::default());
+    let mut used: BTreeSet<String> = BTreeSet::new();
+    for (name, mut entries) in linked {
+        if unskip(&mut entries) {
+            losses.unskipped.push(name.clone());
+        }
+        let names: BTreeSet<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+        let left = members
             .iter()
-            .copied()
-            .filter(|member| member.channels.contains(name))
-            .collect();
-        let entries = match mode {
-            Mode::Semver => chain(&labelled),
-            Mode::Replaces => reached(&labelled, &by_name),
-        };
-        used.extend(
-            entries
-                .iter()
-                .filter_map(|entry| by_name.get_key_value(entry.name.as_str()).map(|(name, _)| *name)),
-        );
-        let left = labelled
-            .iter()
-            .filter(|member| !entries.iter().any(|entry| entry.name == member.blob.name));
-        missing.extend(left.map(|member| Missing {
+            .filter(|member| member.graph.channels.contains(&name) && !names.contains(member.blob.name.as_str()));
+        losses.missing.extend(left.map(|member| Missing {
             bundle: member.blob.name.clone(),
             channel: name.clone(),
         }));
+        used.extend(names.into_iter().map(str::to_owned));
         channels.push(Channel {
-            name: name.clone(),
+            name,
             package: package.to_owned(),
             entries: Some(entries),
             ..Channel::default()
         });
     }
-    let newest = || members.last().and_then(|member| member.channels.first());
-    let default = members.iter().rev().find_map(|member| member.default_channel.as_ref());
-    let default = default.or_else(newest).cloned().unwrap_or_default();
-    let bundles = members.iter().filter(|member| used.contains(member.blob.name.as_str()));
+    let newest = || members.last().and_then(|member| member.graph.channels.first().cloned());
+    let default = default.or_else(newest).unwrap_or_default();
+    let bundles = members.iter().filter(|member| used.contains(&member.blob.name));
     let catalog = Catalog {
         packages: vec![Package {
             name: package.to_owned(),
@@ -184,32 +185,67 @@ pub(super) fn catalog(members: &[Member], package: &str, mode: Mode, platform: R
         bundles: bundles.map(|member| member.blob.clone()).collect(),
         ..Catalog::default()
     };
-    (catalog, missing)
+    (catalog, losses)
 }
 
-/// Each version replaces the one before.
-fn chain(labelled: &[&Member]) -> Vec<ChannelEntry> {
-    let mut entries: Vec<ChannelEntry> = Vec::new();
-    for member in labelled {
-        let replaces = entries.last().map(|entry| entry.name.clone()).unwrap_or_default();
-        entries.push(ChannelEntry {
-            replaces,
-            ..member.entry.clone()
-        });
+/// Removes the `skips` that name entries of the chain of `replaces`, if opm would reject the channel because of them: its chain ends
+/// at the first skipped entry, and everything below would be stranded. The published indexes have no such skips either.
+fn unskip(entries: &mut [ChannelEntry]) -> bool {
+    let mut chain: Vec<String> = match graph::heads(entries).as_slice() {
+        [head] => vec![(*head).to_owned()],
+        _ => return false,
+    };
+    while let Some(next) = chain
+        .last()
+        .and_then(|last| entries.iter().find(|entry| entry.name == *last))
+        .map(|entry| entry.replaces.clone())
+        .filter(|next| !next.is_empty() && !chain.contains(next))
+    {
+        chain.push(next);
     }
-    entries
+    let is_skipped = |name: &String| entries.iter().any(|entry| entry.skips.contains(name));
+    let is_stranded = |name: &String| !is_skipped(name) && entries.iter().any(|entry| entry.name == *name);
+    let mut below = chain.iter().skip_while(|name| !is_skipped(name)).skip(1);
+    if !below.any(is_stranded) {
+        return false;
+    }
+    for entry in entries {
+        entry.skips.retain(|skip| !chain.contains(skip));
+    }
+    true
 }
 
-/// The newest bundle, and those that lead to it.
-fn reached(labelled: &[&Member], by_name: &BTreeMap<&str, &Member>) -> Vec<ChannelEntry> {
-    let mut open: Vec<&Member> = labelled.last().copied().into_iter().collect();
-    let mut found: BTreeMap<(&Version, &str), &Member> = BTreeMap::new();
-    while let Some(member) = open.pop() {
-        if found.insert((&member.version, &member.blob.name), member).is_some() {
-            continue;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(name: &str, replaces: &str, skips: &[&str]) -> ChannelEntry {
+        ChannelEntry {
+            name: name.to_owned(),
+            replaces: replaces.to_owned(),
+            skips: skips.iter().map(|&skip| skip.to_owned()).collect(),
+            ..ChannelEntry::default()
         }
-        let older = member.entry.skips.iter().chain([&member.entry.replaces]);
-        open.extend(older.filter_map(|name| by_name.get(name.as_str()).copied()));
     }
-    found.into_values().map(|member| member.entry.clone()).collect()
+
+    #[test]
+    fn a_chain_through_a_skipped_bundle_keeps_the_bundle() {
+        // As infinispan 2.4.9, which replaces 2.4.8 and skips 2.4.7 and 2.4.8.
+        let mut entries = vec![
+            entry("v6", "", &["v1"]),
+            entry("v7", "v6", &[]),
+            entry("v8", "v7", &[]),
+            entry("v9", "v8", &["v7", "v8"]),
+        ];
+        assert!(unskip(&mut entries));
+        let skips: Vec<usize> = entries.iter().map(|entry| entry.skips.len()).collect();
+        assert_eq!(skips, [1, 0, 0, 0]);
+        let mut sound = vec![
+            entry("v7", "", &[]),
+            entry("v8", "v7", &[]),
+            entry("v9", "v8", &["v8", "v7"]),
+        ];
+        assert!(!unskip(&mut sound), "everything below the skipped bundle is skipped");
+        assert_eq!(sound[2].skips.len(), 2);
+    }
 }

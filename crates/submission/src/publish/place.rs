@@ -27,6 +27,14 @@ pub struct Placed {
 const FOLDERS: [&str; 3] = ["manifests/", "metadata/", "tests/"];
 const RELEASE_CONFIG: &str = "release-config.yaml";
 
+impl Placed {
+    /// Whether the bundle says to no template that it wants to be added.
+    pub fn has_no_release_config(&self) -> bool {
+        let end = format!("/{RELEASE_CONFIG}");
+        !self.changes.keys().any(|path| path.ends_with(&end))
+    }
+}
+
 /// Places a bundle as `operators/PACKAGE/VERSION`. `release_config` replaces the bundle's own `release-config.yaml`.
 ///
 /// # Errors

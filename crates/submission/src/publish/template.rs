@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use olmkit::catalog::difference::{self, Change};
+use olmkit::catalog::difference::{self, Change, Thing};
 use olmkit::catalog::model::Bundle;
 use olmkit::catalog::render::MigrateLevel;
 use olmkit::catalog::template::{self, Kind};
@@ -90,9 +90,9 @@ fn failed(catalog: &str, path: &str, reason: String) -> PublishError {
 /// What differs; icon and description of the package only if there were any.
 fn differences(wanted: &Catalog, rendered: &Catalog) -> Vec<Change> {
     let mut changes = difference::between(wanted, rendered);
-    let has = |what: &str| match what {
-        "description" => wanted.packages.iter().any(|package| !package.description.is_empty()),
-        "icon" => wanted.packages.iter().any(|package| package.icon.is_some()),
+    let has = |what: &Thing| match what {
+        Thing::Description => wanted.packages.iter().any(|package| !package.description.is_empty()),
+        Thing::Icon => wanted.packages.iter().any(|package| package.icon.is_some()),
         _ => true,
     };
     changes.retain(|change| has(&change.what));

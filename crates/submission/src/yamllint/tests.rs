@@ -72,7 +72,7 @@ fn one_long_line_is_read_about_once() {
         assert!(problems.len() >= many, "{}", problems.len());
         let last = problems.last().map(|problem| (problem.at.line, problem.at.column));
         assert!(last > Some((1, u32::try_from(2 * many).unwrap())), "{last:?}");
-        assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+        assert!(start.elapsed().as_secs() < 120, "{:?}", start.elapsed());
         assert!(lint(&text, 5).len() <= 5);
     }
 }

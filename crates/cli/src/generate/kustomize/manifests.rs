@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use olmkit::bundle::generate::{self, ProjectFile};
 use olmkit::bundle::write;
 use olmkit::limits;
-use olmkit::object::{PathPart, SetAt as _};
+use olmkit::object::{GroupVersionKind, PathPart, SetAt as _};
 use olmkit::project::{self, Package};
 use serde_json::Value;
 
@@ -17,6 +17,9 @@ use super::owned;
 /// Generate the base that a bundle's ClusterServiceVersion begins with, and its kustomization
 ///
 /// Writes `<dir>/bases/<package>.clusterserviceversion.yaml`, and `<dir>/kustomization.yaml` if there is none.
+///
+/// In a Go project, the kinds that PROJECT lists are described from their Go types: documentation, and the resources, spec and
+/// status descriptors of +operator-sdk:csv markers. Without a directory of Go types, their CRDs in crd/bases describe them.
 ///
 /// Asks for the operator's name, description and so on if there is no base yet, or always with --interactive. Answers that are
 /// in flags or in config/package.yaml are not asked for, and nothing is without a terminal.
@@ -32,8 +35,8 @@ pub struct Args {
     /// Directory to write kustomize files to.
     #[arg(long, value_name = "DIR", default_value = "config/manifests")]
     output_dir: PathBuf,
-    /// Accepted for compatibility with operator-sdk; Go types are read from config/crd/bases.
-    #[arg(long, value_name = "DIR", default_value = "api", hide = true)]
+    /// Directory with the Go types of the operator. Their +operator-sdk:csv markers become descriptors.
+    #[arg(long, value_name = "DIR", default_value = "api")]
     apis_dir: PathBuf,
     /// Always ask (true) or never ask (false).
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
@@ -46,14 +49,12 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let project = ProjectFile::read(Path::new("."))?;
-    let is_go = project
-        .as_ref()
-        .is_some_and(|project| project.layout.starts_with("go."));
+    let project = ProjectFile::read(Path::new("."))?.unwrap_or_default();
+    let is_go = project.layout.split(',').any(|plugin| plugin.starts_with("go"));
     let package = match args
         .package
         .clone()
-        .or(project.map(|project| project.name))
+        .or(Some(project.name))
         .filter(|name| !name.is_empty())
     {
         Some(package) => package,
@@ -63,8 +64,17 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     PathPart::new(name.as_str()).with_context(|| format!("package {package:?}"))?;
     let present = args.input_dir.join("bases").join(&name);
     let mut base = base(args, &package, &present)?;
-    if is_go {
-        owned::describe(&mut base, &args.input_dir.join("../crd/bases"))?;
+    let kinds: Vec<_> = project
+        .resources
+        .into_iter()
+        .map(|(group, version, kind)| GroupVersionKind::new(group, version, kind))
+        .collect();
+    if is_go && args.apis_dir.is_dir() {
+        owned::describe_types(&mut base, &args.apis_dir, &kinds)?;
+    } else if is_go {
+        // The directory of a fresh base does not exist yet, so `..` leads nowhere.
+        let config = args.input_dir.parent().unwrap_or(Path::new(""));
+        owned::describe_definitions(&mut base, &config.join("crd/bases"), &kinds)?;
     }
     let text = olmkit::yaml::to_string(&generate::base_form(&base))?;
     write::file(&args.output_dir.join("bases").join(&name), text.as_bytes())?;

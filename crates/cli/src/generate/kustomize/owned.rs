@@ -1,16 +1,67 @@
-//! The kinds that a Go project owns, read from the definitions that controller-gen makes of its types.
+//! Entries for the operator's own kinds in a base: from its Go types, or from the CRDs that controller-gen makes of them.
 
 use std::path::Path;
 
 use anyhow::Context as _;
 use olmkit::crd::display_name;
 use olmkit::limits;
-use olmkit::object::SetAt as _;
+use olmkit::object::{GroupVersionKind, SetAt as _};
+use olmkit_scaffold::go_markers::{self, Description};
 use serde_json::{Value, json};
 
-/// Adds an entry to the base for each served version of a definition in `directory` that it does not describe yet. The
-/// description is that of the type, the display name its name in words, as operator-sdk says without a marker.
-pub fn describe(base: &mut Value, directory: &Path) -> anyhow::Result<()> {
+const OWNED: &str = "/spec/customresourcedefinitions/owned";
+
+/// Replaces the entries of the kinds that have a Go type below `directory`, as operator-sdk does. Other entries keep their place.
+pub fn describe_types(base: &mut Value, directory: &Path, kinds: &[GroupVersionKind]) -> anyhow::Result<()> {
+    let mut described = go_markers::describe(directory, kinds)?;
+    for kind in kinds {
+        if !described.iter().any(|description| description.kind == *kind) {
+            eprintln!(
+                "warning: no Go type for {kind} below {}; its entry is unchanged",
+                directory.display()
+            );
+        }
+    }
+    let others: Vec<Description> = (0..)
+        .zip(owned(base))
+        .map(|(order, entry)| Description {
+            kind: kind_of(&entry),
+            order,
+            entry,
+        })
+        .filter(|other| !described.iter().any(|description| description.kind == other.kind))
+        .collect();
+    // At the same place the described kinds come first.
+    described.extend(others);
+    described.sort_by_key(|description| description.order);
+    set(
+        base,
+        described.into_iter().map(|description| description.entry).collect(),
+    );
+    Ok(())
+}
+
+/// Group, version and kind of an entry. The group follows the plural in the name.
+fn kind_of(entry: &Value) -> GroupVersionKind {
+    let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
+    let name = text("name");
+    GroupVersionKind::new(
+        name.split_once('.').map_or(name, |(_, group)| group),
+        text("version"),
+        text("kind"),
+    )
+}
+
+fn owned(base: &Value) -> Vec<Value> {
+    base.pointer(OWNED)
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default()
+}
+
+/// Adds an entry for each served version of those CRDs in `directory` that PROJECT lists and that the base does not describe yet. The
+/// description is that of the type, the display name is the kind in words.
+pub fn describe_definitions(base: &mut Value, directory: &Path, kinds: &[GroupVersionKind]) -> anyhow::Result<()> {
     if !directory.is_dir() {
         return Ok(());
     }
@@ -18,12 +69,7 @@ pub fn describe(base: &mut Value, directory: &Path) -> anyhow::Result<()> {
         .with_context(|| format!("cannot read {}", directory.display()))?
         .collect::<Result<_, _>>()?;
     files.sort_by_key(std::fs::DirEntry::path);
-    let pointer = "/spec/customresourcedefinitions/owned";
-    let mut owned = base
-        .pointer(pointer)
-        .and_then(Value::as_array)
-        .cloned()
-        .unwrap_or_default();
+    let mut owned = owned(base);
     for file in files.iter().map(std::fs::DirEntry::path) {
         let is_yaml = matches!(file.extension().and_then(|end| end.to_str()), Some("yaml" | "yml"));
         if !is_yaml || !file.is_file() {
@@ -37,19 +83,23 @@ pub fn describe(base: &mut Value, directory: &Path) -> anyhow::Result<()> {
                 .with_context(|| file.display().to_string())?;
             for entry in entries(&definition) {
                 let known = |field: &str, other: &Value| other.get(field) == entry.get(field);
-                if !owned
+                let is_known = owned
                     .iter()
-                    .any(|other| known("name", other) && known("version", other) && known("kind", other))
-                {
+                    .any(|other| known("name", other) && known("version", other) && known("kind", other));
+                if kinds.contains(&kind_of(&entry)) && !is_known {
                     owned.push(entry);
                 }
             }
         }
     }
+    set(base, owned);
+    Ok(())
+}
+
+fn set(base: &mut Value, owned: Vec<Value>) {
     if !owned.is_empty() {
         base.set_at(&["spec", "customresourcedefinitions", "owned"], Value::Array(owned));
     }
-    Ok(())
 }
 
 fn entries(definition: &Value) -> Vec<Value> {

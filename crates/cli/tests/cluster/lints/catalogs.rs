@@ -69,11 +69,11 @@ struct Journey {
     end: &'static str,
     /// The versions that OLM installed.
     installed: &'static [&'static str],
-    lint: Option<&'static str>,
+    lints: &'static [&'static str],
 }
 
 fn journeys() -> Vec<Journey> {
-    let journey = |name, entries: Value, start, end, installed, lint| Journey {
+    let journey = |name, entries: Value, start, end, installed, lints| Journey {
         package: Package {
             name,
             versions: if name.starts_with("edges") {
@@ -87,9 +87,9 @@ fn journeys() -> Vec<Journey> {
         to: "stable",
         end,
         installed,
-        lint,
+        lints,
     };
-    let ranges = |name, fast: Value, end, installed, lint| Journey {
+    let ranges = |name, fast: Value, end, installed, lints| Journey {
         package: Package {
             name,
             versions: &["1.0.0", "1.1.0"],
@@ -106,7 +106,7 @@ fn journeys() -> Vec<Journey> {
         to: "fast",
         end,
         installed,
-        lint,
+        lints,
     };
     vec![
         journey(
@@ -115,7 +115,7 @@ fn journeys() -> Vec<Journey> {
             "1.0.0",
             "1.1.0",
             &["1.0.0", "1.1.0"],
-            None,
+            &[],
         ),
         journey(
             "falling",
@@ -123,7 +123,7 @@ fn journeys() -> Vec<Journey> {
             "1.1.0",
             "1.0.0",
             &["1.0.0", "1.1.0"],
-            Some("catalog-version-falls"),
+            &["catalog-version-falls"],
         ),
         journey(
             "edges",
@@ -134,7 +134,7 @@ fn journeys() -> Vec<Journey> {
             "1.0.0",
             "1.2.0",
             &["1.0.0", "1.1.0", "1.2.0"],
-            None,
+            &[],
         ),
         journey(
             "edges-ignored",
@@ -145,7 +145,30 @@ fn journeys() -> Vec<Journey> {
             "1.0.0",
             "1.2.0",
             &["1.0.0", "1.2.0"],
-            Some("catalog-ignored-edge"),
+            &["catalog-ignored-edge"],
+        ),
+        journey(
+            "edges-dropped",
+            json!([
+                {"name": "edges-dropped.v1.0.0"}, {"name": "edges-dropped.v1.1.0", "skips": ["edges-dropped.v1.0.0"]},
+                {"name": "edges-dropped.v1.2.0", "skips": ["edges-dropped.v1.1.0"]},
+            ]),
+            "1.0.0",
+            "1.0.0",
+            &["1.0.0"],
+            &["catalog-no-upgrade"],
+        ),
+        journey(
+            "edges-cycle",
+            json!([
+                {"name": "edges-cycle.v1.0.0", "replaces": "edges-cycle.v1.1.0"},
+                {"name": "edges-cycle.v1.1.0", "replaces": "edges-cycle.v1.0.0"},
+                {"name": "edges-cycle.v1.2.0", "replaces": "edges-cycle.v1.1.0", "skips": ["edges-cycle.v1.0.0", "edges-cycle.v1.1.0"]},
+            ]),
+            "1.0.0",
+            "1.0.0",
+            &["1.0.0"],
+            &["catalog-upgrade-cycle", "catalog-version-falls"],
         ),
         journey(
             "itself",
@@ -156,21 +179,21 @@ fn journeys() -> Vec<Journey> {
             "1.1.0",
             "1.1.0",
             &["1.1.0"],
-            Some("catalog-skip-range-reach"),
+            &["catalog-skip-range-reach"],
         ),
         ranges(
             "equal",
             json!({"name": "equal.v1.1.0", "skipRange": "<1.1.0"}),
             "1.1.0",
             &["1.0.0", "1.1.0"],
-            None,
+            &[],
         ),
         ranges(
             "differing",
             json!({"name": "differing.v1.1.0"}),
             "1.0.0",
             &["1.0.0"],
-            Some("catalog-entries-differ"),
+            &["catalog-entries-differ"],
         ),
     ]
 }
@@ -184,7 +207,7 @@ async fn olm_goes_where_rules_of_catalogs_say() {
         let catalog = journey.package.catalog(cluster.folder.path());
         assert_eq!(
             lints(&catalog),
-            journey.lint.into_iter().collect(),
+            journey.lints.iter().copied().collect(),
             "{}",
             journey.package.name
         );

@@ -2,6 +2,7 @@
 //!
 //! A lint may warn only of what happens: with the defect it happens, without it it does not. A rule names the test that shows it.
 
+mod admission;
 mod catalogs;
 mod olm;
 mod server;

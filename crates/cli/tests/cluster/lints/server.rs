@@ -88,6 +88,8 @@ async fn the_api_server_does_what_rules_say() {
     pods(&cluster).await;
     cluster.scene("webhooks");
     webhooks(&cluster).await;
+    cluster.scene("ports of webhooks");
+    ports_of_webhooks(&cluster).await;
 }
 
 /// Schemas with objects, and what the server does with them: recorded here, asked anew each time.
@@ -448,5 +450,59 @@ async fn webhooks(cluster: &Cluster) {
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;
         }
         assert_eq!(refused, is_refused, "{policy}");
+    }
+}
+
+/// The Service of a webhook, as OLM makes it, with a pod that has the named port and with one that lacks it.
+async fn ports_of_webhooks(cluster: &Cluster) {
+    served(cluster, "/api/v1/namespaces/default/serviceaccounts/default").await;
+    for (name, ports) in [
+        ("named-port", json!([{"name": "webhook-server", "containerPort": 9443}])),
+        ("no-port", json!([{"name": "metrics", "containerPort": 8443}])),
+    ] {
+        let lacks_port = name == "no-port";
+        let spec = json!({"containers": [{"name": "manager", "image": "example.com/a:1", "ports": ports}]});
+        let mut bundle = Bundle::new(name, "1.0.0");
+        let hook = json!({
+            "type": "ValidatingAdmissionWebhook",
+            "generateName": "a.hook.example.com",
+            "deploymentName": format!("{name}-manager"),
+            "admissionReviewVersions": ["v1"],
+            "sideEffects": "None",
+            "containerPort": 443,
+            "targetPort": "webhook-server",
+        });
+        bundle.changes = vec![(POD, spec.clone()), ("/spec/webhookdefinitions", json!([hook]))];
+        assert_eq!(warns(cluster, &bundle, "HOOK-9"), lacks_port, "{name}");
+
+        let metadata = json!({"name": name, "labels": {"app": name}});
+        let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {
+            "selector": {"app": name}, "ports": [{"port": 443, "targetPort": "webhook-server"}],
+        }});
+        let reply = ask(cluster, "POST", "/api/v1/namespaces/default/services", &service).await;
+        assert!(!reply.refused(), "{}", reply.text());
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec});
+        let mut pod = ask(cluster, "POST", "/api/v1/namespaces/default/pods", &pod).await.body;
+        pod["status"] = json!({
+            "phase": "Running", "podIP": "10.0.0.1", "podIPs": [{"ip": "10.0.0.1"}],
+            "conditions": [{"type": "Ready", "status": "True"}],
+        });
+        let status = format!("/api/v1/namespaces/default/pods/{name}/status");
+        let reply = ask(cluster, "PUT", &status, &pod).await;
+        assert!(!reply.refused(), "{}", reply.text());
+
+        let path = format!(
+            "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices?labelSelector=kubernetes.io%2Fservice-name%3D{name}"
+        );
+        let slice = async || {
+            let slices = ask(cluster, "GET", &path, &Value::Null).await.body;
+            let mut slices = slices["items"].as_array().cloned().unwrap_or_default();
+            slices.retain(|slice| slice["endpoints"].as_array().is_some_and(|list| !list.is_empty()));
+            slices.pop()
+        };
+        until(name, async || slice().await.is_some()).await;
+        let leads_to = slice().await.unwrap()["ports"][0]["port"].clone();
+        let expected = if lacks_port { Value::Null } else { json!(9443) };
+        assert_eq!(leads_to, expected, "{name}");
     }
 }

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::broken;
 use crate::bundle::Bundle;
+use olmkit::validate::Options as Checks;
 
 /// What `opm render` prints of a bundle; `None` when it fails.
 fn render(opm: &Path, folder: &Path) -> Option<String> {
@@ -19,6 +20,30 @@ fn render(opm: &Path, folder: &Path) -> Option<String> {
         .status
         .success()
         .then(|| String::from_utf8(output.stdout).unwrap())
+}
+
+#[test]
+fn opm_cannot_render_what_the_lint_reports() {
+    let opm = match kube_testbed::tools::program("opm") {
+        Ok(opm) => opm,
+        Err(error) => return println!("skipped: {error}"),
+    };
+    let folder = tempfile::tempdir().unwrap();
+    for (annotations, is_readable) in [
+        (json!({"certified": "true"}), true),
+        (json!({"certified": true}), false),
+    ] {
+        let mut bundle = Bundle::new("rendered", "1.0.0");
+        bundle.changes = vec![("/metadata/annotations", annotations)];
+        let root = bundle.write(folder.path());
+        let options = Checks {
+            directory: root.clone(),
+            ..Checks::default()
+        };
+        let ids = super::rules_of(&root, options);
+        assert_eq!(!ids.contains(&"OPM-1"), is_readable, "{ids:?}");
+        assert_eq!(render(&opm, &root).is_some(), is_readable);
+    }
 }
 
 #[test]

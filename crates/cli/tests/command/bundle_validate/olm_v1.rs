@@ -122,7 +122,7 @@ fn the_profile_has_releases() {
     assert!(old.out.contains("error[V1-12]"), "{}", old.out);
     let unknown = validate("olmv1=2");
     assert_eq!(unknown.code, 2);
-    assert!(unknown.err.contains("name one from 1.5 to 1.11"), "{}", unknown.err);
+    assert!(unknown.err.contains("name one from 1.5 to 1.12"), "{}", unknown.err);
 }
 
 #[test]
@@ -171,4 +171,66 @@ fn our_operator_has_its_lease_in_the_namespace_that_it_runs_in() {
         of_role && object.contains("  namespace: mine\n") && object.matches("namespace:").count() == 1
     });
     assert!(bound, "{}", printed.out);
+}
+
+#[test]
+fn an_upgrade_is_summed_up_for_programs_and_pull_requests() {
+    let folder = folder();
+    let printed = run(folder.path(), &["bundle", "diff", "before", "demo", "-o", "json"]);
+    assert_eq!(printed.code, 1, "{}", printed.err);
+    let json: serde_json::Value = serde_json::from_str(&printed.out).unwrap();
+    assert_eq!(json["upgradable"], false);
+    let lost = json["summary"]["lost"].as_array().unwrap();
+    assert!(lost.contains(&"version 0.0.9".into()), "{json}");
+    assert_eq!(json["findings"][0]["rule"], "V1-13", "{json}");
+    let printed = run(folder.path(), &["bundle", "diff", "before", "demo", "-o", "markdown"]);
+    assert_eq!(printed.code, 1, "{}", printed.err);
+    for line in [
+        "### Lost\n",
+        "- `version 0.0.9`\n",
+        "### OLM v1 blocks the upgrade\n",
+        "  - `scope: spec.scope`\n",
+    ] {
+        assert!(printed.out.contains(line), "{line}: {}", printed.out);
+    }
+    let printed = run(folder.path(), &["bundle", "diff", "demo", "demo", "-o", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&printed.out).unwrap();
+    assert_eq!(
+        (printed.code, &json["upgradable"]),
+        (0, &true.into()),
+        "{}",
+        printed.out
+    );
+}
+
+#[test]
+fn many_changes_of_a_definition_are_grouped() {
+    let folder = tempfile::tempdir().unwrap();
+    let definition = |limit: usize| {
+        let properties = (0..30).fold(String::new(), |all, number| {
+            format!("{all}              p{number}: {{type: string, maxLength: {limit}}}\n")
+        });
+        format!(
+            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: carts.shop.example.com}}\n\
+             spec:\n  group: shop.example.com\n  scope: Namespaced\n  names: {{kind: Cart, listKind: CartList, plural: carts, \
+             singular: cart}}\n  versions:\n  - name: v1\n    served: true\n    storage: true\n    schema:\n      \
+             openAPIV3Schema:\n        type: object\n        properties:\n          spec:\n            type: object\n            \
+             properties:\n{properties}"
+        )
+    };
+    std::fs::write(folder.path().join("old.yaml"), definition(9)).unwrap();
+    std::fs::write(folder.path().join("new.yaml"), definition(8)).unwrap();
+    let printed = run(folder.path(), &["crd", "diff", "old.yaml", "new.yaml"]);
+    assert_eq!(printed.code, 1, "{}", printed.err);
+    assert_eq!(printed.out.lines().count(), 3, "{}", printed.out);
+    assert!(
+        printed
+            .out
+            .starts_with("error[V1-13]: carts.shop.example.com: OLM v1 blocks 30 changes\n  maxLength: .spec.p"),
+        "{}",
+        printed.out
+    );
+    assert!(printed.out.contains(" and 27 more\n"), "{}", printed.out);
+    let full = run(folder.path(), &["crd", "diff", "old.yaml", "new.yaml", "--full"]);
+    assert_eq!(full.out.matches("error[V1-13]").count(), 30, "{}", full.out);
 }

@@ -3,6 +3,7 @@
 mod ended;
 mod opm;
 mod opm_name;
+mod path;
 mod resolve;
 mod serve;
 mod source;

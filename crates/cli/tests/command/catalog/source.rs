@@ -54,9 +54,10 @@ fn a_catalog_is_made_checked_and_looked_at() {
     );
 
     let steps = desk.run(&["catalog", "path", "catalog", "--from", OLD]).ok();
-    assert_eq!(steps, format!("{OLD} -> {NEW} (replaces)\n"));
+    let question = "Subscription to memcached-operator, channel alpha (default):";
+    assert_eq!(steps, format!("{question}\n{OLD} -> {NEW} (replaces)\n"));
     desk.run(&["catalog", "path", "catalog", "--from", "9.9"])
-        .refused("neither a bundle in the channel nor a version");
+        .refused("cannot find \"9.9\": no bundle or channel entry of the package has or names it");
     let images = desk.run(&["catalog", "images", "catalog"]).ok();
     assert!(
         images
@@ -130,9 +131,22 @@ fn two_catalogs_are_compared_and_deprecations_are_shown() {
     );
     let diff = desk.run(&["catalog", "diff", "before", "catalog"]);
     assert_eq!(diff.code, 1);
-    assert!(diff.out.contains("deprecation of bundle"), "{}", diff.out);
+    assert_eq!(
+        diff.out,
+        format!("~ memcached-operator\n    deprecated bundle {OLD}: use v0.1: it is better\n")
+    );
     let json = desk.run(&["catalog", "diff", "before", "catalog", "-o", "json"]).out;
-    assert!(json.trim_start().starts_with('['), "{json}");
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json[0]["deprecations"][0]["message"], "use v0.1: it is better");
+    let full = desk.run(&["catalog", "diff", "before", "catalog", "-o", "full"]).out;
+    assert_eq!(full, format!("+ memcached-operator: deprecation of bundle {OLD}\n"));
+    let unknown = desk.run(&["catalog", "diff", "before", "catalog", "-p", "memcached"]);
+    assert_eq!((unknown.code, unknown.out.as_str()), (2, ""), "{}", unknown.err);
+    assert!(
+        unknown.err.contains("no package memcached; it has memcached-operator"),
+        "{}",
+        unknown.err
+    );
     assert!(
         desk.run(&["catalog", "graph", "catalog"])
             .ok()
@@ -243,7 +257,7 @@ fn versions_name_bundles_of_the_path() {
     let steps = desk
         .run(&["catalog", "path", "catalog", "--from", "0.0.1", "--to", "v0.1.0"])
         .ok();
-    assert_eq!(steps, format!("{OLD} -> {NEW} (replaces)\n"));
+    assert!(steps.ends_with(&format!(":\n{OLD} -> {NEW} (replaces)\n")), "{steps}");
     desk.run(&["catalog", "path", "catalog", "--from", "0.0.1", "-c", "beta"])
         .refused("has no channel \"beta\"; it has: alpha");
 }
@@ -311,8 +325,10 @@ fn crds_are_compared_along_the_edges() {
         "{}",
         nothing.err
     );
-    let missing =
-        format!("    not {OLD} -> {NEW}: the catalog has {OLD} without its CRDs; name its directory with --bundles");
+    let missing = format!(
+        "not compared: 1 upgrade of 1 package; name the directories of their bundles with --bundles\n    \
+         memcached-operator: 1 upgrade: the catalog has {OLD} without its CRDs\n"
+    );
     assert!(nothing.err.contains(&missing), "{}", nothing.err);
     nothing.ok();
 
@@ -328,7 +344,8 @@ fn crds_are_compared_along_the_edges() {
         "{}",
         blocked.err
     );
-    let expected = format!("error[V1-13]: scope: scope changed : \"Namespaced\" -> \"Cluster\" (upgrade from {OLD})");
+    let expected =
+        format!("error[V1-13]: scope: scope changed : \"Namespaced\" -> \"Cluster\" (upgrade from {OLD} to {NEW})");
     assert!(blocked.out.contains(&expected), "{}", blocked.out);
     assert!(
         blocked
@@ -342,4 +359,242 @@ fn crds_are_compared_along_the_edges() {
     assert!(report.contains("\"rule\": \"V1-13\""), "{report}");
     validate(&["--bundles", "catalog"]).refused("no bundle below catalog");
     validate(&["-o", "opm-json"]).refused("opm has no --crd-safety");
+}
+
+/// A file-based catalog of small bundles.
+fn small_catalog(desk: &Desk, text: &str) {
+    std::fs::create_dir_all(desk.path("small")).unwrap();
+    std::fs::write(desk.path("small/catalog.yaml"), text).unwrap();
+}
+
+fn small_bundle(version: &str, more: &str) -> String {
+    format!(
+        "---\nschema: olm.bundle\npackage: shop\nname: shop.v{version}\nimage: r.example.com/shop:v{version}\nproperties:\n\
+         - type: olm.package\n  value: {{packageName: shop, version: {version}}}\n{more}"
+    )
+}
+
+#[test]
+fn an_older_bundle_goes_below_the_head_and_a_downgrade_is_named() {
+    let desk = Desk::new();
+    copy(&desk.path("new"), &desk.path("patch"));
+    let csv = "patch/manifests/memcached-operator.clusterserviceversion.yaml";
+    let text = desk.text(csv).replace("0.1.0", "1.1.1");
+    std::fs::write(desk.path(csv), text).unwrap();
+    let bundles: String = ["1.0.0", "1.1.0", "2.0.0"]
+        .map(|version| small_bundle(version, "").replace("shop", "memcached-operator"))
+        .concat();
+    let source = |stable: &str| {
+        format!(
+            "schema: olm.package\nname: memcached-operator\ndefaultChannel: stable\n---\nschema: olm.channel\n\
+             package: memcached-operator\nname: stable\nentries:\n- name: memcached-operator.v1.0.0\n\
+             - name: memcached-operator.v1.1.0\n  replaces: memcached-operator.v1.0.0\n\
+             - name: memcached-operator.v2.0.0\n{stable}{bundles}"
+        )
+    };
+    let add = |more: &[&str]| {
+        let first = ["catalog", "add", "patch", "--to", "small", "--channel", "stable"];
+        let template = ["--image-ref-template", TEMPLATE];
+        desk.run(&[&first[..], &template, more].concat())
+    };
+    let heads = || desk.run(&["catalog", "list", "channels", "small"]).ok();
+
+    for more in [&[][..], &["--semver"], &["--replaces", "memcached-operator.v1.1.0"]] {
+        small_catalog(&desk, &source("  replaces: memcached-operator.v1.1.0 # reviewed\n"));
+        let said = add(more);
+        assert!(
+            said.err
+                .contains("channel stable: memcached-operator.v2.0.0 now replaces memcached-operator.v1.1.1"),
+            "{}",
+            said.err
+        );
+        said.ok();
+        assert!(heads().contains("memcached-operator.v2.0.0"), "{}", heads());
+        let text = desk.text("small/catalog.yaml");
+        assert!(
+            text.contains("  replaces: memcached-operator.v1.1.1 # reviewed\n"),
+            "{text}"
+        );
+        desk.run(&[
+            "catalog",
+            "validate",
+            "small",
+            "--fail-on",
+            "warning",
+            "--ignore",
+            "catalog-no-metadata",
+        ])
+        .ok();
+    }
+
+    let skipping = source("  replaces: memcached-operator.v1.0.0\n  skips: [memcached-operator.v1.1.0]\n");
+    small_catalog(&desk, &skipping);
+    add(&[]).refused("add it to `skips` of memcached-operator.v2.0.0 and repeat the command");
+    assert_eq!(desk.text("small/catalog.yaml"), skipping);
+    // The advice works.
+    small_catalog(
+        &desk,
+        &skipping.replace(
+            "[memcached-operator.v1.1.0]",
+            "[memcached-operator.v1.1.0, memcached-operator.v1.1.1]",
+        ),
+    );
+    add(&[]).ok();
+    desk.run(&["catalog", "validate", "small"]).ok();
+
+    small_catalog(&desk, &source("  replaces: memcached-operator.v1.1.0\n"));
+    let lowered = add(&["--replaces", "memcached-operator.v2.0.0"]);
+    assert!(
+        lowered.err.contains(
+            "warning: memcached-operator.v1.1.1 becomes the head of channel stable although memcached-operator.v2.0.0 is newer"
+        ),
+        "{}",
+        lowered.err
+    );
+    lowered.ok();
+}
+
+#[test]
+fn unknown_packages_and_channels_are_errors() {
+    let desk = Desk::with_catalog();
+    let wanted = "the catalog has no package memcached; it has memcached-operator";
+    desk.run(&["catalog", "images", "catalog", "-p", "memcached"])
+        .refused(wanted);
+    for form in ["mermaid", "dot", "svg"] {
+        desk.run(&["catalog", "graph", "catalog", "-p", "memcached", "-o", form])
+            .refused(wanted);
+    }
+    desk.run(&["catalog", "graph", "catalog", "-p", "memcached-operator", "-c", "beta"])
+        .refused("package memcached-operator has no channel beta");
+    // opm draws an empty graph.
+    let drawn = desk
+        .run(&["opm", "alpha", "render-graph", "catalog", "-p", "memcached"])
+        .ok();
+    assert!(!drawn.contains(OLD), "{drawn}");
+}
+
+const CHANNEL: &str = "schema: olm.package\nname: shop\ndefaultChannel: stable\n---\nschema: olm.channel\npackage: shop\n\
+                       name: stable\nentries:\n- name: shop.v1.0.0\n";
+
+#[test]
+fn equal_findings_are_a_group_and_the_last_line_counts_them() {
+    let desk = Desk::new();
+    let versions: Vec<String> = (0..50).map(|minor| format!("1.{minor}.0")).collect();
+    let entries: String = versions
+        .windows(2)
+        .map(|pair| format!("- name: shop.v{}\n  replaces: shop.v{}\n", pair[1], pair[0]))
+        .collect();
+    let bundles: String = versions.iter().map(|version| small_bundle(version, "")).collect();
+    small_catalog(&desk, &format!("{CHANNEL}{entries}{bundles}"));
+    let text = desk.run(&["catalog", "validate", "small"]).ok();
+    assert!(text.contains("warning[catalog-no-metadata]: "), "{text}");
+    assert!(text.contains("  50 findings in 1 file\n"), "{text}");
+    assert!(
+        text.ends_with("small: 0 errors, 50 warnings, 50 infos; -o full or concise prints each finding\n"),
+        "{text}"
+    );
+    assert!(text.lines().count() < 30, "{text}");
+    let full = desk.run(&["catalog", "validate", "small", "-o", "full"]).ok();
+    assert_eq!(full.matches("warning[catalog-no-metadata]").count(), 50, "{full}");
+    let concise = desk.run(&["catalog", "validate", "small", "-o", "concise"]).ok();
+    let mut lines = concise.lines();
+    assert!(
+        lines.any(|line| line.contains(": warning[catalog-no-metadata] bundle shop.v1.0.0 ")),
+        "{concise}"
+    );
+    assert!(!concise.contains("errors"), "{concise}");
+}
+
+#[test]
+fn findings_on_edges_name_their_channel() {
+    let desk = Desk::new();
+    let beta = "---\nschema: olm.channel\npackage: shop\nname: beta\nentries:\n- name: shop.v1.1.0\n\
+                - name: shop.v1.0.0\n  replaces: shop.v1.1.0\n";
+    let stable = "- name: shop.v1.1.0\n  replaces: shop.v1.0.0\n  skipRange: '<2.0.0'\n";
+    let bundles = small_bundle("1.0.0", "") + &small_bundle("1.1.0", "");
+    small_catalog(&desk, &format!("{CHANNEL}{stable}{beta}{bundles}"));
+    let concise = desk.run(&["catalog", "validate", "small", "-o", "concise"]).ok();
+    assert!(
+        concise
+            .contains("warning[catalog-version-falls] channel beta: shop.v1.0.0 (1.0.0) replaces shop.v1.1.0 (1.1.0)"),
+        "{concise}"
+    );
+    assert!(
+        concise.contains("info[catalog-skip-range-reach] channel stable: the skipRange"),
+        "{concise}"
+    );
+    let wrong = stable.replace("<2.0.0", "~2");
+    small_catalog(&desk, &format!("{CHANNEL}{wrong}{bundles}"));
+    let text = desk.run(&["catalog", "validate", "small"]).out;
+    assert!(
+        text.contains("in: shop/stable: shop.v1.1.0, entries[1].skipRange"),
+        "{text}"
+    );
+}
+
+#[test]
+fn unknown_schemas_and_keys_and_empty_images_are_reported() {
+    let desk = Desk::new();
+    let bundle = small_bundle("1.0.0", "relatedImages:\n- name: proxy\n  image: ''\n- image: r.io/a\n");
+    let entries = "- {name: shop.v1.1.0, replaces: shop.v1.0.0, skip: [shop.v1.0.0]}\n";
+    let rest = "---\nschema: olm.chanel\npackage: shop\nname: beta\nentries: []\n---\nschema: olm.catalog.deprecation\npackage: shop\n\
+                ---\nschema: example.com/custom\npackage: shop\nanything: 1\n";
+    small_catalog(
+        &desk,
+        &format!("{CHANNEL}{entries}{bundle}{}{rest}", small_bundle("1.1.0", "")),
+    );
+    let concise = desk.run(&["catalog", "validate", "small", "-o", "concise"]).ok();
+    let found: Vec<&str> = concise
+        .lines()
+        .filter(|line| line.contains("-unknown-") || line.contains("-related-image"))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            "small/catalog.yaml:10:52: warning[catalog-unknown-key] OLM ignores the key \"skip\": olm.channel has no such key at this \
+             place",
+            "small/catalog.yaml:20:3: warning[catalog-related-image] bundle shop.v1.0.0: no image for related image \"proxy\"",
+            "small/catalog.yaml:32:9: warning[catalog-unknown-schema] OLM ignores the blob: it does not know the schema \"olm.chanel\"",
+            "small/catalog.yaml:37:9: warning[catalog-unknown-schema] OLM ignores the blob: it does not know the schema \
+             \"olm.catalog.deprecation\"",
+        ],
+        "{concise}"
+    );
+    let text = desk.run(&["catalog", "validate", "small"]).ok();
+    assert!(
+        text.contains("help: did you mean \"skips\"?") && text.contains("help: did you mean olm.channel?"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_blob_without_a_schema_is_named_without_its_icon() {
+    let desk = Desk::new();
+    let icon = "iVBORw0KGgo".repeat(300);
+    small_catalog(
+        &desk,
+        &format!("name: shop\nicon:\n  base64data: {icon}\n  mediatype: image/png\n"),
+    );
+    let said = desk.run(&["catalog", "validate", "small"]);
+    assert_eq!(said.code, 1);
+    assert!(said.out.contains("is missing root schema field"), "{}", said.out);
+    assert!(said.out.contains("help: add `schema`: olm.package"), "{}", said.out);
+    assert!(said.out.len() < 1000, "{}", said.out);
+    let rendered = desk.run(&["catalog", "render", "small"]);
+    assert!(rendered.err.len() < 500, "{}", rendered.err);
+}
+
+#[test]
+fn catalogs_for_older_openshift_keep_inline_manifests() {
+    let desk = Desk::new();
+    let inline = "- type: olm.bundle.object\n  value: {data: e30=}\n";
+    for (folder, found) in [("catalogs/v4.16", 0), ("catalogs/v4.17", 1), ("catalogs/mine", 1)] {
+        std::fs::create_dir_all(desk.path(folder)).unwrap();
+        let path = format!("{folder}/catalog.yaml");
+        std::fs::write(desk.path(&path), format!("{CHANNEL}{}", small_bundle("1.0.0", inline))).unwrap();
+        let text = desk.run(&["catalog", "validate", folder]).ok();
+        assert_eq!(text.matches("catalog-inline").count(), found, "{text}");
+        let advice = "catalogs for 4.12 to 4.16 need the inline manifests";
+        assert_eq!(text.contains(advice), found == 1, "{text}");
+    }
 }

@@ -114,11 +114,11 @@ async fn a_server_that_is_asked_to_stop_lets_open_streams_finish_and_takes_no_ne
     ask_to_stop(&server);
     let begin = Instant::now();
     while tokio::net::TcpStream::connect(server.address).await.is_ok() {
-        assert!(begin.elapsed() < Duration::from_secs(10), "it still listens");
+        assert!(begin.elapsed() < Duration::from_secs(60), "it still listens");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert_eq!(rest(open).await, BUNDLES - 1);
-    assert!(ended(&mut server, Duration::from_secs(10)).success());
+    assert!(ended(&mut server, Duration::from_secs(60)).success());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -159,7 +159,7 @@ async fn clients_that_do_not_read_hold_up_nobody_and_cost_no_memory() {
     assert!(grown < 80, "{grown} MB more");
     // They do not keep it from stopping either.
     ask_to_stop(&server);
-    assert!(ended(&mut server, Duration::from_secs(40)).success());
+    assert!(ended(&mut server, Duration::from_secs(120)).success());
     drop(stalled);
 }
 

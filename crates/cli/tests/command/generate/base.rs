@@ -16,7 +16,7 @@ fn owned_kinds_come_from_the_definitions_of_a_go_project() {
     let run = |layout: &str| {
         folder.write(
             "PROJECT",
-            &format!("projectName: example-operator\nlayout:\n- {layout}\nversion: \"3\"\n"),
+            &format!("projectName: example-operator\nlayout:\n- {layout}\nversion: \"3\"\nresources:\n- {{group: example, domain: com, kind: Example, version: v1}}\n"),
         );
         let output = folder.olmkit(&["generate", "kustomize", "manifests", "-q"], "");
         assert!(output.status.success(), "{}", said(&output));

@@ -33,7 +33,7 @@ fn bad_input_names_file_and_object_and_leaves_the_old_bundle() {
     let unknown_version = OPERATOR.replace("apiVersion: example.com/v1", "apiVersion: example.com/v9");
     let wrong_type = OPERATOR.replace("  template:\n", "  replicas: three\n  template:\n");
     for (input, expected) in [
-        (String::new(), "the input: holds no object"),
+        (String::new(), "the input contains no object"),
         (no_deployment, "the input: holds no Deployment"),
         (format!("{two_csvs}{OPERATOR}"), "ClusterServiceVersion other.v1.0.0"),
         (no_definition, "Example sample"),

@@ -1,4 +1,4 @@
-//! Inputs of a few megabytes that once took gigabytes, minutes or the stack: each ends in 5 seconds of processor time, 30 of an unoptimised
+//! Inputs of a few megabytes that once took gigabytes, minutes or the stack: each ends in 5 seconds of processor time, 120 of an unoptimised
 //! build, and 1 GiB of address space.
 
 use std::fs;
@@ -14,7 +14,7 @@ pub fn write(folder: &Path, name: &str, text: &str) {
 }
 
 /// Seconds on processors. What is bounded by design takes several times as long unoptimised, and on a busy machine longer again.
-const CPU_SECONDS: &str = if cfg!(debug_assertions) { "30" } else { "5" };
+const CPU_SECONDS: &str = if cfg!(debug_assertions) { "120" } else { "5" };
 
 /// Ends a command that takes more than `$CPU_SECONDS` on processors, or more KiB of memory, its address space included.
 const BOUNDED: &str = "ulimit -t \"$CPU_SECONDS\" && ulimit -v 1048576 && exec \"$0\" \"$@\"";

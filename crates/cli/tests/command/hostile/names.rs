@@ -85,7 +85,7 @@ fn a_picture_of_nothing_is_an_error_and_one_of_a_dense_channel_ends() {
         let started = Instant::now();
         let output = graph(&["dense", "-o", format, "-p", "p"]);
         assert!(
-            output.status.success() && started.elapsed() < Duration::from_secs(5),
+            output.status.success() && started.elapsed() < Duration::from_secs(60),
             "{format}"
         );
     }

@@ -26,7 +26,13 @@ fn a_folder_of_bundles_becomes_a_template_a_mapping_and_catalogs() {
         said.out
     );
     assert_eq!(desk.files(), before, "a dry run writes nothing");
-    desk.run(&["onboard", "hello"]).fine();
+    let said = desk.run(&["onboard", "hello"]);
+    said.fine();
+    assert!(
+        said.err.contains("operators/hello/ci.yaml: updateGraph is removed"),
+        "{}",
+        said.err
+    );
     let ci = desk.text("operators/hello/ci.yaml");
     assert_eq!(
         ci,
@@ -50,11 +56,35 @@ fn a_folder_of_bundles_becomes_a_template_a_mapping_and_catalogs() {
     desk.run(&["onboard", "hello"])
         .refused("is published through file-based catalogs already");
     let done = desk.files();
-    desk.run(&["onboard", "hello", "--replace"]).fine();
+    let said = desk.run(&["onboard", "hello", "--replace"]);
+    said.fine();
+    assert!(!said.err.contains("updateGraph"), "{}", said.err);
     assert_eq!(
         desk.files(),
         done,
         "from its own catalogs the operator gets the same again"
+    );
+}
+
+#[test]
+fn skipped_bundles_get_no_chain() {
+    let desk = Desk::new();
+    desk.write("operators/hello/ci.yaml", "updateGraph: replaces-mode\n");
+    desk.in_repository("0.0.1", "");
+    desk.in_repository("0.1.0", "  replaces: hello.v0.0.1\n");
+    desk.in_repository("0.1.1", "  replaces: hello.v0.1.0\n  skips:\n  - hello.v0.0.1\n");
+    desk.in_repository("0.1.2", "  skips:\n  - hello.v0.1.0\n  - hello.v0.1.1\n");
+    let said = desk.run(&["onboard", "hello"]);
+    said.fine();
+    let catalog = desk.text("catalogs/v4.20/hello/catalog.yaml");
+    let entries = "entries:\n- name: hello.v0.1.0\n- name: hello.v0.1.1\n- name: hello.v0.1.2\n  skips:\n  - hello.v0.1.0\n  \
+                   - hello.v0.1.1\n";
+    assert!(catalog.contains(entries), "{catalog}");
+    assert!(!catalog.contains("hello.v0.0.1"), "{catalog}");
+    assert!(
+        said.err.contains("hello.v0.0.1 has no place in stable of v4.20, v4.21"),
+        "{}",
+        said.err
     );
 }
 
@@ -136,5 +166,21 @@ fn published_catalogs_win_over_bundles() {
     assert!(
         desk.text("catalogs/v4.14/hello/catalog.yaml")
             .contains("skipRange: <0.0.0")
+    );
+}
+
+#[test]
+fn a_comment_before_the_document_of_ci_yaml_stays() {
+    let desk = with_bundles();
+    let head = "#\n# Copyright (c) 2019-2023 Example\n#\n\n---\n# See also the documentation\n";
+    desk.write(
+        "operators/hello/ci.yaml",
+        &format!("{head}updateGraph: replaces-mode\naddReviewers: true\nreviewers:\n  - a\n"),
+    );
+    desk.run(&["onboard", "hello"]).fine();
+    let ci = desk.text("operators/hello/ci.yaml");
+    assert!(
+        ci.starts_with(&format!("{head}addReviewers: true\nreviewers:\n  - a\nfbc:\n")),
+        "{ci}"
     );
 }

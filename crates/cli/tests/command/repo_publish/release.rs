@@ -82,10 +82,13 @@ fn a_bundle_is_placed_checked_and_committed() {
     said.fine();
     assert!(
         said.out
-            .contains("push with: git push origin HEAD:refs/heads/hello-0.0.2\n"),
+            .ends_with("push with: git push --set-upstream origin hello-0.0.2\n"),
         "{}",
         said.out
     );
+    assert!(dry.out.ends_with("branch: hello-0.0.2\n"), "{}", dry.out);
+    assert_eq!(desk.git(&["branch", "--show-current"]), "hello-0.0.2\n");
+    assert_eq!(desk.git(&["rev-parse", "HEAD~1"]), head, "one commit on top");
     assert!(
         said.err
             .contains("left out, since it is not part of a bundle: Dockerfile"),
@@ -119,7 +122,7 @@ fn a_bundle_is_added_to_templates_and_catalogs() {
     said.fine();
     assert!(
         said.out
-            .contains("v4.16: + hello: edge hello.v0.0.1 -> hello.v0.0.2 in stable\n"),
+            .contains("~ hello\n    head of stable: hello.v0.0.1 -> hello.v0.0.2\n    1 new bundle: hello.v0.0.2\n"),
         "{}",
         said.out
     );
@@ -172,6 +175,12 @@ fn what_is_refused_leaves_the_tree_as_it_is() {
     release(&desk, "operators/hello/0.0.1", &["--image", "r.io/other:1"]).refused("check_bundle_images_in_fbc");
     same("refused");
     let bundle = fresh(&desk, "");
+    desk.git(&["branch", "hello-0.0.2"]);
+    release(&desk, &bundle, &[]).refused("the branch hello-0.0.2 exists already");
+    desk.git(&["branch", "--delete", "hello-0.0.2"]);
+    release(&desk, &bundle, &["--branch=a..b"]).refused("cannot be the name of a branch");
+    same("the branch");
+    let branches = desk.git(&["branch"]);
     let hook = desk.root().join(".git/hooks/pre-commit");
     std::fs::create_dir_all(hook.parent().unwrap()).unwrap();
     std::fs::write(&hook, "#!/bin/sh\necho no such luck >&2\nexit 1\n").unwrap();
@@ -179,6 +188,7 @@ fn what_is_refused_leaves_the_tree_as_it_is() {
     std::fs::set_permissions(&hook, executable).unwrap();
     release(&desk, &bundle, &[]).refused("no such luck");
     same("a hook refuses");
+    assert_eq!(desk.git(&["branch"]), branches, "a hook refuses");
     std::fs::remove_file(hook).unwrap();
     release(&desk, &bundle, &["--no-commit"]).fine();
     assert_eq!(desk.git(&["rev-parse", "HEAD"]), head);
@@ -186,4 +196,92 @@ fn what_is_refused_leaves_the_tree_as_it_is() {
         desk.text("operators/hello/0.0.2/release-config.yaml")
             .contains("replaces: hello.v0.0.1")
     );
+}
+
+#[test]
+fn a_release_goes_to_the_current_branch_if_it_has_the_name() {
+    let desk = published();
+    desk.git(&["switch", "--quiet", "--create", "mine"]);
+    release(&desk, &fresh(&desk, ""), &["--branch", "mine"]).fine();
+    assert_eq!(desk.git(&["branch", "--show-current"]), "mine\n");
+    assert_eq!(desk.git(&["log", "-1", "--format=%s"]), "operator hello (0.0.2)\n");
+}
+
+#[test]
+fn warnings_of_a_release_are_printed() {
+    let desk = Desk::new();
+    desk.in_repository("0.0.1", "");
+    desk.write("operators/hello/ci.yaml", "reviewers: [a]\n");
+    desk.commit_all();
+    let folder = desk.folder.path().join("beside");
+    desk.bundle(&folder, "0.0.2", "  replaces: hello.v0.0.1\n");
+    let said = release(&desk, folder.to_str().unwrap(), &["--dry-run"]);
+    said.fine();
+    assert!(
+        said.out.contains("warning[pipeline/check_ci_upgrade_graph]"),
+        "{}",
+        said.out
+    );
+}
+
+#[test]
+fn an_operator_with_catalogs_needs_a_release_config() {
+    let desk = published();
+    let folder = desk.folder.path().join("beside");
+    desk.bundle(&folder, "0.0.2", "");
+    let bundle = folder.to_str().unwrap();
+    let said = release(&desk, bundle, &["--dry-run"]);
+    said.fine();
+    let wanted = [
+        "the bundle has no release-config.yaml",
+        "--release-config",
+        "- template_name: basic.yaml",
+    ];
+    for wanted in wanted {
+        assert!(said.err.contains(wanted), "{wanted}: {}", said.err);
+    }
+    desk.write("../release.yaml", RELEASE_CONFIG);
+    let said = release(&desk, bundle, &["--release-config", "../release.yaml", "--dry-run"]);
+    said.fine();
+    assert!(!said.err.contains("release-config"), "{}", said.err);
+}
+
+#[test]
+fn the_rules_are_those_of_the_repository() {
+    let desk = Desk::new();
+    desk.in_repository("0.0.1", "");
+    // Without updateGraph operatorhub.io builds the graph from the versions, and rejects spec.replaces.
+    desk.write("operators/hello/ci.yaml", "reviewers: [a]\n");
+    desk.commit_all();
+    let folder = desk.folder.path().join("beside");
+    desk.bundle(&folder, "0.0.2", "  replaces: hello.v0.0.1\n");
+    let bundle = folder.to_str().unwrap();
+    release(&desk, bundle, &["--dry-run"]).fine();
+    release(&desk, bundle, &["--dry-run", "--suite", "operatorhub"]).refused("operatorhub/update-graph");
+    // A clone of that repository needs no flag.
+    for config in ["organization: community-operators\ncluster: k8s\n", "{}\n"] {
+        desk.write("config.yaml", config);
+        desk.write("categories.json", "{\"categories\": [\"Database\"]}");
+        desk.commit_all();
+        release(&desk, bundle, &["--dry-run"]).refused("operatorhub/update-graph");
+        release(&desk, bundle, &["--dry-run", "--suite", "community"]).fine();
+    }
+}
+
+/// No registry answers here, so a pull would fail.
+#[test]
+fn a_new_catalog_takes_bundles_from_the_others() {
+    let desk = published();
+    release(&desk, &fresh(&desk, ""), &[]).fine();
+    desk.write("operators/hello/ci.yaml", &CI.replace("v4.20]", "v4.20, v4.15, v4.21]"));
+    desk.commit_all();
+    let said = release(
+        &desk,
+        "operators/hello/0.0.2",
+        &["--image", "quay.io/community/hello:0.0.2"],
+    );
+    said.fine();
+    let catalog = |name: &str| desk.text(&format!("catalogs/{name}/hello/catalog.yaml"));
+    assert_eq!(catalog("v4.21"), catalog("v4.20"));
+    assert_eq!(catalog("v4.15"), catalog("v4.16"));
 }

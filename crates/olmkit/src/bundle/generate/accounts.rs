@@ -74,6 +74,10 @@ pub(super) struct Split {
     pub cluster_permissions: Vec<Value>,
     /// Objects that become files, in input order: Roles, ClusterRoles, RoleBindings, ClusterRoleBindings, accounts.
     pub files: Vec<Typed>,
+    /// ClusterRoles of which the CSV has the rules.
+    pub absorbed: Vec<Typed>,
+    /// Names of those that the operator may bind to other accounts, or that extend other ClusterRoles. Strict mode keeps the objects.
+    pub shared: BTreeSet<String>,
     /// Bindings to an account of the CSV whose role is not in the input.
     pub dangling: Vec<Typed>,
     /// Bindings that a bundle loses: they have no subject.
@@ -123,7 +127,22 @@ pub(super) fn split(found: &Collection, options: &Options) -> Split {
     split.permissions = permissions.entries(options.strict);
     split.cluster_permissions = cluster_permissions.entries(options.strict);
 
-    let used: BTreeSet<&str> = in_cluster_roles.union(&across).copied().collect();
+    let mut used: BTreeSet<&str> = in_cluster_roles.union(&across).copied().collect();
+    split.absorbed = used
+        .iter()
+        .filter_map(|name| cluster_roles.get(name).map(|role| (*role).clone()))
+        .collect();
+    let may_bind = in_roles.iter().filter_map(|name| roles.get(name).copied());
+    let may_bind = may_bind.chain(&split.absorbed).any(grants_binding);
+    split.shared = split
+        .absorbed
+        .iter()
+        .filter(|role| (may_bind && !grants_binding(role)) || extends_others(role))
+        .map(|role| role.name().to_owned())
+        .collect();
+    if options.strict {
+        used.retain(|name| !split.shared.contains(*name));
+    }
     split.files.extend(remaining(&found.roles, &roles, &in_roles));
     split
         .files
@@ -159,6 +178,28 @@ pub(super) fn split(found: &Collection, options: &Options) -> Split {
         }
     }
     split
+}
+
+/// Whether a role lets its holder bind roles to accounts. A role of this kind is the operator's own, not one that it hands out.
+fn grants_binding(role: &Typed) -> bool {
+    role.list("/rules").iter().any(|rule| {
+        let has = |field: &str, wanted: &[&str]| {
+            let values = rule.get(field).and_then(Value::as_array).into_iter().flatten();
+            values.filter_map(Value::as_str).any(|value| wanted.contains(&value))
+        };
+        has("apiGroups", &[RBAC, "*"])
+            && has("resources", &["rolebindings", "clusterrolebindings", "*"])
+            && has("verbs", &["create", "*"])
+    })
+}
+
+/// Whether the API server adds the rules of a ClusterRole to others.
+fn extends_others(role: &Typed) -> bool {
+    let labels = role.value.pointer("/metadata/labels").and_then(Value::as_object);
+    labels
+        .into_iter()
+        .flatten()
+        .any(|(key, _)| key.starts_with("rbac.authorization.k8s.io/aggregate-to-"))
 }
 
 fn by_name(list: &[Typed]) -> BTreeMap<&str, &Typed> {

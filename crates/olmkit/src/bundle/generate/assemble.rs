@@ -18,7 +18,10 @@ type Assembled = (Value, Vec<(String, Value)>, Option<Value>);
 
 pub(super) fn assemble(input: Input, options: &Options, notices: &mut Vec<Notice>) -> Result<Assembled, Error> {
     let project_base = input.base.clone();
-    let is_empty = input.documents.is_empty();
+    // A failed command in front of the pipe leaves nothing to read. operator-sdk overwrites the bundle then.
+    if input.documents.is_empty() {
+        return Err(Error::Empty);
+    }
     let found = collect(input, notices)?;
     let mut csv = base::choose(&found, project_base.as_ref(), options, notices)?;
     let kept = strict::Kept::of(&csv);
@@ -34,7 +37,7 @@ pub(super) fn assemble(input: Input, options: &Options, notices: &mut Vec<Notice
     );
     annotate(&found, options, &mut csv);
     watch_namespace(&mut csv);
-    strict::report(&found, &split, is_empty, options, notices);
+    strict::report(&found, &split, &csv, options, notices);
     strict::upgrade_edges(&mut csv, options);
     if options.strict {
         strict::improve(&found, &kept, &mut csv);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{Error, Notice, Weight};
+use super::{Error, Notice, Weight, kustomization};
 use crate::limits;
 use crate::types::encode;
 use crate::yaml;
@@ -100,6 +100,8 @@ pub struct Input {
     pub notices: Vec<Notice>,
     /// True when CRDs count only if they come from `--crds-dir`.
     pub crds_dir: bool,
+    /// Files of a directory that make it a kustomization.
+    pub(super) kustomizations: Vec<PathBuf>,
 }
 
 impl Input {
@@ -121,6 +123,9 @@ impl Input {
     pub fn from_directory(directory: &Path) -> Result<Self, Error> {
         let mut input = Self::default();
         input.walk(directory)?;
+        input
+            .notices
+            .extend(kustomization::ignored(directory, &input.kustomizations));
         Ok(input)
     }
 
@@ -157,6 +162,9 @@ impl Input {
                 self.walk(&path)?;
             }
             return Ok(());
+        }
+        if kustomization::is_one(path) {
+            self.kustomizations.push(path.to_owned());
         }
         let bytes = read_file(path)?;
         self.add(&bytes, Some(path), false)

@@ -1,17 +1,19 @@
 //! All files of a bundle as one job: manifests, metadata and `bundle.Dockerfile` are made in memory, then written together.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::digests::{self, Digests};
 use super::{
-    Error, Generated, Input, Metadata, Notice, OPERATOR_SDK_BUILDER, Options, builder, created_at, generate, present,
+    Error, Generated, Input, Metadata, Notice, OPERATOR_SDK_BUILDER, Options, Origin, Weight, builder, created_at,
+    generate, present,
 };
 use crate::bundle::load::{Reading, Tree, read};
 use crate::bundle::write::{self, Stale, WriteError};
 
 const ANNOTATIONS: &str = "metadata/annotations.yaml";
-const DOCKERFILE: &str = "bundle.Dockerfile";
+/// The place of the Dockerfile unless another one is given.
+pub const DOCKERFILE: &str = "bundle.Dockerfile";
 const SCORECARD: &str = "tests/scorecard/config.yaml";
 /// The layout of an operator without a PROJECT file.
 const UNKNOWN_LAYOUT: &str = "unknown";
@@ -32,6 +34,8 @@ pub struct Target {
     pub overwrite: bool,
     /// Whether the manifests are printed instead of written.
     pub stream: bool,
+    /// The path of the Dockerfile, [`DOCKERFILE`] in general.
+    pub dockerfile: PathBuf,
 }
 
 /// A bundle in the making. Nothing is on disk before [`Job::write`].
@@ -109,6 +113,26 @@ impl Job {
         Ok(self.generated.insert(generated))
     }
 
+    /// The reason why an image cannot be built with the Dockerfile: `COPY` accepts only paths within the build context.
+    #[must_use]
+    pub fn dockerfile_notice(&self) -> Option<Notice> {
+        let directory = &self.target.directory;
+        let is_outside = directory
+            .components()
+            .next()
+            .is_some_and(|first| matches!(first, Component::RootDir | Component::Prefix(_) | Component::ParentDir));
+        self.dockerfile.as_ref().filter(|_| is_outside).map(|_| Notice {
+            weight: Weight::Warning,
+            origin: Origin::default(),
+            object: self.target.dockerfile.display().to_string(),
+            message: format!(
+                "copies {}, which is outside of every build context: building the image fails",
+                directory.display()
+            ),
+            hint: "Pass an --output-dir relative to the directory in which you build the image.".into(),
+        })
+    }
+
     /// Makes `metadata/annotations.yaml` and `bundle.Dockerfile`, unless there are metadata that must stay.
     ///
     /// # Errors
@@ -147,8 +171,7 @@ impl Job {
         Ok(())
     }
 
-    /// Writes everything. `bundle.Dockerfile`, and the scorecard configuration of printed manifests, go into the working
-    /// directory.
+    /// Writes everything. The scorecard configuration of printed manifests goes into the working directory.
     ///
     /// # Errors
     /// When a value does not print, or a file cannot be written; the bundle on disk is unchanged then.
@@ -168,7 +191,7 @@ impl Job {
             written.removed = removed.into_iter().map(|path| directory.join(path)).collect();
         }
         if let Some(dockerfile) = &self.dockerfile {
-            write::file(Path::new(DOCKERFILE), dockerfile.as_bytes())?;
+            write::file(&self.target.dockerfile, dockerfile.as_bytes())?;
         }
         Ok(written)
     }

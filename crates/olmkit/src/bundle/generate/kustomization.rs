@@ -6,12 +6,14 @@ use std::path::{Component, Path, PathBuf};
 use serde_json::Value;
 
 use super::input::{self, Input, Origin};
-use super::{Document, Error};
+use super::{Document, Error, Notice, Weight};
 use crate::limits;
 use crate::yaml;
 
 /// Names of the file that makes a folder a kustomization.
 const FILES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+/// Fields of a kustomization that leave objects unchanged.
+const PLAIN: [&str; 5] = ["apiVersion", "kind", "metadata", "resources", "bases"];
 /// Kustomizations within kustomizations.
 const MOST_LEVELS: usize = 32;
 
@@ -60,6 +62,46 @@ impl Input {
 /// The file that makes a folder a kustomization.
 fn file_of(folder: &Path) -> Option<PathBuf> {
     FILES.iter().map(|name| folder.join(name)).find(|path| path.is_file())
+}
+
+/// Whether a file makes its directory a kustomization.
+pub(super) fn is_one(path: &Path) -> bool {
+    path.file_name()
+        .and_then(|name| name.to_str())
+        .is_some_and(|name| FILES.contains(&name))
+}
+
+/// Reports that the files below a directory were read without the changes that their kustomizations make.
+pub(super) fn ignored(directory: &Path, kustomizations: &[PathBuf]) -> Option<Notice> {
+    let (file, fields) = kustomizations.iter().find_map(|file| {
+        let settings = settings(file)?;
+        let fields = settings
+            .as_object()?
+            .keys()
+            .filter(|key| !PLAIN.contains(&key.as_str()));
+        let fields: Vec<&str> = fields.map(String::as_str).collect();
+        (!fields.is_empty()).then(|| (file, fields.join(", ")))
+    })?;
+    let usual = [
+        directory.to_owned(),
+        directory.join("manifests"),
+        directory.join("default"),
+    ];
+    let build = usual.into_iter().find(|folder| file_of(folder).is_some());
+    let build = build.or_else(|| file.parent().map(Path::to_owned))?;
+    let build = build.display();
+    Some(Notice {
+        weight: Weight::Loss,
+        origin: Origin {
+            file: Some(file.clone()),
+            line: 0,
+        },
+        object: "Kustomization".into(),
+        message: format!("is not applied ({fields}): names, patches and images are not those that kustomize would set"),
+        hint: format!(
+            "Run `kustomize build {build} | olmkit generate bundle`, or `olmkit generate bundle --kustomize {build}`."
+        ),
+    })
 }
 
 impl Places {

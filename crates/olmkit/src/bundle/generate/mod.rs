@@ -20,6 +20,7 @@ mod images;
 mod input;
 pub mod job;
 mod kustomization;
+mod losses;
 mod metadata;
 mod notice;
 pub mod present;
@@ -119,6 +120,12 @@ pub enum Error {
         /// What is wrong and what to do.
         reason: String,
     },
+    /// The input contains no Kubernetes object.
+    #[error(
+        "the input contains no object; pipe the output of `kustomize build config/manifests` in, or name a directory with \
+         --input-dir"
+    )]
+    Empty,
     /// Strict mode found losses.
     #[error("{count} finding(s) in strict mode; each is listed above with what to do")]
     Strict {
@@ -189,7 +196,8 @@ pub struct Options {
     pub skip_range: Option<String>,
     /// Losses are errors, rules are merged and sorted, the base's additions survive.
     pub strict: bool,
-    /// Kinds that strict mode may leave out of the bundle without an error.
+    /// Kinds that strict mode may leave out of the bundle without an error, and fields that it may lose, as in
+    /// `Deployment.annotations`.
     pub allow_dropped: Vec<String>,
 }
 

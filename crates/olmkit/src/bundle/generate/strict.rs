@@ -8,13 +8,8 @@ use serde_json::{Value, json};
 use super::collect::Collection;
 use super::files::supported;
 use super::typed::Typed;
-use super::{Notice, Options, Origin, Weight, accounts, webhooks};
-
-/// Where OLM puts the certificate of a webhook.
-const OLM_CERTIFICATES: [&str; 2] = [
-    "/tmp/k8s-webhook-server/serving-certs",
-    "/apiserver.local.config/certificates",
-];
+use super::{Notice, Options, Origin, Weight, accounts, losses, webhooks};
+use crate::bundle::olm_certificates;
 
 /// What the base says that is overwritten.
 #[derive(Debug, Default)]
@@ -151,12 +146,17 @@ fn certificate_volumes(pod: &Value, secrets: &BTreeMap<String, Origin>) -> BTree
             .into_iter()
             .flatten()
         {
-            if OLM_CERTIFICATES.contains(&text(mount, "mountPath").trim_end_matches('/')) {
+            if is_of_olm(text(mount, "mountPath").trim_end_matches('/')) {
                 names.insert(text(mount, "name").to_owned());
             }
         }
     }
     names
+}
+
+/// Whether OLM mounts its certificate at a path.
+fn is_of_olm(path: &str) -> bool {
+    olm_certificates::MOUNTS.iter().any(|(_, mount)| *mount == path)
 }
 
 fn pod_containers(pod: &Value) -> impl Iterator<Item = &Value> {
@@ -191,7 +191,7 @@ fn remove_certificates(found: &Collection, csv: &mut Value) {
                 }
             }
         }
-        paths.retain(|path| !path.is_empty() && !OLM_CERTIFICATES.contains(&path.as_str()));
+        paths.retain(|path| !path.is_empty() && !is_of_olm(path));
         for container in pod
             .get_mut("containers")
             .and_then(Value::as_array_mut)
@@ -228,7 +228,7 @@ pub(super) fn doubled(object: &Typed, name: &str) -> Notice {
 pub(super) fn report(
     found: &Collection,
     split: &accounts::Split,
-    is_empty: bool,
+    csv: &Value,
     options: &Options,
     notices: &mut Vec<Notice>,
 ) {
@@ -239,12 +239,7 @@ pub(super) fn report(
         message: message.into(),
         hint: hint.into(),
     };
-    if is_empty {
-        notices.push(nothing(
-            "holds no object",
-            "Pipe the output of `kustomize build config/manifests` in, or name a directory with --input-dir.",
-        ));
-    } else if found.deployments.is_empty() {
+    if found.deployments.is_empty() {
         notices.push(nothing(
             "holds no Deployment: OLM has nothing to run",
             "Add the operator's Deployment (apps/v1).",
@@ -253,8 +248,9 @@ pub(super) fn report(
     let unserved = unmanaged_resources(found, notices);
     others(found, &unserved, options, notices);
     permissions(found, split, options, notices);
+    losses::report(found, split, options, notices);
     if !options.strict {
-        certificates(found, notices);
+        certificates(found, csv, notices);
     }
     for (class, list) in [
         ("Role", &found.roles),
@@ -443,22 +439,31 @@ fn permissions(found: &Collection, split: &accounts::Split, options: &Options, n
     }
 }
 
-/// Volumes of certificates that stay in default mode.
-fn certificates(found: &Collection, notices: &mut Vec<Notice>) {
+/// Certificate volumes that stay in default mode and that containers still mount under OLM.
+fn certificates(found: &Collection, csv: &Value, notices: &mut Vec<Notice>) {
     let secrets = certificate_secrets(found);
     if secrets.is_empty() {
         return;
     }
+    let served: BTreeSet<&str> = ["/spec/webhookdefinitions", "/spec/apiservicedefinitions/owned"]
+        .into_iter()
+        .filter_map(|list| csv.pointer(list)?.as_array())
+        .flatten()
+        .map(|served| text(served, "deploymentName"))
+        .collect();
     for deployment in &found.deployments {
         let Some(pod) = deployment.value.pointer("/spec/template/spec") else {
             continue;
         };
+        let mounted = olm_certificates::mounted(pod, served.contains(deployment.name()));
         for volume in pod.get("volumes").and_then(Value::as_array).into_iter().flatten() {
             let secret = volume
                 .pointer("/secret/secretName")
                 .and_then(Value::as_str)
                 .unwrap_or_default();
-            if let Some(origin) = secrets.get(secret) {
+            if let Some(origin) = secrets.get(secret)
+                && mounted.contains(text(volume, "name"))
+            {
                 notices.push(deployment.notice(
                     Weight::Warning,
                     format!(

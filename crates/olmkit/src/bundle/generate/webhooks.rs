@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::collect::{Collection, Webhook};
 use super::typed::Typed;
-use super::{Notice, Origin, Weight};
+use super::{Notice, Origin, Weight, images};
 
 const DEFAULT_PORT: i64 = 443;
 
@@ -21,7 +21,7 @@ pub(super) fn definitions(found: &Collection, notices: &mut Vec<Notice>) -> Vec<
         definitions.push(admission(found, hook, "MutatingAdmissionWebhook", notices));
     }
     for service in &found.services {
-        definitions.extend(conversions(found, service));
+        definitions.extend(conversions(found, service, notices));
     }
     definitions.sort_by(|one: &Value, other: &Value| name_of(one).cmp(name_of(other)));
     lost_conversions(found, notices);
@@ -88,20 +88,18 @@ fn admission(found: &Collection, hook: &Webhook, kind: &str, notices: &mut Vec<N
                 "Add the Service to the input.",
             );
         }
-        let deployment = service
+        let backend = service
             .filter(|service| selects(service))
-            .and_then(|service| deployment_of(found, service));
-        if deployment.is_none() {
+            .map(|service| backend(found, service, port))
+            .unwrap_or_default();
+        if let Some((message, hint)) = backend.trouble(service_name) {
             notice(
                 Weight::Warning,
-                format!("calls Service {service_name}, which selects no Deployment of the input: its name is guessed"),
-                "OLM needs the Deployment that answers; give its pods the labels that the Service selects.",
+                format!("calls Service {service_name}, {message}"),
+                hint,
             );
         }
-        definition.insert(
-            "deploymentName".into(),
-            deployment.unwrap_or_else(|| guessed(service_name)).into(),
-        );
+        definition.insert("deploymentName".into(), backend.name(service_name).into());
         if let Some(path) = reference.get("path") {
             definition.insert("webhookPath".into(), path.clone());
         }
@@ -162,18 +160,61 @@ fn selects(service: &Typed) -> bool {
             .is_some_and(|map| !map.is_empty())
 }
 
-/// The first Deployment whose pods have all the labels that the Service selects.
-fn deployment_of(found: &Collection, service: &Typed) -> Option<String> {
+/// The Deployments behind a port of a Service.
+#[derive(Debug, Default)]
+struct Backend {
+    /// Names of the Deployments that have the target port, or of all that the Service selects if none has it.
+    names: Vec<String>,
+    /// The target port, if it is one that must be in the Deployment and is not.
+    missing: Option<String>,
+}
+
+impl Backend {
+    /// The name of the Deployment that serves the webhook. operator-sdk takes the first one without regard to its ports.
+    fn name(&self, service: &str) -> String {
+        self.names.first().cloned().unwrap_or_else(|| guessed(service))
+    }
+
+    /// The reason why the webhook may not be served, and the fix.
+    fn trouble(&self, service: &str) -> Option<(String, &'static str)> {
+        let name = self.name(service);
+        if self.names.is_empty() {
+            return Some((
+                format!("which selects no Deployment of the input: the name {name:?} is guessed"),
+                "OLM needs the Deployment that answers; give its pods the labels that the Service selects.",
+            ));
+        }
+        if let Some(port) = &self.missing {
+            return Some((
+                format!("whose target port {port:?} no container of Deployment {name} has"),
+                "Give the container that serves the webhook a port with this name.",
+            ));
+        }
+        (self.names.len() > 1).then(|| {
+            (
+                format!(
+                    "which selects several Deployments ({}): the first one is taken",
+                    self.names.join(", ")
+                ),
+                "Give the pods that serve the webhook a label of their own, and select it.",
+            )
+        })
+    }
+}
+
+/// The Deployments whose pods have all the labels that the Service selects, and of these the ones with the target port. A port
+/// with a name must be in a container, a number need not be.
+fn backend(found: &Collection, service: &Typed, port: i64) -> Backend {
     let empty = Map::new();
     let selector = service
         .value
         .pointer("/spec/selector")
         .and_then(Value::as_object)
         .unwrap_or(&empty);
-    found
+    let selected: Vec<&Typed> = found
         .deployments
         .iter()
-        .find(|deployment| {
+        .filter(|deployment| {
             let labels = deployment
                 .value
                 .pointer("/spec/template/metadata/labels")
@@ -182,8 +223,48 @@ fn deployment_of(found: &Collection, service: &Typed) -> Option<String> {
                 !labels.is_empty() && selector.iter().all(|(key, value)| labels.get(key) == Some(value))
             })
         })
-        .map(|deployment| deployment.name().to_owned())
-        .filter(|name| !name.is_empty())
+        .filter(|deployment| !deployment.name().is_empty())
+        .collect();
+    let names = |list: &[&Typed]| list.iter().map(|deployment| deployment.name().to_owned()).collect();
+    let Some(target) = target_port(service, port) else {
+        return Backend {
+            names: names(&selected),
+            missing: None,
+        };
+    };
+    let with_port: Vec<&Typed> = selected
+        .iter()
+        .copied()
+        .filter(|deployment| images::containers(&deployment.value).any(|container| has_port(container, &target)))
+        .collect();
+    if with_port.is_empty() {
+        return Backend {
+            names: names(&selected),
+            missing: target.as_str().map(str::to_owned),
+        };
+    }
+    Backend {
+        names: names(&with_port),
+        missing: None,
+    }
+}
+
+/// The target of a Service's port: a container port's name or number.
+fn target_port(service: &Typed, port: i64) -> Option<Value> {
+    let ports = service.list("/spec/ports").iter();
+    let found = ports
+        .filter(|found| found.get("port").and_then(Value::as_i64) == Some(port))
+        .next()?;
+    let target = found.get("targetPort").filter(|target| target.as_i64() != Some(0));
+    Some(target.cloned().unwrap_or_else(|| port.into()))
+}
+
+fn has_port(container: &Value, target: &Value) -> bool {
+    let ports = container.get("ports").and_then(Value::as_array);
+    ports
+        .into_iter()
+        .flatten()
+        .any(|port| port.get("name") == Some(target) || port.get("containerPort") == Some(target))
 }
 
 fn guessed(service: &str) -> String {
@@ -211,9 +292,9 @@ fn conversion(definition: &Typed) -> Option<(&Value, Value)> {
 
 /// One definition for each port and path of a Service that definitions convert through. Definitions that name a port
 /// are kept apart, as in operator-sdk, which compares the ports by address.
-fn conversions(found: &Collection, service: &Typed) -> Vec<Value> {
+fn conversions(found: &Collection, service: &Typed, notices: &mut Vec<Notice>) -> Vec<Value> {
     type Key = (Option<(usize, i64)>, String);
-    let mut groups: BTreeMap<Key, Vec<(&str, Value)>> = BTreeMap::new();
+    let mut groups: BTreeMap<Key, Vec<(&Typed, Value)>> = BTreeMap::new();
     if service.name().is_empty() {
         return Vec::new();
     }
@@ -228,18 +309,19 @@ fn conversions(found: &Collection, service: &Typed) -> Vec<Value> {
         let beta = definition.document.group_version().1 == "v1beta1";
         let port = reference.get("port").and_then(Value::as_i64).filter(|_| !beta);
         let key = (port.map(|port| (at, port)), text("path").to_owned());
-        groups.entry(key).or_default().push((definition.name(), versions));
+        groups.entry(key).or_default().push((definition, versions));
     }
     groups
         .into_iter()
         .map(|((port, path), mut definitions)| {
-            definitions.sort_by_key(|(name, _)| *name);
-            let names: Vec<&str> = definitions.iter().map(|(name, _)| *name).collect();
+            definitions.sort_by_key(|(definition, _)| definition.name());
+            let names: Vec<&str> = definitions.iter().map(|(definition, _)| definition.name()).collect();
             let versions = definitions
                 .first()
                 .map(|(_, versions)| versions.clone())
                 .unwrap_or(Value::Null);
             let first_parts: String = names.iter().filter_map(|name| name.split('.').next()).collect();
+            let port = port.map_or(DEFAULT_PORT, |(_, port)| port);
             let mut entry = Map::new();
             entry.insert("type".into(), "ConversionWebhook".into());
             entry.insert("conversionCRDs".into(), json!(names));
@@ -247,23 +329,43 @@ fn conversions(found: &Collection, service: &Typed) -> Vec<Value> {
             entry.insert("webhookPath".into(), path.into());
             entry.insert("generateName".into(), format!("c{first_parts}.kb.io").into());
             entry.insert("sideEffects".into(), "None".into());
-            set_ports(&mut entry, service, port.map_or(DEFAULT_PORT, |(_, port)| port));
-            let deployment = deployment_of(found, service).unwrap_or_else(|| guessed(service.name()));
-            entry.insert("deploymentName".into(), deployment.into());
+            let known_port = set_ports(&mut entry, service, port);
+            let backend = backend(found, service, port);
+            for (definition, _) in definitions.iter().filter(|(definition, _)| is_converted(definition)) {
+                if !known_port {
+                    notices.push(definition.notice(
+                        Weight::Loss,
+                        format!(
+                            "converts through port {port} of Service {}, which has no such port: OLM does not know the \
+                             container's port and will not serve the conversion",
+                            service.name()
+                        ),
+                        "Add the port to the Service, or set spec.conversion.webhook.clientConfig.service.port to one that it has.",
+                    ));
+                } else if let Some((message, hint)) = backend.trouble(service.name()) {
+                    notices.push(definition.notice(
+                        Weight::Warning,
+                        format!("converts through Service {}, {message}", service.name()),
+                        hint,
+                    ));
+                }
+            }
+            entry.insert("deploymentName".into(), backend.name(service.name()).into());
             Value::Object(entry)
         })
         .collect()
 }
 
+/// Whether the API server ever calls the webhook: objects of one version need no conversion.
+fn is_converted(definition: &Typed) -> bool {
+    let strategy = definition.value.pointer("/spec/conversion/strategy");
+    strategy.and_then(Value::as_str) == Some("Webhook") && definition.list("/spec/versions").len() > 1
+}
+
 /// Conversions whose Service is not in the input have no definition at all.
 fn lost_conversions(found: &Collection, notices: &mut Vec<Notice>) {
     for definition in &found.definitions {
-        let webhook = definition
-            .value
-            .pointer("/spec/conversion/strategy")
-            .and_then(Value::as_str)
-            == Some("Webhook");
-        if !webhook {
+        if !is_converted(definition) {
             continue;
         }
         let service = conversion(definition)

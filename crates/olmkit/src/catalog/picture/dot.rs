@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use olmkit_go::strconv::quote;
 
-use super::{Deprecated, IGNORED, Marks, deprecated, drawn};
+use super::{Deprecated, IGNORED, Marks, V0, deprecated, drawn};
 use crate::catalog::model::{Catalog, Channel};
-use crate::catalog::selection::{Selection, Versions, too_large};
+use crate::catalog::selection::{Selection, too_large};
 use crate::limits;
 
 /// Graphviz text of the selected channels of a catalog.
@@ -25,12 +25,7 @@ pub fn dot(catalog: &Catalog, selection: &Selection) -> Result<String, String> {
 }
 
 // Writing to a String cannot fail.
-fn draw(
-    deprecated: &Deprecated<'_>,
-    channel: &Channel,
-    v0: Option<&Versions<'_>>,
-    out: &mut String,
-) -> Result<(), String> {
+fn draw(deprecated: &Deprecated<'_>, channel: &Channel, v0: Option<&V0<'_>>, out: &mut String) -> Result<(), String> {
     let id = |name: &str| quote(&format!("{}/{}/{name}", channel.package, channel.name));
     let marks = Marks::of(deprecated, channel, v0);
     let label = quote(&format!("{} {}", channel.package, channel.name));
@@ -62,7 +57,7 @@ fn draw(
     }
     for entry in channel.entries() {
         let mut edge = |from: &str, label: &str| {
-            let ignored = match marks.is_ignored(from, &entry.name, label == "replaces") {
+            let ignored = match marks.is_ignored(from, &entry.name) {
                 true => format!(", style=dashed, color={IGNORED}"),
                 false => String::new(),
             };

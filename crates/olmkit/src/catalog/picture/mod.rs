@@ -11,22 +11,40 @@ pub use svg::svg;
 
 use super::graph;
 use super::model::{BUNDLE, CHANNEL, Catalog, Channel, ChannelEntry, PACKAGE};
-use super::selection::{self, Reach, Selection, Versions};
+use super::resolver::{self, Resolver};
+use super::selection::{self, Selection, Versions};
+use crate::object::Version;
 
 /// Colour of edges that OLM v0 ignores.
 const IGNORED: &str = "red";
 /// Colour of what is deprecated.
 const DEPRECATED: &str = "orange";
 
-/// The selected channels, sorted by package and name, and the versions where the way of OLM v0 is to be marked.
-fn drawn<'c>(catalog: &'c Catalog, selection: &Selection) -> Result<(Vec<Channel>, Option<Versions<'c>>), String> {
+/// The facts that decide which upgrades OLM v0 takes.
+struct V0<'c> {
+    versions: Versions<'c>,
+    /// Package and name of each bundle with the property `olm.deprecated`.
+    deprecated: BTreeSet<(&'c str, &'c str)>,
+}
+
+/// The selected channels, sorted by package and name, and what marks the edges that OLM v0 ignores.
+fn drawn<'c>(catalog: &'c Catalog, selection: &Selection) -> Result<(Vec<Channel>, Option<V0<'c>>), String> {
     let versions = match selection.v0_semantics || selection.minimum_edge.is_some() {
         true => selection::versions(catalog)?,
         false => Versions::new(),
     };
     let mut channels = selection.channels(catalog, &versions)?;
     channels.sort_by(|left, right| (&left.package, &left.name).cmp(&(&right.package, &right.name)));
-    Ok((channels, selection.v0_semantics.then_some(versions)))
+    let v0 = selection.v0_semantics.then(|| V0 {
+        versions,
+        deprecated: catalog
+            .bundles
+            .iter()
+            .filter(|bundle| resolver::is_deprecated(bundle))
+            .map(|bundle| (bundle.package.as_str(), bundle.name.as_str()))
+            .collect(),
+    });
+    Ok((channels, v0))
 }
 
 /// What an entry replaces or skips.
@@ -57,12 +75,12 @@ struct Marks<'c> {
     absent: BTreeSet<&'c str>,
     deprecated: Option<&'c BTreeSet<(&'c str, &'c str)>>,
     channel: &'c str,
-    /// How OLM v0 goes, where that is to be seen.
-    reach: Option<Reach<'c>>,
+    /// The upgrade that OLM v0 takes from each name, if ignored edges are marked.
+    upgrades: Option<BTreeMap<&'c str, &'c str>>,
 }
 
 impl<'c> Marks<'c> {
-    fn of(deprecated: &'c Deprecated<'c>, channel: &'c Channel, v0: Option<&Versions<'_>>) -> Self {
+    fn of(deprecated: &'c Deprecated<'c>, channel: &'c Channel, v0: Option<&V0<'_>>) -> Self {
         let entries = channel.entries();
         let known: BTreeSet<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
         Marks {
@@ -79,15 +97,15 @@ impl<'c> Marks<'c> {
                 .collect(),
             deprecated: deprecated.get(channel.package.as_str()),
             channel: &channel.name,
-            reach: v0.map(|versions| Reach::of(entries, versions)),
+            upgrades: v0.map(|v0| upgrades(channel, v0)),
         }
     }
 
-    /// Whether OLM v0 never takes an edge, as far as that is to be seen.
-    fn is_ignored(&self, from: &str, to: &str, replaces: bool) -> bool {
-        self.reach
+    /// Whether OLM v0 never takes an edge. Always false unless ignored edges are marked.
+    fn is_ignored(&self, from: &str, to: &str) -> bool {
+        self.upgrades
             .as_ref()
-            .is_some_and(|reach| !reach.follows(from, to, replaces))
+            .is_some_and(|upgrades| upgrades.get(from).is_none_or(|next| *next != to))
     }
 
     /// The colour of an entry.
@@ -115,6 +133,35 @@ impl<'c> Marks<'c> {
     fn is_deprecated(&self, schema: &str, name: &str) -> bool {
         self.deprecated.is_some_and(|set| set.contains(&(schema, name)))
     }
+}
+
+/// The upgrade that OLM v0 takes from each name in a channel; none if it rejects the channel.
+fn upgrades<'c>(channel: &'c Channel, v0: &V0<'_>) -> BTreeMap<&'c str, &'c str> {
+    let entries: Vec<&ChannelEntry> = channel.entries().iter().collect();
+    let names = entries.iter().copied().flat_map(sources);
+    let installed = names.map(|name| {
+        (
+            name,
+            v0.versions
+                .get(name)
+                .cloned()
+                .or_else(|| resolver::version_in_name(name)),
+        )
+    });
+    let installed: BTreeMap<&str, Option<Version>> = installed.collect();
+    let name = channel.name.as_str();
+    let deprecated = entries.iter().map(|entry| entry.name.as_str());
+    let deprecated = deprecated
+        .filter(|name| v0.deprecated.contains(&(channel.package.as_str(), *name)))
+        .collect();
+    let ordered = Resolver::new(&channel.package, &[resolver::Channel { name, entries }], deprecated);
+    let taken = ordered
+        .map(|resolver| resolver.upgrades(&installed))
+        .unwrap_or_default();
+    taken
+        .into_iter()
+        .map(|(from, edge)| (from, edge.to.entry.name.as_str()))
+        .collect()
 }
 
 #[cfg(test)]

@@ -36,8 +36,8 @@ pub(super) struct Rows<'c> {
 }
 
 impl<'c> Rows<'c> {
-    /// Of the entries of a channel. `is_ignored` says, of two names and whether one replaces the other, which edges stand apart.
-    pub fn of(entries: &'c [ChannelEntry], is_ignored: impl Fn(&str, &str, bool) -> bool) -> Self {
+    /// Of the entries of a channel. `is_ignored` decides, for the names at both ends, whether OLM v0 ignores an edge.
+    pub fn of(entries: &'c [ChannelEntry], is_ignored: impl Fn(&str, &str) -> bool) -> Self {
         let names = order(entries);
         let row: BTreeMap<&str, usize> = names.iter().enumerate().map(|(row, name)| (*name, row)).collect();
         let mut lines = Vec::new();
@@ -47,7 +47,7 @@ impl<'c> Rows<'c> {
             };
             for (sources, skips) in [(std::slice::from_ref(&entry.replaces), false), (&entry.skips, true)] {
                 for ignored in [false, true] {
-                    let wanted = |name: &&String| is_ignored(name, &entry.name, !skips) == ignored;
+                    let wanted = |name: &&String| is_ignored(name, &entry.name) == ignored;
                     let from: BTreeSet<usize> = sources
                         .iter()
                         .filter(wanted)

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use super::rows::{Line, Rows};
-use super::{Deprecated, IGNORED, Marks, deprecated, drawn, sources};
+use super::{Deprecated, IGNORED, Marks, V0, deprecated, drawn, sources};
 use crate::catalog::model::{Catalog, Channel, ChannelEntry};
-use crate::catalog::selection::{Selection, Versions};
+use crate::catalog::selection::Selection;
 use crate::limits;
 use crate::object::UntrustedText;
 
@@ -93,11 +93,9 @@ struct Panel<'c> {
 }
 
 impl<'c> Panel<'c> {
-    fn of(deprecated: &'c Deprecated<'c>, channel: &'c Channel, v0: Option<&Versions<'_>>, top: usize) -> Self {
+    fn of(deprecated: &'c Deprecated<'c>, channel: &'c Channel, v0: Option<&V0<'_>>, top: usize) -> Self {
         let marks = Marks::of(deprecated, channel, v0);
-        let rows = Rows::of(channel.entries(), |from, to, replaces| {
-            marks.is_ignored(from, to, replaces)
-        });
+        let rows = Rows::of(channel.entries(), |from, to| marks.is_ignored(from, to));
         let ranges: std::collections::BTreeMap<&str, &str> = channel
             .entries()
             .iter()

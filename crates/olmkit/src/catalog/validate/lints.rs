@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use super::Problem;
 use super::facts::{ChannelFacts, Model, PackageFacts, channel_origin};
-use crate::catalog::graph;
 use crate::catalog::model::{ChannelEntry, PROPERTY_BUNDLE_OBJECT, PROPERTY_CSV_METADATA};
 use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 use crate::object::{Reference, Version, VersionRange};
@@ -31,7 +30,7 @@ define_rules! {
         severity: Severity::Warning,
         origin: Origin::Lint,
         summary: "A bundle has an image, and no inline manifests beside it.",
-        why: "OLM v1 cannot install a bundle without an image; beside an image, inline manifests only make the catalog larger.",
+        why: "OLM v1 cannot install a bundle without an image. Inline manifests make a catalog larger, and only OpenShift 4.12 to 4.16 need them.",
         bad: "properties:\n- type: olm.bundle.object\n  value: {data: …}",
         good: "image: quay.io/example/demo-bundle@sha256:…",
         since: "0.1.0",
@@ -70,22 +69,6 @@ define_rules! {
         proof: Proof::new(
             Witness::Olm,
             "OLM installs the lower version",
-            "OLM 0.46",
-            "crates/cli/tests/cluster/lints/catalogs.rs: olm_goes_where_rules_of_catalogs_say",
-        ),
-    }
-    IGNORED_EDGE = {
-        id: "catalog-ignored-edge",
-        severity: Severity::Info,
-        origin: Origin::Lint,
-        summary: "OLM v0 can take each `replaces` edge.",
-        why: "From each bundle OLM v0 takes only the edge that ends nearest to the head.",
-        bad: "- name: demo.v1.2.0\n  replaces: demo.v1.1.0\n  skips: [demo.v1.0.0]\n- name: demo.v1.1.0\n  replaces: demo.v1.0.0",
-        good: "- name: demo.v1.2.0\n  replaces: demo.v1.1.0\n- name: demo.v1.1.0\n  replaces: demo.v1.0.0",
-        since: "0.1.0",
-        proof: Proof::new(
-            Witness::Olm,
-            "OLM never installs the bundle",
             "OLM 0.46",
             "crates/cli/tests/cluster/lints/catalogs.rs: olm_goes_where_rules_of_catalogs_say",
         ),
@@ -133,10 +116,8 @@ pub fn check(model: &Model<'_>) -> Vec<Problem> {
         versions.sort();
         versions.dedup();
         for channel in package.channels.values() {
-            let upgrades = upgrades(package, channel);
             for entry in &channel.entries {
                 falling_version(package, channel, entry, &mut problems);
-                ignored_edge(package, channel, entry, &upgrades, &mut problems);
                 skip_range(package, channel, entry, &versions, &mut problems);
             }
         }
@@ -170,13 +151,14 @@ fn bundles(package: &PackageFacts<'_>, problems: &mut Vec<Problem>) {
                     .of(&bundle.name),
             );
         } else if inline {
-            let message = format!("bundle {} has inline manifests although it has an image", bundle.name);
-            problems.push(
-                Problem::info(&INLINE, message, &bundle.origin)
-                    .at("/properties")
-                    .of(&bundle.name)
-                    .hint("--migrate-level=bundle-object-to-csv-metadata makes the catalog several times smaller"),
-            );
+            // Older OpenShift does not read olm.csv.metadata.
+            if !is_for_older_openshift(&bundle.origin) {
+                let message = format!("bundle {} has inline manifests although it has an image", bundle.name);
+                problems.push(Problem::info(&INLINE, message, &bundle.origin).at("/properties").of(&bundle.name).hint(
+                    "for OpenShift 4.17 and later, render with --migrate-level=bundle-object-to-csv-metadata, which makes the \
+                     catalog several times smaller; catalogs for 4.12 to 4.16 need the inline manifests",
+                ));
+            }
         }
         if let Ok(reference) = Reference::parse_normalized(&bundle.image)
             && reference.digest().is_none()
@@ -192,6 +174,18 @@ fn bundles(package: &PackageFacts<'_>, problems: &mut Vec<Problem>) {
             );
         }
     }
+}
+
+/// Whether the file is in the directory of a catalog for OpenShift 4.12 to 4.16, such as `catalogs/v4.14`.
+fn is_for_older_openshift(origin: &crate::catalog::model::Origin) -> bool {
+    const OLDER: [&str; 5] = ["v4.12", "v4.13", "v4.14", "v4.15", "v4.16"];
+    let file = origin.file.as_deref();
+    file.is_some_and(|file| file.iter().any(|part| OLDER.iter().any(|older| part == *older)))
+}
+
+/// The object of a finding about an entry.
+pub(super) fn entry_of(package: &PackageFacts<'_>, channel: &ChannelFacts<'_>, entry: &ChannelEntry) -> String {
+    format!("{}/{}: {}", package.blob.name, channel.name, entry.name)
 }
 
 fn at_entry(channel: &ChannelFacts<'_>, entry: &ChannelEntry, field: &str) -> String {
@@ -212,48 +206,13 @@ fn falling_version(
     };
     if new < old {
         let message = format!(
-            "{} ({new}) replaces {} ({old}): the upgrade lowers the version",
-            entry.name, entry.replaces
+            "channel {}: {} ({new}) replaces {} ({old}): the upgrade lowers the version",
+            channel.name, entry.name, entry.replaces
         );
         problems.push(
             Problem::warning(&VERSION_FALLS, message, channel_origin(package, channel))
                 .at(at_entry(channel, entry, "replaces"))
-                .of(&entry.name),
-        );
-    }
-}
-
-/// Where OLM v0 upgrades each bundle of a channel to.
-fn upgrades<'c>(package: &PackageFacts<'c>, channel: &ChannelFacts<'c>) -> BTreeMap<&'c str, &'c str> {
-    let version = |name: &str| package.bundles.get(name).map(|bundle| &bundle.version);
-    let mut entries = channel.entries.clone();
-    entries.sort_by(|left, right| version(&right.name).cmp(&version(&left.name)));
-    graph::upgrades(&entries)
-}
-
-/// From each bundle OLM v0 follows the edge that ends nearest to the head: a `replaces` further down is never taken.
-fn ignored_edge(
-    package: &PackageFacts<'_>,
-    channel: &ChannelFacts<'_>,
-    entry: &ChannelEntry,
-    upgrades: &BTreeMap<&str, &str>,
-    problems: &mut Vec<Problem>,
-) {
-    if entry.replaces.is_empty() || !package.bundles.contains_key(entry.replaces.as_str()) {
-        return;
-    }
-    if let Some(nearer) = upgrades
-        .get(entry.replaces.as_str())
-        .filter(|nearer| **nearer != entry.name)
-    {
-        let message = format!(
-            "OLM v0 never takes the edge from {} to {}: the edge to {nearer} ends nearer to the head",
-            entry.replaces, entry.name
-        );
-        problems.push(
-            Problem::info(&IGNORED_EDGE, message, channel_origin(package, channel))
-                .at(at_entry(channel, entry, "replaces"))
-                .of(&entry.name),
+                .of(entry_of(package, channel, entry)),
         );
     }
 }
@@ -275,19 +234,19 @@ fn skip_range(
         problems.push(
             Problem::info(&SKIP_RANGE_REACH, message, channel_origin(package, channel))
                 .at(at_entry(channel, entry, "skipRange"))
-                .of(&entry.name),
+                .of(entry_of(package, channel, entry)),
         );
     };
     if range.contains(&own.version) {
         let message = format!(
-            "the skipRange {:?} of {} contains its own version {}",
-            entry.skip_range, entry.name, own.version
+            "channel {}: the skipRange {:?} of {} contains its own version {}",
+            channel.name, entry.skip_range, entry.name, own.version
         );
         report(message);
     } else if range.within(earlier(versions, &own.version)).is_empty() {
         let message = format!(
-            "the skipRange {:?} of {} contains no earlier version in the catalog",
-            entry.skip_range, entry.name
+            "channel {}: the skipRange {:?} of {} contains no earlier version in the catalog",
+            channel.name, entry.skip_range, entry.name
         );
         report(message);
     }
@@ -313,7 +272,7 @@ fn differing_entries(package: &PackageFacts<'_>, problems: &mut Vec<Problem>) {
                 problems.push(
                     Problem::info(&ENTRIES_DIFFER, message, channel_origin(package, channel))
                         .at(at_entry(channel, entry, "skipRange"))
-                        .of(&entry.name),
+                        .of(entry_of(package, channel, entry)),
                 );
             }
         }

@@ -4,6 +4,7 @@
 //! checks packages, channels and bundles and prints all it finds as a tree ([`package`], [`tree`]). Here all of it
 //! becomes findings with a place, in a fixed order, and [`Verdict::opm_text`] is what opm would have said.
 
+pub(crate) mod blobs;
 pub(crate) mod bundle;
 pub(crate) mod deprecation;
 mod facts;
@@ -12,7 +13,9 @@ pub(crate) mod model;
 pub(crate) mod package;
 mod place;
 mod tree;
+pub(crate) mod upgrades;
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use super::load;
@@ -51,7 +54,7 @@ pub struct Problem {
     /// JSON pointer to the value in the blob.
     pub pointer: String,
     /// What to do about it.
-    pub hint: Option<&'static str>,
+    pub hint: Option<Cow<'static, str>>,
 }
 
 impl Problem {
@@ -91,8 +94,8 @@ impl Problem {
         self
     }
 
-    fn hint(mut self, hint: &'static str) -> Self {
-        self.hint = Some(hint);
+    fn hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
+        self.hint = Some(hint.into());
         self
     }
 }
@@ -128,8 +131,8 @@ impl Verdict {
             if !problem.pointer.is_empty() {
                 finding = finding.path(diagnostics::json_path(&problem.pointer));
             }
-            if let Some(hint) = problem.hint {
-                finding = finding.hint(hint);
+            if let Some(hint) = &problem.hint {
+                finding = finding.hint(hint.as_ref());
             }
             if let Some(file) = &problem.origin.file {
                 finding = finding.file(file.as_ref());
@@ -157,11 +160,15 @@ pub fn loaded(catalog: Result<&Catalog, &load::Error>) -> Verdict {
 
 fn load_failure(error: &load::Error) -> Verdict {
     let opm_text = error.opm_text();
-    let mut problem = Problem::error(&LOAD, opm_text.clone(), &Origin::default());
+    let mut problem = Problem::error(&LOAD, load::short(&opm_text), &Origin::default());
+    if opm_text.ends_with(load::MISSING_SCHEMA) {
+        problem = problem.hint("add `schema`: olm.package, olm.channel, olm.bundle or olm.deprecations");
+    }
     if let load::Error::Document { file, line, .. } = error {
         problem.origin = Origin {
             file: Some(file.as_path().into()),
             line: *line,
+            ..Origin::default()
         };
     }
     Verdict {
@@ -189,9 +196,11 @@ fn opm_verdict(built: &facts::Model<'_>) -> (Option<String>, Vec<Problem>) {
 pub fn catalog_verdict(catalog: &Catalog) -> Verdict {
     let built = model::build(catalog);
     let (opm_text, found) = opm_verdict(&built);
-    let lints = lints::check(&built);
+    let (mut lints, upgrades) = (lints::check(&built), upgrades::check(&built));
+    lints.extend(blobs::check(catalog));
     let mut problems = built.problems;
     problems.extend(found);
     problems.extend(lints);
+    problems.extend(upgrades);
     Verdict { opm_text, problems }
 }

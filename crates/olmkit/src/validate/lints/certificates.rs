@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::super::checked::Checked;
 use super::super::context::{Context, Csv, field, items};
+use crate::bundle::olm_certificates;
 use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 use crate::object::pointer_part;
 
@@ -70,35 +71,6 @@ fn certificate_secret(deployment: &str) -> String {
     format!("{}-service-cert", deployment.replace('.', "-"))
 }
 
-/// Volumes in which OLM v0 mounts the certificate that it makes, and where. What a container mounts there gives way.
-const CERTIFICATES: [(&str, &str); 2] = [
-    ("apiservice-cert", "/apiserver.local.config/certificates"),
-    ("webhook-cert", "/tmp/k8s-webhook-server/serving-certs"),
-];
-
-/// Names of the volumes that a pod's containers mount once OLM has mounted its certificate. The kubelet waits for these alone.
-fn mounted(pod: &Value, with_certificate: bool) -> BTreeSet<&str> {
-    let mounts = |container| -> Vec<(&str, &str)> {
-        let mounts = items(container, "volumeMounts").iter();
-        mounts
-            .map(|mount| (field(mount, "name"), field(mount, "mountPath")))
-            .collect()
-    };
-    let mut names = BTreeSet::new();
-    for (list, replaced) in [("initContainers", false), ("containers", with_certificate)] {
-        for container in items(pod, list) {
-            let mut mounts = mounts(container);
-            for (volume, path) in CERTIFICATES.iter().filter(|_| replaced) {
-                if let Some(mount) = mounts.iter_mut().find(|mount| mount.0 == *volume || mount.1 == *path) {
-                    mount.0 = volume;
-                }
-            }
-            names.extend(mounts.into_iter().map(|(name, _)| name));
-        }
-    }
-    names
-}
-
 /// Secrets with certificates that nothing creates under OLM.
 fn volumes(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
     let in_bundle: BTreeSet<&str> = context
@@ -129,13 +101,16 @@ fn volumes(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
             continue;
         };
         let is_served = served.contains(field(deployment, "name"));
-        let mounted = mounted(pod, is_served);
+        let mounted = olm_certificates::mounted(pod, is_served);
         for (index, volume) in items(pod, "volumes").iter().enumerate() {
             let Some(secret) = volume.get("secret") else { continue };
             let name = field(secret, "secretName");
             let optional = secret.get("optional") == Some(&Value::Bool(true));
             // OLM replaces volumes of these two names by its own.
-            let replaced = is_served && CERTIFICATES.iter().any(|(own, _)| field(volume, "name") == *own);
+            let replaced = is_served
+                && olm_certificates::MOUNTS
+                    .iter()
+                    .any(|(own, _)| field(volume, "name") == *own);
             if name.contains("cert")
                 && !optional
                 && !replaced

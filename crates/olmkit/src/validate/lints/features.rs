@@ -45,7 +45,7 @@ define_rules! {
     }
     KUBE_3 = {
         id: "KUBE-3",
-        severity: Severity::Error,
+        severity: Severity::Warning,
         origin: Origin::Lint,
         summary: "An object that has the name of a kind which OLM installs is of that kind's API group.",
         why: "OLM looks at the kind alone: it takes the object for its own kind, and the object that was meant is never created.",

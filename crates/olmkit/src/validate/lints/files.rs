@@ -107,14 +107,22 @@ define_rules! {
         id: "META-3",
         severity: Severity::Warning,
         origin: Origin::Lint,
-        summary: "The labels of a bundle image match its annotations.",
-        why: "Some tools read the labels, others the annotations, and they would disagree.",
+        summary: "The labels of a bundle image should match its annotations.",
+        why: "Tools that do not unpack the image read the labels, OLM reads the annotations. opm does not recognize an image without the label of the package as a bundle.",
         bad: "LABEL operators.operatorframework.io.bundle.channels.v1=alpha\nchannels.v1: stable   # in annotations.yaml",
         good: "LABEL operators.operatorframework.io.bundle.channels.v1=stable",
         since: "0.1.0",
+        proof: Proof::new(
+            Witness::Convention,
+            "the Dockerfile's labels repeat the annotations; OLM follows the annotations where they differ",
+            "any",
+            "https://github.com/operator-framework/operator-registry/blob/master/docs/design/operator-bundle.md",
+        ),
     }
 }
 
+/// The annotation with the OpenShift versions of a bundle.
+const OPENSHIFT_VERSIONS: &str = "com.redhat.openshift.versions";
 /// Bytes of one request that etcd accepts.
 const MOST_REQUEST_BYTES: usize = 1_500_000;
 /// At most this many duplicate keys are shown for one file.
@@ -225,25 +233,29 @@ fn labels(context: &Context<'_>) -> Vec<Checked> {
     let Some(labels) = &context.options.image_labels else {
         return Vec::new();
     };
-    let keys: BTreeSet<&str> = labels
-        .keys()
-        .map(String::as_str)
-        .chain(metadata.annotations.keys().map(String::as_str))
-        .filter(|key| key.starts_with(PREFIX))
-        .collect();
+    let found = |message: String| {
+        Checked::new(&META_3, message)
+            .in_file(&metadata.file)
+            .hint("make the Dockerfile's labels match the annotations; `olmkit image build` derives them")
+    };
+    if !labels.keys().any(|key| key.starts_with(PREFIX)) {
+        let message = format!("the image has no label {PREFIX}…, so opm does not recognize it as a bundle image");
+        return vec![found(message)];
+    }
+    let keys = labels.keys().chain(metadata.annotations.keys()).map(String::as_str);
+    let mut keys: BTreeSet<&str> = keys.filter(|key| key.starts_with(PREFIX)).collect();
+    // Generated Dockerfiles have no such label, and hosted pipelines add their own.
+    keys.extend(labels.get_key_value(OPENSHIFT_VERSIONS).map(|(key, _)| key.as_str()));
     let shown = |value: Option<&str>| value.map_or("missing".to_string(), |value| format!("{value:?}"));
     keys.into_iter()
         .filter_map(|key| {
             let (label, annotation) = (labels.get(key).map(String::as_str), metadata.get(key));
             (label != annotation).then(|| {
-                let message = format!(
+                found(format!(
                     "image label {key} is {}, but the annotation is {}",
                     shown(label),
                     shown(annotation)
-                );
-                Checked::new(&META_3, message)
-                    .in_file(&metadata.file)
-                    .hint("make the Dockerfile's labels match the annotations; `olmkit image build` derives them")
+                ))
             })
         })
         .collect()

@@ -1,5 +1,6 @@
 //! Lints: rules that operator-sdk does not have. They warn and never change operator-sdk's verdict.
 
+pub(crate) mod admission;
 pub(crate) mod certificates;
 pub(crate) mod dependencies;
 pub(crate) mod descriptors;
@@ -12,6 +13,7 @@ pub(crate) mod icon;
 pub(crate) mod images;
 pub(crate) mod olm_v1;
 pub(crate) mod permissions;
+pub(crate) mod placeholders;
 pub(crate) mod pod_security;
 pub(crate) mod pods;
 pub(crate) mod release;
@@ -24,7 +26,8 @@ use super::context::Context;
 
 /// Runs all lints; of those that nothing proves only if they are asked for.
 pub fn check(context: &Context<'_>) -> Vec<Checked> {
-    let families: [fn(&Context<'_>) -> Vec<Checked>; 17] = [
+    let families: [fn(&Context<'_>) -> Vec<Checked>; 19] = [
+        admission::check,
         files::check,
         fields::check,
         dependencies::check,
@@ -42,6 +45,7 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
         examples::check,
         features::check,
         upgrade::check,
+        placeholders::check,
     ];
     let found = families.iter().flat_map(|family| family(context));
     let asked_for = |checked: &Checked| context.options.unproven || !checked.on_request;

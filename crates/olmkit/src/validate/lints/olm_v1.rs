@@ -12,7 +12,7 @@ define_rules! {
         severity: Severity::Info,
         origin: Origin::Lint,
         summary: "The bundle owns no API services.",
-        why: "OLM v1 refuses to install bundles with API services.",
+        why: "OLM v1 up to 1.11 refuses to install bundles with API services.",
         bad: "apiservicedefinitions: {owned: […]}",
         good: "a CustomResourceDefinition",
         since: "0.1.0",

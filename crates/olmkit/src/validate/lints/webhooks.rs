@@ -132,6 +132,22 @@ define_rules! {
             "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
         ),
     }
+    HOOK_9 = {
+        id: "HOOK-9",
+        severity: Severity::Warning,
+        origin: Origin::Lint,
+        summary: "A webhook's target port name should be the name of a port in its Deployment.",
+        why: "Otherwise the Service that OLM creates leads to no port, and every call of the webhook fails.",
+        bad: "targetPort: webhook-server   # no container has this port",
+        good: "targetPort: webhook-server\n# in a container of the Deployment:\nports:\n- name: webhook-server\n  containerPort: 9443",
+        since: "0.1.0",
+        proof: Proof::new(
+            Witness::ApiServer,
+            "the Service's EndpointSlice has no port for the pod",
+            "Kubernetes 1.36",
+            "crates/cli/tests/cluster/lints/server.rs: the_api_server_does_what_rules_say",
+        ),
+    }
 }
 
 const LIST: &str = "/spec/webhookdefinitions";
@@ -185,6 +201,7 @@ fn definitions(csv: &Csv<'_>) -> Vec<Checked> {
                     .hint(hint),
             );
         }
+        findings.extend(missing_port(csv, webhook, &pointer));
         findings.extend(forbidden_rules(csv, webhook, &pointer));
         findings.extend(blocks_itself(csv, webhook, &pointer));
         let versions: Vec<&str> = strings(webhook, "admissionReviewVersions").collect();
@@ -202,6 +219,29 @@ fn definitions(csv: &Csv<'_>) -> Vec<Checked> {
         }
     }
     findings
+}
+
+/// A named target port must be in a container. A number need not be.
+fn missing_port(csv: &Csv<'_>, webhook: &Value, pointer: &str) -> Option<Checked> {
+    let port = webhook.get("targetPort")?.as_str()?;
+    let name = field(webhook, "deploymentName");
+    let mut deployments = csv.deployments().iter();
+    let deployment = deployments.find(|deployment| field(deployment, "name") == name)?;
+    let pod = deployment.pointer("/spec/template/spec")?;
+    let mut ports = ["containers", "initContainers"]
+        .into_iter()
+        .flat_map(|list| items(pod, list))
+        .flat_map(|container| items(container, "ports"));
+    if ports.any(|found| field(found, "name") == port) {
+        return None;
+    }
+    let message = format!("no container of deployment {name:?} has a port named {port:?}, which the webhook calls");
+    let hint = "name the port in the container that serves the webhook, or set `targetPort` to its number";
+    Some(
+        Checked::new(&HOOK_9, message)
+            .at(csv.object, &format!("{pointer}/targetPort"))
+            .hint(hint),
+    )
 }
 
 /// OLM refuses to install webhooks that could stop it.

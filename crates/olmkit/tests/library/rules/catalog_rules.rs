@@ -152,7 +152,7 @@ pub const CHANGES: &[Change] = &[
     (
         "- name: demo.v1.0.0\n",
         "- name: demo.v1.0.0\n  replaces: demo.v1.1.0\n",
-        &["catalog-cycle", "catalog-version-falls", "catalog-ignored-edge"],
+        &["catalog-cycle", "catalog-version-falls"],
     ),
     ("replaces: demo.v1.1.0", "skips: [demo.v1.1.0]", &["catalog-stranded"]),
     // No bundle has an empty name either.
@@ -196,6 +196,17 @@ pub const CHANGES: &[Change] = &[
         "replaces: demo.v1.1.0\n  skips: [demo.v1.0.0]",
         &["catalog-ignored-edge"],
     ),
+    // demo.v1.1.0 is dropped, and with it the only edge from demo.v1.0.0.
+    (
+        "- name: demo.v1.1.0\n  replaces: demo.v1.0.0\n- name: demo.v1.2.0\n  replaces: demo.v1.1.0",
+        "- name: demo.v1.1.0\n  skips: [demo.v1.0.0]\n- name: demo.v1.2.0\n  skips: [demo.v1.1.0]",
+        &["catalog-no-upgrade"],
+    ),
+    (
+        "  replaces: demo.v1.0.0\n",
+        "  replaces: demo.v1.0.0\n  skipRange: '>1.1.0'\n",
+        &["catalog-upgrade-cycle", "catalog-skip-range-reach"],
+    ),
     (
         "  replaces: demo.v1.0.0\n",
         "  replaces: demo.v1.0.0\n  skipRange: '<=1.1.0'\n",
@@ -205,6 +216,41 @@ pub const CHANGES: &[Change] = &[
         "  replaces: demo.v1.1.0\n",
         "  replaces: demo.v1.1.0\n  skipRange: '<1.2.0'\n",
         &["catalog-entries-differ"],
+    ),
+    (
+        "",
+        "---\nschema: olm.chanel\npackage: demo\nname: slow\nentries: []\n",
+        &["catalog-unknown-schema"],
+    ),
+    (
+        "",
+        "---\nschema: olm.catalog.deprecation\npackage: demo\n",
+        &["catalog-unknown-schema"],
+    ),
+    (
+        "",
+        "---\nschema: example.com/lifecycle\npackage: demo\nanything: 1\n",
+        &[],
+    ),
+    (
+        "  replaces: demo.v1.1.0\n",
+        "  replaces: demo.v1.1.0\n  skip: [demo.v1.1.0]\n",
+        &["catalog-unknown-key"],
+    ),
+    (
+        "  message: use demo.v1.2.0\n",
+        "  message: use demo.v1.2.0\n  reason: old\n",
+        &["catalog-unknown-key"],
+    ),
+    (
+        "properties:\n",
+        "relatedImages:\n- {name: proxy, image: ''}\nproperties:\n",
+        &["catalog-related-image"],
+    ),
+    (
+        "properties:\n",
+        "relatedImages:\n- {name: '', image: quay.io/example/proxy:v1}\nproperties:\n",
+        &[],
     ),
 ];
 

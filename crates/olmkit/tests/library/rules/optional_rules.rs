@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use olmkit::diagnostics::Severity;
 use olmkit::validate::{Options, Profile};
 
 use super::changes::{CRD, CSV, Change, SUITE, bundle, changed, ids, options, outcome, wrong};
 
 /// The suite.
 pub const CHANGES: &[Change] = &[
-    (CSV, "    name: Example", "    url: https://example.com", &["HUB-1"]),
+    (CSV, "    name: Example", "    url: https://redhat.com", &["HUB-1"]),
     (
         CSV,
         "  displayName: Demo",
@@ -44,7 +45,7 @@ pub const CHANGES: &[Change] = &[
         CSV,
         "  displayName: Demo",
         "  displayName: Demo\n  icon: [{mediatype: image/gif}]",
-        &["HUB-9"],
+        &["CSV-23", "HUB-9"],
     ),
     (
         CSV,
@@ -93,7 +94,7 @@ pub const CHANGES: &[Change] = &[
         CSV,
         "      deployments:\n",
         "      deployment:\n",
-        &["CSV-18", "GP-1", "HOOK-1", "FILE-3"],
+        &["CSV-18", "CSV-23", "GP-1", "HOOK-1", "FILE-3"],
     ),
     (CSV, "      description: A widget\n", "", &["GP-3"]),
     (
@@ -227,4 +228,57 @@ fn the_next_profile_counts_fewer_permissions_as_removed() {
         ..options("name=alpha-deprecated-apis")
     };
     assert_eq!(ids(&outcome(tree, &next)), BTreeSet::new());
+}
+
+/// operator-sdk warns about six kinds of resources that still exist.
+#[test]
+fn permissions_for_resources_that_exist_are_an_info_and_one_for_removed_ones_a_warning() {
+    let shown = |resources: &str| {
+        let from = "        - apiGroups: [coordination.k8s.io]";
+        let rule = format!("        - {{apiGroups: [policy, batch], resources: [{resources}], verbs: [get]}}\n{from}");
+        let outcome = outcome(changed(CSV, from, &rule), &options(SUITE));
+        let found: Vec<_> = outcome
+            .findings()
+            .filter(|finding| finding.rule == "API-25-RBAC")
+            .cloned()
+            .collect();
+        let [finding] = found.as_slice() else {
+            panic!("{found:#?}")
+        };
+        let is_reported = |output: &olmkit::validate::Output| output.message.contains("removed in v1.25");
+        assert!(outcome.passed() && outcome.outputs().iter().any(is_reported));
+        finding.clone()
+    };
+    let finding = shown("poddisruptionbudgets, cronjobs");
+    assert_eq!(finding.severity, Severity::Info);
+    assert!(
+        finding
+            .message
+            .starts_with("operator-sdk warns about permissions for cronjobs, poddisruptionbudgets. Nothing is wrong:"),
+        "{}",
+        finding.message
+    );
+    assert_eq!(
+        finding.path.as_deref(),
+        Some("spec.install.spec.clusterPermissions[0].rules[1]")
+    );
+    let finding = shown("podsecuritypolicies, cronjobs");
+    assert_eq!(finding.severity, Severity::Warning);
+    assert!(
+        finding.message.contains("removed podsecuritypolicies"),
+        "{}",
+        finding.message
+    );
+}
+
+/// The validators of operator-sdk repeat each other in its own output, not in ours.
+#[test]
+fn a_missing_minimum_version_is_shown_once_and_reported_as_operator_sdk_does() {
+    let outcome = outcome(changed(CSV, "  minKubeVersion: 1.25.0\n", ""), &options(SUITE));
+    let about = |text: &str| text.contains("minKubeVersion");
+    assert_eq!(outcome.findings().filter(|finding| about(&finding.message)).count(), 1);
+    assert_eq!(
+        outcome.outputs().iter().filter(|output| about(&output.message)).count(),
+        2
+    );
 }

@@ -1,7 +1,7 @@
 //! When lints speak and when they are silent, where one change of the bundle does not show it.
 
-use olmkit::diagnostics::fold_repeated;
-use olmkit::validate::Outcome;
+use olmkit::diagnostics::{Severity, fold_repeated};
+use olmkit::validate::{Options, Outcome};
 
 use super::changes::{CRD, CSV, bundle, changed, options, outcome};
 use super::own_rules::MANAGER;
@@ -276,4 +276,24 @@ fn examples_with_one_defect_are_told_together() {
     let told: Vec<&str> = told.iter().map(|finding| finding.message.as_str()).collect();
     assert_eq!(told.len(), 2, "{told:?}");
     assert!(told[0].ends_with(" (the same in examples 2 and 3)"), "{told:?}");
+}
+
+/// operator-sdk accepts a boolean annotation. `opm render` and `catalog render` do not.
+#[test]
+fn a_bundle_that_no_catalog_can_contain_is_an_error_and_passes_operator_sdk() {
+    for (value, is_readable) in [("\"true\"", true), ("true", false)] {
+        let line = format!("    certified: {value}\n    capabilities: Basic");
+        let folder = test_support::demo_bundle::folder(&[(CSV, "    capabilities: Basic", &line)]);
+        let options = Options {
+            directory: folder.path().join("demo"),
+            ..options("")
+        };
+        let outcome = outcome(changed(CSV, "    capabilities: Basic", &line), &options);
+        let found = outcome.findings().find(|finding| finding.rule == "OPM-1");
+        let severity = found.map(|finding| finding.severity);
+        assert_eq!(severity, (!is_readable).then_some(Severity::Error));
+        let is_rejected = outcome.findings().any(|finding| finding.rule == "CSV-23");
+        assert_eq!(is_rejected, !is_readable);
+        assert!(outcome.passed());
+    }
 }

@@ -120,14 +120,14 @@ pub const CHANGES: &[Change] = &[
     (
         "manifests/binding.yaml",
         "",
-        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: a}\nsubjects: [{kind: ServiceAccount, name: demo, namespace: b}]\n",
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: a}\nroleRef: {kind: ClusterRole, name: view}\nsubjects: [{kind: ServiceAccount, name: demo, namespace: b}]\n",
         &["RBAC-8"],
     ),
     // The account of another operator is where that is installed.
     (
         "manifests/binding.yaml",
         "",
-        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: a}\nsubjects: [{kind: ServiceAccount, name: a, namespace: b}]\n",
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: a}\nroleRef: {kind: ClusterRole, name: view}\nsubjects: [{kind: ServiceAccount, name: a, namespace: b}]\n",
         &[],
     ),
     (CSV, "deploymentName: demo", "deploymentName: hook", &["HOOK-1"]),
@@ -268,9 +268,21 @@ pub const CHANGES: &[Change] = &[
     ),
     (
         CSV,
+        "containerPort: 443",
+        "containerPort: 443\n    targetPort: webhook-server",
+        &["HOOK-9"],
+    ),
+    (
+        CSV,
+        "containerPort: 443",
+        "containerPort: 443\n    targetPort: 9443",
+        &[],
+    ),
+    (
+        CSV,
         "  displayName: Demo",
         "  displayname: Demo\n  dispalyNames: Demo",
-        &["FILE-3"],
+        &["CSV-23", "FILE-3"],
     ),
     (
         CRD,
@@ -308,13 +320,42 @@ pub const CHANGES: &[Change] = &[
         "apiVersion: demo.example.com/v1\nkind: ConfigMap\nmetadata: {name: a}\n",
         &["KUBE-3"],
     ),
+    (
+        CSV,
+        "    name: Example",
+        "    name: Provider Name\n    url: https://your.domain",
+        &["META-5"],
+    ),
+    // A status without fields is never written.
+    (
+        CRD,
+        "    schema:\n      openAPIV3Schema:\n        type: object\n        properties:\n",
+        "    subresources: {status: {}}\n    schema:\n      openAPIV3Schema:\n        type: object\n        properties:\n          status: {type: object}\n",
+        &[],
+    ),
     (CSV, "capabilities: {drop: [ALL]}", "capabilities: {}", &["POD-4"]),
     (CSV, "runAsNonRoot: true", "runAsUser: 0", &["POD-1", "POD-4"]),
     (
         CSV,
         "      deployments:\n",
         "      deployments:\n      - name: demo\n        spec: {selector: {}, template: {metadata: {}, spec: {serviceAccountName: demo, containers: []}}}\n",
-        &["POD-3"],
+        &["POD-3", "POD-5"],
+    ),
+    (CSV, "containerPort: 443", "containerPort: 99999", &["CSV-23"]),
+    (CSV, "containerPort: 443", "containerPort: 9443", &[]),
+    (CSV, "cpu: 10m", "cpu: 1x", &["CSV-23", "LOAD-7"]),
+    (CSV, "- name: LOG_LEVEL", "- name: A=B", &["POD-5"]),
+    (
+        "manifests/map.yaml",
+        "",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: 1}\n",
+        &["OBJ-3"],
+    ),
+    (
+        "manifests/map.yaml",
+        "",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: '1'}\n",
+        &[],
     ),
 ];
 

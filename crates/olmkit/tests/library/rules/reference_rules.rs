@@ -48,7 +48,7 @@ pub const FILES: &[Change] = &[
         &["BND-2", "BND-3", "CSV-9", "CSV-10"],
     ),
     (CSV, "olm.skipRange", "olm.skiprange", &["CSV-19"]),
-    (CSV, "1.25.0", "v1.25", &["CSV-17", "HUB-11"]),
+    (CSV, "1.25.0", "v1.25", &["CSV-17"]),
     (CSV, "    supported: true", "    supported: false", &["CSV-15", "V1-3"]),
     (CSV, "requests: {cpu", "limits: {cpu", &["GP-2"]),
     (
@@ -123,7 +123,7 @@ pub const MANIFESTS: &[Change] = &[
         "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: demo}\n",
         &["BND-4"],
     ),
-    (CSV, "name: demo.v0.1.0", "name: Demo.v0.1.0", &["CSV-1"]),
+    (CSV, "name: demo.v0.1.0", "name: Demo.v0.1.0", &["CSV-1", "CSV-23"]),
     (CSV, "replaces: demo.v0.0.9", "replaces: Demo.v0.0.9", &["CSV-2"]),
     (
         CSV,
@@ -164,8 +164,8 @@ pub const MANIFESTS: &[Change] = &[
         "  - type: OwnNamespace\n    supported: true\n",
         &[],
     ),
-    (CSV, "  minKubeVersion: 1.25.0\n", "", &["CSV-16", "HUB-11"]),
-    (CSV, "  displayName: Demo\n", "", &["CSV-18"]),
+    (CSV, "  minKubeVersion: 1.25.0\n", "", &["CSV-16"]),
+    (CSV, "  displayName: Demo\n", "", &["CSV-18", "CSV-23"]),
     (
         CSV,
         "    capabilities: Basic",

@@ -39,6 +39,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("FMT-5", "command"),
     ("LOC-7", "command"),
     ("META-3", "outputs: images"),
+    ("OPM-1", "own_details"),
     ("UPG-4", "against"),
     ("UPG-5", "against"),
     ("UPG-6", "against"),
@@ -73,9 +74,9 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("V1-16", "olmv1: profile"),
 ];
 
-/// Rules that no test breaks. CSV-22: only its kind makes a file a ClusterServiceVersion. CRD-21 is for what the API server refuses
+/// Rules that no test breaks. HUB-11 repeats CSV-16 and CSV-17, which are shown instead. CSV-22: only its kind makes a file a ClusterServiceVersion. CRD-21 is for what the API server refuses
 /// beside the fields of the other CRD rules, which no known definition reaches.
-const UNREACHABLE: &[&str] = &["CSV-22", "CRD-21"];
+const UNREACHABLE: &[&str] = &["CSV-22", "CRD-21", "HUB-11"];
 
 #[test]
 fn every_rule_is_broken_somewhere() {
@@ -114,14 +115,14 @@ fn the_unchanged_bundle_only_lacks_an_icon() {
     assert_eq!((ids(&outcome), outcome.passed()), (BTreeSet::from(["HUB-7"]), true));
 }
 
-/// The committed bundle names its images by tag, because the digest is known only after they are pushed.
+/// The committed bundle names its images by tag, because the digest is known only after they are pushed. Its contacts are examples.
 #[test]
-fn the_bundle_of_this_repository_only_uses_tags() {
+fn the_bundle_of_this_repository_only_uses_tags_and_example_contacts() {
     let tree = Tree::from_dir(&test_support::repository("bundle"), Limits::default()).expect("the bundle");
     let outcome = outcome(tree, &options(""));
     let others: Vec<String> = outcome
         .findings()
-        .filter(|finding| finding.rule != "IMG-1")
+        .filter(|finding| !["IMG-1", "META-5"].contains(&finding.rule))
         .map(|finding| format!("{}: {}", finding.rule, finding.message))
         .collect();
     assert!(others.is_empty() && outcome.passed(), "{others:?}");

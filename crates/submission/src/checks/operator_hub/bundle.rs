@@ -7,10 +7,12 @@ use olmkit::validate::{Options, Outcome, Selector, validate_selections};
 use super::super::operator_sdk::{FRAMEWORK_SUITE, carried};
 use super::super::{BundleContext, Check, Found, Run, Suite, at};
 use super::{MAX_KUBERNETES, rule};
+use crate::graph::{self, channel_bundles, same};
 use crate::python::text::shown;
 use crate::python::{EMPTY, EMPTY_LIST, NONE, Node, Raise, View, read_document};
 
 pub(crate) static CHECKS: &[Check] = &[
+    Check::new(Suite::OperatorHub, &BELOW_HEAD, Run::Bundle(below_head)),
     Check::new(Suite::OperatorHub, &CATEGORIES, Run::Bundle(categories)),
     Check::new(Suite::OperatorHub, &DEPLOYMENTS, Run::Bundle(deployments)),
     Check::new(Suite::OperatorHub, &MAX_VERSION, Run::Bundle(max_version)),
@@ -18,6 +20,20 @@ pub(crate) static CHECKS: &[Check] = &[
     Check::new(Suite::OperatorHub, &UPDATE_GRAPH, Run::Bundle(update_graph)),
     Check::new(Suite::OperatorHub, &VERSION, Run::Bundle(version)),
 ];
+
+static BELOW_HEAD: Rule = rule(
+    "operatorhub/below-head",
+    Severity::Warning,
+    "Another bundle of the channel should replace or skip each bundle in replaces-mode, except for the newest one",
+)
+.because(
+    "Otherwise OLM offers users of this bundle no upgrade, or the index has two channel heads.",
+    "0.2.0",
+)
+.example(
+    "# 1.11.3 replaces 1.10.1, this is 1.10.2\nspec:\n  version: 1.10.2\n  replaces: hello.v1.10.1",
+    "# 1.11.3 has the annotation olm.skipRange: '<1.11.3'\nspec:\n  version: 1.10.2\n  replaces: hello.v1.10.1",
+);
 
 static CATEGORIES: Rule = rule(
     "operatorhub/categories",
@@ -245,6 +261,48 @@ fn update_graph(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Ra
         found.push(at(Finding::of(&UPDATE_GRAPH, message), spec.get(key)?).hint(hint));
     }
     Ok(())
+}
+
+fn below_head(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
+    let mode = context.operator.config()?.view().get("updateGraph")?;
+    if mode.node.as_str() != Some("replaces-mode") {
+        // The versions make the graph, and no bundle is left behind.
+        return Ok(());
+    }
+    let mut channels = context.bundle.channels()?.clone();
+    channels.extend(context.bundle.default_channel()?);
+    for channel in channels {
+        // Other checks report bundles that have no readable name or version.
+        let Ok(Some((left, newest))) = left_behind(context, &channel) else {
+            continue;
+        };
+        let message = format!("no bundle of channel {channel} replaces or skips {left}, and {newest} is newer");
+        let hint = format!(
+            "release a newer bundle with spec.skips or olm.skipRange for {left}, or publish {left} in another channel"
+        );
+        let spec = context.csv()?.get_or("spec", &EMPTY)?;
+        let place = spec.get("replaces").unwrap_or(spec);
+        found.push(at(Finding::of(&BELOW_HEAD, message), place).hint(hint));
+    }
+    Ok(())
+}
+
+/// The version that the bundle leaves behind in a channel, which may be its own, and the newest version.
+fn left_behind(context: &BundleContext<'_>, channel: &str) -> Result<Option<(String, String)>, Raise> {
+    let bundles = channel_bundles(context.operator, channel)?;
+    let graph = graph::update_graph(context.operator, channel)?;
+    let mut newest_first = bundles.iter().rev();
+    let Some(newest) = newest_first.next() else {
+        return Ok(None);
+    };
+    let candidate = if same(context.bundle, newest)? {
+        // The release of a new head can leave the former one behind.
+        newest_first.next().filter(|_| context.options.pull_request)
+    } else {
+        bundles.iter().find(|one| one.version == context.bundle.version)
+    };
+    let left = candidate.filter(|one| !graph.contains_key(one.version.as_str()));
+    Ok(left.map(|left| (left.version.clone(), newest.version.clone())))
 }
 
 fn version(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {

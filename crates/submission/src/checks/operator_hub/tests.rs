@@ -2,9 +2,9 @@
 
 use olmkit::diagnostics::Severity;
 
-use super::super::fixture::{ANNOTATIONS, CI, CSV, Edit, checks, found};
+use super::super::fixture::{ANNOTATIONS, CI, CSV, Edit, checks, found, found_with};
 use super::is_sound;
-use crate::Suite;
+use crate::{Options, Suite};
 
 fn errors(edits: &[Edit<'_>]) -> Vec<&'static str> {
     checks(&found(Suite::OperatorHub, edits), Severity::Error)
@@ -203,4 +203,78 @@ fn names_with_other_characters_are_refused() {
         ])
         .contains(&"names")
     );
+}
+
+/// The versions that a check of all bundles 0.0.1, 0.0.2 and 0.0.3 reports as left behind. `spec` and `annotations` are lines of
+/// the newest one.
+fn left_behind(mode: &str, spec: &str, annotations: &str, pull_request: bool) -> Vec<String> {
+    let csv = |version: &str, spec: &str, annotations: &str| {
+        include_str!("../fixture.yaml")
+            .replace("hello.v0.0.1", &format!("hello.v{version}"))
+            .replace("version: 0.0.1", &format!("version: {version}"))
+            .replace("maturity: alpha", spec)
+            .replace(
+                "    categories: Database\n",
+                &format!("    categories: Database\n{annotations}"),
+            )
+    };
+    let annotations_file = "annotations:\n  operators.operatorframework.io.bundle.package.v1: hello\n  \
+                            operators.operatorframework.io.bundle.channels.v1: stable\n";
+    let (second, newest) = (
+        csv("0.0.2", "replaces: hello.v0.0.1", ""),
+        csv("0.0.3", spec, annotations),
+    );
+    let edits = [
+        (CI, "replaces-mode", mode),
+        (
+            "operators/hello/0.0.2/manifests/hello.clusterserviceversion.yaml",
+            "",
+            second.as_str(),
+        ),
+        ("operators/hello/0.0.2/metadata/annotations.yaml", "", annotations_file),
+        (
+            "operators/hello/0.0.3/manifests/hello.clusterserviceversion.yaml",
+            "",
+            newest.as_str(),
+        ),
+        ("operators/hello/0.0.3/metadata/annotations.yaml", "", annotations_file),
+    ];
+    let options = Options {
+        suites: vec![Suite::OperatorHub],
+        pull_request,
+        ..Options::default()
+    };
+    let all = found_with(&options, &edits);
+    let below = all.iter().filter(|checked| checked.check == "below-head");
+    below
+        .map(|checked| {
+            assert_eq!(checked.finding.severity, Severity::Warning);
+            let file = checked.finding.file.as_ref().unwrap().display().to_string();
+            file.split('/').nth(2).unwrap().to_owned()
+        })
+        .collect()
+}
+
+#[test]
+fn a_bundle_that_no_newer_one_replaces_is_below_the_head() {
+    let modes = "replaces-mode";
+    // As a patch release of an older minor version.
+    assert_eq!(left_behind(modes, "replaces: hello.v0.0.1", "", false), ["0.0.2"]);
+    // The release of the head itself leaves it behind.
+    assert_eq!(
+        left_behind(modes, "replaces: hello.v0.0.1", "", true),
+        ["0.0.2", "0.0.3"]
+    );
+    for (spec, annotations) in [
+        ("replaces: hello.v0.0.2", ""),
+        ("replaces: hello.v0.0.1\n  skips: [hello.v0.0.2]", ""),
+        ("replaces: hello.v0.0.1", "    olm.skipRange: <0.0.3\n"),
+    ] {
+        assert_eq!(
+            left_behind(modes, spec, annotations, true),
+            [""; 0],
+            "{spec} {annotations}"
+        );
+    }
+    assert_eq!(left_behind("semver-mode", "maturity: alpha", "", true), [""; 0]);
 }

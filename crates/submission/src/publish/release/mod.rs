@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::OnceLock;
 
-use olmkit::catalog::difference::{self, Change};
-use olmkit::catalog::model::Bundle;
-use olmkit::catalog::render::bundle;
+use olmkit::catalog::difference::{self, PackageChange};
+use olmkit::catalog::model::{Bundle, PROPERTY_CSV_METADATA};
+use olmkit::catalog::render::{MigrateLevel, bundle};
 use olmkit::catalog::template::{self, Bundles, Kind};
 use olmkit::catalog::{Catalog, load};
 use olmkit::fix::Document;
@@ -24,7 +25,7 @@ pub struct Additions {
     /// The files to write.
     pub changes: Changes,
     /// What changes in each catalog.
-    pub differences: BTreeMap<String, Vec<Change>>,
+    pub differences: BTreeMap<String, Vec<PackageChange>>,
 }
 
 /// One entry of `catalog_templates` with the mapping of its template.
@@ -64,6 +65,7 @@ pub fn add_to_catalogs(
         changes: Changes::new(),
         differences: BTreeMap::new(),
     };
+    let published = Published::new(repository, operator);
     let entries = config.get("catalog_templates").and_then(Value::as_array);
     let entries = entries.ok_or_else(|| wrong(&path, "catalog_templates is missing"))?;
     for entry in entries {
@@ -87,11 +89,84 @@ pub fn add_to_catalogs(
                 catalog,
                 template: &template_path,
             };
-            render(repository, &target, (&text, wanted.kind), &new, others, &mut additions)?;
+            let others = InCatalogs::new(&published, level(catalog), others);
+            render(repository, &target, (&text, wanted.kind), &new, &others, &mut additions)?;
         }
         additions.changes.insert(template_path, Some(text.into_bytes()));
     }
     Ok(additions)
+}
+
+/// The bundles of all catalogs of an operator, read when the first one is needed.
+struct Published<'a> {
+    repository: &'a Repository,
+    operator: &'a str,
+    bundles: OnceLock<Vec<Bundle>>,
+}
+
+impl<'a> Published<'a> {
+    fn new(repository: &'a Repository, operator: &'a str) -> Self {
+        Self {
+            repository,
+            operator,
+            bundles: OnceLock::new(),
+        }
+    }
+
+    /// The bundle of an image, for a catalog of a level. One that was migrated cannot be migrated back.
+    fn find(&self, image: &str, wanted: MigrateLevel) -> Option<&Bundle> {
+        let bundles = self.bundles.get_or_init(|| self.read());
+        let is_migrated = |bundle: &Bundle| {
+            let mut properties = bundle.properties.iter();
+            properties.any(|property| property.kind == PROPERTY_CSV_METADATA)
+        };
+        bundles
+            .iter()
+            .find(|bundle| bundle.image == image && (wanted != MigrateLevel::None || !is_migrated(bundle)))
+    }
+
+    fn read(&self) -> Vec<Bundle> {
+        let mut bundles = Vec::new();
+        for path in self.repository.catalogs_of(self.operator) {
+            let catalog = path.split('/').next().unwrap_or_default();
+            let file = self.repository.operator_catalog_file(catalog, self.operator);
+            // A catalog that cannot be read lends nothing.
+            let text = file.and_then(|file| bytes(self.repository.files(), &file).ok());
+            let blobs = text.and_then(|text| load::text(&String::from_utf8_lossy(&text)).ok());
+            let blobs: Catalog = blobs.unwrap_or_default().into_iter().collect();
+            bundles.extend(blobs.bundles);
+        }
+        bundles
+    }
+}
+
+/// Bundles of the repository's catalogs, and others.
+struct InCatalogs<'a> {
+    published: &'a Published<'a>,
+    level: MigrateLevel,
+    others: &'a dyn Bundles,
+}
+
+impl<'a> InCatalogs<'a> {
+    fn new(published: &'a Published<'a>, level: MigrateLevel, others: &'a dyn Bundles) -> Self {
+        Self {
+            published,
+            level,
+            others,
+        }
+    }
+}
+
+impl Bundles for InCatalogs<'_> {
+    fn render(&self, reference: &str) -> Result<Catalog, String> {
+        match self.published.find(reference, self.level) {
+            Some(bundle) => Ok(Catalog {
+                bundles: vec![bundle.clone()],
+                ..Catalog::default()
+            }),
+            None => self.others.render(reference),
+        }
+    }
 }
 
 /// A file of settings as a value.
@@ -301,7 +376,7 @@ fn render(
     let known = Known::new(old.bundles.iter().chain([new]), others);
     let rendered = template::render(text, Some(kind), &known, level(catalog));
     let rendered = rendered.map_err(|error| failed(error.to_string()))?;
-    let differences = difference::between(&old, &rendered);
+    let differences = difference::by_package(&old, &rendered, None);
     additions.differences.insert(catalog.to_owned(), differences);
     let path = format!("catalogs/{catalog}/{operator}/catalog.yaml");
     additions.changes.insert(path, Some(catalog_text(rendered)?));

@@ -44,10 +44,10 @@ define_rules! {
     }
     RBAC_9 = {
         id: "RBAC-9",
-        severity: Severity::Warning,
+        severity: Severity::Info,
         origin: Origin::Lint,
-        summary: "An operator that writes objects with a status subresource may write the status too.",
-        why: "A write to the object does not change the status, and writing the status is forbidden.",
+        summary: "An operator that writes objects with a status subresource should have permission to write the status, if it does so.",
+        why: "A write to the object does not change the status, and the API server forbids writing the status.",
         bad: "resources: [widgets]\nverbs: [list, watch, update]   # without widgets/status",
         good: "resources: [widgets/status]\nverbs: [update, patch]",
         since: "0.1.0",
@@ -136,6 +136,22 @@ fn reconciles_in(rules: &[(String, &str, &Value)], group: &str) -> bool {
     })
 }
 
+/// Whether the schema of a version has a status that can contain nothing.
+fn has_empty_status(version: &Value) -> bool {
+    let status = version
+        .pointer("/schema/openAPIV3Schema/properties/status")
+        .and_then(Value::as_object);
+    status.is_some_and(|status| {
+        let has_fields = status
+            .get("properties")
+            .and_then(Value::as_object)
+            .is_some_and(|fields| !fields.is_empty());
+        let is_open =
+            status.contains_key("additionalProperties") || status.contains_key("x-kubernetes-preserve-unknown-fields");
+        !has_fields && !is_open
+    })
+}
+
 /// A status that the operator may not write stays empty.
 pub(super) fn status(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
     let rules = rules(csv);
@@ -157,7 +173,9 @@ pub(super) fn status(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
             continue;
         }
         let versions = typed.pointer("/spec/versions").and_then(Value::as_array);
-        let has_status = |version: &Value| version.pointer("/subresources/status").is_some();
+        // A status without fields is never written.
+        let has_status =
+            |version: &Value| version.pointer("/subresources/status").is_some() && !has_empty_status(version);
         let Some(at) = versions.and_then(|versions| versions.iter().position(has_status)) else {
             continue;
         };
@@ -176,7 +194,8 @@ pub(super) fn status(context: &Context<'_>, csv: &Csv<'_>) -> Vec<Checked> {
         });
         if writes && !may_write {
             let message = format!("the operator may write objects of {}, but not their status", crd.name());
-            let hint = "add a rule for the resource with `/status`, verbs [update, patch]; or remove the subresource";
+            let hint =
+                "if the operator writes the status, add a rule for the resource with `/status`, verbs [update, patch]";
             let pointer = format!("/spec/versions/{at}/subresources/status");
             findings.push(Checked::new(&RBAC_9, message).at(crd, &pointer).hint(hint));
         }

@@ -3,7 +3,7 @@
 use crate::yaml::{self, Node};
 
 /// Visits every scalar, keys too.
-pub(super) fn each_scalar<'n>(node: &'n Node, visit: &mut dyn FnMut(&'n Node)) {
+pub(crate) fn each_scalar<'n>(node: &'n Node, visit: &mut dyn FnMut(&'n Node)) {
     match &node.value {
         yaml::Value::Mapping(entries) => {
             for (key, value) in entries {

@@ -6,8 +6,8 @@
 use serde_json::Value;
 
 use super::comments::comments;
+use super::pointer_part;
 use super::scalars::each_scalar;
-use crate::object::pointer_part;
 use crate::yaml::{self, Node, Style};
 
 /// One YAML file that is changed in place. The methods that change it give `None`, and leave it as it is, where they cannot.
@@ -18,29 +18,58 @@ pub struct Document {
     value: Value,
 }
 
+/// The text from its first `---`, if only comments stand before that line. To the splitter they are a document.
+fn without_head_comment(text: &str) -> &str {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if line.starts_with("---") {
+            return text.get(at..).unwrap_or(text);
+        }
+        if !line.trim().is_empty() && !line.trim_start().starts_with('#') {
+            break;
+        }
+        at += line.len();
+    }
+    text
+}
+
 impl Document {
-    /// Reads a file; `None` for what is not one document of block-style YAML.
+    /// Reads a file; `None` for anything but one document of block-style YAML.
     pub fn read(bytes: &[u8]) -> Option<Self> {
-        let text = std::str::from_utf8(bytes).ok()?.to_owned();
-        let starts_odd = text.starts_with('\u{FEFF}') || text.trim_start().starts_with(['{', '[', '%']);
+        Self::try_read(bytes).ok()
+    }
+
+    /// As [`Self::read`], with the reason why the file cannot be changed in place.
+    ///
+    /// # Errors
+    /// The reason, as the end of a sentence about the file.
+    pub fn try_read(bytes: &[u8]) -> Result<Self, &'static str> {
+        let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8")?.to_owned();
+        if text.trim_start().starts_with(['{', '[']) {
+            return Err("it is JSON");
+        }
+        if text.starts_with('\u{FEFF}') || text.trim_start().starts_with('%') {
+            return Err("it starts with a byte order mark or a directive");
+        }
         // A carriage return in the middle of a line ends it for YAML, not for this editor.
-        if starts_odd
-            || text
-                .replace("\r\n", "\n")
-                .contains(['\r', '\u{85}', '\u{2028}', '\u{2029}'])
+        if text
+            .replace("\r\n", "\n")
+            .contains(['\r', '\u{85}', '\u{2028}', '\u{2029}'])
         {
-            return None;
+            return Err("it has unusual line ends");
         }
-        if yaml::documents(bytes).count() != 1 {
-            return None;
+        match yaml::documents(without_head_comment(&text).as_bytes()).count() {
+            0 => return Err("it is empty"),
+            1 => {}
+            _ => return Err("it contains several YAML documents"),
         }
-        let document = yaml::parse_document(bytes).ok()?;
+        let document = yaml::parse_document(bytes).map_err(|_| "it is not valid YAML")?;
         if !document.duplicates.is_empty() {
-            return None;
+            return Err("it contains a key twice");
         }
-        let value = document.root.to_json().ok()?;
+        let value = document.root.to_json().map_err(|_| "it has no equivalent in JSON")?;
         let node = document.root;
-        Some(Self { text, node, value })
+        Ok(Self { text, node, value })
     }
 
     /// The text.
@@ -56,8 +85,14 @@ impl Document {
     /// Takes a new text if it says what is wanted.
     fn accept(&mut self, text: String, expected: &Value) -> Option<()> {
         let new = Self::read(text.as_bytes())?;
-        let same = new.value == *expected && comments(&new.text, &new.node) == comments(&self.text, &self.node);
+        let same = new.value == *expected && new.comments() == self.comments();
         same.then(|| *self = new)
+    }
+
+    /// Its comments in their order.
+    fn comments(&self) -> Vec<&str> {
+        let found = comments(&self.text, std::slice::from_ref(&self.node)).into_iter();
+        found.map(|(_, comment)| comment).collect()
     }
 
     fn lines(&self) -> Vec<String> {
@@ -129,9 +164,9 @@ impl Document {
         lines.drain(first - 1..self.last_line(value, first, indent));
         let new = Self::read(lines.concat().as_bytes())?;
         // Every comment that is left was there, in this order.
-        let old = comments(&self.text, &self.node);
+        let old = self.comments();
         let mut old = old.iter();
-        let kept = comments(&new.text, &new.node);
+        let kept = new.comments();
         let is_same = new.value == expected && kept.iter().all(|comment| old.any(|known| known == comment));
         is_same.then(|| *self = new)
     }

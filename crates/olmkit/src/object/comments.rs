@@ -6,9 +6,11 @@ use super::scalars::each_scalar;
 use crate::yaml::{Node, Style};
 
 /// All comments in order: what stands behind a `#` that is at the start of a line or behind a blank, and in no scalar.
-pub(super) fn comments(text: &str, node: &Node) -> Vec<String> {
+pub(crate) fn comments<'t>(text: &'t str, documents: &[Node]) -> Vec<(usize, &'t str)> {
     let mut scalars: Vec<&Node> = Vec::new();
-    each_scalar(node, &mut |scalar| scalars.push(scalar));
+    for node in documents {
+        each_scalar(node, &mut |scalar| scalars.push(scalar));
+    }
     // For each line the columns that belong to scalars.
     let mut covered: HashMap<usize, Vec<(usize, usize)>> = HashMap::new();
     for scalar in scalars {
@@ -34,7 +36,7 @@ pub(super) fn comments(text: &str, node: &Node) -> Vec<String> {
         for (column, (offset, c)) in line.char_indices().enumerate() {
             let in_scalar = spans.iter().any(|(from, to)| (*from..*to).contains(&column));
             if c == '#' && before.is_whitespace() && !in_scalar {
-                found.push(line.get(offset..).unwrap_or_default().trim_end().to_owned());
+                found.push((at + 1, line.get(offset..).unwrap_or_default().trim_end()));
                 break;
             }
             before = c;
@@ -52,7 +54,10 @@ mod tests {
         let text = "# head\na: 'x # no' # one\nb: | # two\n  # no\n  no # no\n# three\nc:\n- d#no # four\n- \"e\n  # no\" # five\n#";
         let node = crate::yaml::parse(text.as_bytes()).unwrap();
         assert_eq!(
-            comments(text, &node),
+            comments(text, &[node])
+                .into_iter()
+                .map(|(_, comment)| comment)
+                .collect::<Vec<_>>(),
             ["# head", "# one", "# two", "# three", "# four", "# five", "#"]
         );
     }

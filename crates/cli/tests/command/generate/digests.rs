@@ -1,0 +1,55 @@
+//! Images in annotations are pinned and listed, as operator-sdk does.
+
+use serde_json::json;
+
+use super::support::{Folder, OPERATOR, said};
+
+/// The manifests of the example with a sample that names an image.
+fn with_sample() -> String {
+    let sample = "---\napiVersion: example.com/v1\nkind: Example\nmetadata: {name: pinned}\n\
+                  spec: {imageName: ghcr.io/example/database/postgres:15.6}\n";
+    format!("{OPERATOR}{sample}")
+}
+
+#[test]
+fn images_in_examples_are_pinned_and_listed() {
+    let folder = Folder::new();
+    let (operator, database) = ("a".repeat(64), "b".repeat(64));
+    folder.write(
+        "digests.yaml",
+        &format!(
+            "example.com/operator:v1: sha256:{operator}\nghcr.io/example/database/postgres:15.6: sha256:{database}\n"
+        ),
+    );
+    let output = folder.generate(&["--image-digests", "digests.yaml"], &with_sample());
+    assert!(output.status.success(), "{}", said(&output));
+    let csv = folder.csv();
+    let examples = csv["metadata"]["annotations"]["alm-examples"].as_str().unwrap();
+    let pinned = format!("ghcr.io/example/database/postgres@sha256:{database}");
+    assert!(examples.contains(&pinned) && !examples.contains(":15.6"), "{examples}");
+    assert_eq!(
+        csv["spec"]["relatedImages"],
+        json!([
+            {"image": pinned, "name": format!("database/postgres-{database}-annotation")},
+            {"image": format!("example.com/operator@sha256:{operator}"), "name": "manager"},
+        ])
+    );
+}
+
+#[test]
+fn an_unknown_image_in_an_example_is_named() {
+    let folder = Folder::new();
+    folder.write(
+        "digests.yaml",
+        &format!("example.com/operator:v1: sha256:{}\n", "a".repeat(64)),
+    );
+    let input = with_sample().replace("ghcr.io", "registry.invalid");
+    let output = folder.generate(&["--image-digests", "digests.yaml"], &input);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        said(&output).contains("registry.invalid/example/database/postgres:15.6")
+            && said(&output).contains("annotation alm-examples contains this image"),
+        "{}",
+        said(&output)
+    );
+}

@@ -1,0 +1,260 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+fn csv() -> Value {
+    json!({
+        "apiVersion": "operators.coreos.com/v1alpha1",
+        "kind": "ClusterServiceVersion",
+        "metadata": {"name": "demo.v1.0.0"},
+        "spec": {
+            "displayName": "Demo",
+            "install": {"strategy": "deployment", "spec": {"deployments": [{"name": "manager", "spec": {
+                "selector": {"matchLabels": {"app": "demo"}},
+                "template": {
+                    "metadata": {"labels": {"app": "demo"}},
+                    "spec": {"containers": [{"name": "manager", "image": "example.com/a:1", "ports": [{"containerPort": 80}]}]},
+                },
+            }}]}},
+            "webhookdefinitions": [{
+                "type": "ValidatingAdmissionWebhook", "generateName": "a.example.com", "sideEffects": "None",
+                "admissionReviewVersions": ["v1"], "containerPort": 443,
+            }],
+        },
+    })
+}
+
+/// The CSV with a value at a pointer; `null` removes it.
+fn with(pointer: &str, value: Value) -> Value {
+    let mut changed = csv();
+    let (parent, key) = pointer.rsplit_once('/').unwrap();
+    let parent = changed.pointer_mut(parent).unwrap();
+    match (parent, value) {
+        (Value::Object(map), Value::Null) => drop(map.remove(key)),
+        (parent, value) => parent[key] = value,
+    }
+    changed
+}
+
+const DEPLOYMENT: &str = "/spec/install/spec/deployments/0";
+const POD: &str = "/spec/install/spec/deployments/0/spec/template/spec";
+
+#[test]
+fn a_valid_csv_has_no_rejections() {
+    assert_eq!(check_csv(&csv()), []);
+}
+
+#[test]
+fn values_that_the_schema_does_not_allow_are_rejected_at_once() {
+    let hook = "/spec/webhookdefinitions/0";
+    for (pointer, value) in [
+        ("/spec/displayName".to_owned(), Value::Null),
+        ("/spec/keywords".to_owned(), json!("a")),
+        ("/spec/replaces".to_owned(), json!(["a"])),
+        ("/spec/relatedImages".to_owned(), json!([{"image": "a/b:c"}])),
+        ("/metadata/annotations".to_owned(), json!({"certified": true})),
+        ("/metadata/labels".to_owned(), json!({"a": "b c"})),
+        ("/metadata/name".to_owned(), json!("Demo.v1")),
+        (format!("{hook}/containerPort"), json!(0)),
+        (format!("{hook}/containerPort"), json!(99999)),
+        (format!("{hook}/type"), json!("Webhook")),
+        (format!("{hook}/sideEffects"), Value::Null),
+        (format!("{hook}/admissionReviewVersions"), Value::Null),
+        (
+            "/spec/install/spec/permissions".to_owned(),
+            json!([{"serviceAccountName": "a"}]),
+        ),
+        (format!("{DEPLOYMENT}/spec/replicas"), json!("1")),
+        (
+            format!("{POD}/containers/0/ports"),
+            json!([{"containerPort": 80}, {"containerPort": 80}]),
+        ),
+        (format!("{POD}/containers/0/env"), json!([{"name": "A"}, {"name": "A"}])),
+    ] {
+        let found = check_csv(&with(&pointer, value.clone()));
+        assert!(
+            found.iter().any(|rejection| !rejection.later),
+            "{pointer} {value}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn deployments_are_rejected_later() {
+    for (pointer, value) in [
+        ("/containers".to_owned(), json!([])),
+        ("/containers/0/ports/0/containerPort".to_owned(), json!(80000)),
+        ("/containers/0/imagePullPolicy".to_owned(), json!("always")),
+        (
+            "/containers/0/volumeMounts".to_owned(),
+            json!([{"name": "a", "mountPath": "/a"}]),
+        ),
+        (
+            "/containers/0/resources".to_owned(),
+            json!({"limits": {"cpu": "1"}, "requests": {"cpu": "1500m"}}),
+        ),
+        ("/containers/0/resources".to_owned(), json!({"limits": {"gpus": "1"}})),
+        (
+            "/containers/0/livenessProbe".to_owned(),
+            json!({"httpGet": {"port": 99999}}),
+        ),
+        ("/containers/0/livenessProbe".to_owned(), json!({"periodSeconds": 1})),
+        (
+            "/containers/0/readinessProbe".to_owned(),
+            json!({"httpGet": {"port": 1}, "tcpSocket": {"port": 1}}),
+        ),
+        ("/restartPolicy".to_owned(), json!("Never")),
+        ("/nodeSelector".to_owned(), json!({"a": "b c"})),
+        ("/tolerations".to_owned(), json!([{"operator": "Equal"}])),
+        (
+            "/volumes".to_owned(),
+            json!([{"name": "a", "emptyDir": {}, "secret": {"secretName": "b"}}]),
+        ),
+    ] {
+        let found = check_csv(&with(&format!("{POD}{pointer}"), value.clone()));
+        assert!(
+            found.iter().any(|rejection| rejection.later),
+            "{pointer} {value}: {found:?}"
+        );
+    }
+    let selector = check_csv(&with(
+        &format!("{DEPLOYMENT}/spec/selector"),
+        json!({"matchLabels": {"app": "other"}}),
+    ));
+    assert_eq!(
+        selector.first().map(|rejection| rejection.message.as_str()),
+        Some(UNSELECTED)
+    );
+}
+
+#[test]
+fn values_that_the_server_fills_in_or_ignores_are_accepted() {
+    for (pointer, value) in [
+        ("/spec/version".to_owned(), json!("0.1")),
+        ("/spec/unknown".to_owned(), json!({"a": 1})),
+        (
+            "/spec/customresourcedefinitions".to_owned(),
+            json!({"owned": [{"name": "a", "kind": "b", "version": "c", "specDescriptors": [{"path": "d", "value": [true]}]}]}),
+        ),
+        ("/status".to_owned(), json!({"phase": 1})),
+        (format!("{POD}/volumes"), json!([{"name": "a"}])),
+        (format!("{POD}/containers/0/imagePullPolicy"), json!("")),
+        (
+            format!("{POD}/containers/0/resources"),
+            json!({"limits": {"cpu": 1, "memory": "0.5Gi"}, "requests": {"cpu": "1000m"}}),
+        ),
+        (
+            format!("{POD}/containers/0/livenessProbe"),
+            json!({"httpGet": {"port": "web"}, "successThreshold": 0}),
+        ),
+        (format!("{DEPLOYMENT}/spec/strategy"), json!({"type": "Recreate"})),
+    ] {
+        let found = check_csv(&with(&pointer, value.clone()));
+        assert_eq!(found, [], "{pointer} {value}");
+    }
+}
+
+fn object(version: &str, kind: &str, rest: Value) -> Value {
+    let mut object = json!({"apiVersion": version, "kind": kind, "metadata": {"name": "x"}});
+    for (key, value) in rest.as_object().unwrap() {
+        object[key] = value.clone();
+    }
+    object
+}
+
+#[test]
+fn objects_of_built_in_kinds_are_checked() {
+    let rbac = "rbac.authorization.k8s.io/v1";
+    for (version, kind, rest, place) in [
+        ("v1", "ConfigMap", json!({"data": {"a": 1}}), Some("/data/a")),
+        ("v1", "ConfigMap", json!({"data": {"a b": "c"}}), Some("/data/a b")),
+        ("v1", "ConfigMap", json!({"data": {"a": "1"}}), None),
+        ("v1", "Secret", json!({"data": {"a": "!"}}), Some("/data/a")),
+        (
+            "v1",
+            "Secret",
+            json!({"type": "kubernetes.io/tls", "stringData": {"tls.crt": "a"}}),
+            Some("/data"),
+        ),
+        (
+            "v1",
+            "Service",
+            json!({"spec": {"ports": [{"port": 99999}]}}),
+            Some("/spec/ports/0/port"),
+        ),
+        (
+            "v1",
+            "Service",
+            json!({"spec": {"ports": [{"port": 1}, {"port": 2, "name": "b"}]}}),
+            Some("/spec/ports/0/name"),
+        ),
+        ("v1", "Service", json!({"spec": {"clusterIP": "None"}}), None),
+        (
+            rbac,
+            "Role",
+            json!({"rules": [{"apiGroups": [""], "resources": ["pods"]}]}),
+            Some("/rules/0/verbs"),
+        ),
+        (
+            rbac,
+            "Role",
+            json!({"rules": [{"nonResourceURLs": ["/m"], "verbs": ["get"]}]}),
+            Some("/rules/0/nonResourceURLs"),
+        ),
+        (
+            rbac,
+            "ClusterRole",
+            json!({"rules": [{"nonResourceURLs": ["/m"], "verbs": ["get"]}]}),
+            None,
+        ),
+        (
+            rbac,
+            "ClusterRoleBinding",
+            json!({"roleRef": {"kind": "ClusterRole", "name": "y"}, "subjects": [{"kind": "ServiceAccount", "name": "z"}]}),
+            Some("/subjects/0/namespace"),
+        ),
+        (
+            "policy/v1",
+            "PodDisruptionBudget",
+            json!({"spec": {"minAvailable": 1, "maxUnavailable": 1}}),
+            Some("/spec"),
+        ),
+        (
+            "policy/v1",
+            "PodDisruptionBudget",
+            json!({"spec": {"minAvailable": "150%"}}),
+            Some("/spec/minAvailable"),
+        ),
+        (
+            "networking.k8s.io/v1",
+            "NetworkPolicy",
+            json!({"spec": {"podSelector": {}, "policyTypes": ["ingress"]}}),
+            Some("/spec/policyTypes/0"),
+        ),
+        (
+            "scheduling.k8s.io/v1",
+            "PriorityClass",
+            json!({"value": 2_000_000_000}),
+            Some("/value"),
+        ),
+        ("scheduling.k8s.io/v1", "PriorityClass", json!({"value": 1}), None),
+        // A kind of another group.
+        ("example.com/v1", "Service", json!({"spec": 1}), None),
+    ] {
+        let found = check_object(&object(version, kind, rest.clone()));
+        assert_eq!(
+            found.first().map(|first| first.pointer.as_str()),
+            place,
+            "{kind} {rest}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn rejections_of_one_object_are_limited() {
+    let data: serde_json::Map<String, Value> = (0..10_000).map(|at| (format!("k{at}"), json!(1))).collect();
+    assert_eq!(
+        check_object(&object("v1", "ConfigMap", json!({"data": data}))).len(),
+        MOST
+    );
+}

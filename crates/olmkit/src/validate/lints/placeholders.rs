@@ -1,0 +1,262 @@
+//! META-5: texts that a generator wrote and nobody replaced.
+
+use serde_json::Value;
+
+use super::super::checked::Checked;
+use super::super::context::{Context, Csv, field};
+use crate::bundle::Object;
+use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
+
+define_rules! {
+    META_5 = {
+        id: "META-5",
+        severity: Severity::Info,
+        origin: Origin::Lint,
+        summary: "Texts and contacts that users see should not be placeholders.",
+        why: "Catalogs and consoles show the placeholder, and users reach nobody.",
+        bad: "description: Demo description. TODO.\nmaintainers:\n- name: Maintainer Name\n  email: your@email.com",
+        good: "description: Runs demo servers.\nmaintainers:\n- name: Demo team\n  email: demo@redhat.com",
+        since: "0.2.0",
+        proof: Proof::new(
+            Witness::Convention,
+            "descriptions and contacts are for users; example domains belong to nobody (RFC 2606)",
+            "any",
+            "https://olm.operatorframework.io/docs/best-practices/common/",
+        ),
+    }
+}
+
+/// Beginnings of texts that generators write, in lower case.
+const BEGINNINGS: [&str; 9] = [
+    "describe here ",
+    "describe your operator",
+    "description here",
+    "enter a description",
+    "insert description",
+    "add description",
+    "add a description",
+    "lorem ipsum",
+    "your description",
+];
+
+/// Words that mark an unfinished text, as whole words in this spelling.
+const MARKS: [&str; 5] = ["TODO", "FIXME", "TBD", "CHANGEME", "CHANGE_ME"];
+
+/// Longer texts may mention the marks for other reasons.
+const SHORT: usize = 200;
+
+/// Names that operator-sdk writes.
+const NAMES: [&str; 5] = [
+    "maintainer name",
+    "provider name",
+    "your name",
+    "your company",
+    "your organization",
+];
+
+/// Domains that belong to nobody or are obviously made up.
+const DOMAINS: [&str; 12] = [
+    "example.com",
+    "example.org",
+    "example.net",
+    "your.domain",
+    "your-domain.com",
+    "yourdomain.com",
+    "your-company.com",
+    "yourcompany.com",
+    "mycompany.com",
+    "mydomain.com",
+    "my.domain",
+    "domain.com",
+];
+
+/// Last labels of domains that do not exist in the DNS. `domain` is operator-sdk's.
+const TOP_LEVEL: [&str; 9] = [
+    "domain",
+    "example",
+    "invalid",
+    "test",
+    "localhost",
+    "local",
+    "internal",
+    "tld",
+    "lan",
+];
+
+pub fn check(context: &Context<'_>) -> Vec<Checked> {
+    let mut found = Vec::new();
+    if let Some(csv) = context.csv() {
+        of_csv(&csv, &mut found);
+    }
+    for crd in context.bundle.crds() {
+        scaffolded_fields(crd, &mut found);
+    }
+    found
+}
+
+fn of_csv(csv: &Csv<'_>, found: &mut Vec<Checked>) {
+    let mut report = |pointer: &str, text: &str| {
+        let shown: String = text.trim().chars().take(80).collect();
+        let path = crate::diagnostics::json_path(pointer);
+        let checked = Checked::new(&META_5, format!("{path} is a placeholder: {shown:?}"));
+        found.push(
+            checked
+                .at(csv.object, pointer)
+                .hint("replace it with your own text or contact, or remove it"),
+        );
+    };
+    for pointer in [
+        "/spec/description",
+        "/spec/displayName",
+        "/metadata/annotations/description",
+    ] {
+        let text = csv.text(pointer);
+        if is_placeholder(text) {
+            report(pointer, text);
+        }
+    }
+    for (at, owned) in csv.list("/spec/customresourcedefinitions/owned").iter().enumerate() {
+        let text = field(owned, "description");
+        if is_placeholder(text) {
+            report(&format!("/spec/customresourcedefinitions/owned/{at}/description"), text);
+        }
+    }
+    for (at, maintainer) in csv.list("/spec/maintainers").iter().enumerate() {
+        let (name, email) = (field(maintainer, "name"), field(maintainer, "email"));
+        if is_name(name) {
+            report(&format!("/spec/maintainers/{at}/name"), name);
+        }
+        if is_email(email) {
+            report(&format!("/spec/maintainers/{at}/email"), email);
+        }
+    }
+    for (at, link) in csv.list("/spec/links").iter().enumerate() {
+        let url = field(link, "url");
+        if is_url(url) {
+            report(&format!("/spec/links/{at}/url"), url);
+        }
+    }
+    let (name, url) = (csv.text("/spec/provider/name"), csv.text("/spec/provider/url"));
+    if is_name(name) {
+        report("/spec/provider/name", name);
+    }
+    if is_url(url) {
+        report("/spec/provider/url", url);
+    }
+}
+
+/// The field `foo` that kubebuilder scaffolds.
+fn scaffolded_fields(crd: &Object, found: &mut Vec<Checked>) {
+    let versions = crd.value.pointer("/spec/versions").and_then(Value::as_array);
+    for (at, version) in versions.into_iter().flatten().enumerate() {
+        let pointer = "/schema/openAPIV3Schema/properties/spec/properties/foo";
+        let text = version
+            .pointer(pointer)
+            .map(|foo| field(foo, "description"))
+            .unwrap_or_default();
+        let text = text.to_lowercase();
+        if text.starts_with("foo is an example field of") {
+            let path = format!("/spec/versions/{at}{pointer}");
+            let message = format!("the field `foo` of {} is kubebuilder's example field", crd.name());
+            let hint = "remove the field from the type, or give it a name and description of your own";
+            found.push(Checked::new(&META_5, message).at(crd, &path).hint(hint));
+        }
+    }
+}
+
+fn is_placeholder(text: &str) -> bool {
+    let text = text.trim();
+    let lower = text.get(..text.len().min(SHORT)).unwrap_or(text).to_lowercase();
+    let begins = BEGINNINGS.iter().any(|beginning| lower.starts_with(beginning));
+    let is_word = |word: &str| MARKS.contains(&word.trim_matches(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
+    begins || text.len() <= SHORT && text.split_whitespace().any(is_word)
+}
+
+fn is_name(name: &str) -> bool {
+    let name = name.trim().to_lowercase();
+    NAMES.contains(&name.as_str()) || MARKS.contains(&name.to_uppercase().as_str())
+}
+
+fn is_email(email: &str) -> bool {
+    let email = email.trim().to_lowercase();
+    match email.rsplit_once('@') {
+        Some((user, "email.com")) => matches!(user, "your" | "name" | "user" | "me" | "you"),
+        Some((_, domain)) => is_made_up(domain),
+        None => false,
+    }
+}
+
+fn is_url(url: &str) -> bool {
+    let url = url.trim().to_lowercase();
+    let Some((_, rest)) = url.split_once("://") else {
+        return false;
+    };
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = host.rsplit('@').next().unwrap_or_default();
+    is_made_up(host.split(':').next().unwrap_or_default())
+}
+
+fn is_made_up(domain: &str) -> bool {
+    let is_below = |known: &str| {
+        domain
+            .strip_suffix(known)
+            .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    };
+    let last = domain.rsplit('.').next().unwrap_or_default();
+    DOMAINS.iter().any(|known| is_below(known)) || TOP_LEVEL.contains(&last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_generators_are_placeholders_and_real_ones_are_not() {
+        for text in [
+            "Cache Operator description. TODO.",
+            "Describe here what the operator does, in Markdown.\n",
+            "TBD",
+            "Lorem ipsum dolor sit amet",
+        ] {
+            assert!(is_placeholder(text), "{text}");
+        }
+        let long = format!(
+            "{} TODO lists are managed by this operator.",
+            "Manages work. ".repeat(20)
+        );
+        for text in ["Manages to-do lists.", "Runs a todo app.", "Todoist", "", &long] {
+            assert!(!is_placeholder(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn contacts_at_made_up_domains_are_placeholders_and_real_ones_are_not() {
+        for email in [
+            "your@email.com",
+            "team@example.com",
+            "hello@hello.example",
+            "a@shop.your.domain",
+        ] {
+            assert!(is_email(email), "{email}");
+        }
+        for email in ["info@percona.com", "someone@email.com", "a@example.com.br", "", "test"] {
+            assert!(!is_email(email), "{email}");
+        }
+        for url in [
+            "https://cache-operator.domain",
+            "https://your.domain",
+            "http://example.com/docs?a=b",
+        ] {
+            assert!(is_url(url), "{url}");
+        }
+        for url in [
+            "https://github.com/example/demo",
+            "https://counterexample.com",
+            "example.com",
+            "",
+        ] {
+            assert!(!is_url(url), "{url}");
+        }
+        assert!(is_name("Maintainer Name") && is_name("TODO") && !is_name("Demo team"));
+    }
+}

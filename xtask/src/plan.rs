@@ -1,0 +1,161 @@
+//! The jobs of each command, and their costs.
+
+use std::path::Path;
+
+use crate::cargo::Executable;
+use crate::job::{Cost, Job, Stage};
+
+/// The flags of every call of cargo. Calls with other flags select other features of shared dependencies, and compile them a
+/// second time.
+const FLAGS: &str = "--locked --workspace --features manifests";
+
+/// What the flows on a node run. The example makes cargo select the features of tests too.
+const PROGRAMS: &str =
+    "--bin olmkit --bin olmkit-helper --bin memcached-operator --bin manifests --example custom_test";
+
+/// Name of the job that compiles [`PROGRAMS`].
+const PROGRAMS_JOB: &str = "programs";
+
+/// Name of the job that builds the Go programs of a control plane.
+const GO_JOB: &str = "control plane programs";
+
+/// Name of the job that builds the other Go programs.
+const NODE_JOB: &str = "node programs";
+
+/// Name of the job that compiles all tests. Its output names the executables.
+pub const TESTS_JOB: &str = "tests";
+
+/// A test executable that takes long or needs the Go programs.
+struct Profile {
+    /// Name of its job.
+    name: &'static str,
+    /// What it costs.
+    cost: Cost,
+    /// Whether it starts control planes and so needs the Go programs.
+    control_plane: bool,
+    /// Tests that run at the same time for each core. More than one helps if tests mostly wait.
+    threads: usize,
+}
+
+impl Profile {
+    /// A test executable that starts control planes.
+    const fn control_plane(name: &'static str, cost: Cost, threads: usize) -> Profile {
+        Profile {
+            name,
+            cost,
+            control_plane: true,
+            threads,
+        }
+    }
+}
+
+/// The measured costs of long test executables. Others count as [`SHORT`].
+const PROFILES: &[Profile] = &[
+    Profile::control_plane("olmkit-cli cluster", Cost::new(1.1, 4000, 540), 1),
+    Profile::control_plane("memcached-operator operator", Cost::new(0.9, 2500, 300), 1),
+    Profile::control_plane("memcached-operator olm", Cost::new(0.7, 2000, 132), 1),
+    Profile::control_plane("kube-manager manager", Cost::new(0.8, 1500, 60), 1),
+    Profile::control_plane("kube-manager servers", Cost::new(0.5, 1000, 20), 1),
+    Profile::control_plane("kube-testbed control_plane", Cost::new(0.8, 1500, 40), 1),
+    Profile::control_plane("kube-testbed faults", Cost::new(0.8, 1500, 40), 1),
+    Profile::control_plane("kube-testbed first", Cost::new(0.8, 1500, 40), 1),
+    Profile::control_plane("kube-testbed proxy", Cost::new(0.8, 1500, 40), 1),
+];
+
+/// The cost of a test executable that no profile names.
+const SHORT: Cost = Cost::new(1.0, 500, 15);
+
+/// The Go programs that tests and the node run.
+pub fn programs(root: &Path) -> Vec<Job> {
+    let job = |name, command, seconds| Job::new(name, Stage::Build, command, root, Cost::new(1.0, 4000, seconds));
+    vec![
+        job(GO_JOB, "dev/tools/build.sh control-plane", 900),
+        job(NODE_JOB, "dev/tools/build.sh all actionlint", 300).after(&[GO_JOB]),
+    ]
+}
+
+/// The builds: first what the flows on a node run, since they take longest, then all tests.
+pub fn build(root: &Path) -> Vec<Job> {
+    let job = |name, command: &str, seconds| Job::new(name, Stage::Build, command, root, Cost::new(1.5, 6000, seconds));
+    vec![
+        job(PROGRAMS_JOB, &format!("cargo build {FLAGS} {PROGRAMS}"), 2000),
+        job(
+            TESTS_JOB,
+            &format!("cargo build {FLAGS} --all-targets --message-format json-render-diagnostics"),
+            1500,
+        )
+        .after(&[PROGRAMS_JOB]),
+    ]
+}
+
+/// The checks of format, lints, dependencies, documentation and generated files. Those that run a program wait for the build.
+pub fn verify(root: &Path, olmkit: &Path) -> Vec<Job> {
+    let job = |name, command: &str, seconds, cores| {
+        Job::new(name, Stage::Verify, command, root, Cost::new(cores, 1000, seconds))
+    };
+    let hot = format!("dev/layout/hot-functions.sh --check {}", olmkit.display());
+    let clippy = format!("cargo clippy {FLAGS} --all-targets -- -D warnings");
+    vec![
+        job("format", "cargo fmt --all --check", 5, 1.0),
+        job("dependencies", "dev/deny.sh", 5, 1.0),
+        job("Go vectors", "dev/generated-by-go.sh", 20, 1.5).after(&[GO_JOB]),
+        job("workflows", "dev/lint-workflows.sh", 5, 1.0).after(&[NODE_JOB]),
+        job("lints", &clippy, 120, 2.0).after(&[TESTS_JOB]),
+        job("site", "dev/site.sh", 90, 1.5).after(&[TESTS_JOB]),
+        job("rendered files", "dev/rendered.sh", 10, 1.0).after(&[PROGRAMS_JOB]),
+        job("hot functions", &hot, 5, 1.0).after(&[PROGRAMS_JOB]),
+    ]
+}
+
+/// The examples in documentation comments.
+pub fn documentation(root: &Path) -> Job {
+    let command = format!("cargo test {FLAGS} --doc");
+    Job::new(
+        "documentation tests",
+        Stage::Test,
+        &command,
+        root,
+        Cost::new(2.0, 3000, 120),
+    )
+    .after(&[TESTS_JOB])
+}
+
+/// The flows on a real node, with the given programs.
+pub fn node(root: &Path, olmkit: &Path, operator: &Path) -> Job {
+    Job::new("node", Stage::Node, "dev/e2e.sh", root, Cost::new(0.9, 6000, 1100))
+        .after(&[PROGRAMS_JOB, NODE_JOB])
+        .set("OLMKIT", olmkit.display().to_string())
+        .set("OPERATOR", operator.display().to_string())
+        // `make build`, which the demo calls, then uses the flags of the build above.
+        .set("TESTS", "1")
+}
+
+/// The jobs that run test executables.
+pub fn tests(executables: &[Executable], cores: usize) -> Vec<Job> {
+    executables.iter().map(|executable| test(executable, cores)).collect()
+}
+
+fn test(executable: &Executable, cores: usize) -> Job {
+    let name = executable.name();
+    let profile = PROFILES.iter().find(|profile| profile.name == name);
+    let cost = profile.map_or(SHORT, |profile| profile.cost);
+    let mut job = Job::new(&name, Stage::Test, "", &executable.directory, cost)
+        .set("CARGO_MANIFEST_DIR", executable.directory.display().to_string());
+    job.command = vec![executable.path.display().to_string()];
+    job.alone = format!("cargo test --locked -p {} {} --", executable.package, executable.flag());
+    if let Some(profile) = profile {
+        job = job.set("RUST_TEST_THREADS", (profile.threads * cores).to_string());
+    }
+    if profile.is_some_and(|profile| profile.control_plane) {
+        job = job.after(&[GO_JOB]);
+    }
+    job
+}
+
+/// Whether the test executable starts control planes. `cargo xtask check` leaves these out.
+pub fn needs_control_plane(executable: &Executable) -> bool {
+    let name = executable.name();
+    PROFILES
+        .iter()
+        .any(|profile| profile.name == name && profile.control_plane)
+}
