@@ -99,7 +99,15 @@ async fn a_leader_whose_lease_is_taken_ends_with_an_error() {
 async fn on_sigterm_running_work_is_finished() {
     let lab = Lab::new("sigterm").await;
     let operator = lab
-        .operator_with(&["--leader-elect", "--max-concurrent-reconciles=4"], &[])
+        .operator_with(
+            // The limit counts seconds, and a busy machine needs more of them.
+            &[
+                "--leader-elect",
+                "--max-concurrent-reconciles=4",
+                "--graceful-shutdown-timeout=120",
+            ],
+            &[],
+        )
         .await;
     eventually("a leader", async || holder(&lab).await).await;
     for index in 0..20 {

@@ -22,6 +22,9 @@ const GO_JOB: &str = "control plane programs";
 /// Name of the job that builds the other Go programs.
 const NODE_JOB: &str = "node programs";
 
+/// Name of the job that renders `config/`, `bundle/` and `catalog/` in a copy.
+const RENDERED_JOB: &str = "rendered files";
+
 /// Name of the job that compiles all tests. Its output names the executables.
 pub const TESTS_JOB: &str = "tests";
 
@@ -102,7 +105,7 @@ pub fn verify(root: &Path, olmkit: &Path) -> Vec<Job> {
         job("workflows", "dev/lint-workflows.sh", 5, 1.0).after(&[NODE_JOB]),
         job("lints", &clippy, 120, 2.0).after(&[TESTS_JOB]),
         job("site", "dev/site.sh", 90, 1.5).after(&[TESTS_JOB]),
-        job("rendered files", "dev/rendered.sh", 10, 1.0).after(&[PROGRAMS_JOB]),
+        job(RENDERED_JOB, "dev/rendered.sh", 10, 1.0).after(&[PROGRAMS_JOB]),
         job("hot functions", &hot, 5, 1.0).after(&[PROGRAMS_JOB]),
     ]
 }
@@ -123,7 +126,8 @@ pub fn documentation(root: &Path) -> Job {
 /// The flows on a real node, with the given programs.
 pub fn node(root: &Path, olmkit: &Path, operator: &Path) -> Job {
     Job::new("node", Stage::Node, "dev/e2e.sh", root, Cost::new(0.9, 6000, 1100))
-        .after(&[PROGRAMS_JOB, NODE_JOB])
+        // The demo renders the files in place, so nothing may copy them at that time.
+        .after(&[PROGRAMS_JOB, NODE_JOB, RENDERED_JOB])
         .set("OLMKIT", olmkit.display().to_string())
         .set("OPERATOR", operator.display().to_string())
         // `make build`, which the demo calls, then uses the flags of the build above.

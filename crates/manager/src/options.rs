@@ -93,6 +93,11 @@ pub struct Options {
         value_parser = clap::value_parser!(u16).range(1..)))]
     pub max_concurrent_reconciles: u16,
 
+    /// Seconds that running reconciles get to finish when the operator stops. The pod's `terminationGracePeriodSeconds` must be
+    /// larger by at least 2: the operator then releases the lease and sends the last events.
+    #[cfg_attr(feature = "flags", arg(long, default_value_t = 6, value_name = "SECONDS"))]
+    pub graceful_shutdown_timeout: u64,
+
     /// Path of the kubeconfig; only needed outside of a cluster, and then KUBECONFIG will do.
     #[cfg_attr(feature = "flags", arg(long, value_name = "FILE"))]
     pub kubeconfig: Option<PathBuf>,
@@ -173,6 +178,7 @@ impl Default for Options {
             metrics_cert_key: "tls.key".to_owned(),
             watch_namespace: Namespaces::All,
             max_concurrent_reconciles: 32,
+            graceful_shutdown_timeout: 6,
             kubeconfig: None,
             zap_devel: false,
             log_level: "info".to_owned(),

@@ -9,7 +9,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut out = std::io::stdout().lock();
     for line in std::io::stdin().lock().lines() {
         let object: serde_json::Value = serde_json::from_str(&line?)?;
-        let found = if object["kind"] == "ClusterServiceVersion" {
+        let found = if object.get("kind").is_some_and(|kind| kind == "ClusterServiceVersion") {
             check_csv(&object)
         } else {
             check_object(&object)

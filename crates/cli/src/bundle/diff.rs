@@ -20,7 +20,7 @@ use crate::terminal;
 ///
 /// The exit status is 1 if OLM v1 blocks the upgrade because of a CRD.
 #[derive(clap::Args)]
-#[command(after_help = examples!["olmkit bundle diff releases/0.1.0 bundle", "olmkit bundle diff quay.io/example/cache-operator-bundle:v1 bundle", "olmkit bundle diff releases/0.1.0 bundle -o markdown >> \"$GITHUB_STEP_SUMMARY\""])]
+#[command(after_help = examples!["olmkit bundle diff releases/0.1.0 bundle", "olmkit bundle diff quay.io/example/cache-operator-bundle:v1 bundle", "olmkit bundle diff releases/0.1.0 bundle -o markdown"])]
 pub struct Args {
     /// The earlier bundle: directory or image.
     #[arg(value_name = "OLD")]

@@ -275,7 +275,8 @@ fn role(name: &str) -> Value {
         "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]})
 }
 
-/// Creates a ClusterRole as OLM does it, under the name of a client.
+/// Creates a ClusterRole as OLM does it, under the name of a client. OLM's own pass may have created its role already: it retries
+/// as soon as it has the permission.
 async fn create(cluster: &Cluster, name: &str, manager: &str) {
     let mut object = role(name);
     object["metadata"]["labels"] = json!({"olm.managed": "true"});
@@ -284,8 +285,11 @@ async fn create(cluster: &Cluster, name: &str, manager: &str) {
         ..PostParams::default()
     };
     let roles = cluster.api(RBAC, "ClusterRole", "clusterroles", None);
-    roles
+    match roles
         .create(&parameters, &serde_json::from_value(object).unwrap())
         .await
-        .unwrap();
+    {
+        Err(kube::Error::Api(status)) if status.code == 409 && manager == "catalog" => {}
+        created => drop(created.unwrap()),
+    }
 }

@@ -167,8 +167,8 @@ fn a_dockerfile_is_checked_before_the_build() {
     let (code, out, _) = check(folder.path(), &["--image", "dockerfile:Dockerfile", "-o", "concise"]);
     assert_eq!(code, 1);
     for place in [
-        "Dockerfile:2:1: preflight/HasNoProhibitedLabels",
-        "Dockerfile:3:1: preflight/RunAsNonRoot",
+        "Dockerfile:2:1: error[preflight/HasNoProhibitedLabels]",
+        "Dockerfile:3:1: error[preflight/RunAsNonRoot]",
     ] {
         assert!(out.contains(place), "{place}: {out}");
     }

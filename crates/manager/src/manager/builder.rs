@@ -29,10 +29,6 @@ use crate::{
 /// A reconcile sends about ten requests; one that takes longer than this is stuck.
 const RECONCILE_LIMIT: Duration = Duration::from_secs(30);
 
-/// Together with releasing the lease and sending the last events, a second each, this stays below a termination grace period
-/// of ten seconds.
-const DRAIN_LIMIT: Duration = Duration::from_secs(6);
-
 /// Settings of a [`Manager`].
 #[must_use = "nothing happens before `start`"]
 pub struct Builder {
@@ -44,7 +40,6 @@ pub struct Builder {
     requirements: Vec<Requirement>,
     election_id: Option<String>,
     reconcile: Duration,
-    drain: Duration,
     #[cfg(feature = "log")]
     level: Option<crate::log::Level>,
 }
@@ -60,7 +55,6 @@ impl Builder {
             requirements: Vec::new(),
             election_id: None,
             reconcile: RECONCILE_LIMIT,
-            drain: DRAIN_LIMIT,
             #[cfg(feature = "log")]
             level: None,
         }
@@ -107,13 +101,6 @@ impl Builder {
     /// A reconcile that takes longer is cancelled and counts as failed; 30 seconds otherwise.
     pub fn reconcile_limit(mut self, limit: Duration) -> Self {
         self.reconcile = limit;
-        self
-    }
-
-    /// How long running reconciles may take to finish when the operator stops; 6 seconds otherwise. Releasing the lease and
-    /// sending the last events take up to two more, so the pod's `terminationGracePeriodSeconds` must be larger.
-    pub fn drain_limit(mut self, limit: Duration) -> Self {
-        self.drain = limit;
         self
     }
 
@@ -172,7 +159,7 @@ impl Builder {
                 concurrency: usize::from(options.max_concurrent_reconciles),
                 time: self.reconcile,
             },
-            drain: self.drain,
+            drain: Duration::from_secs(options.graceful_shutdown_timeout),
             stop,
             watches: JoinSet::new(),
             servers,

@@ -279,7 +279,8 @@ fn lines<'a>(permissions: impl Iterator<Item = &'a Permission<'a>>) -> Vec<Strin
         let key = (one.scope, one.group, one.names.as_slice(), one.resource);
         verbs.entry(key).or_default().insert(one.verb);
     }
-    let mut resources: BTreeMap<(&str, Option<&str>, Names<'_>, BTreeSet<&str>), BTreeSet<&str>> = BTreeMap::new();
+    type Key<'a> = (&'a str, Option<&'a str>, Names<'a>, BTreeSet<&'a str>);
+    let mut resources: BTreeMap<Key<'_>, BTreeSet<&str>> = BTreeMap::new();
     for ((scope, group, names, resource), verbs) in verbs {
         resources
             .entry((scope, group, names, verbs))

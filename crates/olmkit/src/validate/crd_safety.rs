@@ -286,7 +286,8 @@ impl<'c> Package<'c> {
             reasons: BTreeMap::new(),
         };
         // Later content, CRD and earlier content, with the number of edges and the first one.
-        let mut pairs: BTreeMap<Number, BTreeMap<(&str, Number), (usize, Edge<'c>)>> = BTreeMap::new();
+        type Pairs<'a, 'c> = BTreeMap<(&'a str, Number), (usize, Edge<'c>)>;
+        let mut pairs: BTreeMap<Number, Pairs<'_, 'c>> = BTreeMap::new();
         for (from, to) in edges {
             let (old, new) = match (self.bundles.get(from), self.bundles.get(to)) {
                 (Some(Ok(old)), Some(Ok(new))) => (old, new),

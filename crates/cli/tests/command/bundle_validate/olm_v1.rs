@@ -83,7 +83,7 @@ fn an_upgrade_is_summed_up_and_judged() {
     assert_eq!(printed.code, 1, "{}", printed.err);
     let lines = [
         "No longer needed:",
-        "cluster: create pods of coordination.k8s.io",
+        "cluster: create, get, update pods of coordination.k8s.io",
         "version 0.0.9",
     ];
     for line in lines {

@@ -155,7 +155,7 @@ fn findings_are_shown_by_line_by_rule_and_as_tests() {
     let run = validate(project.path(), &["bundle", "-o", "concise", "--select", "CSV"]);
     let expected = "bundle/manifests/demo.clusterserviceversion.yaml:";
     assert!(
-        run.out.starts_with(expected) && run.out.contains(": CSV-17 "),
+        run.out.starts_with(expected) && run.out.contains(": error[CSV-17] "),
         "{}",
         run.out
     );

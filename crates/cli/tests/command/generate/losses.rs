@@ -43,7 +43,7 @@ fn metadata_of_deployments_and_accounts_is_reported() {
     let allowed =
         "Deployment.annotations,ServiceAccount.annotations,ServiceAccount.labels,ServiceAccount.imagePullSecrets";
     let without_sample = METADATA.rsplit_once("---\n").unwrap().0;
-    let output = folder.generate(&["--strict", "--allow-dropped", allowed], &without_sample);
+    let output = folder.generate(&["--strict", "--allow-dropped", allowed], without_sample);
     assert!(output.status.success(), "{}", said(&output));
 }
 

@@ -203,7 +203,7 @@ fn countless_fixes() {
         write(folder.path(), &format!("bundle/metadata/more/{number}.yaml"), "a: 1 \n");
     }
     let said = bounded(folder.path(), "bundle validate bundle --fix");
-    assert!(said.contains("or another run makes it"), "{said:.300}");
+    assert!(said.contains("run the command again"), "{said:.300}");
 }
 
 /// A channel of one chain, whose entries have the range that a number gives, and as many bundles.

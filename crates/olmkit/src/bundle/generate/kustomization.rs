@@ -71,15 +71,37 @@ pub(super) fn is_one(path: &Path) -> bool {
         .is_some_and(|name| FILES.contains(&name))
 }
 
+/// Whether a field has only patches that let cert-manager inject its authority. OLM injects its own, so nothing is lost.
+fn injects_authority(field: &str, value: &Value) -> bool {
+    let injects = |entry: &Value| {
+        let patch = entry.get("patch").and_then(Value::as_str)?;
+        let patch = yaml::parse_document(patch.as_bytes()).ok()?.root.to_json().ok()?;
+        let is_plain = patch
+            .as_object()?
+            .keys()
+            .all(|key| matches!(key.as_str(), "apiVersion" | "kind" | "metadata"));
+        let metadata = patch.get("metadata")?.as_object()?;
+        let has_others = metadata
+            .keys()
+            .any(|key| !matches!(key.as_str(), "name" | "annotations"));
+        let annotations = metadata.get("annotations")?.as_object()?;
+        Some(is_plain && !has_others && annotations.keys().all(|key| key.starts_with("cert-manager.io/")))
+    };
+    field == "patches"
+        && value
+            .as_array()
+            .is_some_and(|entries| entries.iter().all(|entry| injects(entry) == Some(true)))
+}
+
 /// Reports that the files below a directory were read without the changes that their kustomizations make.
 pub(super) fn ignored(directory: &Path, kustomizations: &[PathBuf]) -> Option<Notice> {
     let (file, fields) = kustomizations.iter().find_map(|file| {
         let settings = settings(file)?;
         let fields = settings
             .as_object()?
-            .keys()
-            .filter(|key| !PLAIN.contains(&key.as_str()));
-        let fields: Vec<&str> = fields.map(String::as_str).collect();
+            .iter()
+            .filter(|(key, value)| !PLAIN.contains(&key.as_str()) && !injects_authority(key, value));
+        let fields: Vec<&str> = fields.map(|(key, _)| key.as_str()).collect();
         (!fields.is_empty()).then(|| (file, fields.join(", ")))
     })?;
     let usual = [

@@ -251,10 +251,8 @@ fn backend(found: &Collection, service: &Typed, port: i64) -> Backend {
 
 /// The target of a Service's port: a container port's name or number.
 fn target_port(service: &Typed, port: i64) -> Option<Value> {
-    let ports = service.list("/spec/ports").iter();
-    let found = ports
-        .filter(|found| found.get("port").and_then(Value::as_i64) == Some(port))
-        .next()?;
+    let mut ports = service.list("/spec/ports").iter();
+    let found = ports.find(|found| found.get("port").and_then(Value::as_i64) == Some(port))?;
     let target = found.get("targetPort").filter(|target| target.as_i64() != Some(0));
     Some(target.cloned().unwrap_or_else(|| port.into()))
 }

@@ -183,9 +183,22 @@ fn is_for_older_openshift(origin: &crate::catalog::model::Origin) -> bool {
     file.is_some_and(|file| file.iter().any(|part| OLDER.iter().any(|older| part == *older)))
 }
 
+/// Characters of a name in the object of a finding. Kubernetes' names are not longer, and a hostile name would be stored once
+/// for each entry.
+const OBJECT_NAME: usize = 253;
+
+/// The object of a finding about a channel.
+pub(super) fn channel_of(package: &PackageFacts<'_>, channel: &ChannelFacts<'_>) -> String {
+    format!("{}/{}", short(&package.blob.name), short(channel.name))
+}
+
 /// The object of a finding about an entry.
 pub(super) fn entry_of(package: &PackageFacts<'_>, channel: &ChannelFacts<'_>, entry: &ChannelEntry) -> String {
-    format!("{}/{}: {}", package.blob.name, channel.name, entry.name)
+    format!("{}: {}", channel_of(package, channel), short(&entry.name))
+}
+
+pub(super) fn short(name: &str) -> String {
+    name.chars().take(OBJECT_NAME).collect()
 }
 
 fn at_entry(channel: &ChannelFacts<'_>, entry: &ChannelEntry, field: &str) -> String {
@@ -207,7 +220,9 @@ fn falling_version(
     if new < old {
         let message = format!(
             "channel {}: {} ({new}) replaces {} ({old}): the upgrade lowers the version",
-            channel.name, entry.name, entry.replaces
+            short(channel.name),
+            entry.name,
+            entry.replaces
         );
         problems.push(
             Problem::warning(&VERSION_FALLS, message, channel_origin(package, channel))
@@ -240,13 +255,18 @@ fn skip_range(
     if range.contains(&own.version) {
         let message = format!(
             "channel {}: the skipRange {:?} of {} contains its own version {}",
-            channel.name, entry.skip_range, entry.name, own.version
+            short(channel.name),
+            entry.skip_range,
+            entry.name,
+            own.version
         );
         report(message);
     } else if range.within(earlier(versions, &own.version)).is_empty() {
         let message = format!(
             "channel {}: the skipRange {:?} of {} contains no earlier version in the catalog",
-            channel.name, entry.skip_range, entry.name
+            short(channel.name),
+            entry.skip_range,
+            entry.name
         );
         report(message);
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::deprecation::without_message;
 use super::facts::{ChannelFacts, Model, PackageFacts, channel_origin};
+use super::lints::entry_of;
 use super::{Problem, Tree};
 use crate::catalog::graph;
 use crate::catalog::model::{ChannelEntry, PROPERTY_BUNDLE_OBJECT};
@@ -331,7 +332,7 @@ fn check_entry(
     let report = |rule, message: String, below: &str| {
         Problem::error(rule, message, origin)
             .at(format!("{pointer}{below}"))
-            .of(format!("{}/{}: {}", package.blob.name, channel.name, entry.name))
+            .of(entry_of(package, channel, entry))
     };
     if entry.name.is_empty() {
         messages.add(report(&ENTRY_NAME, "name must be set".into(), "/name"));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Problem;
 use super::facts::{ChannelFacts, Model, PackageFacts, channel_origin};
-use super::lints::entry_of;
+use super::lints::{channel_of, entry_of, short};
 use super::package::replaces_chain;
 use crate::catalog::model::ChannelEntry;
 use crate::catalog::resolver::{self, Channel, Edge, Resolver};
@@ -93,7 +93,7 @@ pub fn check(model: &Model<'_>) -> Vec<Problem> {
                         channel_origin(package, channel),
                     )
                     .at("/entries")
-                    .of(format!("{}/{}", package.blob.name, channel.name)),
+                    .of(channel_of(package, channel)),
                 ),
             }
         }
@@ -193,7 +193,7 @@ impl<'m, 'c> Upgrades<'m, 'c> {
         });
         Problem::warning(rule, message, channel_origin(self.package, self.channel))
             .at(at.map_or_else(|| "/entries".to_owned(), |index| format!("/entries/{index}")))
-            .of(format!("{}/{}", self.package.blob.name, self.channel.name))
+            .of(channel_of(self.package, self.channel))
     }
 
     /// The end of the upgrades from a bundle, and with it that of all on the way.
@@ -273,7 +273,10 @@ impl<'m, 'c> Upgrades<'m, 'c> {
         let Some(nearer) = self.nearer(entry) else { return };
         let message = format!(
             "OLM v0 never takes the edge from {} to {} in channel {}: the edge to {} ends nearer to the head",
-            entry.replaces, entry.name, self.channel.name, nearer
+            entry.replaces,
+            entry.name,
+            short(self.channel.name),
+            nearer
         );
         let index = self.channel.position(&entry.name).unwrap_or_default();
         problems.push(

@@ -152,7 +152,7 @@ fn scaffolded_fields(crd: &Object, found: &mut Vec<Checked>) {
         let pointer = "/schema/openAPIV3Schema/properties/spec/properties/foo";
         let text = version
             .pointer(pointer)
-            .map(|foo| field(foo, "description"))
+            .map(|example| field(example, "description"))
             .unwrap_or_default();
         let text = text.to_lowercase();
         if text.starts_with("foo is an example field of") {
