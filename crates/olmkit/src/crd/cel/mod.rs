@@ -136,7 +136,7 @@ fn text<'s>(schema: &'s Value, name: &str) -> &'s str {
 const OBJECT_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// The schema of one of [`OBJECT_FIELDS`]; `None` for other fields, and when the schema itself declares more.
-fn object_field(schema: &Value, name: &str) -> Option<Value> {
+pub(super) fn object_field(schema: &Value, name: &str) -> Option<Value> {
     if !OBJECT_FIELDS.contains(&name) || declares_object_fields(schema) {
         return None;
     }

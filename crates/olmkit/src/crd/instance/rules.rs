@@ -19,7 +19,7 @@ pub(super) fn check(schema: &Value, object: &Value) -> Vec<InstanceFinding> {
 }
 
 /// Evaluates the rules over a default: as over the value of a new object, and over one that had the same value before.
-pub(super) fn check_default(schema: &Value, default: &Value) -> Vec<InstanceFinding> {
+pub(super) fn check_default(schema: &Value, default: &Value, is_object: bool) -> Vec<InstanceFinding> {
     let mut findings = Vec::new();
     for has_old in [true, false] {
         let mut walk = Walk::new(Budget::for_object());
@@ -28,7 +28,7 @@ pub(super) fn check_default(schema: &Value, default: &Value) -> Vec<InstanceFind
             schema,
             rules: schema,
             json: default,
-            is_object: cel::is_embedded(schema),
+            is_object,
             has_old,
             pointer: "",
         });

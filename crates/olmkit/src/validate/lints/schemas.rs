@@ -55,7 +55,7 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
     for crd in context.bundle.crds().filter(|crd| crd.version() == "v1") {
         let Some(typed) = &crd.typed else { continue };
         // operator-sdk reads a number as text where text belongs; the server, which gets JSON, does not.
-        for misfit in misfits(&crd.value, "CustomResourceDefinition", false)
+        for misfit in misfits(&crd.value, ApiVersion::V1.type_name(), false)
             .iter()
             .take(SHOWN)
         {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::super::finding::Findings;
 use super::path::Path;
-use super::{each_below, properties, shown};
+use super::{each_below, flag, properties, shown};
 use crate::crd::instance::{self, InstanceFault};
 
 /// What every object has: the server sets it.
@@ -17,7 +17,7 @@ pub(super) fn check(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
             forbid(below, name, &Path::Property(path, name), findings);
         }
     }
-    check_below(schema, path, findings);
+    check_below(schema, path, Place::Object, findings);
 }
 
 fn forbid(schema: &Value, name: &str, path: &Path<'_>, findings: &mut Findings) {
@@ -30,9 +30,23 @@ fn forbid(schema: &Value, name: &str, path: &Path<'_>, findings: &mut Findings) 
     each_below(schema, path, &mut |below, path| forbid(below, name, path, findings));
 }
 
-fn check_below(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
+/// Where a default is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// It is a whole object.
+    Object,
+    /// It is a part of `apiVersion`, `kind` or `metadata` of an object.
+    ObjectFields,
+    Other,
+}
+
+fn check_below(schema: &Value, path: &Path<'_>, place: Place, findings: &mut Findings) {
     if let Some(default) = schema.get("default") {
-        let faults = instance::check_default(schema, default);
+        let mut faults = instance::check_default(schema, default, place == Place::Object);
+        if place == Place::ObjectFields {
+            // The server knows the fields of metadata itself.
+            faults.retain(|fault| fault.fault != InstanceFault::Unknown);
+        }
         for fault in faults {
             let problem = match fault.fault {
                 InstanceFault::Unknown => "must not have unknown fields".to_owned(),
@@ -45,7 +59,16 @@ fn check_below(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
     each_below(schema, path, &mut |below, path| {
         // The server does not look at defaults of the values of maps.
         if !matches!(path, Path::Keyword(_, "additionalProperties")) {
-            check_below(below, path, findings);
+            let below_object =
+                place == Place::Object && matches!(path, Path::Property(_, name) if OBJECT_FIELDS.contains(name));
+            let place = if flag(below, "x-kubernetes-embedded-resource") {
+                Place::Object
+            } else if below_object || place == Place::ObjectFields {
+                Place::ObjectFields
+            } else {
+                Place::Other
+            };
+            check_below(below, path, place, findings);
         }
     });
 }

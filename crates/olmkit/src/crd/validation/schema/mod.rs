@@ -109,7 +109,14 @@ fn root_with_status(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
         "x-kubernetes-list-type",
         "x-kubernetes-map-type",
     ];
-    for name in FORBIDDEN.iter().filter(|name| is_set(schema, name)) {
+    // Empty lists and maps count too.
+    let is_zero = |name: &str| match schema.get(name) {
+        None | Some(Value::Null) => true,
+        Some(Value::Bool(false)) => !matches!(name, "additionalItems" | "additionalProperties" | "default"),
+        Some(Value::String(text)) => text.is_empty() && matches!(name, "$schema" | "id"),
+        Some(_) => false,
+    };
+    for name in FORBIDDEN.iter().filter(|name| !is_zero(name)) {
         let problem = "only description, type, properties, required and validations are allowed at the root of the \
                        schema if the status subresource is enabled";
         findings.forbidden(&format!("{path}.{name}"), problem);
@@ -231,7 +238,7 @@ fn unsupported(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
     }
     // Of these the server forbids even the empty ones.
     let always = ["additionalItems", "dependencies", "$ref"];
-    let filled = ["id", "patternProperties", "definitions"];
+    let filled = ["id", "$schema", "patternProperties", "definitions"];
     let found = always.into_iter().filter(|name| schema.get(name).is_some());
     for name in found.chain(filled.into_iter().filter(|name| is_set(schema, name))) {
         findings.forbidden(&format!("{path}.{name}"), format!("{name} is not supported"));

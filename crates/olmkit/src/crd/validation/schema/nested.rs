@@ -88,7 +88,7 @@ fn alternative(schema: &Value, skeleton: Option<&Value>, skips: Skips, path: &Pa
         }
         alternative(below, known, Skips::default(), field, findings);
     }
-    if let Some(items) = schema.get("items") {
+    if let Some(items) = schema.get("items").filter(|items| items.is_object()) {
         let known = skeleton.and_then(|skeleton| skeleton.get("items"));
         let field = &Path::Keyword(path, "items");
         if skeleton.is_some() && known.is_none() {

@@ -86,6 +86,8 @@ pub(super) fn check(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
     let mut walk = Walk { findings, total: 0 };
     let place = Place {
         is_object: true,
+        in_scope: false,
+        shown: None,
         values: Some(1),
         uncorrelated: None,
     };
@@ -104,10 +106,26 @@ pub(super) fn check(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
 struct Place {
     /// Whether its values are whole objects.
     is_object: bool,
+    /// Whether a schema above has rules.
+    in_scope: bool,
+    /// What expressions see instead of the schema: rules of an object see its `kind`, `apiVersion` and `metadata` without bounds,
+    /// and then rules of these fields do too.
+    shown: Option<Value>,
     /// How many values an object has at most; `None` when no schema above says so.
     values: Option<u64>,
     /// The list above whose items cannot be found again in the object that was there before.
     uncorrelated: Option<String>,
+}
+
+impl Place {
+    /// See [`Place::shown`].
+    fn shown_field(&self, schema: &Value, name: &str) -> Option<Value> {
+        match &self.shown {
+            Some(shown) => shown.get("properties")?.get(name).cloned(),
+            None if self.is_object => cel::object_field(schema, name),
+            None => None,
+        }
+    }
 }
 
 struct Walk<'f> {
@@ -118,9 +136,11 @@ struct Walk<'f> {
 
 impl Walk<'_> {
     fn schema(&mut self, schema: &Value, path: &Path<'_>, place: &Place) {
-        if rules(schema).next().is_some() {
+        let has_rules = rules(schema).next().is_some();
+        if has_rules {
             self.rules(schema, path, place);
         }
+        let in_scope = place.in_scope || has_rules;
         let factor = match text(schema, "type") {
             "object" if schema.get("additionalProperties").is_some() => limit(schema, "maxProperties"),
             "array" => limit(schema, "maxItems"),
@@ -137,8 +157,14 @@ impl Walk<'_> {
                 Path::Keyword(list, "items") if !is_map => Some(*list),
                 _ => None,
             };
+            let shown = match path {
+                Path::Property(_, name) if in_scope => place.shown_field(schema, name),
+                _ => None,
+            };
             let place = Place {
-                is_object: cel::is_embedded(below),
+                is_object: cel::is_embedded(below) && shown.is_none(),
+                in_scope,
+                shown,
                 values,
                 uncorrelated: place.uncorrelated.clone().or_else(|| list.map(ToString::to_string)),
             };
@@ -147,9 +173,14 @@ impl Walk<'_> {
     }
 
     fn rules(&mut self, schema: &Value, path: &Path<'_>, place: &Place) {
-        let own = cel::declare::declare(schema, place.is_object, "self");
-        let sizes = cel::sizes::Sizes::of(schema, place.is_object);
+        let shown = place.shown.as_ref().unwrap_or(schema);
+        let own = cel::declare::declare(shown, place.is_object, "self");
+        let sizes = cel::sizes::Sizes::of(shown, place.is_object);
         let (Some(own), Some(sizes)) = (own, sizes) else {
+            let problem = "failed to construct type information for x-kubernetes-validations rules: unable to convert \
+                           structural schema to CEL declarations";
+            self.findings
+                .internal(&format!("{path}.x-kubernetes-validations"), problem);
             return;
         };
         let values = place.values.unwrap_or_else(|| sizes.most_values());
@@ -255,8 +286,8 @@ fn is_field(schema: &Value, path: &str) -> bool {
         let below = match (named, others) {
             (Some(named), _) => named.get(&name),
             (None, Some(others)) if others.is_object() => Some(others),
-            // What the server makes of other fields of such an object is not known here.
-            (None, Some(_)) => return true,
+            // The server accepts a free field, but fails on a path that goes on below it.
+            (None, Some(_)) => return rest.is_empty(),
             (None, None) => None,
         };
         let Some(below) = below else { return false };
