@@ -279,7 +279,9 @@ impl<'t> Decoder<'t> {
                 self.nested(value, &Type::Struct(at))
             }
             (Custom::SchemaOrBool(_), _) => self.fail("boolean or JSON schema expected".to_string()),
-            (Custom::SchemaOrList(at), Value::Array(items)) if !items.is_empty() => self.nested(value, &Type::List(Box::new(Type::Struct(at)))),
+            (Custom::SchemaOrList(at), Value::Array(items)) if !items.is_empty() => {
+                self.nested(value, &Type::List(Box::new(Type::Struct(at))))
+            }
             (Custom::SchemaOrNames(_), Value::Array(_)) => {
                 self.nested(value, &Type::List(Box::new(Type::Text("string"))))
             }

@@ -17,7 +17,7 @@ define_rules! {
         id: "CRD-30",
         severity: Severity::Warning,
         origin: Origin::Lint,
-        summary: "The API server accepts the schema of a CRD: structural, with valid defaults, list types and CEL rules that are cheap enough.",
+        summary: "The API server should accept the schema of a CRD: structural, with valid defaults, list types and CEL rules that are cheap enough.",
         why: "OLM cannot install the bundle if the API server refuses the schema.",
         bad: "properties:\n  spec: {}   # no type",
         good: "properties:\n  spec: {type: object}",
