@@ -118,7 +118,13 @@ func copied(value any) map[string]any {
 }
 
 // ask gives what the server says when the definition is created.
-func ask(decoder runtime.Decoder, crd map[string]any) []string {
+func ask(decoder runtime.Decoder, crd map[string]any) (errors []string) {
+	// The server answers with an error when its code panics.
+	defer func() {
+		if problem := recover(); problem != nil {
+			errors = []string{fmt.Sprintf("panic: %v", problem)}
+		}
+	}()
 	text, err := json.Marshal(crd)
 	must(err)
 	object, _, err := decoder.Decode(text, nil, nil)
@@ -138,7 +144,7 @@ func ask(decoder runtime.Decoder, crd map[string]any) []string {
 			break
 		}
 	}
-	errors := []string{}
+	errors = []string{}
 	for _, problem := range validation.ValidateCustomResourceDefinition(context.Background(), internal) {
 		message := problem.Error()
 		if len(message) > 600 {

@@ -3,6 +3,7 @@
 pub mod ast;
 mod budget;
 mod check;
+mod cost;
 mod env;
 mod error;
 mod escape;
@@ -21,6 +22,7 @@ mod types;
 pub mod value;
 
 pub use budget::{Budget, Failure};
+pub use cost::Sizes;
 pub use env::Env;
 pub use error::ParseError;
 pub use escape::escape;

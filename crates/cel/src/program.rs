@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::ast::{Call, Expr, Node};
 use crate::budget::{Budget, Failure};
-use crate::check;
+use crate::check::{self, Notes};
+use crate::cost::{self, Sizes};
 use crate::env::Env;
 use crate::error::ParseError;
 use crate::eval;
@@ -37,6 +38,19 @@ impl Program {
     /// # Errors
     /// See [`CompileError`].
     pub fn compile(env: &Env, text: &str) -> Result<Self, CompileError> {
+        Self::compiled(env, text, None).map(|(program, _)| program)
+    }
+
+    /// As [`Program::compile`], with the most that the expression may cost by the API server's estimate; without it when only the
+    /// server knows. `sizes` tells how large values are, see [`Sizes`].
+    ///
+    /// # Errors
+    /// See [`CompileError`].
+    pub fn compile_with_cost(env: &Env, text: &str, sizes: Sizes<'_>) -> Result<(Self, Option<u64>), CompileError> {
+        Self::compiled(env, text, Some(sizes))
+    }
+
+    fn compiled(env: &Env, text: &str, sizes: Option<Sizes<'_>>) -> Result<(Self, Option<u64>), CompileError> {
         let sorted = |error: ParseError| {
             if error.is_limit {
                 CompileError::Undecided(error)
@@ -45,14 +59,23 @@ impl Program {
             }
         };
         let mut node = parser::parse(text).map_err(sorted)?;
-        let checked = check::check(env, text, &node).map_err(sorted)?;
+        let mut notes = sizes.map(|_| Notes::default());
+        let checked = check::check(env, text, &node, notes.as_mut()).map_err(sorted)?;
+        let cost = match (sizes, &notes) {
+            (Some(sizes), Some(notes)) => cost::estimate(&node, notes, sizes),
+            _ => None,
+        };
         link(&mut node, env);
-        Ok(Self {
+        if env.has(Library::Core) {
+            convert_constants(text, &node).map_err(CompileError::Refused)?;
+        }
+        let program = Self {
             node,
             result: checked.result,
             libraries: checked.libraries,
             variables: checked.variables,
-        })
+        };
+        Ok((program, cost))
     }
 
     /// The type of the value; [`Type::Unknown`] when only the API server knows.
@@ -76,6 +99,46 @@ impl Program {
     /// See [`Failure`].
     pub fn run(&self, variables: &[(&str, Value)], budget: &mut Budget) -> Result<Value, Failure> {
         eval::evaluate(&self.node, variables, budget)?.sound()
+    }
+}
+
+/// Conversions of constants, which the API server runs when it makes a program of an expression.
+const CONVERSIONS: [&str; 9] = [
+    "bool",
+    "bytes",
+    "double",
+    "duration",
+    "dyn",
+    "int",
+    "string",
+    "timestamp",
+    "uint",
+];
+
+/// Runs all conversions of constants.
+fn convert_constants(text: &str, node: &Node) -> Result<(), ParseError> {
+    let mut result = Ok(());
+    node.each(&mut |node| {
+        if result.is_err() || !matches!(node.expr, Expr::Call(_)) || !is_constant(node) {
+            return;
+        }
+        let value = eval::evaluate(node, &[], &mut Budget::for_object()).and_then(Value::sound);
+        if let Err(Failure::Error(problem)) = value {
+            let message = format!("program instantiation failed: {problem}");
+            result = Err(ParseError::at(text, node.offset, message));
+        }
+    });
+    result
+}
+
+fn is_constant(node: &Node) -> bool {
+    match &node.expr {
+        Expr::Literal(_) => true,
+        Expr::Call(call) => {
+            let converts = call.target.is_none() && CONVERSIONS.contains(&call.name.as_str());
+            converts && matches!(call.args.as_slice(), [arg] if is_constant(arg))
+        }
+        _ => false,
     }
 }
 

@@ -2,8 +2,10 @@
 
 use super::Checker;
 use crate::ast::{Call, Expr, Literal, Node};
+use crate::budget::Failure;
 use crate::error::ParseError;
 use crate::library::Library;
+use crate::regex::GoRegex;
 use crate::types::{Shape, Type};
 use crate::value::time;
 
@@ -84,33 +86,34 @@ impl<'c> Checker<'c> {
         Ok(())
     }
 
-    /// Constant arguments of `duration` and `timestamp` are read when the expression is compiled.
+    /// Constant arguments of `duration` and `timestamp` are read when the expression is compiled, and so are constant regular
+    /// expressions. The server reads the first argument of `matches`, which is the text when nothing stands before the dot, and
+    /// then every expression.
     pub(super) fn check_literal(&self, call: &Call) -> Result<(), ParseError> {
-        let [
-            Node {
-                offset,
-                expr: Expr::Literal(Literal::String(text)),
-                ..
-            },
-        ] = call.args.as_slice()
-        else {
-            return Ok(());
-        };
-        if call.target.is_some() || !self.env.has(Library::Core) {
+        if !self.env.has(Library::Core) {
             return Ok(());
         }
-        let is_valid = match call.name.as_str() {
-            "duration" => time::parse_duration(text).is_some(),
-            "timestamp" => time::Timestamp::parse(text).is_some(),
-            _ => true,
-        };
-        if is_valid {
-            return Ok(());
+        for (at, node) in call.args.iter().enumerate() {
+            let Expr::Literal(Literal::String(text)) = &node.expr else {
+                continue;
+            };
+            let refuse = |message: String| Err(ParseError::at(self.text, node.offset, message));
+            match (call.name.as_str(), call.target.is_some(), at) {
+                ("duration", false, 0) if time::parse_duration(text).is_none() => {
+                    return refuse("invalid duration argument".to_owned());
+                }
+                ("timestamp", false, 0) if time::Timestamp::parse(text).is_none() => {
+                    return refuse("invalid timestamp argument".to_owned());
+                }
+                ("matches", false, _) | ("matches" | "find" | "findAll", true, 0) => {
+                    // Where only Go can judge nothing is reported.
+                    if let Err(Failure::Error(problem)) = GoRegex::check(text) {
+                        return refuse(format!("invalid {} argument: {problem}", call.name));
+                    }
+                }
+                _ => {}
+            }
         }
-        Err(ParseError::at(
-            self.text,
-            *offset,
-            format!("invalid {} argument", call.name),
-        ))
+        Ok(())
     }
 }

@@ -4,11 +4,13 @@ mod fold;
 mod literals;
 mod unify;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::ast::{Binary, Call, Expr, Literal, Node, Select, Unary};
+use crate::cost::key;
 use crate::env::Env;
 use crate::error::ParseError;
+use crate::lexer::RESERVED;
 use crate::library::Library;
 use crate::library::signature::{Overload, type_named};
 use crate::types::{Shape, Type};
@@ -21,11 +23,20 @@ pub(crate) struct Checked {
     pub(crate) variables: BTreeSet<String>,
 }
 
-/// Checks an expression.
+/// What the checker found at each node, by its address.
+#[derive(Default)]
+pub(crate) struct Notes {
+    /// The type of each value.
+    pub(crate) types: HashMap<usize, Type>,
+    /// The name of each function and the parameters of all its signatures that fit.
+    pub(crate) calls: HashMap<usize, (String, Vec<Vec<Type>>)>,
+}
+
+/// Checks an expression. With `notes`, keeps what it found at each node.
 ///
 /// # Errors
 /// What the compiler of the API server says.
-pub(crate) fn check(env: &Env, text: &str, node: &Node) -> Result<Checked, ParseError> {
+pub(crate) fn check(env: &Env, text: &str, node: &Node, notes: Option<&mut Notes>) -> Result<Checked, ParseError> {
     let mut checker = Checker {
         env,
         text,
@@ -35,16 +46,24 @@ pub(crate) fn check(env: &Env, text: &str, node: &Node) -> Result<Checked, Parse
         exempt: 0,
         libraries: BTreeSet::from([Library::Standard]),
         variables: BTreeSet::new(),
+        notes: notes.is_some().then(Notes::default),
     };
     let result = checker.check(node)?;
     let result = checker.bindings.resolve(&result, true);
     checker.check_aggregates()?;
+    let result = if checker.bindings.is_exhausted() {
+        Type::Unknown
+    } else {
+        result
+    };
+    if let (Some(wanted), Some(mut found)) = (notes, checker.notes.take()) {
+        for of in found.types.values_mut() {
+            *of = checker.bindings.resolve(of, true);
+        }
+        *wanted = found;
+    }
     Ok(Checked {
-        result: if checker.bindings.is_exhausted() {
-            Type::Unknown
-        } else {
-            result
-        },
+        result,
         libraries: checker.libraries,
         variables: checker.variables,
     })
@@ -62,6 +81,7 @@ struct Checker<'c> {
     exempt: usize,
     libraries: BTreeSet<Library>,
     variables: BTreeSet<String>,
+    notes: Option<Notes>,
 }
 
 impl<'c> Checker<'c> {
@@ -74,6 +94,14 @@ impl<'c> Checker<'c> {
     }
 
     fn check(&mut self, node: &'c Node) -> Result<Type, ParseError> {
+        let found = self.check_inner(node)?;
+        if let Some(notes) = &mut self.notes {
+            notes.types.insert(key(node), found.clone());
+        }
+        Ok(found)
+    }
+
+    fn check_inner(&mut self, node: &'c Node) -> Result<Type, ParseError> {
         match &node.expr {
             Expr::Literal(literal) => Ok(type_of_literal(literal)),
             Expr::Ident(name) => self.ident(node, name),
@@ -181,7 +209,16 @@ impl<'c> Checker<'c> {
         match target {
             Type::Object(object) => match object.fields.get(field) {
                 Some(found) => Ok(found.clone()),
-                None => Err(self.refuse(node, format!("undefined field '{field}'"))),
+                None => match RESERVED
+                    .contains(&field)
+                    .then(|| object.fields.get(&format!("__{field}__")))
+                {
+                    Some(Some(found)) => {
+                        self.uses(node, Library::Keywords, field)?;
+                        Ok(found.clone())
+                    }
+                    _ => Err(self.refuse(node, format!("undefined field '{field}'"))),
+                },
             },
             Type::Param(_) => {
                 self.bindings.is_assignable(&Type::Dyn, target);
@@ -247,6 +284,13 @@ impl<'c> Checker<'c> {
             let Some(found) = self.apply(overload, args) else {
                 continue;
             };
+            if let Some(notes) = &mut self.notes {
+                let call = notes
+                    .calls
+                    .entry(key(node))
+                    .or_insert_with(|| (name.to_owned(), Vec::new()));
+                call.1.push(overload.params.clone());
+            }
             library = Some(library.map_or(overload.library, |known| known.min(overload.library)));
             result = Some(match result {
                 None => found,

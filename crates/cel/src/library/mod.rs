@@ -33,6 +33,7 @@ pub enum Library {
     Sets,
     Ip,
     Format,
+    Keywords,
     TwoVariables,
     Semver,
     Lists,
@@ -55,7 +56,7 @@ impl fmt::Display for KubernetesVersion {
 
 impl Library {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Standard,
         Self::Core,
         Self::Optional,
@@ -64,6 +65,7 @@ impl Library {
         Self::Sets,
         Self::Ip,
         Self::Format,
+        Self::Keywords,
         Self::TwoVariables,
         Self::Semver,
         Self::Lists,
@@ -77,7 +79,7 @@ impl Library {
             Self::Optional | Self::Quantity => 29,
             Self::StringFormat | Self::Sets => 30,
             Self::Ip => 31,
-            Self::Format => 32,
+            Self::Format | Self::Keywords => 32,
             Self::TwoVariables => 33,
             Self::Semver => 34,
             Self::Lists => 35,
@@ -96,6 +98,7 @@ impl Library {
             Self::Sets => "the sets library",
             Self::Ip => "the IP and CIDR library",
             Self::Format => "the format library",
+            Self::Keywords => "fields that have the name of a keyword",
             Self::TwoVariables => "macros with two variables",
             Self::Semver => "the semver library",
             Self::Lists => "the list library",

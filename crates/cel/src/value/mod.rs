@@ -12,6 +12,7 @@ use std::rc::Rc;
 use serde_json::Value as Json;
 
 use crate::budget::Failure;
+use crate::lexer::RESERVED;
 use net::Cidr;
 use olmkit_go::url::Url;
 use quantity::Quantity;
@@ -217,9 +218,14 @@ impl Map {
         self.entries.get(&key)
     }
 
-    /// The value of a text.
+    /// The value of a text. Fields of objects that have the name of a keyword are kept under their escaped names.
     pub(crate) fn field(&self, name: &str) -> Option<&Value> {
-        self.entries.get(&Key::String(Rc::from(name)))
+        let found = |name: &str| self.entries.get(&Key::String(Rc::from(name)));
+        let escaped = || {
+            let is_keyword = self.is_object && RESERVED.contains(&name);
+            is_keyword.then(|| found(&format!("__{name}__"))).flatten()
+        };
+        found(name).or_else(escaped)
     }
 }
 

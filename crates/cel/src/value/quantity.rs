@@ -43,15 +43,15 @@ impl Quantity {
             None => ("", rest),
             Some(rest) => rest.split_at(rest.bytes().take_while(u8::is_ascii_digit).count()),
         };
-        if count == 0 && fraction.is_empty() {
-            // apimachinery reads some texts without digits as 0.
-            return Err(Failure::undecided("a quantity without digits"));
-        }
         if !suffix
             .bytes()
             .all(|byte| byte.is_ascii_digit() || b"eEinumkKMGTP+-".contains(&byte))
         {
             return Err(wrong());
+        }
+        if count == 0 && fraction.is_empty() {
+            // apimachinery reads some texts without digits as 0.
+            return Err(Failure::undecided("a quantity without digits"));
         }
         let whole = whole.trim_start_matches('0');
         if whole.len() + fraction.len() > DIGITS {

@@ -279,12 +279,15 @@ impl<'t> Decoder<'t> {
                 self.nested(value, &Type::Struct(at))
             }
             (Custom::SchemaOrBool(_), _) => self.fail("boolean or JSON schema expected".to_string()),
-            (Custom::SchemaOrList(at), Value::Array(_)) => self.nested(value, &Type::List(Box::new(Type::Struct(at)))),
+            (Custom::SchemaOrList(at), Value::Array(items)) if !items.is_empty() => {
+                self.nested(value, &Type::List(Box::new(Type::Struct(at))))
+            }
             (Custom::SchemaOrNames(_), Value::Array(_)) => {
                 self.nested(value, &Type::List(Box::new(Type::Text("string"))))
             }
-            // These two decoders silently ignore anything else.
-            (Custom::SchemaOrList(_) | Custom::SchemaOrNames(_), _) => Some(Value::Object(Map::new())),
+            // These two decoders silently ignore anything else, and print null for it.
+            (Custom::SchemaOrList(_), _) => Some(Value::Null),
+            (Custom::SchemaOrNames(_), _) => Some(Value::Object(Map::new())),
         }
     }
 

@@ -27,6 +27,7 @@ pub mod olm_v1;
 pub mod optional;
 mod options;
 pub(crate) mod removed_apis;
+mod repeated;
 pub mod selector;
 pub mod source;
 pub(crate) mod standard;
@@ -118,6 +119,7 @@ pub fn validate(reading: &Reading, options: &Options) -> Outcome {
     }
     if options.lints {
         outcome.checked.extend(lints::check(&context));
+        outcome.checked = repeated::remove(outcome.checked);
     }
     outcome
 }
@@ -161,6 +163,7 @@ fn of_olm_v1(reading: &Reading, release: crate::olmv1::Release, options: &Option
     let mut checked = olm_v1::check(&context, release);
     if options.lints && reading.fatal.is_none() {
         checked.extend(lints::check(&context).into_iter().filter(olm_v1::concerns));
+        checked = repeated::remove(checked);
     }
     Outcome { fatal: None, checked }
 }

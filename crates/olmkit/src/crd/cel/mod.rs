@@ -1,11 +1,15 @@
 //! Expressions of schemas (`x-kubernetes-validations`): what types they see, what values they work on, and whether they compile.
 
 pub(super) mod declare;
+pub(super) mod sizes;
 pub(super) mod value;
 mod versions;
 
+use std::cell::RefCell;
+
 use olmkit_cel::{CompileError, Env, Program, Type};
 use serde_json::Value;
+use sizes::Sizes;
 pub(crate) use versions::{Need, newest_need};
 
 /// Programs of a rule.
@@ -24,11 +28,40 @@ pub(super) struct Refusal {
     pub(super) message: String,
 }
 
+/// What the API server expects an expression to cost at most; `None` when only the server knows.
+#[derive(Default)]
+pub(super) struct Costs {
+    pub(super) rule: Option<u64>,
+    pub(super) message: Option<u64>,
+}
+
 /// Compiles a rule for values of type `own`. Without a type nothing is known about the rule.
 ///
 /// # Errors
 /// What the API server refuses; `None` when nothing is known.
 pub(super) fn compile(rule: &Value, own: &Type) -> Result<Rule, Option<Refusal>> {
+    compiled(rule, own, &Program::compile)
+}
+
+/// As [`compile`], with what the expressions cost over values of these sizes.
+pub(super) fn compile_with_costs(rule: &Value, own: &Type, sizes: &Sizes) -> Result<(Rule, Costs), Option<Refusal>> {
+    let found = RefCell::new(Vec::new());
+    let rule = compiled(rule, own, &|env, text| {
+        let (program, cost) = Program::compile_with_cost(env, text, &|path| sizes.at(path))?;
+        found.borrow_mut().push(cost);
+        Ok(program)
+    })?;
+    let mut found = found.into_inner().into_iter();
+    let costs = Costs {
+        rule: found.next().flatten(),
+        message: found.next().flatten(),
+    };
+    Ok((rule, costs))
+}
+
+type Compile<'c> = &'c dyn Fn(&Env, &str) -> Result<Program, CompileError>;
+
+fn compiled(rule: &Value, own: &Type, compile: Compile<'_>) -> Result<Rule, Option<Refusal>> {
     let text = |name: &str| rule.get(name).and_then(Value::as_str).unwrap_or_default();
     let is_optional = rule.get("optionalOldSelf").and_then(Value::as_bool).unwrap_or(false);
     let old = if is_optional {
@@ -40,7 +73,7 @@ pub(super) fn compile(rule: &Value, own: &Type) -> Result<Rule, Option<Refusal>>
         .variable_of("self", own.clone())
         .variable_of("oldSelf", old);
     let refuse = |field, message| Some(Refusal { field, message });
-    let program = match Program::compile(&env, text("rule")) {
+    let program = match compile(&env, text("rule")) {
         Ok(program) => program,
         Err(CompileError::Undecided(_)) => return Err(None),
         Err(CompileError::Refused(error)) => return Err(refuse("rule", format!("compilation failed: {error}"))),
@@ -52,7 +85,7 @@ pub(super) fn compile(rule: &Value, own: &Type) -> Result<Rule, Option<Refusal>>
     if expression.is_empty() {
         return Ok(Rule { program, message: None });
     }
-    let message = match Program::compile(&env, expression) {
+    let message = match compile(&env, expression) {
         Ok(message) if matches!(message.result(), Type::String | Type::Unknown) => Some(message),
         Ok(_) => {
             return Err(refuse(
@@ -103,7 +136,7 @@ fn text<'s>(schema: &'s Value, name: &str) -> &'s str {
 const OBJECT_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// The schema of one of [`OBJECT_FIELDS`]; `None` for other fields, and when the schema itself declares more.
-fn object_field(schema: &Value, name: &str) -> Option<Value> {
+pub(super) fn object_field(schema: &Value, name: &str) -> Option<Value> {
     if !OBJECT_FIELDS.contains(&name) || declares_object_fields(schema) {
         return None;
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{InstanceFault, InstanceFinding, member};
+use super::{InstanceFault, InstanceFinding, REQUIRED, flag, member};
 use crate::crd::validation::metadata::of_any_object;
 use crate::object::dns1123_subdomain_problems;
 
@@ -35,4 +35,47 @@ pub(super) fn check(object: &Value) -> Vec<InstanceFinding> {
         findings.push(invalid("/metadata/name".to_string(), format!("{name:?}: {fault}")));
     }
     findings
+}
+
+/// Checks that whole objects in a value have an `apiVersion` and a `kind`.
+pub(super) fn check_types(
+    schema: &Value,
+    value: &Value,
+    is_object: bool,
+    pointer: &str,
+    findings: &mut Vec<InstanceFinding>,
+) {
+    let is_embedded = |schema: &Value| flag(schema, "x-kubernetes-embedded-resource");
+    match value {
+        Value::Object(fields) => {
+            for name in ["apiVersion", "kind"].into_iter().filter(|_| is_object) {
+                let message = match fields.get(name) {
+                    None => REQUIRED.to_owned(),
+                    Some(Value::String(text)) if text.is_empty() => "must not be empty".to_owned(),
+                    Some(Value::String(_)) => continue,
+                    Some(other) => format!("must be a string, is a {}", olmkit_go::json::kind(other)),
+                };
+                let (pointer, fault) = (member(pointer, name), InstanceFault::Invalid);
+                findings.push(InstanceFinding {
+                    pointer,
+                    fault,
+                    message,
+                });
+            }
+            for (name, field) in fields {
+                let known = schema.get("properties").and_then(|properties| properties.get(name));
+                let others = schema.get("additionalProperties").filter(|others| others.is_object());
+                if let Some(schema) = known.or(others) {
+                    check_types(schema, field, is_embedded(schema), &member(pointer, name), findings);
+                }
+            }
+        }
+        Value::Array(items) => {
+            let Some(schema) = schema.get("items") else { return };
+            for (at, item) in items.iter().enumerate() {
+                check_types(schema, item, is_embedded(schema), &format!("{pointer}/{at}"), findings);
+            }
+        }
+        _ => {}
+    }
 }

@@ -112,10 +112,15 @@ pub fn has_status(crd: &Value, version: &str) -> bool {
     shared || own.is_some_and(|own| own.pointer("/subresources/status").is_some())
 }
 
-/// Checks a value against a schema somewhere below the root, without rules: a default, for example.
-pub(super) fn check_value(schema: &Value, value: &Value) -> Vec<InstanceFinding> {
-    let mut findings = unknown::check_value(schema, value);
+/// Checks a default against its schema, as the API server does when the CRD is created. `is_object` is set for the default of a
+/// whole object.
+pub(super) fn check_default(schema: &Value, value: &Value, is_object: bool) -> Vec<InstanceFinding> {
+    let mut findings = unknown::check_value(schema, value, is_object);
+    metadata::check_types(schema, value, is_object, "", &mut findings);
     findings.extend(schema::check_value(schema, value));
+    if findings.is_empty() {
+        findings.extend(rules::check_default(schema, value, is_object));
+    }
     findings
 }
 

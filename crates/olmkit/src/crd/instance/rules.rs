@@ -1,6 +1,7 @@
 //! CEL rules (`x-kubernetes-validations`).
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use olmkit_cel::{Budget, Failure, Value as Cel};
 use serde_json::Value;
@@ -17,15 +18,33 @@ pub(super) fn check(schema: &Value, object: &Value) -> Vec<InstanceFinding> {
     check_within(schema, object, Budget::for_object())
 }
 
+/// Evaluates the rules over a default: as over the value of a new object, and over one that had the same value before.
+pub(super) fn check_default(schema: &Value, default: &Value, is_object: bool) -> Vec<InstanceFinding> {
+    let mut findings = Vec::new();
+    for has_old in [true, false] {
+        let mut walk = Walk::new(Budget::for_object());
+        // An exhausted budget ends the walk; what was found before holds.
+        let _ = walk.value(Place {
+            schema,
+            rules: schema,
+            json: default,
+            is_object,
+            has_old,
+            pointer: "",
+        });
+        findings.extend(walk.findings);
+        if !findings.is_empty() {
+            break;
+        }
+    }
+    findings
+}
+
 fn check_within(schema: &Value, object: &Value, budget: Budget) -> Vec<InstanceFinding> {
     if !cel::has_rules(schema) {
         return Vec::new();
     }
-    let mut walk = Walk {
-        budget,
-        compiled: HashMap::new(),
-        findings: Vec::new(),
-    };
+    let mut walk = Walk::new(budget);
     // An exhausted budget ends the walk; what was found before holds.
     let _ = walk.root(schema, object);
     walk.findings
@@ -48,16 +67,27 @@ struct Place<'w> {
     json: &'w Value,
     /// Whether this is a whole object.
     is_object: bool,
+    /// Whether the same value was there before, which rules see as `oldSelf`.
+    has_old: bool,
     pointer: &'w str,
 }
 
 impl Walk {
+    fn new(budget: Budget) -> Self {
+        Self {
+            budget,
+            compiled: HashMap::new(),
+            findings: Vec::new(),
+        }
+    }
+
     fn root(&mut self, schema: &Value, object: &Value) -> Result<(), Failure> {
         let place = Place {
             schema,
             rules: schema,
             json: object,
             is_object: true,
+            has_old: false,
             pointer: "",
         };
         self.value(place)
@@ -79,15 +109,18 @@ impl Walk {
                 let (Some(schema), Some(rules)) = (place.schema.get("items"), place.rules.get("items")) else {
                     return Ok(());
                 };
+                // Items of other lists are not found again in an older object.
+                let list_type = place.schema.get("x-kubernetes-list-type").and_then(Value::as_str);
+                let has_old = place.has_old && list_type == Some("map");
                 for (at, item) in items.iter().enumerate() {
-                    self.below(schema, rules, item, &format!("{}/{at}", place.pointer))?;
+                    self.below((schema, rules), item, has_old, &format!("{}/{at}", place.pointer))?;
                 }
                 Ok(())
             }
             Value::Object(fields) => {
                 for (name, field) in fields {
                     if let (Some(schema), Some(rules)) = (of_field(place.schema, name), of_field(place.rules, name)) {
-                        self.below(schema, rules, field, &member(place.pointer, name))?;
+                        self.below((schema, rules), field, place.has_old, &member(place.pointer, name))?;
                     }
                 }
                 Ok(())
@@ -96,13 +129,20 @@ impl Walk {
         }
     }
 
-    fn below(&mut self, schema: &Value, rules: &Value, json: &Value, pointer: &str) -> Result<(), Failure> {
+    fn below(
+        &mut self,
+        (schema, rules): (&Value, &Value),
+        json: &Value,
+        has_old: bool,
+        pointer: &str,
+    ) -> Result<(), Failure> {
         let is_object = cel::is_embedded(schema);
         self.value(Place {
             schema,
             rules,
             json,
             is_object,
+            has_old,
             pointer,
         })
     }
@@ -129,11 +169,14 @@ impl Walk {
 
     fn rule(&mut self, place: Place<'_>, rule: &Value, compiled: &Rule, own: &Cel) -> Result<(), Failure> {
         let is_optional = rule.get("optionalOldSelf").and_then(Value::as_bool).unwrap_or(false);
-        // Rules of transitions refer to an older object; there is none.
-        if compiled.program.uses("oldSelf") && !is_optional {
-            return Ok(());
-        }
-        let variables = [("self", own.clone()), ("oldSelf", Cel::Optional(None))];
+        // Rules of transitions refer to an older object.
+        let old = match (place.has_old, is_optional) {
+            (true, true) => Cel::Optional(Some(Rc::new(own.clone()))),
+            (true, false) => own.clone(),
+            (false, false) if compiled.program.uses("oldSelf") => return Ok(()),
+            (false, _) => Cel::Optional(None),
+        };
+        let variables = [("self", own.clone()), ("oldSelf", old)];
         let message = match compiled.program.run(&variables, &mut self.budget) {
             Ok(Cel::Bool(false)) => self.message(rule, compiled, &variables),
             Ok(_) | Err(Failure::Undecided(_)) => return Ok(()),

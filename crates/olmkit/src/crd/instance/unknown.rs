@@ -14,17 +14,10 @@ pub(super) fn check(schema: &Value, object: &Value) -> Vec<InstanceFinding> {
     findings
 }
 
-/// Finds unknown fields of a value that is not an object itself.
-pub(super) fn check_value(schema: &Value, value: &Value) -> Vec<InstanceFinding> {
+/// Finds unknown fields of a value. `is_object` is set for a whole object.
+pub(super) fn check_value(schema: &Value, value: &Value, is_object: bool) -> Vec<InstanceFinding> {
     let mut findings = Vec::new();
-    walk(
-        schema,
-        value,
-        flag(schema, "x-kubernetes-embedded-resource"),
-        false,
-        "",
-        &mut findings,
-    );
+    walk(schema, value, is_object, false, "", &mut findings);
     findings
 }
 

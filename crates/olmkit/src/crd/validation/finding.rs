@@ -20,6 +20,8 @@ pub enum FindingKind {
     TooLong,
     /// The list has too many items.
     TooMany,
+    /// The API server fails on the value.
+    Internal,
 }
 
 impl FindingKind {
@@ -33,6 +35,7 @@ impl FindingKind {
             FindingKind::Forbidden => "Forbidden",
             FindingKind::TooLong => "Too long",
             FindingKind::TooMany => "Too many",
+            FindingKind::Internal => "Internal error",
         }
     }
 }
@@ -157,6 +160,11 @@ impl Findings {
     /// A field may not be set.
     pub(super) fn forbidden(&mut self, field: &str, detail: impl Into<String>) {
         self.bare(FindingKind::Forbidden, field, String::new(), detail.into());
+    }
+
+    /// The API server fails on a field.
+    pub(super) fn internal(&mut self, field: &str, detail: impl Into<String>) {
+        self.bare(FindingKind::Internal, field, String::new(), detail.into());
     }
 
     /// A value has too many bytes.

@@ -292,7 +292,7 @@ fn is_set(name: &str, value: &Value) -> bool {
         )
     };
     match value {
-        Value::Array(items) => !items.is_empty(),
+        Value::Array(items) => !items.is_empty() || matches!(name, "default" | "example"),
         Value::Object(inner) => !(inner.is_empty() && is_map()),
         Value::String(text) => !text.is_empty() || KEPT.contains(&name),
         Value::Bool(flag) => *flag || KEPT.contains(&name) || name.starts_with("additional"),

@@ -33,6 +33,16 @@ pub enum ApiVersion {
     V1Beta1,
 }
 
+impl ApiVersion {
+    /// The name of the CRD type in the tables of [`crate::types::structs`].
+    pub fn type_name(self) -> &'static str {
+        match self {
+            Self::V1 => "v1.CustomResourceDefinition",
+            Self::V1Beta1 => "v1beta1.CustomResourceDefinition",
+        }
+    }
+}
+
 /// Checks a CRD as the API server does when it is created: defaults are applied, the object is converted to the internal
 /// version, then every rule runs. Field paths are those of the internal version, as operator-sdk prints them.
 ///
@@ -41,11 +51,7 @@ pub enum ApiVersion {
 /// The decoding error ([`Error::Unmarshal`], [`Error::Convert`]) when the CRD does not have the types of its API.
 pub fn validate(crd: &Node, version: ApiVersion) -> Result<Vec<CrdFinding>, Error> {
     let value = crd.to_json().map_err(|error| Error::Convert(Box::new(error)))?;
-    let key = match version {
-        ApiVersion::V1 => "CustomResourceDefinition",
-        ApiVersion::V1Beta1 => "v1beta1.CustomResourceDefinition",
-    };
-    let decoded = decode::decode(&value, key, true).map_err(|error| {
+    let decoded = decode::decode(&value, version.type_name(), true).map_err(|error| {
         let position = crd.pointer(&error.pointer).map(|node| node.start);
         let inner = Error::Decode {
             problem: error.message,
@@ -82,7 +88,7 @@ pub fn validate_decoded(crd: &Value, version: ApiVersion) -> Vec<CrdFinding> {
 }
 
 /// What the API server says about the schemas of a decoded CRD: whether they are structural, their defaults, list types,
-/// and the texts of their CEL rules. Types and costs of rules are not checked. operator-sdk shows none of this.
+/// and their CEL rules with what these cost. operator-sdk shows none of this.
 pub fn validate_schemas(crd: &Value, version: ApiVersion) -> Vec<CrdFinding> {
     let mut findings = Findings::default();
     schema::check(&Crd::new(crd, version), &mut findings);

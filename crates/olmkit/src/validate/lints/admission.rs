@@ -8,6 +8,7 @@ use crate::bundle::Object;
 use crate::catalog::render::bundle as render;
 use crate::crd::instance::dotted;
 use crate::diagnostics::{Origin, Proof, Rule, Severity, Witness, define_rules};
+use crate::types::decode::misfits;
 
 define_rules! {
     CSV_23 = {
@@ -157,5 +158,9 @@ fn unreadable(context: &Context<'_>, object: &Object) -> Option<Checked> {
     let error = render::directory(root, "bundle").err()?;
     let message = format!("`catalog render` cannot read the bundle: {error}");
     let hint = "fix the type of the value: a string that looks like a number or a boolean needs quotes";
-    Some(Checked::new(&OPM_1, message).at(object, "").hint(hint))
+    let misfit = misfits(&object.value, "ClusterServiceVersion", false)
+        .into_iter()
+        .next();
+    let pointer = misfit.map_or_else(String::new, |misfit| misfit.pointer);
+    Some(Checked::new(&OPM_1, message).at(object, &pointer).hint(hint))
 }

@@ -10,13 +10,14 @@ use crate::crd::instance::{dotted, impossible_bounds};
 use crate::crd::validation::{ApiVersion, validate_schemas};
 use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 use crate::object::pointer_part;
+use crate::types::decode::misfits;
 
 define_rules! {
     CRD_30 = {
         id: "CRD-30",
         severity: Severity::Warning,
         origin: Origin::Lint,
-        summary: "The API server accepts the schema of a CRD: structural, with valid defaults, list types and CEL rules.",
+        summary: "The API server should accept the schema of a CRD: structural, with valid defaults, list types and CEL rules that are cheap enough.",
         why: "OLM cannot install the bundle if the API server refuses the schema.",
         bad: "properties:\n  spec: {}   # no type",
         good: "properties:\n  spec: {type: object}",
@@ -53,6 +54,15 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
     let mut checked = Vec::new();
     for crd in context.bundle.crds().filter(|crd| crd.version() == "v1") {
         let Some(typed) = &crd.typed else { continue };
+        // operator-sdk reads a number as text where text belongs; the server, which gets JSON, does not.
+        for misfit in misfits(&crd.value, ApiVersion::V1.type_name(), false)
+            .iter()
+            .take(SHOWN)
+        {
+            let message = format!("the API server cannot read the definition: {}", misfit.message);
+            let hint = "write the value in quotes";
+            checked.push(Checked::new(&CRD_30, message).at(crd, &misfit.pointer).hint(hint));
+        }
         let findings = validate_schemas(typed, ApiVersion::V1);
         for finding in findings.iter().take(SHOWN) {
             let message = format!("the API server refuses the schema: {}", finding.message);

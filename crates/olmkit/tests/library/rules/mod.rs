@@ -7,6 +7,7 @@ mod own_details;
 mod own_rules;
 mod recorded;
 mod reference_rules;
+mod schema_answers;
 mod schema_rules;
 mod sizes;
 mod whole;

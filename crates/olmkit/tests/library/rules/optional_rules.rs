@@ -94,7 +94,7 @@ pub const CHANGES: &[Change] = &[
         CSV,
         "      deployments:\n",
         "      deployment:\n",
-        &["CSV-18", "CSV-23", "GP-1", "HOOK-1", "FILE-3"],
+        &["CSV-18", "GP-1", "HOOK-1", "FILE-3"],
     ),
     (CSV, "      description: A widget\n", "", &["GP-3"]),
     (

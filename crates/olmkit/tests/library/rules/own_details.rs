@@ -292,8 +292,8 @@ fn a_bundle_that_no_catalog_can_contain_is_an_error_and_passes_operator_sdk() {
         let found = outcome.findings().find(|finding| finding.rule == "OPM-1");
         let severity = found.map(|finding| finding.severity);
         assert_eq!(severity, (!is_readable).then_some(Severity::Error));
-        let is_rejected = outcome.findings().any(|finding| finding.rule == "CSV-23");
-        assert_eq!(is_rejected, !is_readable);
+        // The API server rejects the annotation too, but one defect gives one finding.
+        assert!(!outcome.findings().any(|finding| finding.rule == "CSV-23"));
         assert!(outcome.passed());
     }
 }

@@ -343,7 +343,7 @@ pub const CHANGES: &[Change] = &[
     ),
     (CSV, "containerPort: 443", "containerPort: 99999", &["CSV-23"]),
     (CSV, "containerPort: 443", "containerPort: 9443", &[]),
-    (CSV, "cpu: 10m", "cpu: 1x", &["CSV-23", "LOAD-7"]),
+    (CSV, "cpu: 10m", "cpu: 1x", &["LOAD-7"]),
     (CSV, "- name: LOG_LEVEL", "- name: A=B", &["POD-5"]),
     (
         "manifests/map.yaml",

@@ -123,7 +123,7 @@ pub const MANIFESTS: &[Change] = &[
         "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: demo}\n",
         &["BND-4"],
     ),
-    (CSV, "name: demo.v0.1.0", "name: Demo.v0.1.0", &["CSV-1", "CSV-23"]),
+    (CSV, "name: demo.v0.1.0", "name: Demo.v0.1.0", &["CSV-1"]),
     (CSV, "replaces: demo.v0.0.9", "replaces: Demo.v0.0.9", &["CSV-2"]),
     (
         CSV,
@@ -165,7 +165,7 @@ pub const MANIFESTS: &[Change] = &[
         &[],
     ),
     (CSV, "  minKubeVersion: 1.25.0\n", "", &["CSV-16"]),
-    (CSV, "  displayName: Demo\n", "", &["CSV-18", "CSV-23"]),
+    (CSV, "  displayName: Demo\n", "", &["CSV-18"]),
     (
         CSV,
         "    capabilities: Basic",

@@ -74,10 +74,9 @@ const ROWS: &[(&str, &str)] = &[
         "{type: object, properties: {a: {type: string}}, anyOf: [{properties: {a: {type: string}}}]}",
         "to be structural",
     ),
-    (
-        "{type: object, anyOf: [{properties: {b: {minLength: 1}}}]}",
-        "must exist among the properties outside",
-    ),
+    // The API server asks that of alternatives at the root alone, see below.
+    ("{type: object, anyOf: [{properties: {b: {minLength: 1}}}]}", ""),
+    ("{type: string, anyOf: [{pattern: '['}]}", "missing closing ]"),
     (
         "{type: object, x-kubernetes-embedded-resource: true}",
         "must not be empty if x-kubernetes-embedded-resource",
@@ -98,6 +97,125 @@ const ROWS: &[(&str, &str)] = &[
         "{type: integer, x-kubernetes-validations: [{rule: \"self >\\n1\"}]}",
         "message must be specified if rule contains line breaks",
     ),
+    (
+        "{type: array, items: {type: string}, x-kubernetes-validations: [{rule: 'self.all(a, self.all(b, a != b))'}]}",
+        "estimated rule cost exceeds budget by factor of more than 100x",
+    ),
+    (
+        "{type: array, maxItems: 100, items: {type: string, maxLength: 64}, x-kubernetes-validations: [{rule: 'self.all(a, self.all(b, a != b))'}]}",
+        "",
+    ),
+    (
+        "{type: array, items: {type: string, x-kubernetes-validations: [{rule: 'self.contains(\"a\")'}]}}",
+        "estimated rule cost exceeds budget",
+    ),
+    (
+        "{type: array, maxItems: 64, items: {type: string, maxLength: 64, x-kubernetes-validations: [{rule: 'self.contains(\"a\")'}]}}",
+        "",
+    ),
+    (
+        "{type: string, x-kubernetes-validations: [{rule: 'self.matches(\"^[a-z]+$\")'}]}",
+        "",
+    ),
+    (
+        "{type: string, x-kubernetes-validations: [{rule: 'self.matches(self)'}]}",
+        "estimated rule cost exceeds budget",
+    ),
+    (
+        "{type: string, enum: [a, b], x-kubernetes-validations: [{rule: 'self.matches(self)'}]}",
+        "",
+    ),
+    (
+        "{type: array, items: {type: string, x-kubernetes-validations: [{rule: 'self.matches(\"^[a-z]+$\")'}]}}",
+        "estimated rule cost total for entire OpenAPIv3 schema exceeds budget",
+    ),
+    (
+        "{type: object, additionalProperties: {type: string}, x-kubernetes-validations: [{rule: 'self.all(k, self[k].size() > 1)'}]}",
+        "",
+    ),
+    (
+        "{type: object, additionalProperties: {type: string}, x-kubernetes-validations: [{rule: 'self.all(k, self[k].contains(self[k]))'}]}",
+        "estimated rule cost exceeds budget",
+    ),
+    (
+        "{type: array, items: {type: object, required: [name], properties: {name: {type: string}}}, x-kubernetes-validations: [{rule: 'self.all(x, self.exists_one(y, y.name == x.name))'}]}",
+        "estimated rule cost exceeds budget",
+    ),
+    (
+        "{type: array, maxItems: 50, items: {type: object, required: [name], properties: {name: {type: string, maxLength: 63}}}, x-kubernetes-validations: [{rule: 'self.all(x, self.exists_one(y, y.name == x.name))'}]}",
+        "",
+    ),
+    (
+        "{type: string, x-kubernetes-validations: [{rule: 'true', messageExpression: 'self.replace(\"a\", \"bbbb\").replace(\"b\", \"cccc\").replace(\"c\", \"dddd\")'}]}",
+        "estimated messageExpression cost exceeds budget by factor of 1.321205x",
+    ),
+    (
+        "{type: string, x-kubernetes-validations: [{rule: 'self.matches(\"^(?!a)\")'}]}",
+        "invalid matches argument",
+    ),
+    (
+        "{type: string, x-kubernetes-validations: [{rule: 'self.find(\"(\") == \"a\"'}]}",
+        "invalid find argument",
+    ),
+    (
+        "{type: string, x-kubernetes-validations: [{rule: 'size(self) > int(\"x\")'}]}",
+        "program instantiation failed",
+    ),
+    (
+        "{type: string, default: b, x-kubernetes-validations: [{rule: 'self == \"a\"'}]}",
+        "default",
+    ),
+    (
+        "{type: string, default: a, x-kubernetes-validations: [{rule: 'self == \"a\"'}]}",
+        "",
+    ),
+    (
+        "{type: integer, default: 1, x-kubernetes-validations: [{rule: 'self > oldSelf'}]}",
+        "default",
+    ),
+    (
+        "{type: object, additionalProperties: {type: integer, default: one}}",
+        "",
+    ),
+    (
+        "{type: object, properties: {a: {type: string}}, x-kubernetes-validations: [{rule: 'has(self.a)', fieldPath: .a}]}",
+        "",
+    ),
+    (
+        "{type: object, properties: {a: {type: string}}, x-kubernetes-validations: [{rule: 'has(self.a)', fieldPath: .b}]}",
+        "must be a valid path",
+    ),
+    (
+        "{type: object, properties: {a.b: {type: string}}, x-kubernetes-validations: [{rule: 'has(self.a__dot__b)', fieldPath: \"['a.b']\"}]}",
+        "",
+    ),
+    (
+        "{type: object, properties: {a: {type: string}}, x-kubernetes-validations: [{rule: 'has(self.a)', fieldPath: a}]}",
+        "must be a valid path",
+    ),
+    (
+        "{type: object, properties: {a: {type: array, items: {type: string}}}, x-kubernetes-validations: [{rule: 'has(self.a)', fieldPath: '.a[0]'}]}",
+        "must be a valid path",
+    ),
+    (
+        "{type: array, maxItems: 3, items: {type: string, maxLength: 9, x-kubernetes-validations: [{rule: 'self == oldSelf'}]}}",
+        "oldSelf cannot be used on the uncorrelatable portion",
+    ),
+    (
+        "{type: array, maxItems: 3, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [a], items: {type: object, required: [a], properties: {a: {type: string, maxLength: 9}}, x-kubernetes-validations: [{rule: 'self.a == oldSelf.a'}]}}",
+        "",
+    ),
+    (
+        "{type: string, x-kubernetes-validations: [{rule: 'self == \"a\"', optionalOldSelf: true}]}",
+        "may not be set if oldSelf is not used in rule",
+    ),
+    (
+        "{type: object, properties: {namespace: {type: string}}, x-kubernetes-validations: [{rule: 'self.namespace == \"a\"'}]}",
+        "",
+    ),
+    ("{type: string, description: 5}", "cannot read the definition"),
+    ("{type: string, description: '5'}", ""),
+    ("{type: string, format: true}", "cannot read the definition"),
 ];
 
 #[test]
@@ -144,6 +262,16 @@ fn the_root_of_a_schema_is_an_object() {
             "        properties:\n          spec:",
             "        properties:\n          apiVersion: {type: integer}\n          spec:",
             "must be string",
+        ),
+        (
+            "        type: object\n        properties:",
+            "        type: object\n        anyOf: [{properties: {absent: {minLength: 1}}}]\n        properties:",
+            "must exist among the properties outside",
+        ),
+        (
+            "        properties:\n          spec:",
+            "        properties:\n          metadata: {type: object, default: {}}\n          spec:",
+            "must not be set in top-level metadata",
         ),
     ] {
         let outcome = outcome(changed(CRD, from, to), &options(""));

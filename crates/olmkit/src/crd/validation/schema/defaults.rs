@@ -1,16 +1,52 @@
-//! Defaults must fit the schema they are in, and hold no field that it does not know.
+//! Defaults must fit the schema they are in and its rules, and hold no field that it does not know.
 
 use serde_json::Value;
 
 use super::super::finding::Findings;
 use super::path::Path;
-use super::{each_below, shown};
+use super::{each_below, flag, properties, shown};
 use crate::crd::instance::{self, InstanceFault};
 
-/// Checks all defaults of a schema.
+/// What every object has: the server sets it.
+const OBJECT_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// Checks all defaults of the schema of a version.
 pub(super) fn check(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
+    for (name, below) in properties(schema) {
+        if OBJECT_FIELDS.contains(&name.as_str()) {
+            forbid(below, name, &Path::Property(path, name), findings);
+        }
+    }
+    check_below(schema, path, Place::Object, findings);
+}
+
+fn forbid(schema: &Value, name: &str, path: &Path<'_>, findings: &mut Findings) {
+    if schema.get("default").is_some() {
+        findings.forbidden(
+            &format!("{path}.default"),
+            format!("must not be set in top-level {name}"),
+        );
+    }
+    each_below(schema, path, &mut |below, path| forbid(below, name, path, findings));
+}
+
+/// Where a default is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// It is a whole object.
+    Object,
+    /// It is a part of `apiVersion`, `kind` or `metadata` of an object.
+    ObjectFields,
+    Other,
+}
+
+fn check_below(schema: &Value, path: &Path<'_>, place: Place, findings: &mut Findings) {
     if let Some(default) = schema.get("default") {
-        let faults = instance::check_value(schema, default);
+        let mut faults = instance::check_default(schema, default, place == Place::Object);
+        if place == Place::ObjectFields {
+            // The server knows the fields of metadata itself.
+            faults.retain(|fault| fault.fault != InstanceFault::Unknown);
+        }
         for fault in faults {
             let problem = match fault.fault {
                 InstanceFault::Unknown => "must not have unknown fields".to_owned(),
@@ -20,5 +56,19 @@ pub(super) fn check(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
             findings.invalid(&format!("{path}.default"), shown(default), problem);
         }
     }
-    each_below(schema, path, &mut |below, path| check(below, path, findings));
+    each_below(schema, path, &mut |below, path| {
+        // The server does not look at defaults of the values of maps.
+        if !matches!(path, Path::Keyword(_, "additionalProperties")) {
+            let below_object =
+                place == Place::Object && matches!(path, Path::Property(_, name) if OBJECT_FIELDS.contains(name));
+            let place = if flag(below, "x-kubernetes-embedded-resource") {
+                Place::Object
+            } else if below_object || place == Place::ObjectFields {
+                Place::ObjectFields
+            } else {
+                Place::Other
+            };
+            check_below(below, path, place, findings);
+        }
+    });
 }

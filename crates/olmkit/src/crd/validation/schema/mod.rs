@@ -53,6 +53,8 @@ fn check_root(shared: &Shared, path: &str, has_status: bool, findings: &mut Find
     let path = &Path::Root(&path);
     if has_status {
         root_with_status(schema, path, findings);
+    } else if flag(schema, "nullable") {
+        findings.forbidden(&format!("{path}.nullable"), "nullable cannot be true at the root");
     }
     let before = findings.0.len();
     let mut walk = Walk {
@@ -83,21 +85,38 @@ fn check_root(shared: &Shared, path: &str, has_status: bool, findings: &mut Find
 /// With a status subresource the schema of the status is taken out of the root, so nothing may be said about the root
 /// that would be lost.
 fn root_with_status(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
-    const FORBIDDEN: [&str; 12] = [
+    const FORBIDDEN: [&str; 22] = [
         "$ref",
+        "$schema",
+        "additionalItems",
         "additionalProperties",
         "allOf",
         "anyOf",
         "default",
+        "definitions",
+        "dependencies",
         "enum",
+        "id",
         "maxProperties",
         "minProperties",
         "not",
         "nullable",
         "oneOf",
         "patternProperties",
+        "x-kubernetes-embedded-resource",
+        "x-kubernetes-int-or-string",
+        "x-kubernetes-list-map-keys",
+        "x-kubernetes-list-type",
+        "x-kubernetes-map-type",
     ];
-    for name in FORBIDDEN.iter().filter(|name| is_set(schema, name)) {
+    // Empty lists and maps count too.
+    let is_zero = |name: &str| match schema.get(name) {
+        None | Some(Value::Null) => true,
+        Some(Value::Bool(false)) => !matches!(name, "additionalItems" | "additionalProperties" | "default"),
+        Some(Value::String(text)) => text.is_empty() && matches!(name, "$schema" | "id"),
+        Some(_) => false,
+    };
+    for name in FORBIDDEN.iter().filter(|name| !is_zero(name)) {
         let problem = "only description, type, properties, required and validations are allowed at the root of the \
                        schema if the status subresource is enabled";
         findings.forbidden(&format!("{path}.{name}"), problem);
@@ -217,17 +236,12 @@ fn unsupported(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
         kind if !TYPES.contains(&kind) => findings.not_supported(&format!("{path}.type"), kind, &TYPES),
         _ => {}
     }
-    for name in [
-        "id",
-        "additionalItems",
-        "patternProperties",
-        "definitions",
-        "dependencies",
-        "$ref",
-    ] {
-        if is_set(schema, name) {
-            findings.forbidden(&format!("{path}.{name}"), format!("{name} is not supported"));
-        }
+    // Of these the server forbids even the empty ones.
+    let always = ["additionalItems", "dependencies", "$ref"];
+    let filled = ["id", "$schema", "patternProperties", "definitions"];
+    let found = always.into_iter().filter(|name| schema.get(name).is_some());
+    for name in found.chain(filled.into_iter().filter(|name| is_set(schema, name))) {
+        findings.forbidden(&format!("{path}.{name}"), format!("{name} is not supported"));
     }
     if schema.get("items").is_some_and(Value::is_array) {
         findings.forbidden(

@@ -4,34 +4,48 @@ use serde_json::{Value, json};
 
 use super::super::finding::Findings;
 use super::path::Path;
-use super::{LISTS, is_set, properties};
+use super::{LISTS, is_set, properties, structural};
 
-/// Checks the alternatives of a schema.
-pub(super) fn check(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
-    alternatives(schema, Some(schema), path, findings);
+/// Checks the alternatives of a schema. At the root what they name must exist in the structure; the server does not ask that of
+/// alternatives further below.
+pub(super) fn check(schema: &Value, is_root: bool, path: &Path<'_>, findings: &mut Findings) {
+    let skips = Skips {
+        any_of: is_int_or_string(schema.get("anyOf")),
+        first_of_all: is_int_or_string(schema.pointer("/allOf/0/anyOf")),
+    };
+    alternatives(schema, is_root.then_some(schema), skips, path, findings);
 }
 
-/// `skeleton` is the structural schema for the same value; what an alternative refers to must exist there.
-fn alternatives(schema: &Value, skeleton: Option<&Value>, path: &Path<'_>, findings: &mut Findings) {
+/// Which alternatives say that a value is an integer or a string.
+#[derive(Clone, Copy, Default)]
+struct Skips {
+    any_of: bool,
+    first_of_all: bool,
+}
+
+/// `skeleton` is the structural schema for the same value, if what an alternative names must exist there.
+fn alternatives(schema: &Value, skeleton: Option<&Value>, skips: Skips, path: &Path<'_>, findings: &mut Findings) {
     for name in LISTS {
-        if name == "anyOf" && is_int_or_string(schema.get("anyOf")) {
+        if name == "anyOf" && skips.any_of {
             continue;
         }
         let items = schema.get(name).and_then(Value::as_array).into_iter().flatten();
         for (at, item) in items.enumerate() {
-            let first_of_all = name == "allOf" && at == 0 && is_int_or_string(item.get("anyOf"));
-            if !first_of_all {
-                alternative(item, skeleton, &Path::Alternative(path, name, at), findings);
-            }
+            let skips = Skips {
+                any_of: skips.first_of_all && name == "allOf" && at == 0,
+                first_of_all: false,
+            };
+            alternative(item, skeleton, skips, &Path::Alternative(path, name, at), findings);
         }
     }
     if let Some(not) = schema.get("not") {
-        alternative(not, skeleton, &Path::Keyword(path, "not"), findings);
+        alternative(not, skeleton, Skips::default(), &Path::Keyword(path, "not"), findings);
     }
 }
 
-fn alternative(schema: &Value, skeleton: Option<&Value>, path: &Path<'_>, findings: &mut Findings) {
-    alternatives(schema, skeleton, path, findings);
+fn alternative(schema: &Value, skeleton: Option<&Value>, skips: Skips, path: &Path<'_>, findings: &mut Findings) {
+    alternatives(schema, skeleton, skips, path, findings);
+    structural::pattern(schema, path, findings);
     const EMPTY: [&str; 5] = [
         "type",
         "title",
@@ -66,19 +80,21 @@ fn alternative(schema: &Value, skeleton: Option<&Value>, path: &Path<'_>, findin
             findings.forbidden(&field.to_string(), "must not be specified in a nested context");
         }
         let known = skeleton.and_then(|skeleton| skeleton.get("properties")?.get(name));
-        let any = skeleton.is_none_or(|skeleton| skeleton.get("additionalProperties").is_some_and(Value::is_object));
-        if known.is_none() && !any {
+        if skeleton.is_some() && known.is_none() {
             findings.required(
                 &field.to_string(),
                 "must exist among the properties outside of allOf, anyOf, oneOf and not",
             );
         }
-        let known = known.or_else(|| skeleton.and_then(|skeleton| skeleton.get("additionalProperties")));
-        alternative(below, known, field, findings);
+        alternative(below, known, Skips::default(), field, findings);
     }
-    if let Some(items) = schema.get("items") {
+    if let Some(items) = schema.get("items").filter(|items| items.is_object()) {
         let known = skeleton.and_then(|skeleton| skeleton.get("items"));
-        alternative(items, known, &Path::Keyword(path, "items"), findings);
+        let field = &Path::Keyword(path, "items");
+        if skeleton.is_some() && known.is_none() {
+            findings.required(&field.to_string(), "must exist outside of allOf, anyOf, oneOf and not");
+        }
+        alternative(items, known, Skips::default(), field, findings);
     }
 }
 

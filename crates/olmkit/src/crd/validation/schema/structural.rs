@@ -20,7 +20,7 @@ pub(super) fn check(schema: &Value, level: Level, path: &Path<'_>, findings: &mu
         }
     }
     pattern(schema, path, findings);
-    nested::check(schema, path, findings);
+    nested::check(schema, level == Level::Root, path, findings);
     object_fields(schema, level, path, findings);
 }
 
@@ -48,7 +48,7 @@ fn type_of(schema: &Value, level: Level, path: &Path<'_>, findings: &mut Finding
 }
 
 fn collections(schema: &Value, level: Level, path: &Path<'_>, findings: &mut Findings) {
-    if text(schema, "type") == "array" && schema.get("items").is_none() {
+    if text(schema, "type") == "array" && schema.get("items").is_none_or(Value::is_null) {
         findings.required(&format!("{path}.items"), "must be specified");
     }
     let embedded = flag(schema, "x-kubernetes-embedded-resource");
@@ -68,7 +68,8 @@ fn collections(schema: &Value, level: Level, path: &Path<'_>, findings: &mut Fin
     }
 }
 
-fn pattern(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
+/// The pattern of texts must be a regular expression of Go.
+pub(super) fn pattern(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
     let pattern = text(schema, "pattern");
     // Where only Go can judge nothing is reported.
     if let Err(Failure::Error(reason)) = GoRegex::check(pattern) {
@@ -105,8 +106,10 @@ fn object_fields(schema: &Value, level: Level, path: &Path<'_>, findings: &mut F
 fn says_too_much(metadata: &Value) -> bool {
     let fields = metadata.as_object().into_iter().flatten();
     let own = ["type", "properties", "default"];
+    // The server takes empty lists of names for a restriction too.
+    let lists = ["required", "x-kubernetes-list-map-keys"];
     let other_fields = fields
         .filter(|(name, _)| !own.contains(&name.as_str()))
-        .any(|(name, _)| is_set(metadata, name));
+        .any(|(name, value)| is_set(metadata, name) || (value.is_array() && lists.contains(&name.as_str())));
     other_fields || properties(metadata).any(|(name, _)| !matches!(name.as_str(), "name" | "generateName"))
 }

@@ -1,0 +1,76 @@
+//! Deployments.
+
+use serde_json::{Map, Value};
+
+use super::{Fields, is_set, list, maps, number, object, text};
+use crate::admission::walk::{Walk, whole};
+
+pub(super) fn deployment(walk: &mut Walk<'_>, map: &Fields) {
+    if let Some(selector) = object(map, "selector") {
+        let labels = object(selector, "matchLabels").is_none_or(Map::is_empty);
+        if labels && list(selector, "matchExpressions").is_empty() {
+            walk.reject_at(&["selector"], "must not be empty");
+        } else {
+            selects(walk, map, selector);
+        }
+    }
+    let deadline = map
+        .get("progressDeadlineSeconds")
+        .map_or(Some(600), |_| number(map, "progressDeadlineSeconds"));
+    let ready = number(map, "minReadySeconds").unwrap_or_default();
+    if deadline.is_some_and(|deadline| deadline >= 0 && deadline <= ready) {
+        walk.reject_at(&["progressDeadlineSeconds"], "must be greater than minReadySeconds");
+    }
+}
+
+/// Whether the selector's labels are those of the pods.
+fn selects(walk: &mut Walk<'_>, map: &Fields, selector: &Fields) {
+    let none = Map::new();
+    let template = object(map, "template").and_then(|template| object(template, "metadata"));
+    let own = template
+        .and_then(|metadata| object(metadata, "labels"))
+        .unwrap_or(&none);
+    let missing = object(selector, "matchLabels")
+        .into_iter()
+        .flatten()
+        // The schema drops a null.
+        .find(|(key, value)| !value.is_null() && own.get(*key).and_then(Value::as_str) != value.as_str());
+    if let Some((key, _)) = missing {
+        walk.reject_at(&["selector", "matchLabels", key], crate::admission::UNSELECTED);
+        return;
+    }
+    for (index, expression) in maps(selector, "matchExpressions") {
+        let value = own.get(text(expression, "key")).and_then(Value::as_str);
+        let listed = value.is_some_and(|value| list(expression, "values").iter().any(|one| one == value));
+        let matches = match text(expression, "operator") {
+            "In" => listed,
+            "NotIn" => !listed,
+            "Exists" => value.is_some(),
+            "DoesNotExist" => value.is_none(),
+            _ => true,
+        };
+        if !matches {
+            let message = "must select the labels of the pod template";
+            walk.reject_at(&["selector", "matchExpressions", &index.to_string()], message);
+        }
+    }
+}
+
+pub(super) fn strategy(walk: &mut Walk<'_>, map: &Fields) {
+    if text(map, "type") == "Recreate" && is_set(map, "rollingUpdate") {
+        walk.reject_at(&["rollingUpdate"], "may not be specified when the type is Recreate");
+    }
+}
+
+pub(super) fn rolling_update(walk: &mut Walk<'_>, map: &Fields) {
+    let is_zero = |key: &str| match map.get(key) {
+        Some(Value::Number(number)) => whole(number) == Some(0),
+        Some(Value::String(text)) => text
+            .strip_suffix('%')
+            .is_some_and(|digits| digits.parse::<u32>() == Ok(0)),
+        _ => false,
+    };
+    if is_zero("maxUnavailable") && is_zero("maxSurge") {
+        walk.reject_at(&["maxUnavailable"], "may not be 0 when maxSurge is 0");
+    }
+}
