@@ -31,6 +31,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 const LOOK_AGAIN_OWN: Duration = Duration::from_secs(1);
 /// After a connection that could not be accepted, the listener rests: too many open files do not go away at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// A client sends a TLS handshake and the header of a request in not many more pieces.
+const REPRIEVES: u64 = 4;
 /// A number of bytes that no connection reaches.
 const NO_REST: u64 = u64::MAX;
 /// Bytes that an HTTP/2 client sends before anything else.
@@ -94,6 +96,10 @@ struct Link {
     read: AtomicU64,
     /// Bytes that had been read when the last call ended; [`NO_REST`] before the first call, and during one.
     rest: AtomicU64,
+    /// Whether a call has begun on it.
+    has_asked: AtomicBool,
+    /// How often bytes of its client have crossed the decision to close it.
+    reprieves: AtomicU64,
     /// When the client began with the request that is not complete yet.
     began: Mutex<Option<Instant>>,
     /// One stream of a connection waits for room at a time.
@@ -109,6 +115,8 @@ impl Link {
             waker: AtomicWaker::default(),
             read: AtomicU64::default(),
             rest: AtomicU64::new(NO_REST),
+            has_asked: AtomicBool::default(),
+            reprieves: AtomicU64::default(),
             began: Mutex::new(Some(opened)),
             turn: tokio::sync::Mutex::default(),
             released: Notify::default(),
@@ -117,6 +125,7 @@ impl Link {
 
     /// A call has begun: its header is complete.
     fn asked(&self) {
+        self.has_asked.store(true, Ordering::Relaxed);
         self.rest.store(NO_REST, Ordering::Relaxed);
         *self.began.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -129,6 +138,20 @@ impl Link {
     /// Whether nothing has been read since the last call ended.
     fn is_resting(&self) -> bool {
         self.rest.load(Ordering::Relaxed) == self.read.load(Ordering::Relaxed)
+    }
+
+    /// Whether bytes that have come already keep the connection from being closed: the server may only be slower than its
+    /// client. A request on a connection that rested always does, the pieces of a handshake some times.
+    fn may_stay(&self) -> bool {
+        let is_new = !self.has_asked.load(Ordering::Relaxed);
+        self.is_resting() || (is_new && self.reprieves.load(Ordering::Relaxed) < REPRIEVES)
+    }
+
+    /// The connection is not closed.
+    fn stay(&self) {
+        self.reprieves.fetch_add(1, Ordering::Relaxed);
+        *self.began.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        self.closed.store(false, Ordering::Release);
     }
 
     /// The client has sent `count` bytes.

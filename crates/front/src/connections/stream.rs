@@ -2,7 +2,6 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -73,8 +72,7 @@ impl AsyncRead for Guarded {
     ) -> Poll<io::Result<()>> {
         let aborted = || Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         let is_closed = self.check(context).is_err();
-        // A request on a connection that rested may cross the decision to close it.
-        if is_closed && !self.open.0.0.link.is_resting() {
+        if is_closed && !self.open.0.0.link.may_stay() {
             return aborted();
         }
         let before = buffer.filled().len();
@@ -86,7 +84,7 @@ impl AsyncRead for Guarded {
         let link = &self.open.0.0.link;
         link.note_read(count as u64);
         if is_closed {
-            link.closed.store(false, Ordering::Release);
+            link.stay();
             self.open.0.change(|entry, _| entry.progress = Instant::now());
         }
         result
