@@ -49,7 +49,7 @@ const MANAGER: &[&[&str]] = &[
         "reviews",
         "options",
     ],
-    &["listener", "failure", "finalizer"],
+    &["listener", "listing", "failure", "finalizer"],
     &["drift", "queue", "readiness", "probes", "lease", "events", "log"],
     &["cache", "worker", "webhooks"],
     &["follow", "packed"],

@@ -1,5 +1,5 @@
 //! Whom a managed object belongs to.
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use super::{FIELD_MANAGER, observed::controller_of};
 
@@ -17,21 +17,22 @@ pub(super) enum Ownership {
 pub(super) fn ownership(meta: &ObjectMeta, owner_uid: &str) -> Ownership {
     match controller_of(meta) {
         Some(owner) if owner.uid == owner_uid => Ownership::Ours,
-        Some(owner)
-            if owner.kind == "Memcached"
-                && owner.api_version.starts_with("cache.example.com/")
-                && Some(&owner.name) == meta.name.as_ref() =>
-        {
-            Ownership::EarlierMemcached
-        }
+        Some(owner) if is_memcached(owner) && Some(&owner.name) == meta.name.as_ref() => Ownership::EarlierMemcached,
         Some(owner) => Ownership::Foreign(format!("is controlled by {} {}", owner.kind, owner.name)),
         None if applied_by_us(meta) => Ownership::Ours,
         None => Ownership::Foreign("was not created by this operator".to_owned()),
     }
 }
 
+/// Whether the owner is a Memcached.
+pub(super) fn is_memcached(owner: &OwnerReference) -> bool {
+    // A UID has 36 bytes, but the API server takes any text in its place.
+    let is_short = owner.uid.len() <= 64 && owner.name.len() <= 253 && owner.api_version.len() <= 64;
+    is_short && owner.kind == "Memcached" && owner.api_version.starts_with("cache.example.com/")
+}
+
 /// Only the operator applies under its field manager's name.
-fn applied_by_us(meta: &ObjectMeta) -> bool {
+pub(super) fn applied_by_us(meta: &ObjectMeta) -> bool {
     meta.managed_fields
         .iter()
         .flatten()

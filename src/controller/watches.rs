@@ -30,8 +30,7 @@ use crate::{
     operand::MANAGED_BY_SELECTOR,
 };
 
-/// Objects on a page of a list. A page is in memory as a whole: with kube-runtime's 500, the first lists take twice the memory
-/// that the operator needs with 1,000 Memcacheds.
+/// Objects on a page of a list. The API server holds a page as a whole, and anyone can make its objects large.
 const PAGE: u32 = 50;
 
 /// The Memcacheds to reconcile.

@@ -14,6 +14,13 @@ pub const MANAGED_BY_SELECTOR: &str = "app.kubernetes.io/managed-by=memcached-op
 
 const NAME: &str = "app.kubernetes.io/name";
 
+/// The labels that are the same for all.
+const FIXED: [(&str, &str); 3] = [
+    ("app.kubernetes.io/component", "cache"),
+    ("app.kubernetes.io/managed-by", "memcached-operator"),
+    ("app.kubernetes.io/part-of", "memcached-operator"),
+];
+
 /// The labels by which the Deployment, the Service and the budget select pods.
 ///
 /// They hold the object's own name, so that two Memcacheds in a namespace never share a pod, and no version: a
@@ -34,17 +41,15 @@ pub fn selector_text(memcached: &Memcached) -> String {
     pairs.join(",")
 }
 
+/// Whether the objects of a Memcached have a label of this name.
+pub fn is_label(name: &str) -> bool {
+    [NAME, INSTANCE, OWNER].contains(&name) || FIXED.iter().any(|(known, _)| *known == name)
+}
+
 /// The labels of all objects and pods of a Memcached.
 pub fn labels(memcached: &Memcached) -> BTreeMap<String, String> {
     let mut labels = selector(memcached);
-    labels.extend(
-        [
-            ("app.kubernetes.io/component", "cache"),
-            ("app.kubernetes.io/managed-by", "memcached-operator"),
-            ("app.kubernetes.io/part-of", "memcached-operator"),
-        ]
-        .map(owned),
-    );
+    labels.extend(FIXED.map(owned));
     labels
 }
 

@@ -10,7 +10,7 @@ use kube::{Resource, ResourceExt};
 
 pub use budget::budget;
 pub use deployment::deployment;
-pub use labels::{INSTANCE, MANAGED_BY_SELECTOR, OWNER, labels, selector, selector_text};
+pub use labels::{INSTANCE, MANAGED_BY_SELECTOR, OWNER, is_label, labels, selector, selector_text};
 pub use service::service;
 
 use crate::api::v1alpha1::Memcached;

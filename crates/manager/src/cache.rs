@@ -25,7 +25,7 @@ pub(crate) use revision::Revision;
 pub use revision::version;
 use revision::{Known, digest};
 
-use crate::ObjectKey;
+use crate::{ObjectKey, explain};
 
 /// Objects of one kind, projected to `T`. Clones share the same objects.
 pub struct Cache<T> {
@@ -178,7 +178,7 @@ impl<T> Cache<T> {
                 Some(object)
             }
             Err(invalid) => {
-                tracing::error!(kind = %K::kind(&()), object = %key, error = %invalid.error, "cannot deserialize object, skipping it");
+                tracing::error!(kind = %K::kind(&()), object = %key, error = explain::mismatch(&invalid.error), "cannot deserialize object, skipping it");
                 let mut objects = self.write();
                 if objects.unreadable.insert(key) {
                     objects.gauge.inc();

@@ -11,7 +11,7 @@ use rustls::{
     ServerConfig,
     crypto::{CryptoProvider, ring},
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
-    server::{ClientHello, ResolvesServerCert},
+    server::{ClientHello, NoServerSessionStorage, ResolvesServerCert},
     sign::CertifiedKey,
 };
 
@@ -155,6 +155,11 @@ impl Certificates {
         }
     }
 
+    /// Wraps the connections of a server.
+    pub(crate) fn acceptor(&self) -> Result<tokio_rustls::TlsAcceptor, Error> {
+        Ok(Arc::new(self.server_config()?).into())
+    }
+
     /// The configuration of a server: TLS 1.2 and 1.3, HTTP/1.1 only, since HTTP/2 lets a client make a server work for
     /// streams that it resets at once.
     pub(crate) fn server_config(&self) -> Result<ServerConfig, Error> {
@@ -163,6 +168,9 @@ impl Certificates {
             .with_safe_default_protocol_versions()
             .map_err(|error| Error::Generate(error.to_string()))?;
         let mut config = builder.with_no_client_auth().with_cert_resolver(Arc::new(self.clone()));
+        // A session is not resumed: the tickets of hundreds of connections would take memory.
+        config.send_tls13_tickets = 0;
+        config.session_storage = Arc::new(NoServerSessionStorage {});
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(config)
     }

@@ -1,20 +1,22 @@
 //! Watches that feed caches.
 use std::{collections::HashSet, fmt::Debug, sync::Arc, time::Duration};
 
-use futures::{Stream, StreamExt};
+use futures::StreamExt;
 use kube::{
     Api, Resource,
+    api::{WatchEvent, WatchParams},
     runtime::watcher::{self, Event},
 };
 use prometheus_client::metrics::counter::Counter;
 use serde::de::DeserializeOwned;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
     ObjectKey,
     backoff::Backoff,
     cache::{Cache, Change, Revision},
     explain,
+    listing::Listing,
     probes::Gate,
 };
 
@@ -71,66 +73,188 @@ pub struct Source<T, P, C> {
 }
 
 impl<T, P, C> Follow<T, P, C> {
-    /// Watches the objects of `api` that `config` selects. Never returns: broken watches are restarted with back-off.
+    /// Watches the objects of `api` that `config` selects. Never returns: broken watches are restarted with back-off. Lists are
+    /// read object by object, whatever the size of their pages.
     pub async fn run<K>(self, api: Api<K>, config: watcher::Config)
     where
         K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + 'static,
         P: Fn(K) -> Option<T>,
         C: Fn(&ObjectKey, Change<T>),
     {
-        self.feed(watcher::watcher(api, config)).await;
+        let parameters = WatchParams {
+            label_selector: config.label_selector.clone(),
+            field_selector: config.field_selector.clone(),
+            timeout: config.timeout,
+            bookmarks: config.bookmarks,
+            send_initial_events: false,
+        };
+        let listing = Listing::new(api.clone(), config);
+        let mut feeder = Feeder::new(self);
+        loop {
+            feeder.take(Ok(Event::Init)).await;
+            let listed = listing.each(|object: K| feeder.list(object)).await;
+            let mut version = match listed {
+                Ok(version) if version.is_empty() => {
+                    feeder.take::<K>(Err(watcher::Error::NoResourceVersion)).await;
+                    continue;
+                }
+                Ok(version) => version,
+                Err(error) => {
+                    feeder.take::<K>(Err(watcher::Error::InitialListFailed(error))).await;
+                    continue;
+                }
+            };
+            feeder.take::<K>(Ok(Event::InitDone)).await;
+            while feeder.watch(&api, &parameters, &mut version).await {}
+        }
     }
 
-    pub(crate) async fn feed<K>(self, events: impl Stream<Item = watcher::Result<Event<K>>>)
+    #[cfg(test)]
+    pub(crate) async fn feed<K>(self, events: impl futures::Stream<Item = watcher::Result<Event<K>>>)
     where
         K: Resource<DynamicType = ()>,
         P: Fn(K) -> Option<T>,
         C: Fn(&ObjectKey, Change<T>),
     {
-        let Self { source, gate } = self;
-        let scope = source.scope.clone().unwrap_or_default();
-        // Keys of the current list: at its end, keys in the cache that it lacks have been deleted.
-        let mut listed = HashSet::new();
-        let mut began = Instant::now();
-        let mut failures = Failures::default();
+        let mut feeder = Feeder::new(self);
         let mut events = std::pin::pin!(events);
         while let Some(event) = events.next().await {
-            match event {
-                Ok(Event::Init) => {
-                    listed.clear();
-                    began = Instant::now();
-                    source.cache.rewind(&scope);
+            feeder.take(event).await;
+        }
+    }
+}
+
+/// Feeds a cache with the events of one watch.
+struct Feeder<T, P, C> {
+    source: Source<T, P, C>,
+    gate: Gate,
+    scope: String,
+    /// Keys of the current list: at its end, keys in the cache that it lacks have been deleted.
+    listed: HashSet<ObjectKey>,
+    began: Instant,
+    failures: Failures,
+}
+
+impl<T, P, C> Feeder<T, P, C> {
+    fn new(follow: Follow<T, P, C>) -> Self {
+        let Follow { gate, source } = follow;
+        Self {
+            gate,
+            scope: source.scope.clone().unwrap_or_default(),
+            source,
+            listed: HashSet::new(),
+            began: Instant::now(),
+            failures: Failures::default(),
+        }
+    }
+
+    fn list<K>(&mut self, object: K)
+    where
+        K: Resource<DynamicType = ()>,
+        P: Fn(K) -> Option<T>,
+        C: Fn(&ObjectKey, Change<T>),
+    {
+        let key = self.source.store(object, Some(self.began), &self.scope);
+        self.listed.insert(key);
+    }
+
+    /// Watches once, from `version` on. Whether the watch can go on from the version that it has reached: otherwise everything is
+    /// listed again.
+    async fn watch<K>(&mut self, api: &Api<K>, parameters: &WatchParams, version: &mut String) -> bool
+    where
+        K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + 'static,
+        P: Fn(K) -> Option<T>,
+        C: Fn(&ObjectKey, Change<T>),
+    {
+        let events = match api.watch(parameters, version).await {
+            Ok(events) => events,
+            Err(error) => {
+                let is_gone = matches!(&error, kube::Error::Api(status) if status.code == 410);
+                self.take::<K>(Err(watcher::Error::WatchStartFailed(error))).await;
+                return !is_gone;
+            }
+        };
+        let mut events = std::pin::pin!(events);
+        // A watch that sends nothing for longer than the API server keeps one is over. kube asks for 290 seconds.
+        let silent = Duration::from_secs(u64::from(parameters.timeout.unwrap_or(290)) + 5);
+        loop {
+            let Ok(Some(event)) = timeout(silent, events.next()).await else {
+                return true;
+            };
+            let event = match event {
+                Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => Event::Apply(object),
+                Ok(WatchEvent::Deleted(object)) => Event::Delete(object),
+                Ok(WatchEvent::Bookmark(bookmark)) => {
+                    *version = bookmark.metadata.resource_version;
+                    continue;
                 }
-                Ok(Event::InitApply(object)) => {
-                    listed.insert(source.store(object, Some(began), &scope));
-                }
-                Ok(Event::InitDone) => {
-                    failures = Failures::default();
-                    let listed = std::mem::take(&mut listed);
-                    for (key, change) in source.cache.retain(&listed, source.scope.as_deref(), began) {
-                        (source.changed)(&key, change);
+                Ok(WatchEvent::Error(status)) => {
+                    let is_gone = status.code == 410;
+                    let error = watcher::Error::WatchError(status.boxed());
+                    self.take::<K>(Err(error)).await;
+                    if is_gone {
+                        return false;
                     }
-                    gate.open();
-                }
-                Ok(Event::Apply(object)) => {
-                    failures = Failures::default();
-                    source.store(object, None, &scope);
-                }
-                Ok(Event::Delete(object)) => {
-                    failures = Failures::default();
-                    let revision = Revision::of(&object);
-                    if let Some(change) = source.cache.remove(&revision, &scope) {
-                        (source.changed)(&revision.key, change);
-                    }
+                    continue;
                 }
                 Err(error) => {
-                    let delay = failures.next();
-                    source.watch_failed::<K>(&error, delay);
-                    if is_forbidden(&error) {
-                        gate.refuse(explain::watch(&error));
-                    }
-                    sleep(delay).await;
+                    self.take::<K>(Err(watcher::Error::WatchFailed(error))).await;
+                    continue;
                 }
+            };
+            if let Event::Apply(object) | Event::Delete(object) = &event {
+                match &object.meta().resource_version {
+                    Some(reached) if !reached.is_empty() => version.clone_from(reached),
+                    _ => {
+                        self.take::<K>(Err(watcher::Error::NoResourceVersion)).await;
+                        return false;
+                    }
+                }
+            }
+            self.take(Ok(event)).await;
+        }
+    }
+
+    async fn take<K>(&mut self, event: watcher::Result<Event<K>>)
+    where
+        K: Resource<DynamicType = ()>,
+        P: Fn(K) -> Option<T>,
+        C: Fn(&ObjectKey, Change<T>),
+    {
+        let Self { source, gate, .. } = self;
+        match event {
+            Ok(Event::Init) => {
+                self.listed.clear();
+                self.began = Instant::now();
+                source.cache.rewind(&self.scope);
+            }
+            Ok(Event::InitApply(object)) => self.list(object),
+            Ok(Event::InitDone) => {
+                self.failures = Failures::default();
+                let listed = std::mem::take(&mut self.listed);
+                for (key, change) in source.cache.retain(&listed, source.scope.as_deref(), self.began) {
+                    (source.changed)(&key, change);
+                }
+                gate.open();
+            }
+            Ok(Event::Apply(object)) => {
+                self.failures = Failures::default();
+                source.store(object, None, &self.scope);
+            }
+            Ok(Event::Delete(object)) => {
+                self.failures = Failures::default();
+                let revision = Revision::of(&object);
+                if let Some(change) = source.cache.remove(&revision, &self.scope) {
+                    (source.changed)(&revision.key, change);
+                }
+            }
+            Err(error) => {
+                let delay = self.failures.next();
+                source.watch_failed::<K>(&error, delay);
+                if is_forbidden(&error) {
+                    gate.refuse(explain::watch(&error));
+                }
+                sleep(delay).await;
             }
         }
     }

@@ -43,6 +43,7 @@ pub mod follow;
 mod lanes;
 pub mod lease;
 mod listener;
+mod listing;
 #[cfg(feature = "log")]
 pub mod log;
 pub mod manager;

@@ -2,17 +2,20 @@
 //!
 //! [`init`] sets up log lines on standard error, as JSON or text. What a reconcile logs carries its controller, object and
 //! pass. The level can be changed while the operator runs: [`Level::set`], or over HTTP at [`PATH`] of a metrics server with
-//! [reviews](crate::probes::Server::with_log_level).
+//! [reviews](crate::probes::Server::with_log_level). Below the level `trace` no line has the content of an object:
+//! see [`without_content`].
 //!
 //! ```sh
 //! curl --insecure -H "Authorization: Bearer $TOKEN" -X PUT -d info,kube=debug https://localhost:8443/debug/log-level
 //! ```
+use std::sync::{Arc, Mutex, PoisonError};
+
 use http_body_util::{BodyExt as _, Limited};
 use hyper::{Method, Request, StatusCode, body::Incoming};
-use tracing::Subscriber;
+use tracing::{Level as Tracing, Subscriber};
 use tracing_subscriber::{
     Layer, Registry,
-    filter::Targets,
+    filter::{LevelFilter, Targets},
     fmt::{self, MakeWriter},
     layer::SubscriberExt as _,
     registry::LookupSpan,
@@ -50,7 +53,43 @@ pub enum Error {
 
 /// The level of the log. Clones are the same level.
 #[derive(Clone)]
-pub struct Level(Handle<Targets, Registry>);
+pub struct Level {
+    handle: Handle<Targets, Registry>,
+    /// As it was set.
+    set: Arc<Mutex<String>>,
+}
+
+/// Where kube logs the whole text of what it cannot deserialize, as a warning, and errors that quote a part of it.
+const WITH_CONTENT: [(&str, LevelFilter); 2] = [
+    ("kube_client::client", LevelFilter::ERROR),
+    ("kube_runtime::watcher", LevelFilter::INFO),
+];
+/// What is below the first of these, and logs no content.
+const WITHOUT: [&str; 2] = ["kube_client::client::builder", "kube_client::client::tls"];
+
+/// `targets` without what has the content of objects, Secrets too, unless they ask for it at the level `trace`.
+/// For operators that set up their log themselves.
+pub fn without_content(targets: Targets) -> Targets {
+    let level = |target: &str| {
+        let levels = [
+            Tracing::TRACE,
+            Tracing::DEBUG,
+            Tracing::INFO,
+            Tracing::WARN,
+            Tracing::ERROR,
+        ];
+        let enabled = levels.into_iter().find(|level| targets.would_enable(target, level));
+        enabled.map_or(LevelFilter::OFF, LevelFilter::from_level)
+    };
+    let kept = WITHOUT.map(|target| (target, level(target)));
+    let limited = WITH_CONTENT
+        .into_iter()
+        .map(|(target, most)| (target, level(target), most))
+        .filter(|(_, wanted, most)| *wanted != LevelFilter::TRACE && wanted > most)
+        .map(|(target, _, most)| (target, most))
+        .collect::<Vec<_>>();
+    targets.with_targets(kept).with_targets(limited)
+}
 
 impl Level {
     /// Sets the level, or directives.
@@ -59,12 +98,16 @@ impl Level {
     /// When `level` is not one.
     pub fn set(&self, level: &str) -> Result<(), Error> {
         let targets = parse(level)?;
-        self.0.reload(targets).map_err(|error| Error::Gone(error.to_string()))
+        let text = targets.to_string();
+        let reloaded = self.handle.reload(without_content(targets));
+        reloaded.map_err(|error| Error::Gone(error.to_string()))?;
+        *self.set.lock().unwrap_or_else(PoisonError::into_inner) = text;
+        Ok(())
     }
 
     /// The level as it is.
     pub fn get(&self) -> String {
-        self.0.with_current(ToString::to_string).unwrap_or_default()
+        self.set.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -74,14 +117,16 @@ impl Level {
 /// When the level is not one, or there is a log already.
 pub fn init(options: &Options) -> Result<Level, Error> {
     // Not `EnvFilter`: it also filters by fields of spans, for which it brings a regular expression engine.
-    let (filter, handle) = reload::Layer::new(parse(&options.log_level)?);
+    let targets = parse(&options.log_level)?;
+    let set = Arc::new(Mutex::new(targets.to_string()));
+    let (filter, handle) = reload::Layer::new(without_content(targets));
     let registry = tracing_subscriber::registry().with(filter);
     let done = match options.log_format {
         LogFormat::Json => registry.with(json(std::io::stderr)).try_init(),
         LogFormat::Text => registry.with(fmt::layer().with_writer(std::io::stderr)).try_init(),
     };
     done.map_err(|error| Error::Twice(error.to_string()))?;
-    Ok(Level(handle))
+    Ok(Level { handle, set })
 }
 
 /// A line for each event, with the span that it is in.
@@ -150,7 +195,7 @@ pub(crate) async fn answer(level: &Level, request: Request<Incoming>) -> Answer 
 
 #[cfg(test)]
 mod tests {
-    use std::{sync::Arc, time::Duration};
+    use std::time::Duration;
 
     use serde_json::json;
 
@@ -186,6 +231,49 @@ mod tests {
                 "{error}"
             );
         }
+    }
+
+    /// What kube logs of a Secret that is not one, at each level.
+    #[tokio::test]
+    async fn no_content_of_an_object_is_logged_below_trace() {
+        use hyper::{Request, Response};
+        use k8s_openapi::api::core::v1::Secret;
+        use kube::{Api, Client, client::Body};
+
+        let service = tower::service_fn(|_: Request<Body>| async {
+            let secret = r#"{"kind":"Secret","apiVersion":"v1","metadata":{"name":"a"},"data":{"password":"aHVudGVyMg=="},"type":7}"#;
+            Ok::<_, std::convert::Infallible>(Response::new(Body::from(secret.as_bytes().to_vec())))
+        });
+        let secrets: Api<Secret> = Api::namespaced(Client::new(service, "default"), "default");
+        for (level, logged) in [
+            ("info", false),
+            ("debug", false),
+            ("info,kube_client=debug", false),
+            ("off,kube_client::client=warn", false),
+            ("info,kube_client=trace", true),
+            ("trace", true),
+        ] {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            let lines = tracing_subscriber::registry()
+                .with(without_content(parse(level).unwrap()))
+                .with(json(Arc::new(file.reopen().unwrap())));
+            let guard = tracing::subscriber::set_default(lines);
+            let error = secrets.get("a").await.unwrap_err();
+            tracing::error!(error = crate::explain::request(&error), "cannot read the Secret");
+            drop(guard);
+            let text = std::fs::read_to_string(file.path()).unwrap();
+            assert_eq!(text.contains("aHVudGVyMg"), logged, "{level}: {text}");
+        }
+    }
+
+    #[test]
+    fn other_lines_of_the_client_stay() {
+        let targets = without_content(parse("debug").unwrap());
+        for target in ["kube_client::client::builder", "kube_client", "kube_runtime::reflector"] {
+            assert!(targets.would_enable(target, &Tracing::DEBUG), "{target}");
+        }
+        assert!(targets.would_enable("kube_client::client", &Tracing::ERROR));
+        assert!(targets.would_enable("kube_runtime::watcher", &Tracing::INFO));
     }
 
     #[tokio::test(start_paused = true)]

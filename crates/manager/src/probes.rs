@@ -6,20 +6,18 @@
 //! `/readyz/NAME` asks for one. `/metrics` returns [`Metrics::render`].
 use std::{net::SocketAddr, sync::Arc};
 
+pub use crate::listener::BindError;
+pub use crate::readiness::{Gate, Readiness};
+use crate::{
+    listener::{Answer, Handle, Listener, observers, text},
+    metrics::{self, Metrics},
+    readiness::Probe,
+    reviews::{Reviews, Verdict},
+};
 use hyper::{
     Method, Request, StatusCode,
     body::Incoming,
     header::{AUTHORIZATION, CONTENT_TYPE},
-};
-use tokio::net::TcpListener;
-
-pub use crate::listener::BindError;
-pub use crate::readiness::{Gate, Readiness};
-use crate::{
-    listener::{self, Answer, Wire, text},
-    metrics::{self, Metrics},
-    readiness::Probe,
-    reviews::{Reviews, Verdict},
 };
 
 /// The endpoints of a server.
@@ -34,8 +32,7 @@ pub enum Routes {
 
 /// A listening HTTP server: a port in use fails before any work starts.
 pub struct Server {
-    listener: TcpListener,
-    wire: Wire,
+    listener: Listener,
     routes: Routes,
     reviews: Option<Arc<Reviews>>,
     #[cfg(feature = "log")]
@@ -49,8 +46,7 @@ impl Server {
     /// When the address is in use or not assigned to this machine.
     pub async fn bind(address: SocketAddr, routes: Routes) -> Result<Self, BindError> {
         Ok(Self {
-            listener: listener::bind(address).await?,
-            wire: Wire::Plain,
+            listener: Listener::bind(address, observers())?,
             routes,
             reviews: None,
             #[cfg(feature = "log")]
@@ -67,7 +63,9 @@ impl Server {
         mut self,
         certificates: &crate::certificates::Certificates,
     ) -> Result<Self, crate::certificates::Error> {
-        self.wire = Wire::tls(certificates)?;
+        self.listener = self
+            .listener
+            .with_wire(crate::listener::Wire::Tls(certificates.acceptor()?));
         Ok(self)
     }
 
@@ -92,7 +90,7 @@ impl Server {
     /// # Errors
     /// When the operating system does not return it.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
-        self.listener.local_addr()
+        self.listener.address()
     }
 
     /// Serves requests until the future is dropped.
@@ -100,7 +98,7 @@ impl Server {
         let (routes, reviews) = (self.routes, self.reviews);
         #[cfg(feature = "log")]
         let level = self.level.filter(|_| reviews.is_some());
-        let answer = move |request: Request<Incoming>| {
+        let answer = move |request: Request<Incoming>, _: Handle| {
             let (routes, reviews) = (routes.clone(), reviews.clone());
             #[cfg(feature = "log")]
             let level = level.clone();
@@ -116,7 +114,7 @@ impl Server {
                 routes.answer(&request)
             }
         };
-        listener::serve(self.listener, self.wire, answer).await;
+        self.listener.serve(answer, std::future::pending()).await;
     }
 }
 

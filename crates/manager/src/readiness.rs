@@ -1,7 +1,10 @@
 //! Whether caches are filled and their watches are heard.
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -23,6 +26,8 @@ pub struct Readiness {
     checks: Arc<Mutex<Vec<Check>>>,
     /// A gate has changed.
     changed: Arc<Notify>,
+    /// The process is shutting down.
+    ends: Arc<AtomicBool>,
 }
 
 /// Which endpoint a check is for.
@@ -151,6 +156,11 @@ impl Readiness {
         self.probe(Probe::Ready, &[]).is_ok()
     }
 
+    /// Makes the process unready for good: it shuts down. Liveness does not change.
+    pub fn end(&self) {
+        self.ends.store(true, Relaxed);
+    }
+
     /// Whether every watch is tried at least, and the checks pass. An API server that does not answer leaves the process
     /// alive.
     pub fn is_alive(&self) -> bool {
@@ -239,6 +249,9 @@ impl Readiness {
                 self.gates().iter().map(part).collect()
             }
         };
+        if probe == Probe::Ready && self.ends.load(Relaxed) {
+            parts.push(("shutdown".to_owned(), false, Some("shutting down".to_owned())));
+        }
         // Not under the lock: a check is the operator's code.
         let checks: Vec<_> = self
             .checks()

@@ -6,7 +6,7 @@ use std::{
     collections::BTreeMap,
     future::Future,
     sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use k8s_openapi::api::{
@@ -14,9 +14,12 @@ use k8s_openapi::api::{
     authorization::v1::{NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
 };
 use kube::{Api, Client, api::PostParams};
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, sleep_until, timeout},
+};
 
-/// How long an answer is believed.
+/// How long an answer is believed: a token that is revoked works for this long.
 const BELIEVED: Duration = Duration::from_secs(60);
 /// How long a refusal is believed: a grant that was forgotten should work soon after it is made.
 const REFUSED: Duration = Duration::from_secs(10);
@@ -24,6 +27,14 @@ const REFUSED: Duration = Duration::from_secs(10);
 const LIMIT: Duration = Duration::from_secs(10);
 /// Questions at the same time: a flood of wrong tokens must not become one for the API server.
 const QUESTIONS: usize = 4;
+/// Between two questions about tokens that are not known: eight in a second.
+const PACE: Duration = Duration::from_millis(125);
+/// Between two questions about tokens that were right before: two in a second, which a flood of wrong ones does not take.
+const PACE_KNOWN: Duration = Duration::from_millis(500);
+/// A question that would wait for longer than this for its turn is not asked.
+const TURN: Duration = Duration::from_secs(2);
+/// How long a token that was right is known as one.
+const KNOWN: Duration = Duration::from_secs(3600);
 /// Answers that are kept.
 const KEPT: usize = 256;
 /// Longer tokens are not looked at.
@@ -58,6 +69,39 @@ pub struct Reviews<A = ApiServer> {
     authority: A,
     known: Mutex<BTreeMap<Key, (Instant, Verdict)>>,
     questions: Arc<Semaphore>,
+    pace: Pace,
+    pace_known: Pace,
+}
+
+/// Spreads questions over time.
+struct Pace {
+    gap: Duration,
+    next: Mutex<Instant>,
+}
+
+impl Pace {
+    fn new(gap: Duration) -> Self {
+        Self {
+            gap,
+            next: Mutex::new(Instant::now()),
+        }
+    }
+
+    /// Waits for a turn; false if too many wait.
+    async fn turn(&self) -> bool {
+        let turn = {
+            let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+            let (now, turn) = (Instant::now(), *next);
+            if turn.saturating_duration_since(now) > TURN {
+                return false;
+            }
+            let turn = turn.max(now);
+            *next = turn + self.gap;
+            turn
+        };
+        sleep_until(turn).await;
+        true
+    }
 }
 
 impl<A: Authority> Reviews<A> {
@@ -67,6 +111,8 @@ impl<A: Authority> Reviews<A> {
             authority,
             known: Mutex::default(),
             questions: Arc::new(Semaphore::new(QUESTIONS)),
+            pace: Pace::new(PACE),
+            pace_known: Pace::new(PACE_KNOWN),
         }
     }
 
@@ -80,6 +126,14 @@ impl<A: Authority> Reviews<A> {
             return verdict;
         }
         let answer = timeout(LIMIT, async {
+            let pace = if self.was_allowed(&key) {
+                &self.pace_known
+            } else {
+                &self.pace
+            };
+            if !pace.turn().await {
+                return Err("too many requests with unknown tokens".to_owned());
+            }
             let _question = self.questions.acquire().await.map_err(|error| error.to_string())?;
             // Somebody may have asked meanwhile.
             match self.remembered(&key) {
@@ -117,10 +171,18 @@ impl<A: Authority> Reviews<A> {
         (asked.elapsed() < believed(*verdict)).then_some(*verdict)
     }
 
+    /// Whether the token was right lately.
+    fn was_allowed(&self, key: &Key) -> bool {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known
+            .get(key)
+            .is_some_and(|(asked, verdict)| *verdict == Verdict::Allowed && asked.elapsed() < KNOWN)
+    }
+
     fn remember(&self, key: Key, verdict: Verdict) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= KEPT {
-            known.retain(|_, (asked, verdict)| asked.elapsed() < believed(*verdict));
+            known.retain(|_, (asked, verdict)| asked.elapsed() < kept(*verdict));
         }
         if known.len() >= KEPT {
             // Refusals go first: anybody can cause them.
@@ -135,6 +197,13 @@ impl<A: Authority> Reviews<A> {
 fn believed(verdict: Verdict) -> Duration {
     match verdict {
         Verdict::Allowed => BELIEVED,
+        _ => REFUSED,
+    }
+}
+
+fn kept(verdict: Verdict) -> Duration {
+    match verdict {
+        Verdict::Allowed => KNOWN,
         _ => REFUSED,
     }
 }
@@ -291,11 +360,42 @@ mod tests {
         assert_eq!(known.asked.load(Ordering::Relaxed), 2);
     }
 
-    #[tokio::test]
+    /// 1,280 wrong tokens in a second, each another one.
+    #[tokio::test(start_paused = true)]
+    async fn wrong_tokens_cause_few_questions_and_do_not_keep_right_ones_out() {
+        let (known, reviews) = reviews();
+        let allowed = async || reviews.verdict(Some("Bearer prometheus"), "get", "/metrics").await;
+        assert_eq!(allowed().await, Verdict::Allowed);
+        // Its answer is no longer believed.
+        tokio::time::sleep(BELIEVED).await;
+        let begin = Instant::now();
+        let before = known.asked.load(Ordering::Relaxed);
+        let wrong = (0..1280).map(|wrong| {
+            let token = format!("Bearer {wrong}");
+            let reviews = &reviews;
+            async move { reviews.verdict(Some(&token), "get", "/metrics").await }
+        });
+        let (verdicts, right) = tokio::join!(futures::future::join_all(wrong), async { allowed().await });
+        assert_eq!(right, Verdict::Allowed);
+        assert!(!verdicts.contains(&Verdict::Allowed));
+        let asked = known.asked.load(Ordering::Relaxed) - before;
+        let most = 10 * usize::try_from(begin.elapsed().as_secs() + 1).unwrap();
+        assert!(asked <= most, "{asked} questions in {:?}", begin.elapsed());
+        // The same wrong token again asks nobody.
+        reviews.verdict(Some("Bearer again"), "get", "/metrics").await;
+        let before = known.asked.load(Ordering::Relaxed);
+        for _ in 0..100 {
+            let verdict = reviews.verdict(Some("Bearer again"), "get", "/metrics").await;
+            assert_eq!(verdict, Verdict::Unauthenticated);
+        }
+        assert_eq!(known.asked.load(Ordering::Relaxed), before);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn wrong_tokens_do_not_push_out_right_ones() {
         let (known, reviews) = reviews();
         reviews.verdict(Some("Bearer prometheus"), "get", "/metrics").await;
-        for wrong in 0..2 * KEPT {
+        for wrong in 0..KEPT + 20 {
             reviews
                 .verdict(Some(&format!("Bearer {wrong}")), "get", "/metrics")
                 .await;

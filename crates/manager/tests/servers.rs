@@ -7,7 +7,7 @@ use base64::Engine as _;
 use k8s_openapi::{
     api::{
         admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration},
-        core::v1::{Namespace, ServiceAccount},
+        core::v1::{ConfigMap, Namespace, ServiceAccount},
         rbac::v1::{ClusterRole, ClusterRoleBinding},
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -24,6 +24,7 @@ use kube_manager::{
     metrics::Metrics,
     probes::{Routes, Server},
     reviews::{ApiServer, Reviews},
+    shutdown::CancellationToken,
     webhooks::{Denied, Review, Webhooks},
 };
 use kube_testbed::{ControlPlane, Options};
@@ -281,6 +282,173 @@ async fn the_api_server_asks_webhooks_and_they_answer() {
     let text = metrics.render();
     let counted = "controller_runtime_webhook_requests_total{webhook=\"/validate\",code=\"200\"}";
     assert!(text.contains(counted), "{text}");
+}
+
+/// Webhooks for ConfigMaps with the label `hook`, which names the path.
+fn hooks(names: &[&str], address: SocketAddr, authority: &str) -> Value {
+    let hook = |name: &&str| {
+        json!({
+            "name": format!("{name}.shop.example.com"), "admissionReviewVersions": ["v1"], "sideEffects": "None",
+            "failurePolicy": "Fail", "timeoutSeconds": 30,
+            "clientConfig": client_config(address, &format!("/{name}"), authority),
+            "objectSelector": {"matchLabels": {"hook": name}},
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"]}],
+        })
+    };
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "hooks"}, "webhooks": names.iter().map(hook).collect::<Vec<_>>(),
+    })
+}
+
+fn hooked(name: &str, hook: &str) -> ConfigMap {
+    object(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": {"hook": hook}}}))
+}
+
+/// Configures webhooks and waits until the API server asks them: `deny` refuses.
+async fn configure(client: &Client, names: &[&str], address: SocketAddr, authority: &str) -> Api<ConfigMap> {
+    let configurations: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
+    let configuration = object(hooks(names, address, authority));
+    configurations
+        .create(&PostParams::default(), &configuration)
+        .await
+        .unwrap();
+    let objects: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
+    eventually("the webhooks are asked", async || {
+        let probe = hooked("probe", "deny");
+        match objects.create(&PostParams::default(), &probe).await {
+            Err(Error::Api(status)) if status.code == 403 => Some(()),
+            Ok(_) => {
+                objects.delete("probe", &DeleteParams::default()).await.ok();
+                None
+            }
+            Err(_) => None,
+        }
+    })
+    .await;
+    objects
+}
+
+async fn deny(_: Review<Value>) -> Result<(), Denied> {
+    Err(Denied::new("on purpose"))
+}
+
+/// The API server opens a connection for each request that is open, and with `failurePolicy: Fail` each that is not answered is a
+/// refused write.
+#[tokio::test]
+async fn hundreds_of_creates_at_once_are_all_answered() {
+    let plane = ControlPlane::start(Options::default()).await.unwrap();
+    let client = plane.client().await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let authority = issue(folder.path());
+    let certificates = Certificates::from_files(folder.path().join("tls.crt"), folder.path().join("tls.key")).unwrap();
+    let server = Webhooks::new(&Metrics::new())
+        .validating("/deny", deny)
+        .validating("/fast", |_: Review<Value>| async { Ok(()) })
+        .validating("/slow", |_: Review<Value>| async {
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            Ok(())
+        })
+        .bind("127.0.0.1:0".parse().unwrap(), &certificates)
+        .await
+        .unwrap();
+    let address = server.address().unwrap();
+    tokio::spawn(server.serve());
+    let objects = configure(&client, &["deny", "fast", "slow"], address, &authority).await;
+    for (count, hook) in [(300, "fast"), (300, "slow"), (1000, "fast"), (1000, "slow")] {
+        let mut creates = tokio::task::JoinSet::new();
+        for index in 0..count {
+            let (objects, object) = (objects.clone(), hooked(&format!("{hook}-{count}-{index}"), hook));
+            creates.spawn(async move { objects.create(&PostParams::default(), &object).await });
+        }
+        let answers = creates.join_all().await;
+        let failed: Vec<String> = answers
+            .iter()
+            .filter_map(|answer| Some(answer.as_ref().err()?.to_string()))
+            .collect();
+        assert!(
+            failed.is_empty(),
+            "{} of {count} with a {hook} hook: {failed:?}",
+            failed.len()
+        );
+    }
+}
+
+/// A manager is to stop while a request for admission is under way.
+#[tokio::test]
+async fn a_manager_that_stops_answers_requests_for_admission_first() {
+    let plane = ControlPlane::start(Options::default()).await.unwrap();
+    let client = plane.client().await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let authority = issue(folder.path());
+    let free = || {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap()
+    };
+    let (address, probes) = (free(), free());
+    let (began, go) = (CancellationToken::new(), CancellationToken::new());
+    let (begin, gone) = (began.clone(), go.clone());
+    let metrics = Metrics::new();
+    let webhooks = Webhooks::new(&metrics)
+        .validating("/deny", deny)
+        .validating("/slow", move |_: Review<Value>| {
+            let (begin, gone) = (begin.clone(), gone.clone());
+            async move {
+                begin.cancel();
+                gone.cancelled().await;
+                Ok(())
+            }
+        });
+    let stop = CancellationToken::new();
+    let options = kube_manager::options::Options {
+        health_probe_bind_address: Some(probes),
+        metrics_bind_address: None,
+        leader_elect: false,
+        ..Default::default()
+    };
+    let mut manager = Manager::builder("greeter")
+        .client(client.clone())
+        .options(options)
+        .stop(stop.clone())
+        .start()
+        .await
+        .unwrap();
+    let options = kube_manager::webhooks::Options {
+        webhook_bind_address: Some(address),
+        webhook_cert_path: Some(folder.path().to_owned()),
+        ..Default::default()
+    };
+    manager.serve_webhooks(webhooks, &options).await.unwrap();
+    let running = tokio::spawn(manager.run());
+    let objects = configure(&client, &["deny", "slow"], address, &authority).await;
+    let ready = async || {
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let answer = client.get(format!("http://{probes}/readyz")).send().await.unwrap();
+        answer.status().as_u16()
+    };
+    assert_eq!(ready().await, 200);
+
+    let creating = tokio::spawn({
+        let objects = objects.clone();
+        async move { objects.create(&PostParams::default(), &hooked("slow", "slow")).await }
+    });
+    began.cancelled().await;
+    stop.cancel();
+    eventually("the manager is not ready", async || {
+        (ready().await == 500).then_some(())
+    })
+    .await;
+    // The API server may not know yet.
+    let (message, code) = refusal(objects.create(&PostParams::default(), &hooked("other", "deny")).await);
+    assert_eq!(code, 403, "{message}");
+    assert!(!running.is_finished() && !creating.is_finished());
+    go.cancel();
+    creating.await.unwrap().unwrap();
+    running.await.unwrap().unwrap();
+    assert!(
+        tokio::net::TcpStream::connect(address).await.is_err(),
+        "it still listens"
+    );
 }
 
 /// What a client that trusts one certificate only gets from the validating webhook.

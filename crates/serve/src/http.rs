@@ -9,7 +9,6 @@
 //!
 //! `/catalogs/<name>` may stand before `/api`, since that is where catalogd's clients look.
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -18,24 +17,18 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::header::{self, HeaderMap, HeaderValue};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
+use olmkit_front::{Beside, Handle, Listener};
 use prost::bytes::Bytes;
-use tokio::net::TcpListener;
-use tokio::task::JoinSet;
 
 use super::Index;
 use super::blobs::{Gzip, Query, Texts};
-use super::connections::{Connections, Guarded, Handshake};
 use super::current::Current;
 use super::limits::{self, Limits};
-use super::metered::Waiting;
 use super::metrics::Metrics;
-use super::server::{Error, listen};
+use super::server::Error;
 
 /// Shorter answers are not worth compressing, in bytes.
 const COMPRESSED_FROM: u64 = 1400;
@@ -56,9 +49,8 @@ pub struct Routes {
 /// An HTTP server that listens.
 #[derive(Debug)]
 pub struct Server {
-    listener: TcpListener,
+    listener: Listener,
     routes: Routes,
-    connections: Connections,
 }
 
 impl Server {
@@ -77,9 +69,8 @@ impl Server {
     /// Listening on the address failed.
     pub async fn bind_with(address: SocketAddr, routes: Routes, limits: Limits) -> Result<Self, Error> {
         Ok(Server {
-            listener: listen(address)?,
+            listener: Listener::bind(address, limits.within_descriptors(8))?,
             routes,
-            connections: Connections::new(limits.within_descriptors(8)),
         })
     }
 
@@ -88,48 +79,20 @@ impl Server {
     /// # Errors
     /// The system does not say.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
-        self.listener.local_addr()
+        self.listener.address()
     }
 
     /// Answers until it is dropped.
     pub async fn run(self) {
-        let Server {
-            listener,
-            routes,
-            connections,
-        } = self;
-        let mut tasks = JoinSet::new();
-        tasks.spawn(connections.clone().watch(Handshake::Http1));
-        loop {
-            let stream = connections.accept(&listener).await;
-            tasks.spawn(serve(stream, routes.clone(), connections.limits()));
-            // What has ended is forgotten.
-            while tasks.try_join_next().is_some() {}
-        }
-    }
-}
-
-async fn serve(stream: Guarded, routes: Routes, limits: Limits) {
-    let handle = stream.handle();
-    let service = service_fn(move |request| {
-        let call = handle.call();
-        let compressed = |response: &Response<Body>| response.headers().contains_key(header::CONTENT_ENCODING);
-        let response = routes.answer(&request);
-        let beside = if compressed(&response) {
-            limits::COMPRESSOR_BYTES
-        } else {
-            0
+        let Server { listener, routes } = self;
+        let answer = move |request: Request<Incoming>, _: Handle| {
+            let mut response = routes.answer(&request);
+            if response.headers().contains_key(header::CONTENT_ENCODING) {
+                response.extensions_mut().insert(Beside(limits::COMPRESSOR_BYTES));
+            }
+            std::future::ready(response)
         };
-        let response = response.map(|body| Waiting::metered(body, handle.clone(), call, false).taking(beside));
-        async move { Ok::<_, Infallible>(response) }
-    });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(limits.handshake)
-        .max_buf_size(limits::HTTP_BUFFER_BYTES)
-        .serve_connection(TokioIo::new(stream), service);
-    if let Err(error) = connection.await {
-        tracing::debug!(%error, "connection ended");
+        listener.serve(answer, std::future::pending()).await;
     }
 }
 

@@ -1,9 +1,10 @@
 //! The gRPC server.
 
-use std::io::ErrorKind;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 
-use tokio::net::{TcpListener, TcpSocket};
+use futures::TryStreamExt as _;
+use olmkit_front::{BindError, Connections, Handshake};
+use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tonic_health::pb::health_server::HealthServer;
@@ -11,7 +12,7 @@ use tonic_health::pb::health_server::HealthServer;
 use super::api::experimental_registry_server::ExperimentalRegistryServer;
 use super::api::registry_server::RegistryServer;
 use super::calls::Counted;
-use super::connections::{Connections, Handshake};
+use super::channel::Channel;
 use super::current::Current;
 use super::limits::{self, Limits};
 use super::metered::Metered;
@@ -62,6 +63,12 @@ pub struct Server {
     connections: Connections,
 }
 
+impl From<BindError> for Error {
+    fn from(BindError { address, source }: BindError) -> Self {
+        Error::Listen { address, source }
+    }
+}
+
 impl Server {
     /// Listens on an address, with the usual limits; port 0 takes a free one.
     ///
@@ -77,7 +84,7 @@ impl Server {
     /// # Errors
     /// Listening on the address failed.
     pub async fn bind_with(address: SocketAddr, limits: Limits) -> Result<Self, Error> {
-        let listener = listen(address)?;
+        let listener = olmkit_front::listen(address, &limits)?;
         let address = listener
             .local_addr()
             .map_err(|source| Error::Listen { address, source })?;
@@ -162,35 +169,6 @@ impl Server {
     }
 }
 
-/// Listens on an address. On a node without IPv6 all its addresses are those of IPv4.
-pub(super) fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
-    let listener = match bind(address) {
-        Err(error) if may_lack_ipv6(address, error.kind()) => {
-            bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port())))
-        }
-        bound => bound,
-    };
-    listener.map_err(|source| Error::Listen { address, source })
-}
-
-fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
-    let socket = if address.is_ipv4() {
-        TcpSocket::new_v4()?
-    } else {
-        TcpSocket::new_v6()?
-    };
-    socket.set_reuseaddr(true)?;
-    // Connections take it over.
-    socket.set_send_buffer_size(limits::SEND_BUFFER_BYTES)?;
-    socket.bind(address)?;
-    socket.listen(limits::BACKLOG)
-}
-
-fn may_lack_ipv6(address: SocketAddr, error: ErrorKind) -> bool {
-    // A node without it says in different ways that it has no such family or address.
-    address.ip() == Ipv6Addr::UNSPECIFIED && !matches!(error, ErrorKind::AddrInUse | ErrorKind::PermissionDenied)
-}
-
 /// Serves connections until `end`, then sends GOAWAY and waits for their calls.
 async fn generation(
     listener: TcpListener,
@@ -225,27 +203,9 @@ async fn generation(
         .http2_max_local_error_reset_streams(Some(limits::LOCAL_RESET_STREAMS))
         .serve_with_incoming_shutdown(
             Metered::new(routes, connections.limits().request),
-            connections.incoming(listener),
+            connections.incoming(listener).map_ok(Channel),
             end,
         )
         .await?;
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_missing_address_family_leads_to_ipv4() {
-        let all = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 50051));
-        // What a node without IPv6 says (EAFNOSUPPORT) has no kind of its own.
-        let no_family = std::io::Error::from_raw_os_error(97).kind();
-        assert!(may_lack_ipv6(all, no_family));
-        assert!(may_lack_ipv6(all, ErrorKind::AddrNotAvailable));
-        assert!(!may_lack_ipv6(all, ErrorKind::AddrInUse));
-        assert!(!may_lack_ipv6(all, ErrorKind::PermissionDenied));
-        let one = SocketAddr::from((Ipv6Addr::LOCALHOST, 50051));
-        assert!(!may_lack_ipv6(one, ErrorKind::AddrNotAvailable));
-    }
 }

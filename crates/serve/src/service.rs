@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures::{Stream, StreamExt as _};
+use olmkit_front::Handle;
 use prost::Message as _;
 use prost::bytes::BytesMut;
 use tonic::{Request, Response, Status};
@@ -11,7 +12,6 @@ use tonic::{Request, Response, Status};
 use super::api;
 use super::api::experimental_registry_server::ExperimentalRegistry;
 use super::api::registry_server::Registry;
-use super::connections::Handle;
 use super::current::Current;
 use super::index::Index;
 use super::index::format::{

@@ -35,8 +35,9 @@
 //! 1. Every cache is filled. A replica that cannot watch never stands for election, so it keeps no other from leading.
 //! 2. The replica is ready, as a standby, and waits for the lease.
 //! 3. While it leads, [controllers](Manager::controller) and [further work](Manager::while_leading) run.
-//! 4. On SIGTERM or SIGINT no more reconciles begin; those that run get a few seconds. Then the lease is released, so that
-//!    the next leader does not wait, the last events are sent, and `run` returns.
+//! 4. On SIGTERM or SIGINT the replica is no longer ready, and no more reconciles begin; those that run get a few seconds.
+//!    Then the lease is released, so that the next leader does not wait. [Webhooks](Manager::serve_webhooks) are served until
+//!    all requests are answered and none has come for a second. The last events are sent, and `run` returns.
 //!
 //! A replica that loses the lease returns [`Error::LeadershipLost`] at once: another may lead already.
 mod builder;
@@ -44,11 +45,16 @@ mod controller;
 mod leading;
 mod scope;
 
-use std::{collections::BTreeMap, fmt::Debug, future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap, convert::Infallible, fmt::Debug, future::Future, pin::Pin, sync::Arc, time::Duration,
+};
 
 use kube::{Client, Resource, runtime::watcher};
 use serde::de::DeserializeOwned;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::{
+    task::{JoinHandle, JoinSet},
+    time::Instant,
+};
 
 pub use builder::Builder;
 pub use controller::Controller;
@@ -146,8 +152,12 @@ pub struct Manager {
     limits: Limits,
     drain: Duration,
     stop: CancellationToken,
+    /// Webhooks are to end; cancelled by `stop` too.
+    closing: CancellationToken,
     watches: JoinSet<()>,
     servers: JoinSet<()>,
+    /// Servers whose requests are answered before the end.
+    webhooks: JoinSet<()>,
     /// How often a name of a gate has been used.
     gates: BTreeMap<String, u32>,
     /// What begins with the leadership, in this order.
@@ -313,7 +323,9 @@ impl Manager {
         if let Ok(address) = server.address() {
             tracing::info!(server = "webhooks", %address, "listening");
         }
-        self.servers.spawn(server.serve());
+        let closing = self.closing.clone();
+        self.webhooks
+            .spawn(async move { server.serve_until(closing.cancelled()).await });
         self.servers.spawn(certificates.follow());
         Ok(())
     }
@@ -336,8 +348,10 @@ impl Manager {
             requirements,
             drain,
             stop,
+            closing,
             mut watches,
             mut servers,
+            mut webhooks,
             beside,
             workers,
             ..
@@ -351,19 +365,41 @@ impl Manager {
             })
         };
         let work = leading::together(beside, workers, stop.clone());
+        let mut stopped = None;
+        // The API server asks other replicas as soon as this one is unready, and this one until then.
+        let unready = async {
+            stop.cancelled().await;
+            stopped = Some(Instant::now());
+            readiness.end();
+            std::future::pending::<Infallible>().await
+        };
+        let no_webhooks = async {
+            if webhooks.join_next().await.is_none() || stop.is_cancelled() {
+                std::future::pending::<()>().await;
+            }
+        };
         let candidate = leading::Candidate {
             client,
             lease,
-            readiness,
+            readiness: readiness.clone(),
             metrics,
-            stop,
+            stop: stop.clone(),
             drain,
         };
         let result = tokio::select! {
             result = candidate.run(work) => result,
             Some(_) = watches.join_next() => Err(Error::Ended("a watch")),
             Some(_) = servers.join_next() => Err(Error::Ended("a server")),
+            () = no_webhooks => Err(Error::Ended("a server")),
+            never = unready => match never {},
         };
+        readiness.end();
+        closing.cancel();
+        let left = drain.saturating_sub(stopped.map_or(Duration::ZERO, |stopped| stopped.elapsed()));
+        let answers = async { while webhooks.join_next().await.is_some() {} };
+        if tokio::time::timeout(left, answers).await.is_err() {
+            tracing::warn!("some requests to webhooks were not answered in time");
+        }
         check.abort();
         published.cancel();
         if tokio::time::timeout(LAST_EVENTS, &mut publishing).await.is_err() {

@@ -1,13 +1,17 @@
 //! Requests for admission.
-use std::future::Future;
+use std::{future::Future, ops::Range};
 
+use hyper::body::Bytes;
 use kube::core::{
     DynamicObject,
     admission::{AdmissionRequest, AdmissionResponse, AdmissionReview, Operation},
     response::{StatusCause, StatusDetails},
 };
-use serde::{Serialize, de::DeserializeOwned};
-use serde_json::{Map, Value};
+use serde::{
+    Deserialize, Serialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
+use serde_json::{Map, Value, value::RawValue};
 
 /// What is asked.
 #[derive(Debug)]
@@ -72,9 +76,9 @@ impl Denied {
 }
 
 /// A request in its parts.
-struct Asked<T> {
+struct Asked<'a, T> {
     /// The object as it was sent.
-    raw: Option<Value>,
+    raw: Option<&'a RawValue>,
     /// The object's names, for a refusal.
     subject: StatusDetails,
     response: AdmissionResponse,
@@ -83,20 +87,61 @@ struct Asked<T> {
     leaving: bool,
 }
 
-fn read<T: DeserializeOwned>(mut body: Value) -> Result<Asked<T>, String> {
-    let object = |name: &str| {
-        body.pointer(&format!("/request/{name}"))
-            .filter(|found| !found.is_null())
-            .cloned()
+/// The objects of a request, which are read as what they are.
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow)]
+    request: Option<Objects<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct Objects<'a> {
+    #[serde(borrow)]
+    object: Option<&'a RawValue>,
+    #[serde(borrow)]
+    old_object: Option<&'a RawValue>,
+}
+
+/// What tells whether an object is being deleted.
+#[derive(Deserialize)]
+struct Leaving {
+    metadata: Option<LeavingMeta>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct LeavingMeta {
+    deletion_timestamp: Option<IgnoredAny>,
+}
+
+/// `body` with `null` in the places of `objects`: a tree of an object can take twenty times the memory of its text.
+fn without(body: &[u8], objects: &Objects<'_>) -> Vec<u8> {
+    let place = |raw: &RawValue| {
+        let start = (raw.get().as_ptr() as usize).checked_sub(body.as_ptr() as usize)?;
+        Some(start..start + raw.get().len())
     };
-    let (raw, old) = (object("object"), object("oldObject"));
-    // Read below, as what they are.
-    if let Some(request) = body.get_mut("request").and_then(Value::as_object_mut) {
-        request.remove("object");
-        request.remove("oldObject");
+    let mut places: Vec<Range<usize>> = [objects.object, objects.old_object]
+        .into_iter()
+        .flatten()
+        .filter_map(place)
+        .collect();
+    places.sort_by_key(|place| place.start);
+    let (mut rest, mut at) = (Vec::new(), 0);
+    for place in places {
+        rest.extend_from_slice(body.get(at..place.start).unwrap_or_default());
+        rest.extend_from_slice(b"null");
+        at = place.end;
     }
-    let review: AdmissionReview<DynamicObject> =
-        serde_json::from_value(body).map_err(|error| format!("not an AdmissionReview: {error}"))?;
+    rest.extend_from_slice(body.get(at..).unwrap_or_default());
+    rest
+}
+
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<Asked<'_, T>, String> {
+    let invalid = |error: serde_json::Error| format!("not an AdmissionReview: {error}");
+    let envelope: Envelope<'_> = serde_json::from_slice(body).map_err(invalid)?;
+    let objects = envelope.request.unwrap_or_default();
+    let review: AdmissionReview<DynamicObject> = serde_json::from_slice(&without(body, &objects)).map_err(invalid)?;
     let request: AdmissionRequest<DynamicObject> =
         review.try_into().map_err(|_| "a review without a request".to_owned())?;
     let response = AdmissionResponse::from(&request);
@@ -108,8 +153,11 @@ fn read<T: DeserializeOwned>(mut body: Value) -> Result<Asked<T>, String> {
         causes: Vec::new(),
         retry_after_seconds: 0,
     };
-    let typed = |value: Option<&Value>| value.map(T::deserialize).transpose().map_err(|error| error.to_string());
-    let review = match (typed(raw.as_ref()), typed(old.as_ref())) {
+    let typed = |raw: Option<&RawValue>| {
+        let typed = raw.map(|raw| serde_json::from_str::<T>(raw.get()));
+        typed.transpose().map_err(|error| error.to_string())
+    };
+    let review = match (typed(objects.object), typed(objects.old_object)) {
         (Err(error), _) => Err(error),
         // What is stored may be older than the type; it must not keep people from repairing or deleting it.
         (Ok(object), old_object) => Ok(Review {
@@ -118,12 +166,12 @@ fn read<T: DeserializeOwned>(mut body: Value) -> Result<Asked<T>, String> {
             request,
         }),
     };
-    let leaving = old.is_some_and(|old| {
-        old.pointer("/metadata/deletionTimestamp")
-            .is_some_and(|time| !time.is_null())
+    let leaving = objects.old_object.is_some_and(|old| {
+        let old = serde_json::from_str::<Leaving>(old.get());
+        old.is_ok_and(|old| old.metadata.is_some_and(|meta| meta.deletion_timestamp.is_some()))
     });
     Ok(Asked {
-        raw,
+        raw: objects.object,
         subject,
         response,
         review,
@@ -131,8 +179,8 @@ fn read<T: DeserializeOwned>(mut body: Value) -> Result<Asked<T>, String> {
     })
 }
 
-fn write(response: AdmissionResponse) -> Result<Value, String> {
-    serde_json::to_value(response.into_review()).map_err(|error| error.to_string())
+fn write(response: AdmissionResponse) -> Result<Vec<u8>, String> {
+    serde_json::to_vec(&response.into_review()).map_err(|error| error.to_string())
 }
 
 /// An object that the operator's type cannot hold.
@@ -140,30 +188,38 @@ fn unreadable(error: &str) -> Denied {
     Denied::new(format!("cannot read the object: {error}"))
 }
 
-pub(super) async fn validate<T, R>(body: Value, validate: impl FnOnce(Review<T>) -> R) -> Result<Value, String>
+pub(super) async fn validate<T, R>(body: Bytes, validate: impl FnOnce(Review<T>) -> R) -> Result<Vec<u8>, String>
 where
     T: DeserializeOwned,
     R: Future<Output = Result<(), Denied>>,
 {
-    let asked = read::<T>(body)?;
-    let answer = match asked.review {
+    let Asked {
+        subject,
+        response,
+        review,
+        leaving,
+        ..
+    } = read::<T>(&body)?;
+    // A slow hook must not keep the text too.
+    drop(body);
+    let answer = match review {
         Ok(review) => validate(review).await,
         // Its finalizers are removed by updates: to deny them would keep it for ever.
-        Err(_) if asked.leaving => Ok(()),
+        Err(_) if leaving => Ok(()),
         Err(error) => Err(unreadable(&error)),
     };
     write(match answer {
-        Ok(()) => asked.response,
-        Err(denied) => denied.apply(asked.response, asked.subject),
+        Ok(()) => response,
+        Err(denied) => denied.apply(response, subject),
     })
 }
 
-pub(super) async fn mutate<T, R>(body: Value, mutate: impl FnOnce(T, Review<T>) -> R) -> Result<Value, String>
+pub(super) async fn mutate<T, R>(body: Bytes, mutate: impl FnOnce(T, Review<T>) -> R) -> Result<Vec<u8>, String>
 where
     T: DeserializeOwned + Serialize,
     R: Future<Output = Result<T, Denied>>,
 {
-    let asked = read::<T>(body)?;
+    let asked = read::<T>(&body)?;
     let mut review = match asked.review {
         Ok(review) => review,
         Err(_) if asked.leaving => return write(asked.response),
@@ -182,6 +238,7 @@ where
     let Some(change) = change(&before, &after) else {
         return write(asked.response);
     };
+    let raw: Value = serde_json::from_str(raw.get()).map_err(text)?;
     let mut changed = raw.clone();
     json_patch::merge(&mut changed, &change);
     let patch = json_patch::diff(&raw, &changed);
@@ -215,7 +272,6 @@ impl<T> Review<T> {
 
 #[cfg(test)]
 mod tests {
-    use serde::Deserialize;
     use serde_json::json;
 
     use super::*;
@@ -230,6 +286,25 @@ mod tests {
         size: i32,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         image: Option<String>,
+    }
+
+    /// The answer of a webhook to a review.
+    async fn validate<T, R>(body: Value, validate: impl FnOnce(Review<T>) -> R) -> Result<Value, String>
+    where
+        T: DeserializeOwned,
+        R: Future<Output = Result<(), Denied>>,
+    {
+        let answer = super::validate(body.to_string().into(), validate).await?;
+        Ok(serde_json::from_slice(&answer).unwrap())
+    }
+
+    async fn mutate<T, R>(body: Value, mutate: impl FnOnce(T, Review<T>) -> R) -> Result<Value, String>
+    where
+        T: DeserializeOwned + Serialize,
+        R: Future<Output = Result<T, Denied>>,
+    {
+        let answer = super::mutate(body.to_string().into(), mutate).await?;
+        Ok(serde_json::from_slice(&answer).unwrap())
     }
 
     fn asked(operation: &str, object: Value, old: Value) -> Value {

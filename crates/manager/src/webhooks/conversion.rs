@@ -1,28 +1,89 @@
 //! Requests for conversion.
-use kube::core::{
-    Status,
-    conversion::{ConversionRequest, ConversionResponse, ConversionReview},
-};
-use serde_json::Value;
+//!
+//! One can be of 64 MiB. Its objects are read, converted and written one after the other: all as trees would take many times that.
+use std::{fmt, io::Write as _};
 
-pub(super) fn convert(body: Value, convert: &impl Fn(Value, &str) -> Result<Value, String>) -> Result<Value, String> {
-    let review: ConversionReview =
-        serde_json::from_value(body).map_err(|error| format!("not a ConversionReview: {error}"))?;
-    let mut request = ConversionRequest::from_review(review).map_err(|error| error.to_string())?;
-    let (objects, wanted) = (
-        std::mem::take(&mut request.objects),
-        request.desired_api_version.clone(),
-    );
-    let response = ConversionResponse::for_request(request);
-    let converted: Result<Vec<Value>, String> = objects
-        .into_iter()
-        .map(|object| one(object, &wanted, convert))
-        .collect();
-    let response = match converted {
-        Ok(objects) => response.success(objects),
-        Err(why) => response.failure(Status::failure(&why, "BadRequest")),
+use kube::core::Status;
+use serde::{
+    Deserialize, Deserializer as _,
+    de::{self, SeqAccess, Visitor},
+};
+use serde_json::{Value, value::RawValue};
+
+#[derive(Deserialize)]
+struct Review<'a> {
+    #[serde(borrow)]
+    request: Option<Request<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Request<'a> {
+    uid: String,
+    #[serde(rename = "desiredAPIVersion")]
+    wanted: String,
+    #[serde(borrow)]
+    objects: &'a RawValue,
+}
+
+pub(super) fn convert(body: &[u8], convert: &impl Fn(Value, &str) -> Result<Value, String>) -> Result<Vec<u8>, String> {
+    let review: Review<'_> =
+        serde_json::from_slice(body).map_err(|error| format!("not a ConversionReview: {error}"))?;
+    let request = review.request.ok_or("a review without a request")?;
+    let text = |error: serde_json::Error| error.to_string();
+    let uid = serde_json::to_string(&request.uid).map_err(text)?;
+    let mut answer = format!(
+        r#"{{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","response":{{"uid":{uid},"convertedObjects":["#
+    )
+    .into_bytes();
+    let (empty, mut problem) = (answer.len(), None);
+    let each = Each {
+        convert: |object| match one(object, &request.wanted, convert) {
+            Ok(converted) => {
+                if answer.len() > empty {
+                    answer.push(b',');
+                }
+                serde_json::to_writer(&mut answer, &converted).is_ok()
+            }
+            Err(why) => {
+                problem = Some(why);
+                false
+            }
+        },
     };
-    serde_json::to_value(response.into_review()).map_err(|error| error.to_string())
+    let read = serde_json::Deserializer::from_str(request.objects.get()).deserialize_seq(each);
+    let result = match (problem, read) {
+        (None, Ok(())) => Status::success(),
+        (Some(why), _) => Status::failure(&why, "BadRequest"),
+        (None, Err(error)) => return Err(format!("not a ConversionReview: {error}")),
+    };
+    if !result.is_success() {
+        answer.truncate(empty);
+    }
+    let result = serde_json::to_string(&result).map_err(text)?;
+    write!(answer, r#"],"result":{result}}}}}"#).map_err(|error| error.to_string())?;
+    Ok(answer)
+}
+
+/// Converts each object of a list while the list is read, until one fails.
+struct Each<F> {
+    convert: F,
+}
+
+impl<'de, F: FnMut(Value) -> bool> Visitor<'de> for Each<F> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of objects")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut objects: A) -> Result<(), A::Error> {
+        while let Some(object) = objects.next_element::<Value>()? {
+            if !(self.convert)(object) {
+                return Err(de::Error::custom("an object was not converted"));
+            }
+        }
+        Ok(())
+    }
 }
 
 fn one(object: Value, wanted: &str, convert: &impl Fn(Value, &str) -> Result<Value, String>) -> Result<Value, String> {
@@ -58,6 +119,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    fn convert(body: Value, convert: &impl Fn(Value, &str) -> Result<Value, String>) -> Result<Value, String> {
+        let answer = super::convert(body.to_string().as_bytes(), convert)?;
+        Ok(serde_json::from_slice(&answer).unwrap())
+    }
 
     fn asked(objects: &[Value]) -> Value {
         json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview",

@@ -44,15 +44,15 @@ use std::{
 };
 
 use futures::FutureExt as _;
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::{
     Method, Request, StatusCode,
-    body::{Body, Incoming},
+    body::{Body, Bytes, Incoming},
     header::{CONTENT_TYPE, HeaderValue},
 };
+use olmkit_front::{Bodies, BodyError, BodyLimits};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use tokio::{net::TcpListener, time::timeout};
+use tokio::time::timeout;
 
 pub use admission::{Denied, Review};
 pub use hub::{Hub, same_fields};
@@ -61,25 +61,26 @@ pub use options::Options;
 
 use crate::{
     certificates::{self, Certificates},
-    listener::{self, Answer, BindError, Wire, text},
+    listener::{self, Answer, BindError, Handle, Listener, Wire, text},
     metrics::Metrics,
 };
 
-/// Larger admission requests are refused. controller-runtime has the same limit: two objects of the largest size that etcd
-/// takes, and what comes around them.
-const ADMISSION_LIMIT: usize = 7 << 20;
-/// Larger conversion requests are refused: they can hold many objects.
-const CONVERSION_LIMIT: usize = 64 << 20;
+/// Larger admission requests are refused, and how many times their size the handlers take. controller-runtime has the same
+/// limit: two objects of the largest size that etcd takes, and what comes around them.
+const ADMISSION: (usize, usize) = (7 << 20, 4);
+/// Larger conversion requests are refused: they can hold many objects, which are converted one after the other.
+const CONVERSION: (usize, usize) = (64 << 20, 1);
 /// Time for a request. The API server waits ten seconds unless the configuration says otherwise, thirty at most.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
-type Reply = Pin<Box<dyn Future<Output = Result<Value, String>> + Send>>;
-type Handler = Arc<dyn Fn(Value) -> Reply + Send + Sync>;
+type Reply = Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + Send>>;
+type Handler = Arc<dyn Fn(Bytes) -> Reply + Send + Sync>;
 
 #[derive(Clone)]
 struct Route {
     handler: Handler,
     limit: usize,
+    weight: usize,
 }
 
 /// Webhooks by path. A handler is cancelled when its request ends: after 30 seconds, or when the API server no longer waits.
@@ -105,7 +106,7 @@ impl Webhooks {
         F: Fn(Review<T>) -> R + Clone + Send + Sync + 'static,
         R: Future<Output = Result<(), Denied>> + Send + 'static,
     {
-        self.route(path, ADMISSION_LIMIT, move |body| {
+        self.route(path, ADMISSION, move |body| {
             let validate = validate.clone();
             Box::pin(admission::validate(body, validate))
         })
@@ -119,7 +120,7 @@ impl Webhooks {
         F: Fn(T, Review<T>) -> R + Clone + Send + Sync + 'static,
         R: Future<Output = Result<T, Denied>> + Send + 'static,
     {
-        self.route(path, ADMISSION_LIMIT, move |body| {
+        self.route(path, ADMISSION, move |body| {
             let mutate = mutate.clone();
             Box::pin(admission::mutate(body, mutate))
         })
@@ -133,8 +134,8 @@ impl Webhooks {
     where
         F: Fn(Value, &str) -> Result<Value, String> + Clone + Send + Sync + 'static,
     {
-        self.route(path, CONVERSION_LIMIT, move |body| {
-            let answer = conversion::convert(body, &convert);
+        self.route(path, CONVERSION, move |body| {
+            let answer = conversion::convert(&body, &convert);
             Box::pin(std::future::ready(answer))
         })
     }
@@ -144,10 +145,16 @@ impl Webhooks {
         self.routes.is_empty()
     }
 
-    fn route(mut self, path: &str, limit: usize, handler: impl Fn(Value) -> Reply + Send + Sync + 'static) -> Self {
+    fn route(
+        mut self,
+        path: &str,
+        (limit, weight): (usize, usize),
+        handler: impl Fn(Bytes) -> Reply + Send + Sync + 'static,
+    ) -> Self {
         let route = Route {
             handler: Arc::new(handler),
             limit,
+            weight,
         };
         self.routes.insert(path.to_owned(), route);
         self
@@ -159,8 +166,11 @@ impl Webhooks {
     /// When the address is in use or not assigned to this machine, or TLS cannot be set up.
     pub async fn bind(self, address: SocketAddr, certificates: &Certificates) -> Result<Server, Error> {
         Ok(Server {
-            wire: Wire::tls(certificates)?,
-            listener: listener::bind(address).await?,
+            listener: {
+                let wire = Wire::Tls(certificates.acceptor()?);
+                Listener::bind(address, listener::webhooks())?.with_wire(wire)
+            },
+            bodies: Bodies::new(BodyLimits::default()),
             routes: Arc::new(self.routes),
             instruments: self.instruments,
         })
@@ -181,10 +191,10 @@ pub enum Error {
 
 /// A server that listens.
 pub struct Server {
-    listener: TcpListener,
-    wire: Wire,
+    listener: Listener,
     routes: Arc<BTreeMap<String, Route>>,
     instruments: Instruments,
+    bodies: Bodies,
 }
 
 impl Server {
@@ -193,21 +203,39 @@ impl Server {
     /// # Errors
     /// When the operating system does not return it.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
-        self.listener.local_addr()
+        self.listener.address()
     }
 
     /// Serves requests until the future is dropped.
     pub async fn serve(self) {
-        let (routes, instruments) = (self.routes, self.instruments);
-        let answer = move |request: Request<Incoming>| {
-            let (routes, instruments) = (Arc::clone(&routes), instruments.clone());
-            async move { answer(&routes, &instruments, request).await }
+        self.serve_until(std::future::pending()).await;
+    }
+
+    /// Serves requests until `stop` completes and all are answered. Connections are accepted until no request has come for a
+    /// second: the API server learns a moment later than this process that it stops.
+    pub async fn serve_until(self, stop: impl Future<Output = ()>) {
+        let (routes, instruments, bodies) = (self.routes, self.instruments, self.bodies);
+        let answer = move |request: Request<Incoming>, handle: Handle| {
+            let (routes, instruments, bodies) = (Arc::clone(&routes), instruments.clone(), bodies.clone());
+            async move {
+                let answer = answer(&routes, &instruments, &bodies, Some(&handle), request).await;
+                if answer.status().is_success() {
+                    handle.prove();
+                }
+                answer
+            }
         };
-        listener::serve(self.listener, self.wire, answer).await;
+        self.listener.serve(answer, stop).await;
     }
 }
 
-async fn answer<B>(routes: &BTreeMap<String, Route>, instruments: &Instruments, request: Request<B>) -> Answer
+async fn answer<B>(
+    routes: &BTreeMap<String, Route>,
+    instruments: &Instruments,
+    bodies: &Bodies,
+    handle: Option<&Handle>,
+    request: Request<B>,
+) -> Answer
 where
     B: Body<Error: Into<Box<dyn StdError + Send + Sync>>>,
 {
@@ -221,8 +249,8 @@ where
         );
     }
     let running = instruments.start(path);
-    let answer = match timeout(TIME_LIMIT, reply(route, request)).await {
-        Ok(Ok(answer)) => json(&answer),
+    let answer = match timeout(TIME_LIMIT, reply(route, bodies, handle, request)).await {
+        Ok(Ok(answer)) => json(answer),
         Ok(Err((status, why))) => text(status, format!("{why}\n")),
         Err(_) => text(StatusCode::GATEWAY_TIMEOUT, "the webhook took too long\n".to_owned()),
     };
@@ -230,20 +258,29 @@ where
     answer
 }
 
-async fn reply<B>(route: &Route, request: Request<B>) -> Result<Value, (StatusCode, String)>
+async fn reply<B>(
+    route: &Route,
+    bodies: &Bodies,
+    handle: Option<&Handle>,
+    request: Request<B>,
+) -> Result<Vec<u8>, (StatusCode, String)>
 where
     B: Body<Error: Into<Box<dyn StdError + Send + Sync>>>,
 {
-    let body = Limited::new(request.into_body(), route.limit).collect().await;
-    let body = body.map_err(|error| match error.is::<LengthLimitError>() {
-        true => (
-            StatusCode::PAYLOAD_TOO_LARGE,
-            format!("the request is larger than {} bytes", route.limit),
-        ),
-        false => (StatusCode::BAD_REQUEST, format!("cannot read the request: {error}")),
+    let body = bodies
+        .read(request.into_body(), route.limit, route.weight, handle)
+        .await;
+    let body = body.map_err(|error| {
+        let status = match error {
+            BodyError::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            BodyError::Slow => StatusCode::REQUEST_TIMEOUT,
+            BodyError::NoRoom => StatusCode::SERVICE_UNAVAILABLE,
+            _ => StatusCode::BAD_REQUEST,
+        };
+        (status, error.to_string())
     })?;
-    let body = serde_json::from_slice(&body.to_bytes())
-        .map_err(|error| (StatusCode::BAD_REQUEST, format!("the request is not JSON: {error}")))?;
+    // What the handler makes of the body is in its weight.
+    let (body, _room) = (body.bytes, body.room);
     // In place: a task of its own would outlive the request when that takes too long. A panic ends this request only;
     // nothing that the handler used is seen here afterwards.
     let done = AssertUnwindSafe(async { (route.handler)(body).await }).catch_unwind();
@@ -254,8 +291,8 @@ where
     }
 }
 
-fn json(value: &Value) -> Answer {
-    let mut answer = text(StatusCode::OK, value.to_string());
+fn json(value: Vec<u8>) -> Answer {
+    let mut answer = Answer::new(value.into());
     let kind = HeaderValue::from_static("application/json");
     answer.headers_mut().insert(CONTENT_TYPE, kind);
     answer
@@ -264,8 +301,7 @@ fn json(value: &Value) -> Answer {
 #[cfg(test)]
 mod tests {
     use http_body_util::Full;
-    use hyper::body::Bytes;
-    use serde_json::json;
+    use serde_json::{Value, json};
     use tokio::time::Instant;
     use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -285,6 +321,11 @@ mod tests {
             .validating("/hang", hang)
             .validating("/panic", |_: Review<Value>| async { panic!("on purpose") })
             .converting("/convert", |_, _| panic!("on purpose"))
+    }
+
+    async fn answer(webhooks: &Webhooks, request: Request<Full<Bytes>>) -> Answer {
+        let bodies = Bodies::new(BodyLimits::default());
+        super::answer(&webhooks.routes, &webhooks.instruments, &bodies, None, request).await
     }
 
     fn request(path: &str, body: &Value) -> Request<Full<Bytes>> {
@@ -307,7 +348,7 @@ mod tests {
         let ended = CancellationToken::new();
         let webhooks = webhooks(&metrics, ended.clone().drop_guard());
         let start = Instant::now();
-        let answer = answer(&webhooks.routes, &webhooks.instruments, request("/hang", &review())).await;
+        let answer = answer(&webhooks, request("/hang", &review())).await;
         assert_eq!(answer.status(), StatusCode::GATEWAY_TIMEOUT);
         assert_eq!(start.elapsed(), TIME_LIMIT);
         assert!(ended.is_cancelled(), "the handler still runs");
@@ -324,7 +365,7 @@ mod tests {
             "objects": [{"apiVersion": "shop.example.com/v1", "kind": "Cache", "metadata": {}}],
         }});
         for (path, body) in [("/panic", review()), ("/convert", conversion)] {
-            let answer = answer(&webhooks.routes, &webhooks.instruments, request(path, &body)).await;
+            let answer = answer(&webhooks, request(path, &body)).await;
             assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR, "{path}");
         }
         let text = metrics.render();

@@ -2,12 +2,11 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tonic::transport::server::Connected;
+use tokio::time::Instant;
 
 use super::handle::Handle;
 
@@ -50,6 +49,11 @@ impl Guarded {
         self.open.0.clone()
     }
 
+    #[cfg(test)]
+    pub(crate) async fn readable(&self) {
+        self.stream.readable().await.unwrap();
+    }
+
     fn check(&self, context: &mut Context<'_>) -> io::Result<()> {
         let link = &self.open.0.0.link;
         link.waker.register(context.waker());
@@ -60,25 +64,29 @@ impl Guarded {
     }
 }
 
-impl Connected for Guarded {
-    type ConnectInfo = Handle;
-
-    fn connect_info(&self) -> Handle {
-        self.handle()
-    }
-}
-
 impl AsyncRead for Guarded {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        self.check(context)?;
+        let aborted = || Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        let is_closed = self.check(context).is_err();
+        if is_closed && !self.open.0.0.link.may_stay() {
+            return aborted();
+        }
         let before = buffer.filled().len();
         let result = Pin::new(&mut self.stream).poll_read(context, buffer);
         let count = buffer.filled().len() - before;
-        self.open.0.0.link.read.fetch_add(count as u64, Ordering::Relaxed);
+        if is_closed && count == 0 {
+            return aborted();
+        }
+        let link = &self.open.0.0.link;
+        link.note_read(count as u64);
+        if is_closed {
+            link.stay();
+            self.open.0.change(|entry, _| entry.progress = Instant::now());
+        }
         result
     }
 }

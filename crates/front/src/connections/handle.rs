@@ -1,12 +1,12 @@
 //! What answers hold on a connection: calls, memory and the turn to take more of it.
 
 use std::sync::Arc;
-use std::time::Instant;
 
-use prost::bytes::Bytes;
+use hyper::body::Bytes;
+use tokio::time::Instant;
 
 use super::{Entry, LOOK_AGAIN, LOOK_AGAIN_OWN, Link, Shared, State};
-use crate::limits::{ALL_CALLS, CALLS_IN_NEED, PROOF_BYTES, ROOM_AT_ONCE};
+use crate::limits::{ALL_CALLS, CALLS_IN_NEED, Limits, PROOF_BYTES, ROOM_AT_ONCE};
 
 /// A connection, for those who answer on it.
 #[derive(Debug, Clone)]
@@ -31,8 +31,11 @@ impl Handle {
     /// Notes a call until the result is dropped.
     pub fn call(&self) -> Call {
         let mut state = self.0.shared.state();
-        let State { open, calls, .. } = &mut *state;
+        let State {
+            open, calls, active, ..
+        } = &mut *state;
         *calls += 1;
+        *active = Some(Instant::now());
         let mut too_many = *calls > ALL_CALLS;
         if let Some(entry) = open.get_mut(&self.0.id) {
             entry.calls += 1;
@@ -40,10 +43,38 @@ impl Handle {
             too_many &= entry.calls > CALLS_IN_NEED;
         }
         drop(state);
+        self.0.link.asked();
         Call {
             handle: self.clone(),
             too_many,
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn close(&self) {
+        self.0.link.close();
+    }
+
+    /// The limits of the listener.
+    pub fn limits(&self) -> Limits {
+        self.0.shared.limits
+    }
+
+    /// Whether the connection should end after its answer, because another needs its place.
+    pub fn should_end(&self) -> bool {
+        self.0.shared.state().short
+    }
+
+    /// Notes that the client waits for the server, until the result is dropped: the connection is not closed to make room.
+    pub fn work(&self) -> Working {
+        self.change(|entry, _| entry.working += 1);
+        Working(self.clone())
+    }
+
+    /// Notes that the server waits for the client, until the result is dropped, although it has begun to [work](Self::work).
+    pub fn pause(&self) -> Paused {
+        self.change(|entry, _| entry.working = entry.working.saturating_sub(1));
+        Paused(self.clone())
     }
 
     /// Whether a further piece of an answer may be made.
@@ -100,7 +131,7 @@ impl Handle {
                 }
                 Err(Full::Server { .. }) => {
                     let room = shared.limits.waiting_bytes / ROOM_AT_ONCE;
-                    shared.state().close_slowest(self.0.id, room);
+                    shared.state().close_slowest(&shared.limits, self.0.id, room);
                 }
             }
             let _ = tokio::time::timeout(LOOK_AGAIN, released).await;
@@ -172,9 +203,13 @@ impl Drop for Call {
         let registered = &self.handle.0;
         let mut state = registered.shared.state();
         state.calls -= 1;
+        state.active = Some(Instant::now());
         if let Some(entry) = state.open.get_mut(&registered.id) {
             entry.calls -= 1;
             entry.progress = Instant::now();
+            if entry.calls == 0 {
+                registered.link.rests();
+            }
         }
     }
 }
@@ -213,5 +248,28 @@ struct Piece {
 impl AsRef<[u8]> for Piece {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
+    }
+}
+
+/// The client waits for the server.
+#[derive(Debug)]
+pub struct Working(Handle);
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        self.0.change(|entry, _| {
+            entry.working = entry.working.saturating_sub(1);
+            entry.progress = Instant::now();
+        });
+    }
+}
+
+/// The server waits for the client.
+#[derive(Debug)]
+pub struct Paused(Handle);
+
+impl Drop for Paused {
+    fn drop(&mut self) {
+        self.0.change(|entry, _| entry.working += 1);
     }
 }

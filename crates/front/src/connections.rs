@@ -12,15 +12,16 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::task::AtomicWaker;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
-use super::limits::{CLOSING, Limits, SPARED, SPARED_PROVEN};
+use crate::limits::{CLOSING, Limits};
 use handle::Registered;
-pub use handle::{Call, Handle, Reserved};
+pub use handle::{Call, Handle, Paused, Reserved, Working};
 pub use stream::Guarded;
 use stream::Open;
 
@@ -30,6 +31,10 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 const LOOK_AGAIN_OWN: Duration = Duration::from_secs(1);
 /// After a connection that could not be accepted, the listener rests: too many open files do not go away at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// A client sends a TLS handshake and the header of a request in not many more pieces.
+const REPRIEVES: u64 = 4;
+/// A number of bytes that no connection reaches.
+const NO_REST: u64 = u64::MAX;
 /// Bytes that an HTTP/2 client sends before anything else.
 const PREFACE: u64 = 24;
 
@@ -56,6 +61,10 @@ struct State {
     waiting: usize,
     /// Calls that have not ended, of all connections.
     calls: usize,
+    /// When the last connection came, or the last call began or ended.
+    active: Option<Instant>,
+    /// A connection waits for room.
+    short: bool,
 }
 
 #[derive(Debug)]
@@ -74,15 +83,25 @@ struct Entry {
     pieces: BTreeMap<u64, Instant>,
     /// Calls that have not ended.
     calls: usize,
+    /// Calls whose client waits for the server.
+    working: usize,
 }
 
 /// What a connection's task and its judges share.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Link {
     closed: AtomicBool,
     waker: AtomicWaker,
     /// Bytes read so far.
     read: AtomicU64,
+    /// Bytes that had been read when the last call ended; [`NO_REST`] before the first call, and during one.
+    rest: AtomicU64,
+    /// Whether a call has begun on it.
+    has_asked: AtomicBool,
+    /// How often bytes of its client have crossed the decision to close it.
+    reprieves: AtomicU64,
+    /// When the client began with the request that is not complete yet.
+    began: Mutex<Option<Instant>>,
     /// One stream of a connection waits for room at a time.
     turn: tokio::sync::Mutex<()>,
     /// Something of this connection was taken.
@@ -90,6 +109,63 @@ struct Link {
 }
 
 impl Link {
+    fn new(opened: Instant) -> Self {
+        Link {
+            closed: AtomicBool::default(),
+            waker: AtomicWaker::default(),
+            read: AtomicU64::default(),
+            rest: AtomicU64::new(NO_REST),
+            has_asked: AtomicBool::default(),
+            reprieves: AtomicU64::default(),
+            began: Mutex::new(Some(opened)),
+            turn: tokio::sync::Mutex::default(),
+            released: Notify::default(),
+        }
+    }
+
+    /// A call has begun: its header is complete.
+    fn asked(&self) {
+        self.has_asked.store(true, Ordering::Relaxed);
+        self.rest.store(NO_REST, Ordering::Relaxed);
+        *self.began.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// The last call has ended.
+    fn rests(&self) {
+        self.rest.store(self.read.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// Whether nothing has been read since the last call ended.
+    fn is_resting(&self) -> bool {
+        self.rest.load(Ordering::Relaxed) == self.read.load(Ordering::Relaxed)
+    }
+
+    /// Whether bytes that have come already keep the connection from being closed: the server may only be slower than its
+    /// client. A request on a connection that rested always does, the pieces of a handshake some times.
+    fn may_stay(&self) -> bool {
+        let is_new = !self.has_asked.load(Ordering::Relaxed);
+        self.is_resting() || (is_new && self.reprieves.load(Ordering::Relaxed) < REPRIEVES)
+    }
+
+    /// The connection is not closed.
+    fn stay(&self) {
+        self.reprieves.fetch_add(1, Ordering::Relaxed);
+        *self.began.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        self.closed.store(false, Ordering::Release);
+    }
+
+    /// The client has sent `count` bytes.
+    fn note_read(&self, count: u64) {
+        if count > 0 && self.is_resting() {
+            *self.began.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        }
+        self.read.fetch_add(count, Ordering::Relaxed);
+    }
+
+    fn began(&self) -> Option<Instant> {
+        *self.began.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.waker.wake();
@@ -119,17 +195,17 @@ impl Connections {
     /// The next connection, when there is room for it.
     pub async fn accept(&self, listener: &TcpListener) -> Guarded {
         loop {
-            self.room().await;
             match listener.accept().await {
                 Ok((stream, _)) => {
                     if let Err(error) = stream.set_nodelay(true) {
                         tracing::debug!(%error, "answers on this connection may wait for more to send");
                     }
+                    self.room().await;
                     return self.open(stream);
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
-                    self.0.state().close_least_useful();
+                    self.0.state().close_least_useful(&self.0.limits);
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }
@@ -153,21 +229,47 @@ impl Connections {
                 let beyond = state.open.len().checked_sub(self.0.limits.connections);
                 // One that is closed goes at once, so that its successor need not wait for it.
                 let closing = || state.open.values().filter(|entry| entry.link.is_closed()).count();
-                match beyond {
-                    None => return,
-                    Some(beyond) if closing() > beyond => return,
-                    Some(beyond) if state.close_least_useful() && beyond < CLOSING => return,
-                    Some(_) => {}
+                let is_free = match beyond {
+                    None => true,
+                    Some(beyond) if closing() > beyond => true,
+                    Some(beyond) => state.close_least_useful(&self.0.limits) && beyond < CLOSING,
+                };
+                state.short = !is_free;
+                if is_free {
+                    return;
                 }
             }
             let _ = tokio::time::timeout(LOOK_AGAIN, released).await;
         }
     }
 
+    /// Whether a connection waits because too many are open.
+    pub fn is_short(&self) -> bool {
+        self.0.state().short
+    }
+
+    /// Waits until no call is open, no connection waits, and neither has come for [`Limits::quiet`] since `since`.
+    pub async fn quiet(&self, since: Instant) {
+        loop {
+            let left = {
+                let state = self.0.state();
+                let active = state.active.map_or(since, |active| active.max(since));
+                let is_busy = state.calls > 0 || state.short;
+                let left = self.0.limits.quiet.saturating_sub(active.elapsed());
+                if is_busy { left.max(LOOK_AGAIN) } else { left }
+            };
+            if left.is_zero() {
+                return;
+            }
+            tokio::time::sleep(left.min(LOOK_AGAIN)).await;
+        }
+    }
+
     fn open(&self, stream: TcpStream) -> Guarded {
         let mut state = self.0.state();
         let (id, now) = (state.number(), Instant::now());
-        let link = Arc::new(Link::default());
+        state.active = Some(now);
+        let link = Arc::new(Link::new(now));
         let entry = Entry {
             link: link.clone(),
             opened: now,
@@ -177,6 +279,7 @@ impl Connections {
             waiting: 0,
             pieces: BTreeMap::new(),
             calls: 0,
+            working: 0,
         };
         state.open.insert(id, entry);
         drop(state);
@@ -191,9 +294,9 @@ impl Connections {
         }
     }
 
-    /// Closes connections whose time is over; ends never. `handshake_bytes`: how much a client must have sent in the
-    /// time for handshakes.
-    pub async fn watch(self, handshake_bytes: Handshake) {
+    /// Closes connections whose time is over; ends never. `handshake`: what a client must have sent in the time for
+    /// handshakes.
+    pub async fn watch(self, handshake: Handshake) {
         let limits = self.0.limits;
         let shortest = limits.handshake.min(limits.send).min(limits.idle);
         let interval = (shortest / 4).clamp(Duration::from_millis(10), Duration::from_secs(1));
@@ -201,7 +304,7 @@ impl Connections {
             tokio::time::sleep(interval).await;
             let now = Instant::now();
             for entry in self.0.state().open.values() {
-                if let Some(reason) = entry.overdue(now, &limits, handshake_bytes)
+                if let Some(reason) = entry.overdue(now, &limits, handshake)
                     && !entry.link.is_closed()
                 {
                     tracing::debug!(reason, "closing a connection");
@@ -217,7 +320,7 @@ impl Connections {
 pub enum Handshake {
     /// The connection preface of HTTP/2.
     Http2,
-    /// The server of HTTP/1 looks after it.
+    /// The header of a request of HTTP/1, each time.
     Http1,
 }
 
@@ -236,12 +339,16 @@ impl State {
 
     /// Closes the connection that has been of no use for the longest time: those that never were first. As long as there are
     /// such, one that is in use stays, even if nothing can be closed at this moment.
-    fn close_least_useful(&mut self) -> bool {
+    fn close_least_useful(&mut self, limits: &Limits) -> bool {
         let now = Instant::now();
         let all_proven = self.open.values().all(|entry| entry.proven);
         let candidates = self.open.values().filter(|entry| {
-            let spared = if all_proven { SPARED } else { entry.spared() };
-            entry.may_go(entry.progress, now, spared)
+            let spared = if all_proven {
+                limits.spared
+            } else {
+                entry.spared(limits)
+            };
+            entry.working == 0 && entry.may_go(entry.progress, now, spared)
         });
         let Some(entry) = candidates.min_by_key(|entry| (entry.proven, entry.progress)) else {
             return false;
@@ -253,14 +360,14 @@ impl State {
 
     /// Closes the connections whose oldest pieces have waited for the longest time, until what they hold is `room` bytes: whoever
     /// asks next then finds some. Those that have never taken an answer go first.
-    fn close_slowest(&mut self, asking: u64, room: usize) {
+    fn close_slowest(&mut self, limits: &Limits, asking: u64, room: usize) {
         let now = Instant::now();
         let waiting = self.open.iter().filter(|(id, _)| **id != asking);
         let mut slow: Vec<(bool, Instant, &Entry)> = waiting
             .filter_map(|(_, entry)| {
                 let since = *entry.pieces.values().next()?;
                 entry
-                    .may_go(since, now, entry.spared())
+                    .may_go(since, now, entry.spared(limits))
                     .then_some((entry.proven, since, entry))
             })
             .collect();
@@ -281,8 +388,12 @@ impl State {
 
 impl Entry {
     /// How long it stays after it was of use.
-    fn spared(&self) -> Duration {
-        if self.proven { SPARED_PROVEN } else { SPARED }
+    fn spared(&self, limits: &Limits) -> Duration {
+        if self.proven {
+            limits.spared_proven
+        } else {
+            limits.spared
+        }
     }
 
     fn may_go(&self, since: Instant, now: Instant, spared: Duration) -> bool {
@@ -290,9 +401,13 @@ impl Entry {
     }
 
     fn overdue(&self, now: Instant, limits: &Limits, handshake: Handshake) -> Option<&'static str> {
-        let silent = handshake == Handshake::Http2 && self.link.read.load(Ordering::Relaxed) < PREFACE;
+        let since = match handshake {
+            Handshake::Http2 if self.link.read.load(Ordering::Relaxed) < PREFACE => Some(self.opened),
+            Handshake::Http1 if self.calls == 0 => self.link.began(),
+            Handshake::Http1 | Handshake::Http2 => None,
+        };
         let oldest = self.pieces.values().next();
-        if silent && now.duration_since(self.opened) > limits.handshake {
+        if since.is_some_and(|since| now.duration_since(since) > limits.handshake) {
             Some("no handshake")
         } else if oldest.is_some_and(|since| now.duration_since(*since) > limits.send) {
             Some("an answer is not taken")
@@ -306,7 +421,8 @@ impl Entry {
 
 #[cfg(test)]
 mod tests {
-    use prost::bytes::Bytes;
+    use hyper::body::Bytes;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
 
@@ -333,10 +449,10 @@ mod tests {
     #[tokio::test]
     async fn who_was_never_of_use_makes_room_and_who_is_in_use_stays() {
         let (connections, servers, _clients) = open(3).await;
-        let close = || connections.0.state().close_least_useful();
+        let close = || connections.0.state().close_least_useful(&Limits::default());
         servers[0].handle().prove();
         assert!(!close(), "all have just come");
-        tokio::time::sleep(SPARED * 2).await;
+        tokio::time::sleep(Limits::default().spared * 2).await;
         assert!(close() && close());
         assert_eq!(closed(&servers), [false, true, true]);
         // Those two have not gone yet.
@@ -347,9 +463,9 @@ mod tests {
     async fn among_those_in_use_the_one_that_rests_longest_makes_room() {
         let (connections, servers, _clients) = open(2).await;
         servers.iter().for_each(|server| server.handle().prove());
-        tokio::time::sleep(SPARED * 2).await;
+        tokio::time::sleep(Limits::default().spared * 2).await;
         drop(servers[0].handle().call());
-        assert!(connections.0.state().close_least_useful());
+        assert!(connections.0.state().close_least_useful(&Limits::default()));
         assert_eq!(closed(&servers), [false, true]);
     }
 
@@ -364,14 +480,36 @@ mod tests {
             .collect();
         let call = handles[1].call();
         assert_eq!(connections.0.state().waiting, 4000);
-        tokio::time::sleep(SPARED * 2).await;
-        connections.0.state().close_slowest(u64::MAX, 1500);
+        tokio::time::sleep(Limits::default().spared * 2).await;
+        connections.0.state().close_slowest(&Limits::default(), u64::MAX, 1500);
         assert_eq!(closed(&servers), [false, true, true, false]);
         // What those hold is enough.
-        connections.0.state().close_slowest(u64::MAX, 2000);
+        connections.0.state().close_slowest(&Limits::default(), u64::MAX, 2000);
         assert_eq!(closed(&servers), [false, true, true, false]);
         drop((pieces, call, handles, servers));
         let state = connections.0.state();
         assert_eq!((state.waiting, state.calls, state.open.len()), (0, 0, 0));
+    }
+
+    /// The server decides to close a connection that rests while a request on it is on its way.
+    #[tokio::test]
+    async fn a_request_that_crosses_the_end_of_its_connection_is_answered() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let connections = Connections::new(Limits::default());
+        let mut client = TcpStream::connect(address).await.unwrap();
+        let mut server = connections.accept(&listener).await;
+        let (handle, mut buffer) = (server.handle(), [0; 64]);
+        client.write_all(b"one").await.unwrap();
+        assert_eq!(server.read(&mut buffer).await.unwrap(), 3);
+        drop(handle.call());
+        client.write_all(b"two").await.unwrap();
+        handle.close();
+        // The first read may come before the bytes have crossed the loopback.
+        server.readable().await;
+        assert_eq!(server.read(&mut buffer).await.unwrap(), 3, "the request counts");
+        handle.close();
+        client.write_all(b"more").await.unwrap();
+        assert!(server.read(&mut buffer).await.is_err(), "half a request does not");
     }
 }
