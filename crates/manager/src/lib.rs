@@ -29,6 +29,7 @@
 //! | [`namespaces`] | which namespaces to watch |
 //! | [`shutdown`] | SIGTERM and SIGINT |
 pub mod access;
+pub mod apply;
 pub mod backoff;
 pub mod cache;
 #[cfg(feature = "tls")]
