@@ -41,6 +41,7 @@ pub struct Memory {
     overridden: Option<(String, Instant)>,
     rejected: Option<(u64, Instant, Error)>,
     contests: HashMap<String, Contest>,
+    gone: Option<Instant>,
 }
 
 #[derive(Clone)]
@@ -83,6 +84,16 @@ impl Memory {
         self.desired_hash.is_some() && self.uid == uid(live)
     }
 
+    /// The object is gone.
+    pub fn gone(&mut self) {
+        self.gone = Some(Instant::now());
+    }
+
+    /// It has been gone for long.
+    pub fn is_over(&self) -> bool {
+        self.gone.is_some_and(|gone| gone.elapsed() > OVERRIDDEN * 2)
+    }
+
     /// The last desired object.
     pub fn desired(&self) -> Option<Value> {
         let text = block::decompress_size_prepended(&self.desired).ok()?;
@@ -117,6 +128,7 @@ impl Memory {
         self.desired = block::compress_prepend_size(text.as_bytes()).into_boxed_slice();
         self.uid = uid(answer);
         self.rejected = None;
+        self.gone = None;
         self.accepted = found
             .iter()
             .map(|found| (found.path.clone(), live_hash(found)))

@@ -12,6 +12,7 @@ mod fields;
 mod memory;
 mod prepare;
 mod schema;
+mod status;
 
 use std::{
     collections::HashMap,
@@ -21,7 +22,7 @@ use std::{
 
 use kube::{
     Client, Resource,
-    api::{ApiResource, DynamicObject, GetParams, Patch, PatchParams, PostParams, Request},
+    api::{ApiResource, DeleteParams, DynamicObject, GetParams, Patch, PatchParams, PostParams, Request},
 };
 use serde_json::{Value, json};
 
@@ -30,7 +31,9 @@ pub use error::{Error, ErrorKind};
 use fields::{Fields, Owner, Path};
 use memory::{Memory, hash};
 use prepare::Desired;
+pub(crate) use prepare::controller;
 use schema::{Schema, Schemas};
+pub(crate) use status::{StatusChange, StatusFields};
 
 use crate::ObjectKey;
 
@@ -225,9 +228,14 @@ impl Applier {
         })
     }
 
-    /// The object is gone, or no longer applied: what is remembered about it takes no more memory.
+    /// The object is gone: what is remembered about it takes no memory after a while. Should it come back soon, the fights
+    /// over its fields are not forgotten.
     pub fn forget(&self, resource: &ApiResource, key: &ObjectKey) {
-        self.memories().remove(&(kind_of(resource), key.clone()));
+        let mut memories = self.memories();
+        memories.retain(|_, memory| !memory.is_over());
+        if let Some(memory) = memories.get_mut(&(kind_of(resource), key.clone())) {
+            memory.gone();
+        }
     }
 
     async fn read(&self, resource: &ApiResource, key: &ObjectKey) -> Result<Option<Value>, Error> {
@@ -240,6 +248,20 @@ impl Applier {
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
             Err(error) => Err(Error::request(format!("get {}", describe(resource, key)), error)),
         }
+    }
+
+    /// Deletes an object. Returns whether it is gone, rather than waiting for a finalizer.
+    pub(crate) async fn delete(
+        &self,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+        name: &str,
+        params: &DeleteParams,
+    ) -> Result<bool, kube::Error> {
+        let request = Request::new(DynamicObject::url_path(resource, namespace));
+        let request = request.delete(name, params).map_err(kube::Error::BuildRequest)?;
+        let answer: Value = self.client.request(request).await?;
+        Ok(answer.get("kind").and_then(Value::as_str) == Some("Status"))
     }
 
     async fn patch(
@@ -433,7 +455,7 @@ impl<'a> Attempt<'a> {
         })
     }
 
-    async fn update(mut self, live: Value, situation: u64) -> Result<Report, Error> {
+    async fn update(self, live: Value, situation: u64) -> Result<Report, Error> {
         let first = self.open.first().cloned();
         let by_another = first.as_ref().and_then(|first| self.changed_by(first));
         let field = first.as_ref().map(|first| first.path.to_string()).unwrap_or_default();
@@ -756,4 +778,26 @@ fn shorten(mut text: String) -> String {
         text.push('…');
     }
     text
+}
+
+impl std::fmt::Display for FieldChange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            field,
+            old,
+            new,
+            manager,
+        } = self;
+        write!(f, "{field}")?;
+        match (old.as_str(), new.as_str()) {
+            ("", "") => {}
+            ("", new) => write!(f, " set to {new}")?,
+            (old, "") => write!(f, " removed, was {old}")?,
+            (old, new) => write!(f, " set to {new}, was {old}")?,
+        }
+        match manager {
+            Some(manager) => write!(f, "; changed by {manager}"),
+            None => Ok(()),
+        }
+    }
 }

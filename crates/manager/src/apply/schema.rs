@@ -1,6 +1,6 @@
 //! The structure of kinds, as the API server's OpenAPI documents describe it: list keys, atomic fields, defaults, quantities.
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -26,8 +26,8 @@ pub struct Schema {
     root: Option<usize>,
     /// Whether the kind has a `status` subresource, so that an apply of the object ignores its status.
     pub has_status: bool,
-    /// Whether the API server describes the kind at all.
-    pub known: bool,
+    /// The names of the status' fields; `None` if all names are allowed.
+    pub status_fields: Option<BTreeSet<String>>,
 }
 
 /// What the comparison has to know about one field.
@@ -198,8 +198,24 @@ impl Document {
             nodes: builder.nodes,
             root,
             has_status: self.paths.keys().any(|path| path.ends_with(&suffix)),
-            known: true,
+            status_fields: self.status_fields(name),
         }
+    }
+}
+
+impl Document {
+    fn status_fields(&self, name: &str) -> Option<BTreeSet<String>> {
+        let schemas = &self.components.schemas;
+        let mut status = schemas.get(name)?.properties.get("status")?;
+        let referred = status
+            .reference
+            .as_deref()
+            .or_else(|| status.all_of.first()?.reference.as_deref());
+        if let Some(name) = referred.and_then(|reference| reference.strip_prefix(PREFIX)) {
+            status = schemas.get(name)?;
+        }
+        let open = status.preserve || !matches!(status.additional, None | Some(Additional::Allowed(false)));
+        (!open).then(|| status.properties.keys().cloned().collect())
     }
 }
 
@@ -514,7 +530,7 @@ pub mod tests {
     #[test]
     fn recursive_definitions_and_unknown_kinds_are_read() {
         let tree = schema(&json!({ "tree": { "$ref": "#/components/schemas/com.example.Tree" } }));
-        assert!(tree.known && tree.has_status);
+        assert!(tree.has_status);
         let children = tree.at(&["tree", "children"]).unwrap();
         let inner = tree.field(tree.item(Some(children)), "children").unwrap();
         assert!(matches!(
@@ -532,6 +548,6 @@ pub mod tests {
             kind: "Other".to_owned(),
             plural: "others".to_owned(),
         };
-        assert!(!document.schema(&other).known);
+        assert!(document.schema(&other).root().is_none());
     }
 }

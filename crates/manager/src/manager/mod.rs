@@ -42,6 +42,7 @@
 mod builder;
 mod controller;
 mod leading;
+mod reconciler;
 mod scope;
 
 use std::{collections::BTreeMap, fmt::Debug, future::Future, pin::Pin, sync::Arc, time::Duration};
@@ -52,6 +53,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 pub use builder::Builder;
 pub use controller::Controller;
+pub(crate) use controller::add_owner;
 pub use scope::Scope;
 
 #[cfg(feature = "tls")]

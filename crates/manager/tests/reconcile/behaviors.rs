@@ -1,0 +1,1 @@
+//! The behaviors that public reports of other libraries ask for.
