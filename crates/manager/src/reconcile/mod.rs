@@ -57,6 +57,7 @@
 //! [`Context::recording`] is for unit tests: it needs no API server and records the applied objects.
 mod context;
 mod controller;
+mod object;
 mod outcome;
 mod recording;
 mod run;
@@ -73,6 +74,7 @@ pub use context::{Applied, Context};
 pub use controller::Controller;
 pub(crate) use controller::Starting;
 pub use kube_grants::{Grant, Scope};
+pub use object::object;
 pub use outcome::Outcome;
 pub(crate) use run::{Shared, reconcile};
 pub(crate) use store::Secrets;

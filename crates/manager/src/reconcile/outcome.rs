@@ -17,7 +17,6 @@ use crate::health::{Health, Ready};
 /// assert!(!outcome.is_ready());
 /// ```
 #[derive(Clone, Debug)]
-#[must_use]
 pub struct Outcome {
     pub(crate) ready: Ready,
     pub(crate) available: Option<(bool, String)>,
@@ -71,6 +70,7 @@ impl Outcome {
     }
 
     /// This, if it is not ready, and otherwise `other`.
+    #[must_use]
     pub fn and(self, other: impl Into<Self>) -> Self {
         let other = other.into();
         if self.is_ready() {
@@ -84,6 +84,7 @@ impl Outcome {
     }
 
     /// Whether the object does its work, where that is not the same as being ready: during a rollout, for example.
+    #[must_use]
     pub fn available(self, yes: bool, message: impl Into<String>) -> Self {
         Self {
             available: Some((yes, message.into())),
@@ -92,6 +93,7 @@ impl Outcome {
     }
 
     /// Reconciles again after `delay` at the latest.
+    #[must_use]
     pub fn requeue_after(self, delay: Duration) -> Self {
         Self {
             requeue_after: Some(delay),
@@ -101,6 +103,7 @@ impl Outcome {
 
     /// Fields of the status beside conditions and `observedGeneration`, which are added. Without this the fields stay as
     /// they are.
+    #[must_use]
     pub fn status(self, status: impl Serialize) -> Self {
         let status = serde_json::to_value(status).map_err(|error| error.to_string());
         Self {
@@ -110,6 +113,7 @@ impl Outcome {
     }
 
     /// A further condition.
+    #[must_use]
     pub fn condition(
         mut self,
         kind: &'static str,

@@ -105,7 +105,6 @@ impl World {
         }
     }
 
-    #[allow(dead_code)]
     pub async fn proxy(&self) -> FaultProxy {
         control_plane().await.faults(1).await.unwrap()
     }
