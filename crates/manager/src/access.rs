@@ -163,6 +163,40 @@ impl Grant {
     }
 }
 
+impl Requirement {
+    /// What to check at the start for a grant: each verb on each name.
+    pub fn from_grant(grant: &kube_grants::Grant) -> Vec<Self> {
+        let all = [String::new()];
+        let names = if grant.resource_names.is_empty() {
+            &all[..]
+        } else {
+            &grant.resource_names
+        };
+        let (resource, subresource) = grant.resource.split_once('/').unwrap_or((&grant.resource, ""));
+        let scope = match grant.scope {
+            kube_grants::Scope::Watched => Where::Watched,
+            kube_grants::Scope::Own => Where::Own,
+            kube_grants::Scope::Cluster => Where::Cluster,
+        };
+        let each = |name: &String, verb: &Cow<'static, str>| Self {
+            need: Need {
+                group: grant.group.to_string(),
+                resource: resource.to_owned(),
+                subresource: subresource.to_owned(),
+                verb: verb.to_string(),
+                name: name.clone(),
+                namespace: String::new(),
+            },
+            scope,
+            why: grant.why.to_string(),
+        };
+        names
+            .iter()
+            .flat_map(|name| grant.verbs.iter().map(move |verb| each(name, verb)))
+            .collect()
+    }
+}
+
 /// Logs which of `requirements` are missing, and what they are needed for.
 pub async fn report(client: &Client, requirements: &[Requirement], own: &str, watched: &Namespaces) {
     let mut reasons = Vec::new();

@@ -275,6 +275,11 @@ impl Publisher {
         (publisher, task)
     }
 
+    /// The name under which events are published.
+    pub(crate) fn controller(&self) -> &str {
+        &self.controller
+    }
+
     /// Publishes `event` about `object` in the background.
     pub fn queue<K: Resource<DynamicType = ()>>(&self, object: &K, event: Event) {
         self.queue_about(object.object_ref(&()), event);

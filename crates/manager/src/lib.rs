@@ -8,6 +8,11 @@
 //! | [`manager`] | caches, leader election, workers, servers and an orderly end; controllers |
 //! | [`options`] | flags and environment variables, as arguments of clap (feature `flags`) |
 //! | `log` | the log, whose level can be changed at run time (feature `log`) |
+//! | [`reconcile`] | reconcilers: apply, ownership, deletion, finalizer, conditions, status and events from one function |
+//! | [`apply`] | applies objects where they differ, detects drift and conflicts |
+//! | [`health`] | readiness of workloads, by the rules of kstatus |
+//! | [`conditions`] | conditions with stable transition times |
+//! | [`names`] | names of children and label values within Kubernetes' limits |
 //! | [`cache`] | watches a kind, in all namespaces or in some, and stores a projection of each object |
 //! | [`packed`] | keeps what a cache stores compressed against a sample of its kind |
 //! | [`queue`] | work queue of object keys: deduplicated, never two workers on one key, failed keys delayed |
@@ -29,10 +34,12 @@
 //! | [`namespaces`] | which namespaces to watch |
 //! | [`shutdown`] | SIGTERM and SIGINT |
 pub mod access;
+pub mod apply;
 pub mod backoff;
 pub mod cache;
 #[cfg(feature = "tls")]
 pub mod certificates;
+pub mod conditions;
 pub mod connection;
 pub mod drift;
 pub mod events;
@@ -40,6 +47,7 @@ pub mod explain;
 mod failure;
 pub mod finalizer;
 pub mod follow;
+pub mod health;
 mod lanes;
 pub mod lease;
 mod listener;
@@ -48,6 +56,7 @@ mod listing;
 pub mod log;
 pub mod manager;
 pub mod metrics;
+pub mod names;
 pub mod namespaces;
 pub mod options;
 pub mod packed;
@@ -55,6 +64,7 @@ pub mod probes;
 mod quantity;
 pub mod queue;
 mod readiness;
+pub mod reconcile;
 pub mod reviews;
 mod samples;
 pub mod shutdown;

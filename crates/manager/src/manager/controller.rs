@@ -19,13 +19,13 @@ use crate::{
 };
 
 /// An object in a namespace whose caches are not filled is looked at again after this time.
-const UNSYNCED: Duration = Duration::from_secs(10);
+pub(super) const UNSYNCED: Duration = Duration::from_secs(10);
 
 /// Objects on a page of a list, a fifth of what kube-runtime asks for: pages are in memory as a whole, with managed fields.
 const PAGE: u32 = 100;
 
 /// `config` with pages of our size, unless the operator has chosen another: kube-runtime's default counts as no choice.
-fn paged(config: watcher::Config) -> watcher::Config {
+pub(super) fn paged(config: watcher::Config) -> watcher::Config {
     if config.page_size == watcher::Config::default().page_size {
         config.page_size(PAGE)
     } else {
@@ -248,7 +248,7 @@ where
     }
 }
 
-fn add(queue: &WorkQueue<ObjectKey>, key: ObjectKey, listed: bool) {
+pub(super) fn add(queue: &WorkQueue<ObjectKey>, key: ObjectKey, listed: bool) {
     if listed {
         queue.add_listed(key);
     } else {
@@ -264,7 +264,7 @@ const OWNED: Backoff = Backoff {
     jitter: 0.5,
 };
 
-fn add_owner(queue: &WorkQueue<ObjectKey>, key: ObjectKey, listed: bool) {
+pub(crate) fn add_owner(queue: &WorkQueue<ObjectKey>, key: ObjectKey, listed: bool) {
     match queue.failures(&key) {
         0 => add(queue, key, listed),
         failures => queue.add_after(key, OWNED.delay(failures)),
@@ -272,13 +272,13 @@ fn add_owner(queue: &WorkQueue<ObjectKey>, key: ObjectKey, listed: bool) {
 }
 
 /// An object on account of which others are reconciled.
-struct Related {
-    keys: Vec<ObjectKey>,
+pub(super) struct Related {
+    pub(super) keys: Vec<ObjectKey>,
     version: Option<String>,
 }
 
 impl Related {
-    fn new(keys: Vec<ObjectKey>, metadata: ObjectMeta) -> Self {
+    pub(super) fn new(keys: Vec<ObjectKey>, metadata: ObjectMeta) -> Self {
         Self {
             keys,
             version: metadata.resource_version,
@@ -287,7 +287,7 @@ impl Related {
 }
 
 /// The keys before and after a change.
-fn affected(change: &Change<Related>) -> Vec<ObjectKey> {
+pub(super) fn affected(change: &Change<Related>) -> Vec<ObjectKey> {
     let version = |side: &Option<Arc<Related>>| side.as_ref().and_then(|side| side.version.clone());
     if change.before.is_some() && version(&change.before) == version(&change.after) {
         // A new list brought what was known.
@@ -323,7 +323,7 @@ where
 }
 
 /// Whether more than the status of an object has changed.
-fn is_relevant<K: Resource>(change: &Change<K>) -> bool {
+pub(super) fn is_relevant<K: Resource>(change: &Change<K>) -> bool {
     let (Some(before), Some(after)) = (&change.before, &change.after) else {
         return true;
     };

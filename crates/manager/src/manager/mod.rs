@@ -43,6 +43,7 @@
 mod builder;
 mod controller;
 mod leading;
+mod reconciler;
 mod scope;
 
 use std::{
@@ -58,6 +59,7 @@ use tokio::{
 
 pub use builder::Builder;
 pub use controller::Controller;
+pub(crate) use controller::add_owner;
 pub use scope::Scope;
 
 #[cfg(feature = "tls")]

@@ -19,65 +19,10 @@
 mod merge;
 mod objects;
 
-use std::borrow::Cow;
-
+pub use kube_grants::{Grant, Scope};
 pub use merge::merge;
 pub use objects::{Account, Labels, binding, cluster_binding, cluster_role, role, user_roles};
 use serde::{Deserialize, Serialize};
-
-/// Where a grant has to hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Scope {
-    /// In every namespace the operator watches. Without OLM a ClusterRole bound in the whole cluster; in a bundle a
-    /// namespaced permission, which OLM gives in the watched namespaces only.
-    Watched,
-    /// In the operator's own namespace, whatever it watches: leader election.
-    Own,
-    /// In the whole cluster, because the resource has no namespace.
-    Cluster,
-}
-
-/// One line of the table.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Grant {
-    /// API group; empty for the core group.
-    pub group: Cow<'static, str>,
-    /// Plural name of the resource, with the subresource after a slash: `memcacheds/status`.
-    pub resource: Cow<'static, str>,
-    /// What may be done.
-    pub verbs: Vec<Cow<'static, str>>,
-    /// The only objects it may be done to; empty for all.
-    pub resource_names: Vec<String>,
-    /// Where it may be done.
-    pub scope: Scope,
-    /// What for; printed in documentation.
-    pub why: Cow<'static, str>,
-}
-
-impl Grant {
-    /// A grant on the resource of a type. Group and plural come from the type, so a misspelt one does not compile.
-    pub fn of<K: kube_core::Resource<DynamicType = ()>>(
-        scope: Scope,
-        verbs: impl IntoIterator<Item = &'static str>,
-        why: &'static str,
-    ) -> Self {
-        Self {
-            group: K::group(&()),
-            resource: K::plural(&()),
-            verbs: verbs.into_iter().map(Cow::Borrowed).collect(),
-            resource_names: Vec::new(),
-            scope,
-            why: why.into(),
-        }
-    }
-
-    /// The same grant on a subresource.
-    #[must_use]
-    pub fn on(mut self, subresource: &str) -> Self {
-        self.resource = format!("{}/{subresource}", self.resource).into();
-        self
-    }
-}
 
 /// A rule of a Role or ClusterRole.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -1,0 +1,506 @@
+//! Compares a desired object with the live one, by the kind's schema and the fields that the field manager owns.
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::{
+    fields::{Fields, Path},
+    schema::{Kind, Merge, Node, Schema},
+};
+use crate::quantity;
+
+/// A field that is not as desired.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    pub path: Path,
+    /// The value that is desired; `None` for a field that is no longer desired.
+    pub desired: Option<Value>,
+    /// The value that the API server has.
+    pub live: Option<Value>,
+    pub kind: DifferenceKind,
+}
+
+/// How a field differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DifferenceKind {
+    /// It has another value, or none.
+    Value,
+    /// It was desired empty, which may mean that the API server chooses the value.
+    Empty,
+    /// It has all that is desired, and more.
+    More,
+    /// It is no longer desired.
+    Dropped,
+}
+
+/// All differences between `desired` and `live`. `owned` are the fields that the field manager owns by applying; `None` if
+/// the API server does not report them.
+pub fn differences(schema: &Schema, desired: &Value, live: &Value, owned: Option<&Fields>) -> Vec<Difference> {
+    let mut comparison = Comparison {
+        schema,
+        path: Path::default(),
+        found: Vec::new(),
+    };
+    let owned = match owned {
+        None => Owned::Unknown,
+        Some(fields) => Owned::Fields(fields),
+    };
+    comparison.object(schema.root(), desired, live, owned);
+    if let Owned::Fields(fields) = owned {
+        comparison.dropped(schema.root(), fields, Some(desired), Some(live));
+    }
+    comparison.found
+}
+
+#[derive(Clone, Copy)]
+enum Owned<'f> {
+    /// The API server does not report owners.
+    Unknown,
+    /// The field is owned as one value.
+    Whole,
+    /// These parts of the field are owned.
+    Fields(&'f Fields),
+    /// The field is not owned.
+    No,
+}
+
+impl<'f> Owned<'f> {
+    fn part(self, key: &str) -> Owned<'f> {
+        match self {
+            Owned::Fields(fields) => match fields.get(key) {
+                Some(part) if part.is_empty() => Owned::Whole,
+                Some(part) => Owned::Fields(part),
+                None => Owned::No,
+            },
+            other => other,
+        }
+    }
+
+    /// A change by another client would have ended the ownership.
+    fn is_unchanged(self) -> bool {
+        matches!(self, Owned::Whole | Owned::Fields(_))
+    }
+}
+
+struct Comparison<'s> {
+    schema: &'s Schema,
+    path: Path,
+    found: Vec<Difference>,
+}
+
+impl<'s> Comparison<'s> {
+    /// Identity and type of the object are given; everything else is compared.
+    fn object(&mut self, root: Option<&'s Node>, desired: &Value, live: &Value, owned: Owned<'_>) {
+        for (name, value) in desired.as_object().into_iter().flatten() {
+            if matches!(name.as_str(), "apiVersion" | "kind") {
+                continue;
+            }
+            let node = self.schema.field(root, name);
+            let part = owned.part(&Path::field_key(name));
+            self.path.push_field(name);
+            if name == "metadata" {
+                let given = ["name", "namespace", "generateName", "uid", "resourceVersion"];
+                let fields = value.as_object().into_iter().flatten();
+                for (name, value) in fields.filter(|(name, _)| !given.contains(&name.as_str())) {
+                    let live = live.get("metadata").and_then(|metadata| metadata.get(name));
+                    self.field(node, name, value, live, part);
+                }
+            } else {
+                self.value(node, value, live.get(name), part);
+            }
+            self.path.pop();
+        }
+    }
+
+    fn field(&mut self, parent: Option<&'s Node>, name: &str, desired: &Value, live: Option<&Value>, owned: Owned<'_>) {
+        self.path.push_field(name);
+        let part = owned.part(&Path::field_key(name));
+        self.value(self.schema.field(parent, name), desired, live, part);
+        self.path.pop();
+    }
+
+    fn value(&mut self, node: Option<&'s Node>, desired: &Value, live: Option<&Value>, owned: Owned<'_>) {
+        let live = live.filter(|live| !live.is_null());
+        match (desired, node.map(|node| &node.kind)) {
+            (Value::Object(_), Some(Kind::Map { atomic: true, .. }))
+            | (
+                Value::Array(_),
+                None
+                | Some(
+                    Kind::Plain
+                    | Kind::List {
+                        merge: Merge::Atomic, ..
+                    },
+                ),
+            ) => {
+                self.whole(node, desired, live, owned);
+            }
+            (Value::Object(map), _) => self.map(node, map, live, owned),
+            (
+                Value::Array(list),
+                Some(Kind::List {
+                    merge: Merge::Keyed(keys),
+                    ..
+                }),
+            ) => {
+                self.keyed(node, keys, list, live, owned);
+            }
+            (Value::Array(list), Some(Kind::List { merge: Merge::Set, .. })) => {
+                let entries = live.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+                for value in list.iter().filter(|value| !entries.contains(value)) {
+                    self.path.push_value(value);
+                    self.note(Some(value), None, DifferenceKind::Value);
+                    self.path.pop();
+                }
+            }
+            _ => self.whole(node, desired, live, owned),
+        }
+    }
+
+    fn map(&mut self, node: Option<&'s Node>, desired: &Map<String, Value>, live: Option<&Value>, owned: Owned<'_>) {
+        match live {
+            Some(Value::Object(live)) => {
+                for (name, value) in desired {
+                    self.field(node, name, value, live.get(name), owned);
+                }
+            }
+            // The API server leaves out what is empty: then it is still owned.
+            None if desired.is_empty() => {
+                if !owned.is_unchanged() {
+                    self.note(Some(&Value::Object(desired.clone())), None, DifferenceKind::Empty);
+                }
+            }
+            None => {
+                for (name, value) in desired {
+                    self.field(node, name, value, None, owned);
+                }
+            }
+            Some(live) => self.note(Some(&Value::Object(desired.clone())), Some(live), DifferenceKind::Value),
+        }
+    }
+
+    fn keyed(
+        &mut self,
+        node: Option<&'s Node>,
+        keys: &[String],
+        desired: &[Value],
+        live: Option<&Value>,
+        owned: Owned<'_>,
+    ) {
+        let item = self.schema.item(node);
+        let entries = live.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        for entry in desired {
+            let key = self.schema.key(item, keys, entry);
+            let mut same = entries.iter().filter(|live| self.schema.key(item, keys, live) == key);
+            self.path.push_key(&key);
+            match (same.next(), same.next()) {
+                (Some(live), None) => {
+                    let part = owned.part(&Path::item_key(&key));
+                    self.value(item, entry, Some(live), part);
+                }
+                (None, _) => self.note(Some(entry), None, DifferenceKind::Value),
+                // The last one of several counts.
+                (Some(_), Some(second)) => {
+                    let last = same.last().unwrap_or(second);
+                    self.note(Some(entry), Some(last), DifferenceKind::Value);
+                }
+            }
+            self.path.pop();
+        }
+    }
+
+    /// A value that has one owner.
+    fn whole(&mut self, node: Option<&'s Node>, desired: &Value, live: Option<&Value>, owned: Owned<'_>) {
+        let Some(live) = live else {
+            if !is_empty(desired) || !owned.is_unchanged() {
+                let kind = if is_empty(desired) {
+                    DifferenceKind::Empty
+                } else {
+                    DifferenceKind::Value
+                };
+                self.note(Some(desired), None, kind);
+            }
+            return;
+        };
+        let unchanged = owned.is_unchanged();
+        match equal(self.schema, node, desired, live, unchanged) {
+            Equality::Equal => {}
+            Equality::More => self.note(Some(desired), Some(live), DifferenceKind::More),
+            Equality::Different if is_zero(desired) => self.note(Some(desired), Some(live), DifferenceKind::Empty),
+            Equality::Different => self.note(Some(desired), Some(live), DifferenceKind::Value),
+        }
+    }
+
+    /// The owned fields that are no longer desired.
+    fn dropped(&mut self, node: Option<&'s Node>, owned: &Fields, desired: Option<&Value>, live: Option<&Value>) {
+        for (key, part) in owned.parts() {
+            // The field itself, beside its parts.
+            if key == "." {
+                continue;
+            }
+            let (inner, desired, live) = match self.step(node, key, desired, live) {
+                Some(step) => step,
+                None => continue,
+            };
+            match (desired, live) {
+                (None, Some(live)) => self.note(None, Some(live), DifferenceKind::Dropped),
+                (Some(_), Some(_)) => self.dropped(inner, part, desired, live),
+                (_, None) => {}
+            }
+            self.path.pop();
+        }
+    }
+
+    /// Goes to the part `key` of a field: its node, its desired and its live value.
+    #[allow(clippy::type_complexity)]
+    fn step<'v>(
+        &mut self,
+        node: Option<&'s Node>,
+        key: &str,
+        desired: Option<&'v Value>,
+        live: Option<&'v Value>,
+    ) -> Option<(Option<&'s Node>, Option<&'v Value>, Option<&'v Value>)> {
+        let (kind, rest) = key.split_at_checked(2)?;
+        match kind {
+            "f:" => {
+                self.path.push_field(rest);
+                let in_object = |value: Option<&'v Value>| value?.get(rest);
+                Some((self.schema.field(node, rest), in_object(desired), in_object(live)))
+            }
+            "k:" => {
+                let key: Map<String, Value> = serde_json::from_str(rest).ok()?;
+                let names: Vec<String> = key.keys().cloned().collect();
+                let item = self.schema.item(node);
+                let schema = self.schema;
+                self.path.push_key(&key);
+                let entry = move |value: Option<&'v Value>| {
+                    let mut entries = value?.as_array()?.iter();
+                    entries.find(|entry| schema.key(item, &names, entry) == key)
+                };
+                Some((item, entry(desired), entry(live)))
+            }
+            "v:" => {
+                let value: Value = serde_json::from_str(rest).ok()?;
+                self.path.push_value(&value);
+                let entry = |list: Option<&'v Value>| list?.as_array()?.iter().find(|entry| **entry == value);
+                Some((self.schema.item(node), entry(desired), entry(live)))
+            }
+            _ => None,
+        }
+    }
+
+    fn note(&mut self, desired: Option<&Value>, live: Option<&Value>, kind: DifferenceKind) {
+        self.found.push(Difference {
+            path: self.path.clone(),
+            desired: desired.cloned(),
+            live: live.cloned(),
+            kind,
+        });
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Equality {
+    Equal,
+    /// All that is desired is there, and more.
+    More,
+    Different,
+}
+
+/// Compares two values by meaning. `unchanged`: no other client has changed the value since it was applied.
+fn equal(schema: &Schema, node: Option<&Node>, desired: &Value, live: &Value, unchanged: bool) -> Equality {
+    match (desired, live) {
+        (Value::Object(desired), Value::Object(live)) => maps_equal(schema, node, desired, live, unchanged),
+        (Value::Array(desired), Value::Array(live)) if desired.len() == live.len() => {
+            let item = schema.item(node);
+            let pairs = desired.iter().zip(live);
+            all(pairs.map(|(desired, live)| equal(schema, item, desired, live, unchanged)))
+        }
+        (desired, live) => match scalars_equal(node, desired, live) {
+            true => Equality::Equal,
+            false => Equality::Different,
+        },
+    }
+}
+
+fn maps_equal(
+    schema: &Schema,
+    node: Option<&Node>,
+    desired: &Map<String, Value>,
+    live: &Map<String, Value>,
+    unchanged: bool,
+) -> Equality {
+    let wanted = desired
+        .iter()
+        .map(|(name, value)| match live.get(name).filter(|live| !live.is_null()) {
+            Some(live) => equal(schema, schema.field(node, name), value, live, unchanged),
+            None if value.is_null() || unchanged && is_empty(value) => Equality::Equal,
+            None => Equality::Different,
+        });
+    let open = match node.map(|node| &node.kind) {
+        Some(Kind::Map { open, .. }) => *open,
+        _ => true,
+    };
+    let more = live
+        .iter()
+        .filter(|(name, value)| !desired.contains_key(*name) && !value.is_null())
+        .map(|(name, value)| {
+            let default = schema.field(node, name).and_then(|node| node.default.as_ref());
+            match default == Some(value) || !open && is_empty(value) {
+                true => Equality::Equal,
+                // A key of a map is content; a field of an object may be a default that the schema does not tell.
+                false if open => Equality::Different,
+                false => Equality::More,
+            }
+        });
+    all(wanted.chain(more))
+}
+
+fn all(parts: impl Iterator<Item = Equality>) -> Equality {
+    parts.fold(Equality::Equal, |all, part| match (all, part) {
+        (Equality::Different, _) | (_, Equality::Different) => Equality::Different,
+        (Equality::More, _) | (_, Equality::More) => Equality::More,
+        _ => Equality::Equal,
+    })
+}
+
+fn scalars_equal(node: Option<&Node>, desired: &Value, live: &Value) -> bool {
+    if desired == live {
+        return true;
+    }
+    match (node.map(|node| &node.kind), desired, live) {
+        (Some(Kind::Quantity), desired, live) => quantity::equal(&text(desired), &text(live)),
+        (Some(Kind::Time), Value::String(desired), Value::String(live)) => {
+            let time = |text: &str| text.parse::<Timestamp>().ok();
+            time(desired).is_some() && time(desired) == time(live)
+        }
+        (_, Value::Number(desired), Value::Number(live)) => desired.as_f64() == live.as_f64(),
+        _ => false,
+    }
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// A value that Go's encoder leaves out.
+pub fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.values().all(is_empty),
+        scalar => is_zero(scalar),
+    }
+}
+
+/// The zero value of a scalar.
+fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(value) => !value,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        _ => false,
+    }
+}
+
+/// `live` with the values of `desired` in it, as an apply by force merges them.
+pub fn merged(schema: &Schema, node: Option<&Node>, desired: &Value, live: &Value) -> Value {
+    match (desired, live, node.map(|node| &node.kind)) {
+        (Value::Object(_), _, Some(Kind::Map { atomic: true, .. })) => desired.clone(),
+        (Value::Object(desired), Value::Object(live), _) => {
+            let mut merge = live.clone();
+            for (name, value) in desired {
+                let value = match live.get(name) {
+                    Some(live) => merged(schema, schema.field(node, name), value, live),
+                    None => value.clone(),
+                };
+                merge.insert(name.clone(), value);
+            }
+            Value::Object(merge)
+        }
+        (
+            Value::Array(desired),
+            Value::Array(live),
+            Some(Kind::List {
+                merge: Merge::Keyed(keys),
+                ..
+            }),
+        ) => {
+            let item = schema.item(node);
+            let key = |entry: &Value| schema.key(item, keys, entry);
+            let mut list: Vec<Value> = live.clone();
+            for entry in desired {
+                let wanted = key(entry);
+                match list.iter_mut().find(|live| key(live) == wanted) {
+                    Some(live) => *live = merged(schema, item, entry, live),
+                    None => list.push(entry.clone()),
+                }
+            }
+            Value::Array(list)
+        }
+        (Value::Array(desired), Value::Array(live), Some(Kind::List { merge: Merge::Set, .. })) => {
+            let added = desired.iter().filter(|value| !live.contains(value));
+            Value::Array(live.iter().chain(added).cloned().collect())
+        }
+        _ => desired.clone(),
+    }
+}
+
+/// Sets the field at `path` in `desired` to its value in `live`, or removes it if `live` has none. The path has field names
+/// only; in lists it means the field of each entry.
+pub fn keep(schema: &Schema, node: Option<&Node>, desired: &mut Value, live: &Value, path: &[&str]) {
+    let Some((name, rest)) = path.split_first() else { return };
+    match (desired, live) {
+        (Value::Object(desired), Value::Object(live)) => {
+            let inner = schema.field(node, name);
+            match (rest.is_empty(), desired.get_mut(*name), live.get(*name)) {
+                (true, Some(value), Some(live)) => *value = live.clone(),
+                (true, Some(_), None) => drop(desired.remove(*name)),
+                (false, Some(value), Some(live)) => keep(schema, inner, value, live, rest),
+                _ => {}
+            }
+        }
+        (Value::Array(desired), Value::Array(live)) => {
+            let item = schema.item(node);
+            for (position, entry) in desired.iter_mut().enumerate() {
+                let same = match node.map(|node| &node.kind) {
+                    Some(Kind::List {
+                        merge: Merge::Keyed(keys),
+                        ..
+                    }) => {
+                        let key = schema.key(item, keys, entry);
+                        live.iter().find(|live| schema.key(item, keys, live) == key)
+                    }
+                    _ => live.get(position),
+                };
+                if let Some(live) = same {
+                    keep(schema, item, entry, live, path);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Removes null values, which mean the same as absent ones unless the schema allows them.
+pub fn strip_nulls(schema: &Schema, node: Option<&Node>, value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|name, value| !value.is_null() || schema.field(node, name).is_some_and(|node| node.nullable));
+            for (name, value) in map {
+                strip_nulls(schema, schema.field(node, name), value);
+            }
+        }
+        Value::Array(list) => {
+            let item = schema.item(node);
+            list.iter_mut().for_each(|entry| strip_nulls(schema, item, entry));
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+#[path = "compare_tests.rs"]
+mod tests;

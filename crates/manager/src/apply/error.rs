@@ -1,0 +1,174 @@
+//! Why an object is not as desired.
+use std::{borrow::Cow, fmt, time::Duration};
+
+use crate::{explain, transport, worker::Failure};
+
+/// A rejected request is sent again after this time, unless something changes before.
+const REJECTED_RETRY: Duration = Duration::from_secs(60);
+
+/// Why a reconcile failed. Its reason becomes the reason of the condition `Degraded`.
+///
+/// Requests turn into it with `?`. [`Error::new`] is for everything else:
+///
+/// ```
+/// use kube_manager::reconcile::Error;
+///
+/// fn port(text: &str) -> Result<u16, Error> {
+///     text.parse().map_err(|error| Error::new("InvalidPort", format!("cannot use port {text:?}: {error}")))
+/// }
+/// assert_eq!(port("http").unwrap_err().reason(), "InvalidPort");
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Error {
+    reason: Cow<'static, str>,
+    message: String,
+    kind: ErrorKind,
+    retry_after: Option<Duration>,
+}
+
+/// What helps against an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Something outside the API server failed; the reconcile is tried again with back-off.
+    Failed,
+    /// The API server rejects the object. Trying again does not help, so it happens after a minute.
+    Rejected,
+    /// The API server is not reachable, busy, or another client was faster.
+    Transient,
+    /// Nothing failed: something has to happen first, and a watch will report it.
+    Waiting,
+    /// The object belongs to another owner.
+    Taken,
+}
+
+impl Error {
+    /// An error with a reason in CamelCase, such as `SecretMissing`.
+    pub fn new(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self::of(ErrorKind::Failed, reason, message)
+    }
+
+    /// Nothing failed, but the reconcile cannot go on before something else happens. The reason and message become those of
+    /// the condition `Progressing`.
+    pub fn waiting(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self::of(ErrorKind::Waiting, reason, message)
+    }
+
+    /// A request failed; `attempt` names it, such as "delete Job shop/import".
+    pub fn request(attempt: impl fmt::Display, error: kube::Error) -> Self {
+        let retry_after = transport::retry_after(&error);
+        let message = format!("cannot {attempt}: {}", explain::request(&error));
+        let (kind, reason) = match &error {
+            kube::Error::Api(status) => (classify(status), status.reason.clone()),
+            _ => (ErrorKind::Transient, String::new()),
+        };
+        let reason = match (reason.as_str(), kind) {
+            ("", ErrorKind::Rejected) => "Invalid".into(),
+            ("", _) => "RequestFailed".into(),
+            _ => Cow::Owned(reason),
+        };
+        Self {
+            reason,
+            message,
+            kind,
+            retry_after,
+        }
+    }
+
+    pub(crate) fn rejected(reason: &'static str, message: impl Into<String>) -> Self {
+        Self::of(ErrorKind::Rejected, reason, message)
+    }
+
+    pub(crate) fn taken(message: impl Into<String>) -> Self {
+        Self::of(ErrorKind::Taken, "NameTaken", message)
+    }
+
+    pub(crate) fn transient(reason: &'static str, message: impl Into<String>) -> Self {
+        Self::of(ErrorKind::Transient, reason, message)
+    }
+
+    /// A mistake in the operator.
+    pub(crate) fn bug(message: impl Into<String>) -> Self {
+        Self::of(ErrorKind::Rejected, "InternalError", message)
+    }
+
+    fn of(kind: ErrorKind, reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self {
+            reason: reason.into(),
+            message: message.into(),
+            kind,
+            retry_after: None,
+        }
+    }
+
+    /// The same error, of a request that is wrong in itself.
+    pub(crate) fn into_rejected(self) -> Self {
+        Self {
+            kind: ErrorKind::Rejected,
+            ..self
+        }
+    }
+
+    /// Another reason instead of that of the API server.
+    #[must_use]
+    pub fn with_reason(self, reason: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            reason: reason.into(),
+            ..self
+        }
+    }
+
+    /// The reason, in CamelCase.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    /// What helps.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+}
+
+/// What helps against an error status.
+fn classify(status: &kube::core::Status) -> ErrorKind {
+    let terminating = || {
+        let causes = status.details.iter().flat_map(|details| &details.causes);
+        causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
+    };
+    // The API server reports an apply that does not match the schema as an internal error.
+    let mismatch = [
+        "failed to create typed patch object",
+        "field not declared in schema",
+        "duplicate entries for key",
+    ];
+    match status.code {
+        400 | 413 | 415 | 422 => ErrorKind::Rejected,
+        403 if terminating() => ErrorKind::Rejected,
+        500 if mismatch.iter().any(|text| status.message.contains(text)) => ErrorKind::Rejected,
+        409 | 429 | 500..=599 => ErrorKind::Transient,
+        _ => ErrorKind::Failed,
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl Failure for Error {
+    fn retry_after(&self) -> Option<Duration> {
+        match self.kind {
+            ErrorKind::Rejected | ErrorKind::Taken => Some(self.retry_after.unwrap_or_default().max(REJECTED_RETRY)),
+            _ => self.retry_after,
+        }
+    }
+}
+
+impl From<kube::Error> for Error {
+    fn from(error: kube::Error) -> Self {
+        Self::request("complete a request", error)
+    }
+}

@@ -1,0 +1,275 @@
+//! Paths of fields, and the sets of fields that field managers own (`FieldsV1`).
+use std::{collections::BTreeMap, fmt};
+
+use serde_json::{Map, Value};
+
+use super::schema::{Node, Schema};
+
+/// A set of fields as `metadata.managedFields` has it: a tree whose keys are `f:NAME`, `k:{KEY}`, `v:VALUE` and `.`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Fields(BTreeMap<String, Fields>);
+
+/// A deeper set is cut off. The API server's own objects are far from it.
+const MAX_DEPTH: usize = 64;
+
+impl Fields {
+    /// Reads a `FieldsV1`.
+    pub fn parse(value: &Value) -> Self {
+        Self::parse_within(value, MAX_DEPTH)
+    }
+
+    fn parse_within(value: &Value, depth: usize) -> Self {
+        let Some(map) = value.as_object().filter(|_| depth > 0) else {
+            return Self::default();
+        };
+        let parts = map
+            .iter()
+            .map(|(key, part)| (canonical(key), Self::parse_within(part, depth - 1)));
+        Self(parts.collect())
+    }
+
+    pub fn get(&self, key: &str) -> Option<&Self> {
+        self.0.get(key)
+    }
+
+    pub fn parts(&self) -> impl Iterator<Item = (&str, &Self)> {
+        self.0.iter().map(|(key, part)| (key.as_str(), part))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether the field at `path` is in the set, or one that contains it as one value.
+    pub fn contains(&self, path: &Path) -> bool {
+        let mut fields = self;
+        for (at, key) in path.keys.iter().enumerate() {
+            match fields.get(key) {
+                Some(part) => fields = part,
+                None => return at > 0 && fields.is_empty(),
+            }
+        }
+        true
+    }
+}
+
+/// Keys of lists are compared as text, so their fields are sorted.
+fn canonical(key: &str) -> String {
+    let parsed = key
+        .strip_prefix("k:")
+        .and_then(|text| serde_json::from_str::<Map<String, Value>>(text).ok());
+    parsed.map_or_else(|| key.to_owned(), |key| Path::item_key(&key))
+}
+
+/// Where a field is, as `.spec.containers[name="web"].image` when displayed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Path {
+    keys: Vec<String>,
+}
+
+impl Path {
+    pub fn push_field(&mut self, name: &str) {
+        self.keys.push(Self::field_key(name));
+    }
+
+    pub fn push_key(&mut self, key: &Map<String, Value>) {
+        self.keys.push(Self::item_key(key));
+    }
+
+    pub fn push_value(&mut self, value: &Value) {
+        self.keys.push(format!("v:{value}"));
+    }
+
+    pub fn pop(&mut self) {
+        self.keys.pop();
+    }
+
+    pub fn field_key(name: &str) -> String {
+        format!("f:{name}")
+    }
+
+    pub fn item_key(key: &Map<String, Value>) -> String {
+        let sorted: BTreeMap<&String, &Value> = key.iter().collect();
+        format!("k:{}", serde_json::to_string(&sorted).unwrap_or_default())
+    }
+}
+
+/// Finds parts of a value.
+impl Path {
+    /// Whether `object` has the field.
+    pub fn is_in(&self, schema: &Schema, object: &Value) -> bool {
+        let mut place = Some((schema.root(), object));
+        for key in &self.keys {
+            place = place.and_then(|(node, value)| {
+                let (node, at) = step(schema, node, key, value)?;
+                Some((node, at.of(value)?))
+            });
+        }
+        place.is_some()
+    }
+
+    /// Removes the field from `object`.
+    pub fn remove(&self, schema: &Schema, object: &mut Value) {
+        let Some((last, parents)) = self.keys.split_last() else {
+            return;
+        };
+        let (mut node, mut value) = (schema.root(), object);
+        for key in parents {
+            let Some((inner, at)) = step(schema, node, key, value) else {
+                return;
+            };
+            let Some(found) = at.of_mut(value) else { return };
+            (node, value) = (inner, found);
+        }
+        match (step(schema, node, last, value), value) {
+            (Some((_, At::Field(name))), Value::Object(map)) => drop(map.remove(&name)),
+            (Some((_, At::Entry(position))), Value::Array(list)) => drop(list.remove(position)),
+            _ => {}
+        }
+    }
+}
+
+/// A field of an object, or an entry of a list.
+enum At {
+    Field(String),
+    Entry(usize),
+}
+
+impl At {
+    fn of<'v>(&self, value: &'v Value) -> Option<&'v Value> {
+        match self {
+            Self::Field(name) => value.get(name),
+            Self::Entry(position) => value.get(position),
+        }
+    }
+
+    fn of_mut<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
+        match self {
+            Self::Field(name) => value.get_mut(name),
+            Self::Entry(position) => value.get_mut(position),
+        }
+    }
+}
+
+/// The place of the part `key` in `value`, whose node is `node`, and the part's node.
+fn step<'s>(schema: &'s Schema, node: Option<&'s Node>, key: &str, value: &Value) -> Option<(Option<&'s Node>, At)> {
+    let (kind, rest) = key.split_at_checked(2)?;
+    if kind == "f:" {
+        return value
+            .get(rest)
+            .map(|_| (schema.field(node, rest), At::Field(rest.to_owned())));
+    }
+    let item = schema.item(node);
+    let entries = value.as_array()?;
+    let position = match kind {
+        "k:" => {
+            let key: Map<String, Value> = serde_json::from_str(rest).ok()?;
+            let names: Vec<String> = key.keys().cloned().collect();
+            entries.iter().position(|entry| schema.key(item, &names, entry) == key)
+        }
+        _ => {
+            let wanted: Value = serde_json::from_str(rest).ok()?;
+            entries.iter().position(|entry| *entry == wanted)
+        }
+    };
+    Some((item, At::Entry(position?)))
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for key in &self.keys {
+            match key.split_at_checked(2) {
+                Some(("f:", name)) => write!(f, ".{name}")?,
+                Some(("k:", key)) => {
+                    let key: Map<String, Value> = serde_json::from_str(key).unwrap_or_default();
+                    let parts: Vec<String> = key.iter().map(|(name, value)| format!("{name}={value}")).collect();
+                    write!(f, "[{}]", parts.join(","))?;
+                }
+                Some((_, value)) => write!(f, "[={value}]")?,
+                None => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An entry of `metadata.managedFields`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Owner {
+    pub manager: String,
+    pub applies: bool,
+    pub subresource: String,
+    /// When it last changed a field, as RFC 3339 in UTC.
+    pub time: String,
+    pub fields: Fields,
+}
+
+impl Owner {
+    /// The entries of `object`.
+    pub fn all(object: &Value) -> Vec<Self> {
+        let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
+        let text = |entry: &Value, name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        entries
+            .into_iter()
+            .flatten()
+            // Clearing the list leaves one empty entry.
+            .filter(|entry| entry.get("fieldsV1").is_some())
+            .map(|entry| Self {
+                manager: text(entry, "manager"),
+                applies: entry.get("operation").and_then(Value::as_str) == Some("Apply"),
+                subresource: text(entry, "subresource"),
+                time: text(entry, "time"),
+                fields: entry.get("fieldsV1").map(Fields::parse).unwrap_or_default(),
+            })
+            .collect()
+    }
+
+    /// The manager's name, with the subresource that it used.
+    pub fn name(&self) -> String {
+        let manager = if self.manager.is_empty() {
+            "an unnamed client"
+        } else {
+            self.manager.as_str()
+        };
+        match self.subresource.as_str() {
+            "" => manager.to_owned(),
+            subresource => format!("{manager} (through {subresource})"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn paths_name_fields_and_list_keys() {
+        let mut path = Path::default();
+        path.push_field("ports");
+        path.push_key(json!({ "protocol": "TCP", "port": 1 }).as_object().unwrap());
+        path.push_field("nodePort");
+        assert_eq!(path.to_string(), r#".ports[port=1,protocol="TCP"].nodePort"#);
+        let set = Fields::parse(&json!({ "f:ports": { r#"k:{"protocol":"TCP","port":1}"#: { "f:nodePort": {} } } }));
+        assert!(set.contains(&path));
+        path.pop();
+        path.push_field("targetPort");
+        assert!(!set.contains(&path));
+    }
+
+    #[test]
+    fn a_field_that_is_one_value_contains_its_parts() {
+        let set = Fields::parse(&json!({ "f:nodeSelector": {} }));
+        let mut path = Path::default();
+        path.push_field("nodeSelector");
+        path.push_field("disk");
+        assert!(set.contains(&path));
+        assert!(!Fields::default().contains(&path), "an empty set has nothing");
+    }
+
+    #[test]
+    fn cleared_owners_are_none() {
+        assert!(Owner::all(&json!({ "metadata": { "managedFields": [{}] } })).is_empty());
+    }
+}

@@ -1,0 +1,237 @@
+//! What is remembered of an applied object.
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
+    time::Duration,
+};
+
+use lz4_flex::block;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::{
+    compare::Difference,
+    error::{Error, ErrorKind},
+    fields::Path,
+    prepare::Desired,
+};
+use crate::worker::Failure as _;
+
+/// A field that admission overrides is set again after this time.
+const OVERRIDDEN: Duration = Duration::from_mins(10);
+
+/// A field that another client sets again is reverted at once this often. Then it is a conflict.
+const REVERTS: u32 = 2;
+
+/// The first pause in a conflict. It doubles up to [`OVERRIDDEN`]. Autoscalers decide every 15 seconds.
+const PAUSE: Duration = Duration::from_secs(15);
+
+/// A change by another client this long after the last one is no repetition.
+const CALM: Duration = Duration::from_mins(3);
+
+/// What is remembered of one object since this process first applied it.
+#[derive(Clone, Default)]
+pub struct Memory {
+    pub desired_hash: Option<u64>,
+    /// The last desired object, compressed.
+    desired: Box<[u8]>,
+    uid: u64,
+    /// Fields whose values the API server answered instead of the desired ones, with a hash of its value.
+    accepted: Vec<(Path, u64)>,
+    overridden: Option<(String, Instant)>,
+    rejected: Option<(u64, Instant, Error)>,
+    contests: HashMap<String, Contest>,
+    gone: Option<Instant>,
+}
+
+#[derive(Clone)]
+struct Contest {
+    manager: String,
+    reverts: u32,
+    last: Instant,
+}
+
+impl Contest {
+    fn pause(&self) -> Duration {
+        match self.reverts.checked_sub(REVERTS) {
+            None => Duration::ZERO,
+            Some(doublings) => PAUSE.saturating_mul(1 << doublings.min(16)).min(OVERRIDDEN),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.last.elapsed() > CALM.max(self.pause() * 2)
+    }
+}
+
+pub fn hash(value: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.to_string().hash(&mut hasher);
+    hasher.finish()
+}
+
+fn uid(object: &Value) -> u64 {
+    object.pointer("/metadata/uid").map_or(0, hash)
+}
+
+fn live_hash(found: &Difference) -> u64 {
+    found.live.as_ref().map_or(0, hash)
+}
+
+impl Memory {
+    /// Whether `live` is the object that was applied.
+    pub fn is_about(&self, live: &Value) -> bool {
+        self.desired_hash.is_some() && self.uid == uid(live)
+    }
+
+    /// The object is gone.
+    pub fn gone(&mut self) {
+        self.gone = Some(Instant::now());
+    }
+
+    /// It has been gone for long.
+    pub fn is_over(&self) -> bool {
+        self.gone.is_some_and(|gone| gone.elapsed() > OVERRIDDEN * 2)
+    }
+
+    /// The last desired object.
+    pub fn desired(&self) -> Option<Value> {
+        let text = block::decompress_size_prepended(&self.desired).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+
+    /// Whether the API server gave this value as answer to the same desired object.
+    pub fn accepts(&self, found: &Difference) -> bool {
+        let overridden_again = match &self.overridden {
+            Some((field, at)) => at.elapsed() >= OVERRIDDEN && found.path.to_string() == *field,
+            None => false,
+        };
+        let live = live_hash(found);
+        !overridden_again
+            && self
+                .accepted
+                .iter()
+                .any(|(path, known)| *path == found.path && *known == live)
+    }
+
+    /// The API server answered `answer` to `desired`; the fields `found` have other values in it. `overridden` is one of them
+    /// that has a value nobody asked for: then the time until it is set again is returned.
+    pub fn applied(
+        &mut self,
+        desired: &Desired,
+        answer: &Value,
+        found: &[Difference],
+        overridden: Option<&str>,
+    ) -> Option<Duration> {
+        self.desired_hash = Some(desired.hash);
+        let text = desired.body.to_string();
+        self.desired = block::compress_prepend_size(text.as_bytes()).into_boxed_slice();
+        self.uid = uid(answer);
+        self.rejected = None;
+        self.gone = None;
+        self.accepted = found
+            .iter()
+            .map(|found| (found.path.clone(), live_hash(found)))
+            .collect();
+        self.contests.retain(|_, contest| !contest.is_over());
+        self.overridden = overridden.map(|field| (field.to_owned(), Instant::now()));
+        let field = overridden?;
+        // Admission may answer another value each time.
+        self.contest(field, super::ADMISSION);
+        Some(OVERRIDDEN)
+    }
+
+    /// The field that admission overrides, and the time until it is set again.
+    pub fn overridden(&self) -> Option<(String, Duration)> {
+        let (field, at) = self.overridden.as_ref()?;
+        Some((field.clone(), OVERRIDDEN.saturating_sub(at.elapsed())))
+    }
+
+    pub fn was_overridden(&self) -> bool {
+        self.overridden.is_some()
+    }
+
+    /// A change of `field` by `manager` was reverted. Returns how long the next one is left, if this is a conflict.
+    pub fn reverted(&mut self, field: &str, manager: &str) -> Option<Duration> {
+        let contest = self.contest(field, manager);
+        (contest.reverts == REVERTS).then(|| contest.pause())
+    }
+
+    fn contest(&mut self, field: &str, manager: &str) -> &Contest {
+        let fresh = Contest {
+            manager: String::new(),
+            reverts: 0,
+            last: Instant::now(),
+        };
+        let contest = self.contests.entry(field.to_owned()).or_insert(fresh);
+        contest.manager = manager.to_owned();
+        contest.reverts = contest.reverts.saturating_add(1);
+        contest.last = Instant::now();
+        contest
+    }
+
+    /// How much longer a change of `field` is left as it is.
+    pub fn contest_delay(&self, field: &str) -> Option<Duration> {
+        let contest = self.contests.get(field).filter(|contest| !contest.is_over())?;
+        let left = contest.pause().saturating_sub(contest.last.elapsed());
+        (!left.is_zero()).then_some(left)
+    }
+
+    /// The other client of a conflict.
+    pub fn contestant(&self, field: &str) -> String {
+        self.contests
+            .get(field)
+            .map(|contest| contest.manager.clone())
+            .unwrap_or_default()
+    }
+
+    /// The API server rejected an attempt in this situation.
+    pub fn reject(&mut self, situation: u64, error: Error) {
+        self.rejected = Some((situation, Instant::now(), error));
+    }
+
+    /// The error of the last attempt, if nothing has changed since and it is too early for another.
+    pub fn rejection(&self, situation: u64) -> Option<Error> {
+        let (known, at, error) = self.rejected.as_ref()?;
+        let wait = error.retry_after().unwrap_or_default();
+        // The next reconcile comes after this time, so it must not find it a moment too early.
+        let is_early = at.elapsed() + Duration::from_secs(5) < wait;
+        (*known == situation && is_early && error.kind() == ErrorKind::Rejected).then(|| error.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn repeated_changes_of_a_field_are_reverted_ever_later() {
+        let mut memory = Memory::default();
+        assert_eq!(memory.contest_delay(".spec.replicas"), None);
+        assert_eq!(memory.reverted(".spec.replicas", "hpa"), None, "once is no conflict");
+        assert_eq!(memory.contest_delay(".spec.replicas"), None);
+        assert_eq!(memory.reverted(".spec.replicas", "hpa"), Some(PAUSE), "reported");
+        assert_eq!(memory.contest_delay(".spec.replicas"), Some(PAUSE));
+        assert_eq!(memory.contest_delay(".spec.paused"), None);
+        tokio::time::advance(PAUSE).await;
+        assert_eq!(memory.contest_delay(".spec.replicas"), None);
+        assert_eq!(memory.reverted(".spec.replicas", "hpa"), None, "reported once");
+        assert_eq!(memory.contest_delay(".spec.replicas"), Some(PAUSE * 2));
+        for _ in 0..20 {
+            memory.reverted(".spec.replicas", "hpa");
+        }
+        assert_eq!(memory.contest_delay(".spec.replicas"), Some(OVERRIDDEN), "at most");
+        tokio::time::advance(OVERRIDDEN * 3).await;
+        assert_eq!(memory.reverted(".spec.replicas", "hpa"), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rejected_attempt_is_not_repeated_before_something_changes() {
+        let mut memory = Memory::default();
+        memory.reject(1, Error::rejected("Invalid", "no"));
+        assert!(memory.rejection(1).is_some());
+        assert!(memory.rejection(2).is_none());
+        tokio::time::advance(Duration::from_secs(56)).await;
+        assert!(memory.rejection(1).is_none(), "tried again");
+    }
+}

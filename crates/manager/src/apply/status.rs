@@ -1,0 +1,175 @@
+//! Writes the status of an object where it differs.
+use std::{collections::BTreeSet, time::Duration};
+
+use kube::Resource as _;
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, Request};
+use serde_json::{Map, Value, json};
+
+use super::{
+    Applier, Conflict, compare::differences, error::Error, fields::Owner, identity, kind_of, namespace,
+    prepare::Desired,
+};
+use crate::ObjectKey;
+
+/// The fields of a kind's status.
+pub struct StatusFields {
+    /// The kind has a status that is written separately.
+    pub exists: bool,
+    /// `None` if all names are allowed.
+    pub names: Option<BTreeSet<String>>,
+    /// Conditions are merged by type, so those of other clients need no repetition.
+    pub keyed_conditions: bool,
+}
+
+impl StatusFields {
+    pub fn has(&self, name: &str) -> bool {
+        self.exists && self.names.as_ref().is_none_or(|names| names.contains(name))
+    }
+}
+
+/// What writing a status has changed.
+pub enum StatusChange {
+    /// It is as desired.
+    Unchanged,
+    /// The object as the API server has it now.
+    Written(Value),
+    /// Another client writes it too: nothing was written.
+    Conflict(Conflict),
+}
+
+impl Applier {
+    pub(crate) async fn status_fields(&self, resource: &ApiResource) -> Result<StatusFields, Error> {
+        let schema = self.schemas.get(resource).await?;
+        let conditions = schema.at(&["status", "conditions"]).map(|node| &node.kind);
+        Ok(StatusFields {
+            exists: schema.has_status,
+            names: schema.status_fields.clone(),
+            keyed_conditions: matches!(
+                conditions,
+                Some(super::schema::Kind::List {
+                    merge: super::schema::Merge::Keyed(_),
+                    ..
+                })
+            ),
+        })
+    }
+
+    /// The fields of the object's status that this field manager has written.
+    pub(crate) fn own_status(&self, object: &Value) -> Map<String, Value> {
+        let Some(Value::Object(status)) = object.get("status") else {
+            return Map::new();
+        };
+        let owners = Owner::all(object);
+        let own = self.status_owner(&owners).and_then(|own| own.fields.get("f:status"));
+        let mut status = status.clone();
+        // Without owners, as some tools leave it, all fields are taken for own ones.
+        if !owners.is_empty() {
+            status.retain(|name, _| own.is_some_and(|own| own.get(&format!("f:{name}")).is_some()));
+        }
+        status
+    }
+
+    fn status_owner<'o>(&self, owners: &'o [Owner]) -> Option<&'o Owner> {
+        owners
+            .iter()
+            .find(|owner| owner.applies && owner.subresource == "status" && owner.manager == self.manager)
+    }
+
+    /// Makes the status of `object` as desired.
+    pub(crate) async fn apply_status(
+        &self,
+        resource: &ApiResource,
+        object: &Value,
+        status: Map<String, Value>,
+    ) -> Result<StatusChange, Error> {
+        let key = identity(resource, object)?;
+        let schema = self.schemas.get(resource).await?;
+        let owners = Owner::all(object);
+        let own = self.status_owner(&owners);
+        let owned = own.map(|own| own.fields.clone()).unwrap_or_default();
+        let owned = (!owners.is_empty()).then_some(&owned);
+        let body = json!({ "status": status });
+        let live = json!({ "status": object.get("status").cloned().unwrap_or_else(|| json!({})) });
+        let found = differences(&schema, &body, &live, owned);
+        let Some(first) = found.first() else {
+            return Ok(StatusChange::Unchanged);
+        };
+        // Another client has changed what this one wrote last.
+        let place = (format!("{}/status", kind_of(resource)), key.clone());
+        let memory = self.memories().get(&place).cloned().unwrap_or_default();
+        let changed = memory.desired().filter(|_| memory.is_about(object)).and_then(|last| {
+            let found = differences(&schema, &last, &live, None).into_iter().next()?;
+            let is_other = |owner: &&Owner| Some(*owner) != own && owner.fields.contains(&found.path);
+            let other = owners.iter().filter(is_other).max_by_key(|owner| owner.time.clone());
+            let manager = other.map_or_else(|| format!("{} (another process)", self.manager), Owner::name);
+            Some((found.path.to_string(), manager))
+        });
+        if let Some((field, manager)) = &changed
+            && let Some(retry_after) = memory.contest_delay(field)
+        {
+            let conflict = Conflict {
+                field: field.clone(),
+                manager: manager.clone(),
+                new: false,
+                retry_after,
+            };
+            return Ok(StatusChange::Conflict(conflict));
+        }
+        tracing::debug!(field = %first.path, "status differs");
+        let answer = self.patch_status(resource, &key, object, &status).await?;
+        let mut memories = self.memories();
+        let memory = memories.entry(place).or_default();
+        memory.applied(
+            &Desired {
+                hash: 0,
+                body,
+                names_version: false,
+            },
+            object,
+            &[],
+            None,
+        );
+        if let Some((field, manager)) = changed
+            && let Some(retry_after) = memory.reverted(&field, &manager)
+        {
+            let conflict = Conflict {
+                field,
+                manager,
+                new: true,
+                retry_after: retry_after.max(Duration::from_secs(1)),
+            };
+            return Ok(StatusChange::Conflict(conflict));
+        }
+        Ok(StatusChange::Written(answer))
+    }
+
+    async fn patch_status(
+        &self,
+        resource: &ApiResource,
+        key: &ObjectKey,
+        object: &Value,
+        status: &Map<String, Value>,
+    ) -> Result<Value, Error> {
+        let mut body = json!({
+            "apiVersion": resource.api_version, "kind": resource.kind,
+            "metadata": { "name": key.name, "uid": object.pointer("/metadata/uid") },
+            "status": status,
+        });
+        if let Some(namespace) = namespace(key) {
+            body["metadata"]["namespace"] = namespace.into();
+        }
+        let params = PatchParams::apply(&self.manager).force();
+        let request = Request::new(DynamicObject::url_path(resource, namespace(key)));
+        let request = request
+            .patch_subresource("status", &key.name, &params, &Patch::Apply(body))
+            .map_err(|error| Error::bug(error.to_string()))?;
+        let answer = self.client.request(request).await;
+        answer.map_err(|error| Error::request(format!("write the status of {} {key}", resource.kind), error))
+    }
+
+    /// What is remembered about the status of an object that is gone takes no more memory.
+    pub(crate) fn forget_status(&self, resource: &ApiResource, key: &ObjectKey) {
+        self.memories()
+            .remove(&(format!("{}/status", kind_of(resource)), key.clone()));
+    }
+}

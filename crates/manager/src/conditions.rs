@@ -1,0 +1,99 @@
+//! Conditions in the status of custom resources.
+use k8s_openapi::{
+    apimachinery::pkg::apis::meta::v1::{Condition, Time},
+    jiff::Timestamp,
+};
+
+/// Sets the condition `kind`. Its transition time stays while its status does.
+///
+/// ```
+/// use kube_manager::conditions;
+///
+/// let mut all = Vec::new();
+/// conditions::set(&mut all, "Available", true, "Ready", "3 of 3 pods are ready");
+/// let since = all[0].last_transition_time.clone();
+/// conditions::set(&mut all, "Available", true, "Ready", "4 of 4 pods are ready");
+/// assert_eq!(all[0].last_transition_time, since);
+/// ```
+pub fn set(conditions: &mut Vec<Condition>, kind: &str, holds: bool, reason: &str, message: &str) {
+    let status = if holds { "True" } else { "False" };
+    let known = conditions.iter_mut().find(|known| known.type_ == kind);
+    let since = known
+        .as_ref()
+        .filter(|known| known.status == status)
+        .map(|known| known.last_transition_time.clone());
+    let condition = Condition {
+        type_: kind.to_owned(),
+        status: status.to_owned(),
+        reason: valid_reason(reason),
+        message: shorten(message),
+        observed_generation: known.as_ref().and_then(|known| known.observed_generation),
+        last_transition_time: since.unwrap_or_else(now),
+    };
+    match known {
+        Some(known) => *known = condition,
+        None => conditions.push(condition),
+    }
+}
+
+/// The condition `kind`.
+pub fn get<'c>(conditions: &'c [Condition], kind: &str) -> Option<&'c Condition> {
+    conditions.iter().find(|condition| condition.type_ == kind)
+}
+
+/// Whether the condition `kind` is true.
+pub fn is_true(conditions: &[Condition], kind: &str) -> bool {
+    get(conditions, kind).is_some_and(|condition| condition.status == "True")
+}
+
+/// The API server stores seconds.
+fn now() -> Time {
+    let seconds = Timestamp::now().as_second();
+    Time(Timestamp::from_second(seconds).unwrap_or_default())
+}
+
+/// The API server accepts only names in CamelCase.
+fn valid_reason(reason: &str) -> String {
+    let allowed: String = reason
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || *c == '_')
+        .take(1024)
+        .collect();
+    match allowed.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        true => allowed,
+        false => "Failed".to_owned(),
+    }
+}
+
+/// The API server's limit is 32,768 bytes. Nobody reads as much.
+fn shorten(message: &str) -> String {
+    message.chars().take(2048).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_transition_time_changes_with_the_status_only() {
+        let old = Time(Timestamp::from_second(1).unwrap());
+        let mut all = Vec::new();
+        set(&mut all, "Degraded", false, "AsExpected", "");
+        all[0].last_transition_time = old.clone();
+        set(&mut all, "Degraded", false, "Other", "text");
+        assert_eq!((&all[0].last_transition_time, all[0].reason.as_str()), (&old, "Other"));
+        set(&mut all, "Degraded", true, "Failed", "text");
+        assert_ne!(all[0].last_transition_time, old);
+        assert!(is_true(&all, "Degraded") && !is_true(&all, "Available"));
+        assert_eq!(all.len(), 1);
+    }
+
+    #[test]
+    fn reasons_are_made_valid() {
+        let mut all = Vec::new();
+        set(&mut all, "Degraded", true, "3 of 4: no!", "");
+        assert_eq!(all[0].reason, "Failed");
+        set(&mut all, "Degraded", true, "Not Found", "");
+        assert_eq!(all[0].reason, "NotFound");
+    }
+}

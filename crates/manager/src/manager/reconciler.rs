@@ -1,0 +1,144 @@
+//! Starts the controllers of the reconcile layer.
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::{
+    Resource, ResourceExt as _,
+    api::ApiResource,
+    core::{DeserializeGuard, PartialObjectMeta},
+    runtime::watcher,
+};
+
+use super::{
+    Manager, Scope,
+    controller::{Related, UNSYNCED, add, affected, is_relevant, paged},
+};
+use crate::{
+    ObjectKey,
+    access::Requirement,
+    apply::Applier,
+    cache::{Cache, Change},
+    queue::WorkQueue,
+    reconcile::{self, Object, Reconciler, Secrets, Shared, Starting},
+    worker::Done,
+};
+
+impl Manager {
+    /// Starts a controller. Its permissions are checked at the start.
+    pub fn add<R: Reconciler>(&mut self, controller: reconcile::Controller<R>) {
+        let parts = controller.into_parts();
+        let limits = parts.limits(self.limits);
+        self.requirements
+            .extend(parts.grants.iter().flat_map(Requirement::from_grant));
+        let queue: Arc<WorkQueue<ObjectKey>> = self.queue(&parts.name);
+        let field_manager = parts
+            .field_manager
+            .unwrap_or_else(|| self.events.controller().to_owned());
+        let applier = Arc::new(Applier::new(self.client(), field_manager.clone()));
+        let forgetting = Arc::clone(&applier);
+        let starting = Starting {
+            queue: Arc::clone(&queue),
+            manager: field_manager,
+            forget: Arc::new(move |resource: &ApiResource, key: &ObjectKey| forgetting.forget(resource, key)),
+        };
+        let stores = parts.owned.into_iter().map(|start| start(self, &starting)).collect();
+        for start in parts.watched {
+            start(self, &queue);
+        }
+        let objects: Cache<R::Object> = Cache::default();
+        let secrets = parts.secrets.map(|references| {
+            let by_secret = objects.index(move |object: &R::Object| {
+                let namespace = object.meta().namespace.clone().unwrap_or_default();
+                references(object)
+                    .into_iter()
+                    .map(|name| ObjectKey::new(namespace.clone(), name))
+                    .collect()
+            });
+            let secrets = Arc::new(Secrets::new(self.client()));
+            let (queue, read) = (Arc::clone(&queue), Arc::clone(&secrets));
+            let project = |secret: PartialObjectMeta<Secret>| secret.resource_version();
+            let changed = move |key: &ObjectKey, change: Change<String>| {
+                if change.after.is_none() {
+                    read.forget(key);
+                }
+                if change.before != change.after {
+                    by_secret
+                        .keys(key)
+                        .into_iter()
+                        .for_each(|object| add(&queue, object, change.listed));
+                }
+            };
+            self.watch(&secrets.versions, paged(watcher::Config::default()), project, changed);
+            secrets
+        });
+        let shared = Arc::new(Shared {
+            client: self.client(),
+            applier,
+            events: self.events(),
+            objects: objects.clone(),
+            queue: Arc::clone(&queue),
+            stores,
+            secrets,
+            finalizer: parts.finalizer,
+            resource: ApiResource::erase::<R::Object>(&()),
+        });
+        let (keys, gone) = (Arc::clone(&queue), Arc::clone(&shared));
+        let relevant = parts.relevant.unwrap_or_else(|| Arc::new(is_relevant));
+        let changed = move |key: &ObjectKey, change: Change<R::Object>| {
+            if change.after.is_none() {
+                gone.applier.forget_status(&gone.resource, key);
+            }
+            if relevant(&change) {
+                add(&keys, key.clone(), change.listed);
+            }
+        };
+        objects.count_unreadable(self.metrics().unreadable(&R::Object::plural(&())));
+        let reader = objects.clone();
+        let project = move |guard: DeserializeGuard<R::Object>| reader.readable(guard);
+        self.watch(&objects, paged(parts.selecting), project, changed);
+        let readiness = self.readiness().clone();
+        let reconciler = Arc::new(parts.reconciler);
+        let work = move |key: ObjectKey| {
+            let namespaced = <R::Object as Resource>::Scope::NAMESPACED;
+            let is_synced = !namespaced || readiness.is_synced_in(&key.namespace);
+            let object = objects.get(&key).filter(|_| is_synced);
+            let (reconciler, shared, objects) = (Arc::clone(&reconciler), Arc::clone(&shared), objects.clone());
+            async move {
+                match object {
+                    Some(object) => match reconcile::reconcile(reconciler, shared, object).await {
+                        // It was deleted meanwhile.
+                        Err(_) if objects.get(&key).is_none() => Ok(Done::nothing("gone")),
+                        result => result,
+                    },
+                    None if is_synced => Ok(Done::nothing("gone")),
+                    None => Ok(Done::nothing("namespace not synced").requeue_after(UNSYNCED)),
+                }
+            }
+        };
+        self.work_within(&parts.name, queue, limits, work);
+    }
+
+    /// Reconciles the objects whose keys `map` returns when an object of kind `C` changes.
+    pub(crate) fn watch_related<C: Object>(
+        &mut self,
+        config: watcher::Config,
+        queue: &Arc<WorkQueue<ObjectKey>>,
+        map: impl Fn(&C) -> Vec<ObjectKey> + Clone + Send + Sync + 'static,
+    ) {
+        let cache = Cache::default();
+        cache.count_unreadable(self.metrics().unreadable(&C::plural(&())));
+        let reader = cache.clone();
+        let project = move |guard: DeserializeGuard<C>| {
+            let object = reader.readable(guard)?;
+            let related = Related::new(map(&object), object.meta().clone());
+            (!related.keys.is_empty()).then_some(related)
+        };
+        let queue = Arc::clone(queue);
+        let changed = move |_: &ObjectKey, change: Change<Related>| {
+            affected(&change)
+                .into_iter()
+                .for_each(|key| add(&queue, key, change.listed));
+        };
+        self.watch::<DeserializeGuard<C>, _, _, _>(&cache, paged(config), project, changed);
+    }
+}

@@ -1,0 +1,531 @@
+//! What a reconcile can do.
+use std::{
+    any::TypeId,
+    collections::HashSet,
+    ops::Deref,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use k8s_openapi::{NamespaceResourceScope, api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::OwnerReference};
+use kube::{
+    Api, Client, Resource,
+    api::{DeleteParams, Preconditions},
+};
+use serde_json::{Value, json};
+
+use super::{
+    Change, Conflict, Error, Object,
+    recording::Recording,
+    run::Shared,
+    store::{MANAGED_BY, OWNER, Store, owner_annotation},
+};
+use crate::{
+    ObjectKey,
+    apply::Report,
+    events::{Event, Severity},
+    manager::Scope as _,
+    names,
+};
+
+/// One reconcile of one object: applies, reads and deletes its children.
+pub struct Context<K: Object> {
+    object: Arc<K>,
+    backend: Backend<K>,
+    state: Mutex<State>,
+}
+
+enum Backend<K: Object> {
+    Cluster(Arc<Shared<K>>),
+    Recording(Recording),
+}
+
+/// What has happened during the reconcile.
+#[derive(Default)]
+pub struct State {
+    pub kept: HashSet<(TypeId, ObjectKey)>,
+    pub writes: u32,
+    pub conflicts: Vec<(String, Conflict)>,
+}
+
+/// A child that was applied. It dereferences to the object as the API server has it.
+#[derive(Clone, Debug)]
+pub struct Applied<C> {
+    object: C,
+    change: Change,
+    conflict: Option<Conflict>,
+}
+
+impl<C> Applied<C> {
+    /// The object.
+    pub fn into_inner(self) -> C {
+        self.object
+    }
+
+    /// What the apply has changed.
+    pub fn change(&self) -> &Change {
+        &self.change
+    }
+
+    /// The field that another client sets again and again, if there is one. It is reported as event and condition.
+    pub fn conflict(&self) -> Option<&Conflict> {
+        self.conflict.as_ref()
+    }
+}
+
+impl<C> Deref for Applied<C> {
+    type Target = C;
+
+    fn deref(&self) -> &C {
+        &self.object
+    }
+}
+
+impl<C: crate::health::Health> crate::health::Health for Applied<C> {
+    fn ready(&self) -> crate::health::Ready {
+        self.object.ready()
+    }
+}
+
+impl<K: Object> Context<K> {
+    pub(super) fn new(shared: Arc<Shared<K>>, object: Arc<K>) -> Self {
+        Self {
+            object,
+            backend: Backend::Cluster(shared),
+            state: Mutex::default(),
+        }
+    }
+
+    /// A context for unit tests of a reconciler. It needs no API server and records the applied objects, which
+    /// [`applied`](Self::applied) returns.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+    /// use kube_manager::reconcile::Context;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let mut namespace = Namespace::default();
+    /// namespace.metadata.name = Some("shop".to_owned());
+    /// let context = Context::recording(&namespace);
+    /// let mut map = ConfigMap::default();
+    /// map.metadata.name = Some("files".to_owned());
+    /// map.metadata.namespace = Some("shop".to_owned());
+    /// context.apply(map).await.unwrap();
+    /// assert_eq!(context.applied::<ConfigMap>().len(), 1);
+    /// # }
+    /// ```
+    pub fn recording(object: &K) -> Self {
+        Self {
+            object: Arc::new(object.clone()),
+            backend: Backend::Recording(Recording::default()),
+            state: Mutex::default(),
+        }
+    }
+
+    /// An object that exists before the reconcile: a child with its status, or a user's Secret. For
+    /// [recording](Self::recording) contexts.
+    #[must_use]
+    pub fn with<C: Object>(self, existing: &C) -> Self {
+        if let Backend::Recording(recording) = &self.backend {
+            recording.exists(existing);
+        }
+        self
+    }
+
+    /// A variable of the environment. For [recording](Self::recording) contexts.
+    #[must_use]
+    pub fn with_env(self, variable: &'static str, value: impl Into<String>) -> Self {
+        if let Backend::Recording(recording) = &self.backend {
+            recording.set_env(variable, value.into());
+        }
+        self
+    }
+
+    /// The objects of kind `C` that were applied or created, in this order. For [recording](Self::recording) contexts.
+    pub fn applied<C: Object>(&self) -> Vec<C> {
+        match &self.backend {
+            Backend::Recording(recording) => recording.applied(),
+            Backend::Cluster(_) => Vec::new(),
+        }
+    }
+
+    /// Makes the API server's object as `desired`, and the object of this reconcile its owner. If no field differs, no
+    /// request is sent.
+    ///
+    /// # Errors
+    /// When the API server rejects it, or an object of this name belongs to another owner.
+    pub async fn apply<C: Object>(&self, desired: C) -> Result<Applied<C>, Error> {
+        self.apply_keeping(desired, &[]).await
+    }
+
+    /// As [`apply`](Self::apply), if `wanted`. Otherwise the child is deleted at the end of the reconcile.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub async fn apply_if<C: Object>(
+        &self,
+        wanted: bool,
+        desired: impl FnOnce() -> C + Send,
+    ) -> Result<Option<Applied<C>>, Error> {
+        match wanted {
+            true => Ok(Some(self.apply(desired()).await?)),
+            false => Ok(None),
+        }
+    }
+
+    /// As [`apply`](Self::apply), but fields that the API server lets nobody change stay as they are once the child exists.
+    /// They are paths such as `.spec.volumeClaimTemplates`.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub async fn apply_keeping<C: Object>(&self, desired: C, immutable: &[&str]) -> Result<Applied<C>, Error> {
+        let (key, desired) = self.owned(&desired)?;
+        let shared = match &self.backend {
+            Backend::Recording(recording) => return recording.apply(&key, desired, false).and_then(applied),
+            Backend::Cluster(shared) => shared,
+        };
+        let store = self.prepare::<C>(shared, &key)?;
+        let report = shared
+            .applier
+            .apply_keeping(&store.resource, desired, store.get(&key), immutable)
+            .await?;
+        self.applied_to(shared, store, &key, report)
+    }
+
+    /// Creates the child `name` if it does not exist, and never changes it: for generated passwords and keys.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub async fn create_once<C: Object>(
+        &self,
+        name: &str,
+        desired: impl FnOnce() -> C + Send,
+    ) -> Result<Applied<C>, Error> {
+        let key = self.key::<C>(name);
+        let shared = match &self.backend {
+            Backend::Recording(recording) => {
+                if let Some(known) = recording.get::<C>(&key) {
+                    return Ok(Applied {
+                        object: known,
+                        change: Change::Unchanged,
+                        conflict: None,
+                    });
+                }
+                let (key, desired) = self.named(desired(), name)?;
+                return recording.apply(&key, desired, true).and_then(applied);
+            }
+            Backend::Cluster(shared) => shared,
+        };
+        let store = self.prepare::<C>(shared, &key)?;
+        let (_, value) = self.named(desired(), name)?;
+        let report = shared
+            .applier
+            .create_once(&store.resource, value, store.get(&key))
+            .await?;
+        self.applied_to(shared, store, &key, report)
+    }
+
+    /// Keeps the child `name` if it exists, although this reconcile does not apply it.
+    pub fn keep<C: Object>(&self, name: &str) {
+        self.state().kept.insert((TypeId::of::<C>(), self.key::<C>(name)));
+    }
+
+    /// The child `name`, or another object of an owned kind that carries the operator's label, as it was seen last. Own writes
+    /// are seen at once.
+    pub fn get<C: Object>(&self, name: &str) -> Option<C> {
+        let key = self.key::<C>(name);
+        match &self.backend {
+            Backend::Recording(recording) => recording.get(&key),
+            Backend::Cluster(shared) => serde_json::from_value(shared.store::<C>()?.get(&key)?).ok(),
+        }
+    }
+
+    /// The children of kind `C`.
+    pub fn list<C: Object>(&self) -> Vec<C> {
+        match &self.backend {
+            Backend::Recording(recording) => recording.all(),
+            Backend::Cluster(shared) => {
+                let Some(store) = shared.store::<C>() else {
+                    return Vec::new();
+                };
+                let keys = store.children(self.uid()).into_iter();
+                keys.filter_map(|key| serde_json::from_value(store.get(&key)?).ok())
+                    .collect()
+            }
+        }
+    }
+
+    /// Deletes the child `name`. Returns whether there was one.
+    ///
+    /// # Errors
+    /// When the request fails.
+    pub async fn delete<C: Object>(&self, name: &str) -> Result<bool, Error> {
+        let key = self.key::<C>(name);
+        match &self.backend {
+            Backend::Recording(recording) => Ok(recording.delete::<C>(&key)),
+            Backend::Cluster(shared) => {
+                let store = self.prepare::<C>(shared, &key)?;
+                let is_child = store.children(self.uid()).contains(&key);
+                if is_child {
+                    self.remove(shared, store, &key).await
+                } else {
+                    Ok(false)
+                }
+            }
+        }
+    }
+
+    /// A Secret in the object's namespace that the object refers to: one that
+    /// [`Controller::secrets`](super::Controller::secrets) finds. A change of it reconciles the object.
+    ///
+    /// # Errors
+    /// When the request fails, or the controller does not declare references to Secrets.
+    pub async fn secret(&self, name: &str) -> Result<Option<Arc<Secret>>, Error> {
+        let key = self.key::<Secret>(name);
+        match &self.backend {
+            Backend::Recording(recording) => Ok(recording.get::<Secret>(&key).map(Arc::new)),
+            Backend::Cluster(shared) => match &shared.secrets {
+                Some(secrets) => secrets.get(&key).await,
+                None => Err(Error::bug(
+                    "the controller lacks `.secrets(…)`, so it cannot read Secrets",
+                )),
+            },
+        }
+    }
+
+    /// A variable of the operator's environment.
+    ///
+    /// # Errors
+    /// When it is not set, with the reason `EnvironmentNotSet`.
+    pub fn env(&self, variable: &'static str) -> Result<String, Error> {
+        let value = match &self.backend {
+            Backend::Recording(recording) => recording.env(variable),
+            Backend::Cluster(_) => std::env::var(variable).ok(),
+        };
+        let missing = || {
+            Error::new(
+                "EnvironmentNotSet",
+                format!("set {variable} in the operator's environment"),
+            )
+        };
+        value.filter(|value| !value.is_empty()).ok_or_else(missing)
+    }
+
+    /// Publishes an event about the object. `reason` is in CamelCase.
+    pub fn event(&self, severity: Severity, reason: &'static str, note: impl Into<String>) {
+        if let Backend::Cluster(shared) = &self.backend {
+            let event = Event {
+                severity,
+                reason,
+                action: "Reconcile",
+                note: note.into(),
+            };
+            shared.events.queue(self.object.as_ref(), event);
+        }
+    }
+
+    /// The connection to the API server, for requests that are not about children. A recording context has none.
+    ///
+    /// # Errors
+    /// In a [recording](Self::recording) context.
+    pub fn client(&self) -> Result<Client, Error> {
+        match &self.backend {
+            Backend::Cluster(shared) => Ok(shared.client.clone()),
+            Backend::Recording(_) => Err(Error::bug("a recording context has no client")),
+        }
+    }
+
+    /// The API of a kind in the object's namespace.
+    ///
+    /// # Errors
+    /// In a [recording](Self::recording) context.
+    pub fn api<C: Object + Resource<Scope = NamespaceResourceScope>>(&self) -> Result<Api<C>, Error> {
+        Ok(Api::namespaced(
+            self.client()?,
+            self.object.meta().namespace.as_deref().unwrap_or_default(),
+        ))
+    }
+
+    pub(super) fn uid(&self) -> &str {
+        self.object.meta().uid.as_deref().unwrap_or_default()
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn key<C: Object>(&self, name: &str) -> ObjectKey {
+        let namespace = match C::Scope::NAMESPACED {
+            true => self.object.meta().namespace.clone().unwrap_or_default(),
+            false => String::new(),
+        };
+        ObjectKey::new(namespace, name)
+    }
+
+    fn named<C: Object>(&self, mut desired: C, name: &str) -> Result<(ObjectKey, Value), Error> {
+        desired.meta_mut().name = Some(name.to_owned());
+        self.owned(&desired)
+    }
+
+    /// `desired` with namespace, label and owner.
+    fn owned<C: Object>(&self, desired: &C) -> Result<(ObjectKey, Value), Error> {
+        let kind = C::kind(&());
+        let mut value = serde_json::to_value(desired)
+            .map_err(|error| Error::bug(format!("a desired {kind} cannot be serialized: {error}")))?;
+        let name = desired.meta().name.clone().unwrap_or_default();
+        let mut key = self.key::<C>(&name);
+        if let Some(namespace) = desired.meta().namespace.clone().filter(|_| C::Scope::NAMESPACED) {
+            if K::Scope::NAMESPACED && namespace != key.namespace {
+                let message = format!("{kind} {namespace}/{name} is in another namespace than its owner");
+                return Err(Error::bug(message));
+            }
+            key.namespace = namespace;
+        }
+        if C::Scope::NAMESPACED {
+            value["metadata"]["namespace"] = key.namespace.clone().into();
+        }
+        let manager = match &self.backend {
+            Backend::Cluster(shared) => names::label(shared.applier.manager()),
+            Backend::Recording(_) => "test".to_owned(),
+        };
+        value["metadata"]["labels"][MANAGED_BY] = manager.into();
+        if K::Scope::NAMESPACED && !C::Scope::NAMESPACED {
+            // The garbage collector would take such a reference for one to an object that is gone.
+            value["metadata"]["annotations"][OWNER] = owner_annotation(self.object.as_ref()).into();
+            return Ok((key, value));
+        }
+        let owner = OwnerReference {
+            block_owner_deletion: Some(true),
+            ..self.object.controller_owner_ref(&()).unwrap_or_default()
+        };
+        let owner = serde_json::to_value(owner).map_err(|error| Error::bug(error.to_string()))?;
+        match value
+            .pointer_mut("/metadata/ownerReferences")
+            .and_then(Value::as_array_mut)
+        {
+            Some(owners) => owners.push(owner),
+            None => value["metadata"]["ownerReferences"] = json!([owner]),
+        }
+        Ok((key, value))
+    }
+
+    /// Checks that the object still exists and is not being deleted, unless this is its cleanup.
+    fn prepare<'s, C: Object>(&self, shared: &'s Shared<K>, key: &ObjectKey) -> Result<&'s Store, Error> {
+        let kind = C::kind(&());
+        let store = shared.store::<C>().ok_or_else(|| {
+            Error::bug(format!(
+                "{kind} {key} cannot be applied: the controller lacks `.owns::<{kind}>(…)`"
+            ))
+        })?;
+        if K::Scope::NAMESPACED && !C::Scope::NAMESPACED && shared.finalizer.is_none() {
+            let message =
+                format!("{kind} {key} has no namespace, so deleting it needs `.finalizer(…)` on the controller");
+            return Err(Error::bug(message));
+        }
+        self.still_wanted()?;
+        self.state().kept.insert((TypeId::of::<C>(), key.clone()));
+        Ok(store)
+    }
+
+    /// Fails when the object was deleted since the reconcile began. Children must not be written for it.
+    pub(super) fn still_wanted(&self) -> Result<(), Error> {
+        let Backend::Cluster(shared) = &self.backend else {
+            return Ok(());
+        };
+        let meta = self.object.meta();
+        let now = shared.objects.get(&ObjectKey::of(self.object.as_ref()));
+        let same = now.as_ref().is_some_and(|now| now.meta().uid == meta.uid);
+        let deleting = now.is_some_and(|now| now.meta().deletion_timestamp.is_some());
+        if same && (!deleting || meta.deletion_timestamp.is_some()) {
+            return Ok(());
+        }
+        Err(Error::waiting("Deleted", "the object was deleted"))
+    }
+
+    fn applied_to<C: Object>(
+        &self,
+        shared: &Shared<K>,
+        store: &Store,
+        key: &ObjectKey,
+        report: Report,
+    ) -> Result<Applied<C>, Error> {
+        if report.writes > 0 || store.cache.get(key).is_none() {
+            store.wrote::<K>(&report.object);
+        }
+        self.state().writes += report.writes;
+        let child = format!("{} {}", store.resource.kind, key.name);
+        match &report.change {
+            Change::Created => self.event(Severity::Normal, "Created", child.clone()),
+            Change::Updated(change) => self.event(Severity::Normal, "Updated", format!("{child}: {change}")),
+            Change::Reverted(change) => self.event(Severity::Normal, "Reverted", format!("{child}: {change}")),
+            Change::Unchanged => {}
+        }
+        if let Some(conflict) = &report.conflict {
+            let note = format!("{child}: {} is also set by {}", conflict.field, conflict.manager);
+            if conflict.new {
+                self.event(Severity::Warning, "Conflict", note.clone());
+                tracing::warn!(%child, field = %conflict.field, manager = %conflict.manager, "conflict");
+            }
+            self.state().conflicts.push((note, conflict.clone()));
+        }
+        let _ = shared;
+        applied(report)
+    }
+
+    /// Deletes a child, unless another has its name by now.
+    pub(super) async fn remove(&self, shared: &Shared<K>, store: &Store, key: &ObjectKey) -> Result<bool, Error> {
+        let Some(live) = store
+            .get(key)
+            .filter(|live| live.pointer("/metadata/deletionTimestamp").is_none())
+        else {
+            return Ok(false);
+        };
+        let uid = live
+            .pointer("/metadata/uid")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
+        let params = DeleteParams::background().preconditions(Preconditions {
+            uid: Some(uid.clone()),
+            resource_version: None,
+        });
+        let namespace = Some(key.namespace.as_str()).filter(|namespace| !namespace.is_empty());
+        let deleted = shared
+            .applier
+            .delete(&store.resource, namespace, &key.name, &params)
+            .await;
+        match deleted {
+            Ok(gone) => {
+                if gone {
+                    store.cache.deleted(key, &uid);
+                    shared.applier.forget(&store.resource, key);
+                }
+                self.state().writes += 1;
+                self.event(
+                    Severity::Normal,
+                    "Deleted",
+                    format!("{} {}", store.resource.kind, key.name),
+                );
+                Ok(true)
+            }
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(false),
+            Err(error) => Err(Error::request(format!("delete {} {key}", store.resource.kind), error)),
+        }
+    }
+}
+
+fn applied<C: Object>(report: Report) -> Result<Applied<C>, Error> {
+    let Report {
+        object,
+        change,
+        conflict,
+        ..
+    } = report;
+    let object = serde_json::from_value(object)
+        .map_err(|error| Error::bug(format!("the API server's {} cannot be read: {error}", C::kind(&()))))?;
+    Ok(Applied {
+        object,
+        change,
+        conflict,
+    })
+}

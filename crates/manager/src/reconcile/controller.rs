@@ -1,0 +1,291 @@
+//! The declaration of a controller.
+use std::{any::TypeId, sync::Arc, time::Duration};
+
+use k8s_openapi::api::{core::v1::Secret, events::v1::Event};
+use kube::runtime::watcher;
+use kube_grants::{Grant, Scope};
+
+use super::{
+    Object, Reconciler,
+    store::{MANAGED_BY, Store},
+};
+use crate::{Manager, ObjectKey, cache::Change, manager::Scope as _, queue::WorkQueue, worker::Limits};
+
+/// Declares what a [`Reconciler`] needs: the kinds that it applies and watches, and with them its permissions. It is a value
+/// and needs no running manager; [`Manager::add`] starts it.
+///
+/// ```
+/// use k8s_openapi::api::{apps::v1::Deployment, core::v1::Namespace};
+/// use kube_manager::reconcile::{Context, Controller, Error, Outcome, Reconciler};
+///
+/// struct Tenants;
+///
+/// impl Reconciler for Tenants {
+///     type Object = Namespace;
+///
+///     async fn reconcile(&self, _: &Namespace, _: &Context<Namespace>) -> Result<Outcome, Error> {
+///         Ok(Outcome::ready())
+///     }
+/// }
+///
+/// let controller = Controller::new("tenant", Tenants).owns::<Deployment>("runs the tenant's gateway");
+/// let grants = controller.grants();
+/// assert!(grants.iter().any(|grant| grant.resource == "deployments" && grant.verbs.contains(&"patch".into())));
+/// ```
+#[must_use = "nothing is reconciled before `Manager::add`"]
+pub struct Controller<R: Reconciler> {
+    name: String,
+    reconciler: R,
+    owned: Vec<Owned>,
+    watched: Vec<Watched>,
+    secrets: Option<References<R::Object>>,
+    finalizer: Option<&'static str>,
+    grants: Vec<Grant>,
+    field_manager: Option<String>,
+    selecting: watcher::Config,
+    relevant: Option<Relevant<R::Object>>,
+    concurrency: Option<usize>,
+    time: Option<Duration>,
+}
+
+/// Starts the watch of an owned kind.
+type Owned = Box<dyn FnOnce(&mut Manager, &Starting) -> (TypeId, Arc<Store>) + Send>;
+type Watched = Box<dyn FnOnce(&mut Manager, &Arc<WorkQueue<ObjectKey>>) + Send>;
+type References<K> = Arc<dyn Fn(&K) -> Vec<String> + Send + Sync>;
+type Relevant<K> = Arc<dyn Fn(&Change<K>) -> bool + Send + Sync>;
+
+/// What the watches of a controller share when they start.
+pub struct Starting {
+    pub queue: Arc<WorkQueue<ObjectKey>>,
+    pub manager: String,
+    pub forget: Arc<dyn Fn(&kube::api::ApiResource, &ObjectKey) + Send + Sync>,
+}
+
+/// The parts of a controller that is added to a manager.
+pub struct Parts<R: Reconciler> {
+    pub name: String,
+    pub reconciler: R,
+    pub owned: Vec<Owned>,
+    pub watched: Vec<Watched>,
+    pub secrets: Option<References<R::Object>>,
+    pub finalizer: Option<&'static str>,
+    pub grants: Vec<Grant>,
+    pub field_manager: Option<String>,
+    pub selecting: watcher::Config,
+    pub relevant: Option<Relevant<R::Object>>,
+    pub concurrency: Option<usize>,
+    pub time: Option<Duration>,
+}
+
+/// Where the permissions on a kind are needed.
+fn scope<C: Object>() -> Scope {
+    if C::Scope::NAMESPACED {
+        Scope::Watched
+    } else {
+        Scope::Cluster
+    }
+}
+
+impl<R: Reconciler> Controller<R> {
+    /// A controller with this name in metrics and in the log.
+    pub fn new(name: impl Into<String>, reconciler: R) -> Self {
+        Self {
+            name: name.into(),
+            reconciler,
+            owned: Vec::new(),
+            watched: Vec::new(),
+            secrets: None,
+            finalizer: None,
+            grants: Vec::new(),
+            field_manager: None,
+            selecting: watcher::Config::default(),
+            relevant: None,
+            concurrency: None,
+            time: None,
+        }
+    }
+
+    /// Objects own objects of kind `C`: these are watched and cached, can be applied, and are deleted when a reconcile no
+    /// longer applies them. The API server sends only objects that carry the operator's label. `why` is the reason for the
+    /// permissions.
+    pub fn owns<C: Object>(mut self, why: &'static str) -> Self {
+        let verbs = ["create", "delete", "get", "list", "patch", "watch"];
+        self.grants.push(Grant::of::<C>(scope::<C>(), verbs, why));
+        self.owned.push(Box::new(|manager, starting| {
+            let store = Arc::new(Store::new::<C>(&starting.manager));
+            let label = format!("{MANAGED_BY}={}", crate::names::label(&starting.manager));
+            let projecting = Arc::clone(&store);
+            let project = move |object: C| Some(projecting.project::<R::Object>(serde_json::to_value(object).ok()?));
+            let (queue, forget) = (Arc::clone(&starting.queue), Arc::clone(&starting.forget));
+            let changed = Arc::clone(&store);
+            manager.watch::<C, _, _, _>(
+                &store.cache,
+                watcher::Config::default().labels(&label),
+                project,
+                move |key: &ObjectKey, change| changed.changed(key, &change, &queue, forget.as_ref()),
+            );
+            (TypeId::of::<C>(), store)
+        }));
+        self
+    }
+
+    /// Reconciles the objects whose keys `map` returns when an object of kind `C` changes, and those that it returned before
+    /// the change.
+    pub fn watches<C: Object>(
+        self,
+        why: &'static str,
+        map: impl Fn(&C) -> Vec<ObjectKey> + Clone + Send + Sync + 'static,
+    ) -> Self {
+        self.watches_selecting(watcher::Config::default(), why, map)
+    }
+
+    /// As [`watches`](Self::watches), but only objects that `config` selects by labels or fields. The API server evaluates it.
+    pub fn watches_selecting<C: Object>(
+        mut self,
+        config: watcher::Config,
+        why: &'static str,
+        map: impl Fn(&C) -> Vec<ObjectKey> + Clone + Send + Sync + 'static,
+    ) -> Self {
+        self.grants.push(Grant::of::<C>(scope::<C>(), ["list", "watch"], why));
+        self.watched.push(Box::new(move |manager, queue| {
+            manager.watch_related(config, queue, map)
+        }));
+        self
+    }
+
+    /// Objects refer to Secrets in their namespace by the names that `references` finds: [`Context::secret`](super::Context::secret)
+    /// reads them, and a change of one reconciles the objects that refer to it.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # use kube_manager::reconcile::{Context, Controller, Error, Outcome, Reconciler};
+    /// struct PullSecrets;
+    ///
+    /// impl Reconciler for PullSecrets {
+    ///     type Object = Pod;
+    ///
+    ///     async fn reconcile(&self, pod: &Pod, context: &Context<Pod>) -> Result<Outcome, Error> {
+    ///         for name in references(pod) {
+    ///             if context.secret(&name).await?.is_none() {
+    ///                 return Ok(Outcome::waiting("SecretMissing", format!("create Secret {name}")));
+    ///             }
+    ///         }
+    ///         Ok(Outcome::ready())
+    ///     }
+    /// }
+    ///
+    /// fn references(pod: &Pod) -> Vec<String> {
+    ///     let secrets = pod.spec.iter().flat_map(|spec| spec.image_pull_secrets.iter().flatten());
+    ///     secrets.map(|secret| secret.name.clone()).collect()
+    /// }
+    ///
+    /// let controller = Controller::new("pull-secrets", PullSecrets).secrets("checks the pull secrets of pods", references);
+    /// ```
+    pub fn secrets(
+        mut self,
+        why: &'static str,
+        references: impl Fn(&R::Object) -> Vec<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.grants
+            .push(Grant::of::<Secret>(Scope::Watched, ["get", "list", "watch"], why));
+        self.secrets = Some(Arc::new(references));
+        self
+    }
+
+    /// Runs [`cleanup`](Reconciler::cleanup) before an object is deleted. `name` is a qualified name, such as
+    /// `cache.example.com/finalizer`.
+    pub fn finalizer(mut self, name: &'static str) -> Self {
+        self.finalizer = Some(name);
+        self
+    }
+
+    /// A permission that the reconciler needs beyond those that follow from the declaration.
+    pub fn needs(mut self, grant: Grant) -> Self {
+        self.grants.push(grant);
+        self
+    }
+
+    /// Only the objects that `config` selects by labels or fields. The API server evaluates it.
+    pub fn selecting(mut self, config: watcher::Config) -> Self {
+        self.selecting = config;
+        self
+    }
+
+    /// Only changes of an object for which `relevant` holds, instead of all except those of the status. The time of
+    /// deletion must be one of them if there is a finalizer.
+    pub fn when(mut self, relevant: impl Fn(&Change<R::Object>) -> bool + Send + Sync + 'static) -> Self {
+        self.relevant = Some(Arc::new(relevant));
+        self
+    }
+
+    /// At most `limit` objects at the same time.
+    pub fn concurrency(mut self, limit: usize) -> Self {
+        self.concurrency = Some(limit);
+        self
+    }
+
+    /// A reconcile that takes longer is cancelled and counts as failed.
+    pub fn time_limit(mut self, limit: Duration) -> Self {
+        self.time = Some(limit);
+        self
+    }
+
+    /// The field manager of applies and the value of the label `app.kubernetes.io/managed-by`, instead of the manager's
+    /// name.
+    pub fn field_manager(mut self, name: impl Into<String>) -> Self {
+        self.field_manager = Some(name.into());
+        self
+    }
+
+    /// All permissions that the controller needs: one source for RBAC rules, the startup check and documentation.
+    pub fn grants(&self) -> Vec<Grant> {
+        let scope = scope::<R::Object>();
+        let mut grants = vec![
+            Grant::of::<R::Object>(scope, ["list", "watch"], "the objects that are reconciled"),
+            Grant::of::<R::Object>(scope, ["patch"], "conditions and other status fields").on("status"),
+            Grant::of::<Event>(Scope::Watched, ["create", "patch"], "events about the objects"),
+        ];
+        if self.finalizer.is_some() {
+            grants.push(Grant::of::<R::Object>(
+                scope,
+                ["patch"],
+                "adds and removes the finalizer",
+            ));
+        }
+        if !self.owned.is_empty() {
+            let why = "owner references that block deletion, where the cluster enforces permissions for them";
+            grants.push(Grant::of::<R::Object>(scope, ["update"], why).on("finalizers"));
+        }
+        grants.extend(self.grants.iter().cloned());
+        grants
+    }
+
+    pub(crate) fn into_parts(self) -> Parts<R> {
+        let grants = self.grants();
+        Parts {
+            name: self.name,
+            reconciler: self.reconciler,
+            owned: self.owned,
+            watched: self.watched,
+            secrets: self.secrets,
+            finalizer: self.finalizer,
+            grants,
+            field_manager: self.field_manager,
+            selecting: self.selecting,
+            relevant: self.relevant,
+            concurrency: self.concurrency,
+            time: self.time,
+        }
+    }
+}
+
+impl<R: Reconciler> Parts<R> {
+    /// The limits, where the declaration sets some.
+    pub fn limits(&self, default: Limits) -> Limits {
+        Limits {
+            concurrency: self.concurrency.unwrap_or(default.concurrency),
+            time: self.time.unwrap_or(default.time),
+            ..default
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Objects written as JSON.
+use serde_json::Value;
+
+use super::{Error, Object};
+
+/// An object of kind `C` from JSON, as `serde_json::json!` writes it. A field that `C` does not have is an error, where
+/// `serde_json::from_value` would drop it.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_manager::reconcile::object;
+/// use serde_json::json;
+///
+/// let map: ConfigMap = object(json!({ "metadata": { "name": "files" }, "data": { "a": "1" } })).unwrap();
+/// assert_eq!(map.data.unwrap()["a"], "1");
+/// let typo = object::<ConfigMap>(json!({ "metadata": { "nmae": "files" } })).unwrap_err();
+/// assert_eq!(typo.to_string(), "ConfigMap has no field .metadata.nmae");
+/// ```
+///
+/// # Errors
+/// When the JSON has a field or a value that the kind does not allow.
+pub fn object<C: Object>(value: Value) -> Result<C, Error> {
+    let kind = C::kind(&());
+    let object: C = serde_json::from_value(value.clone()).map_err(|error| Error::bug(format!("{kind}: {error}")))?;
+    let read = serde_json::to_value(&object).map_err(|error| Error::bug(format!("{kind}: {error}")))?;
+    match lost(&value, &read, &mut String::new()) {
+        Some(field) => Err(Error::bug(format!("{kind} has no field {field}"))),
+        None => Ok(object),
+    }
+}
+
+/// The first field of `given` that `read` lacks.
+fn lost(given: &Value, read: &Value, path: &mut String) -> Option<String> {
+    let length = path.len();
+    let found = match (given, read) {
+        (Value::Object(given), Value::Object(read)) => given.iter().find_map(|(name, value)| {
+            path.push('.');
+            path.push_str(name);
+            let found = match read.get(name) {
+                Some(read) => lost(value, read, path),
+                // Absent and null mean the same.
+                None => (!value.is_null()).then(|| path.clone()),
+            };
+            path.truncate(length);
+            found
+        }),
+        (Value::Array(given), Value::Array(read)) => {
+            given.iter().zip(read).find_map(|(given, read)| lost(given, read, path))
+        }
+        _ => None,
+    };
+    path.truncate(length);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::apps::v1::Deployment;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_typo_in_a_nested_list_is_found() {
+        let deployment = |field: &str| {
+            let container = json!({ "name": "a", "image": "b", field: {} });
+            object::<Deployment>(
+                json!({ "spec": { "selector": {}, "template": { "spec": { "containers": [container] } } } }),
+            )
+        };
+        assert!(deployment("resources").is_ok());
+        let error = deployment("resuorces").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "Deployment has no field .spec.template.spec.containers.resuorces"
+        );
+    }
+}

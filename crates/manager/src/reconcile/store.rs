@@ -1,0 +1,257 @@
+//! The children of one kind, as the watch delivered them.
+use std::{
+    collections::{HashMap, HashSet},
+    marker::PhantomData,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+};
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::{
+    Api, Client, Resource,
+    api::{ApiResource, ObjectMeta},
+    core::PartialObjectMeta,
+};
+use lz4_flex::block;
+use serde_json::Value;
+
+use super::{Error, Object};
+use crate::{
+    ObjectKey,
+    cache::{Cache, Change, Index},
+    manager::{Scope as _, add_owner},
+    queue::WorkQueue,
+};
+
+/// The label of everything that an operator applies.
+pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+
+/// The annotation that stands for an owner reference where Kubernetes allows none: on a child without a namespace whose
+/// owner has one.
+pub const OWNER: &str = "kube-manager/owner";
+
+/// The compression finds no more than this.
+const MAX_DICTIONARY: usize = 64 << 10;
+
+/// A child. Its JSON is compressed against the first child of its kind, which it resembles.
+pub struct Child {
+    pub owner: Option<(String, ObjectKey)>,
+    pub version: String,
+    bytes: Box<[u8]>,
+}
+
+/// The children of one kind.
+pub struct Store {
+    pub resource: ApiResource,
+    pub namespaced: bool,
+    pub cache: Cache<Child>,
+    by_owner: Index<String>,
+    manager: String,
+    dictionary: OnceLock<Box<[u8]>>,
+    /// Versions that this process wrote: their events bring no news.
+    written: Mutex<HashSet<String>>,
+}
+
+impl Store {
+    pub fn new<C: Object>(manager: &str) -> Self {
+        let cache: Cache<Child> = Cache::default();
+        let by_owner = cache.index(|child: &Child| child.owner.iter().map(|(uid, _)| uid.clone()).collect());
+        Self {
+            resource: ApiResource::erase::<C>(&()),
+            namespaced: C::Scope::NAMESPACED,
+            cache,
+            by_owner,
+            manager: manager.to_owned(),
+            dictionary: OnceLock::new(),
+            written: Mutex::default(),
+        }
+    }
+
+    /// What is kept of a child of objects of kind `K`.
+    pub fn project<K: Object>(&self, mut object: Value) -> Child {
+        let owner = owner::<K>(&object);
+        self.slim(&mut object);
+        let text = object.to_string();
+        let dictionary = self
+            .dictionary
+            .get_or_init(|| text.bytes().take(MAX_DICTIONARY).collect());
+        let version = object
+            .pointer("/metadata/resourceVersion")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        Child {
+            owner,
+            version: version.to_owned(),
+            bytes: block::compress_prepend_size_with_dict(text.as_bytes(), dictionary).into_boxed_slice(),
+        }
+    }
+
+    /// Owners of status fields say nothing about what is applied.
+    fn slim(&self, object: &mut Value) {
+        let entries = object
+            .pointer_mut("/metadata/managedFields")
+            .and_then(Value::as_array_mut);
+        if let Some(entries) = entries {
+            let is_own = |entry: &Value| entry.get("manager").and_then(Value::as_str) == Some(self.manager.as_str());
+            let of_status = |entry: &Value| entry.get("subresource").and_then(Value::as_str) == Some("status");
+            entries.retain(|entry| is_own(entry) || !of_status(entry));
+        }
+    }
+
+    pub fn get(&self, key: &ObjectKey) -> Option<Value> {
+        let child = self.cache.get(key)?;
+        let dictionary = self.dictionary.get()?;
+        let text = block::decompress_size_prepended_with_dict(&child.bytes, dictionary).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+
+    /// The children of the object `uid`.
+    pub fn children(&self, uid: &str) -> Vec<ObjectKey> {
+        self.by_owner.keys(&uid.to_owned())
+    }
+
+    /// The API server answered `object` to a write.
+    pub fn wrote<K: Object>(&self, object: &Value) {
+        let Some(metadata) = object.get("metadata").cloned() else {
+            return;
+        };
+        let Ok(metadata) = serde_json::from_value::<ObjectMeta>(metadata) else {
+            return;
+        };
+        if let Some(version) = &metadata.resource_version {
+            let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+            if written.len() > 4096 {
+                written.clear();
+            }
+            written.insert(version.clone());
+        }
+        let answer = PartialObjectMeta::<ConfigMap> {
+            types: None,
+            metadata,
+            _phantom: PhantomData,
+        };
+        self.cache.written(&answer, self.project::<K>(object.clone()));
+    }
+
+    /// Reconciles the owners of a changed child, unless this process has changed it.
+    pub fn changed(
+        &self,
+        key: &ObjectKey,
+        change: &Change<Child>,
+        queue: &WorkQueue<ObjectKey>,
+        forget: &(dyn Fn(&ApiResource, &ObjectKey) + Send + Sync),
+    ) {
+        let version = |side: &Option<Arc<Child>>| side.as_ref().map(|child| child.version.clone());
+        match version(&change.after) {
+            None => forget(&self.resource, key),
+            Some(after) if self.is_own_write(&after) => return,
+            // A new list brought what was known.
+            after if after == version(&change.before) => return,
+            Some(_) => {}
+        }
+        let sides = [&change.before, &change.after].into_iter().flatten();
+        let mut owners: Vec<ObjectKey> = sides
+            .filter_map(|child| Some(child.owner.as_ref()?.1.clone()))
+            .collect();
+        owners.dedup();
+        for owner in owners {
+            add_owner(queue, owner, change.listed);
+        }
+    }
+
+    /// Whether the change to `version` is one of this process.
+    pub fn is_own_write(&self, version: &str) -> bool {
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        written.remove(version)
+    }
+}
+
+/// The object of kind `K` that a child belongs to.
+fn owner<K: Object>(child: &Value) -> Option<(String, ObjectKey)> {
+    let text = |value: &Value, name: &str| Some(value.get(name)?.as_str()?.to_owned());
+    if let Some(known) = crate::apply::controller(child) {
+        let version = text(known, "apiVersion")?;
+        let group = version.rsplit_once('/').map_or("", |(group, _)| group);
+        if known.get("kind")?.as_str()? != K::kind(&()) || group != K::group(&()) {
+            return None;
+        }
+        let namespace = match K::Scope::NAMESPACED {
+            true => child.pointer("/metadata/namespace")?.as_str()?.to_owned(),
+            false => String::new(),
+        };
+        return Some((text(known, "uid")?, ObjectKey::new(namespace, text(known, "name")?)));
+    }
+    let annotation = child.pointer("/metadata/annotations")?.get(OWNER)?.as_str()?;
+    match annotation.split(' ').collect::<Vec<_>>().as_slice() {
+        [kind, namespace, name, uid] if *kind == qualified_kind::<K>() => {
+            Some(((*uid).to_owned(), ObjectKey::new(*namespace, *name)))
+        }
+        _ => None,
+    }
+}
+
+/// The value of [`OWNER`] for children of `object`.
+pub fn owner_annotation<K: Object>(object: &K) -> String {
+    let meta = object.meta();
+    let text = |value: &Option<String>| value.clone().unwrap_or_default();
+    format!(
+        "{} {} {} {}",
+        qualified_kind::<K>(),
+        text(&meta.namespace),
+        text(&meta.name),
+        text(&meta.uid)
+    )
+}
+
+fn qualified_kind<K: Object>() -> String {
+    format!("{}.{}", K::kind(&()), K::group(&()))
+}
+
+/// The Secrets that objects refer to. Only their versions are cached; the content is read when it is needed, and again when
+/// it has changed.
+pub struct Secrets {
+    pub versions: Cache<String>,
+    client: Client,
+    read: Mutex<HashMap<ObjectKey, Arc<Secret>>>,
+}
+
+impl Secrets {
+    pub fn new(client: Client) -> Self {
+        Self {
+            versions: Cache::default(),
+            client,
+            read: Mutex::default(),
+        }
+    }
+
+    pub async fn get(&self, key: &ObjectKey) -> Result<Option<Arc<Secret>>, Error> {
+        let version = self.versions.get(key);
+        let known = self.lock().get(key).cloned();
+        if let (Some(version), Some(known)) = (&version, known)
+            && known.meta().resource_version.as_ref() == Some(version.as_ref())
+        {
+            return Ok(Some(known));
+        }
+        if version.is_none() {
+            self.lock().remove(key);
+            return Ok(None);
+        }
+        let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
+        let secret = secrets
+            .get_opt(&key.name)
+            .await
+            .map_err(|error| Error::request(format!("get Secret {key}"), error))?;
+        let secret = secret.map(Arc::new);
+        if let Some(secret) = &secret {
+            self.lock().insert(key.clone(), Arc::clone(secret));
+        }
+        Ok(secret)
+    }
+
+    pub fn forget(&self, key: &ObjectKey) {
+        self.lock().remove(key);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ObjectKey, Arc<Secret>>> {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
