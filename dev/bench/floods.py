@@ -1,6 +1,6 @@
 """What floods.sh sends: `objects NUMBER` prints Deployments of 1 MB, `flood plain|tls PORT PROBES` holds 256 connections with unfinished
 headers for ten seconds while it probes PROBES, and prints the number of probes, of failures, and the 99th percentile."""
-import json, random, socket, ssl, string, sys, threading, time
+import json, os, random, socket, ssl, string, sys, threading, time
 
 def objects(number):
     letters = string.ascii_letters + string.digits
@@ -16,15 +16,16 @@ def objects(number):
                       "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}})
     json.dump({"apiVersion": "v1", "kind": "List", "items": items}, sys.stdout)
 
+CONTEXT = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+CONTEXT.check_hostname, CONTEXT.verify_mode = False, ssl.CERT_NONE
+
 def hold(secure, port, stop):
     header = b"GET /metrics HTTP/1.1\r\nhost: x\r\nlong: " + b"x" * 400_000
     while not stop.is_set():
         try:
             stream = socket.create_connection(("127.0.0.1", port), timeout=5)
             if secure:
-                context = ssl.create_default_context()
-                context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-                stream = context.wrap_socket(stream)
+                stream = CONTEXT.wrap_socket(stream)
             # Some send all, the others as much as a server may read.
             stream.sendall(header if random.random() < 0.5 else header[:15_000])
             while not stop.is_set() and stream.recv(1024):
@@ -50,7 +51,8 @@ def flood(kind, port, probes):
         time.sleep(0.05)
     stop.set()
     times.sort()
-    print(f"{len(times)} | {failed} | {times[int(len(times) * 0.99)] * 1000:.0f}")
+    print(f"{len(times)} | {failed} | {times[int(len(times) * 0.99)] * 1000:.0f}", flush=True)
+    os._exit(0)
 
 if sys.argv[1] == "objects":
     objects(int(sys.argv[2]))

@@ -18,7 +18,7 @@ fi
 probes=18081 metrics=18443 work=$(mktemp -d) group=
 clean() { [ -z "${pid:-}" ] || kill "$pid" 2> /dev/null || true; wait 2> /dev/null || true; [ -z "$group" ] || rmdir "$group" || true; rm -rf "$work"; }
 trap clean EXIT
-kubectl apply -f config/crd > /dev/null
+kubectl apply -k config/crd > /dev/null
 python3 dev/bench/floods.py objects "$objects" > "$work/objects.json"
 kubectl create -f "$work/objects.json" > /dev/null
 if [ -w /sys/fs/cgroup/memory ]; then

@@ -215,11 +215,12 @@ where
 {
     let limits = handle.limits();
     let service = service_fn(|request| {
-        let (call, work) = (handle.call(), handle.work());
+        let call = handle.call();
         let answer = &answer;
         async move {
             // The answers that others do not take may have used up the memory for this one.
             let _ = timeout(limits.request, handle.may_answer_soon()).await;
+            let work = handle.work();
             let mut response = answer(request, handle.clone()).await;
             drop(work);
             // Closing a connection that rests would be a race with its next request.
