@@ -226,12 +226,9 @@ impl Checker {
     }
 
     fn count(&mut self, schema: &Value, [least, most]: [&str; 2], count: usize, what: &str, pointer: &str) {
-        let bound = |name: &str| {
-            schema
-                .get(name)
-                .and_then(Value::as_u64)
-                .and_then(|n| usize::try_from(n).ok())
-        };
+        // A negative bound is allowed, and no count is below it.
+        let bound = |name: &str| schema.get(name).and_then(Value::as_i64);
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
         if let Some(least) = bound(least).filter(|least| count < *least) {
             self.fault(pointer, format!("must have at least {least} {what}, has {count}"));
         }

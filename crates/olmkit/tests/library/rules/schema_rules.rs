@@ -213,6 +213,49 @@ const ROWS: &[(&str, &str)] = &[
         "{type: object, properties: {namespace: {type: string}}, x-kubernetes-validations: [{rule: 'self.namespace == \"a\"'}]}",
         "",
     ),
+    (
+        "{x-kubernetes-preserve-unknown-fields: true, x-kubernetes-validations: [{rule: 'true'}]}",
+        "unable to convert structural schema to CEL declarations",
+    ),
+    ("{type: string, $schema: a}", "$schema is not supported"),
+    (
+        "{type: object, additionalProperties: true, x-kubernetes-validations: [{rule: 'true', fieldPath: .a}]}",
+        "",
+    ),
+    (
+        "{type: object, additionalProperties: true, x-kubernetes-validations: [{rule: 'true', fieldPath: .a.b}]}",
+        "must be a valid path",
+    ),
+    (
+        "{type: object, maxProperties: -1, properties: {a: {type: string}}, default: {}}",
+        "must have at most -1 fields",
+    ),
+    (
+        "{type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true, default: {}}",
+        "is required",
+    ),
+    (
+        "{type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true, default: {apiVersion: v1, kind: Pod}}",
+        "",
+    ),
+    ("{type: array, items: true}", "items: Required value"),
+    ("{type: string, items: true}", ""),
+    (
+        "{type: string, default: x, x-kubernetes-validations: [{rule: 'isQuantity(self)'}]}",
+        "failed rule: isQuantity(self)",
+    ),
+    (
+        "{type: string, default: 1Gi, x-kubernetes-validations: [{rule: 'isQuantity(self)'}]}",
+        "",
+    ),
+    (
+        "{type: array, items: {type: array, items: {type: string, x-kubernetes-validations: [{rule: 'self.size() > 1'}]}}}",
+        "",
+    ),
+    (
+        "{type: object, x-kubernetes-validations: [{rule: 'self.all(k, k in oldSelf)'}], additionalProperties: {type: string}}",
+        "",
+    ),
     ("{type: string, description: 5}", "cannot read the definition"),
     ("{type: string, description: '5'}", ""),
     ("{type: string, format: true}", "cannot read the definition"),

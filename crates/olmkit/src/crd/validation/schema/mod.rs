@@ -17,6 +17,9 @@ use super::internal::{Crd, Shared};
 /// Fields of a schema that hold one schema.
 const ONE: [&str; 2] = ["items", "not"];
 
+/// Fields of a schema that are set even if they hold an empty map.
+const POINTERS: [&str; 3] = ["default", "example", "externalDocs"];
+
 /// Fields of a schema that hold lists of alternatives.
 const LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
@@ -299,7 +302,7 @@ fn is_set(schema: &Value, name: &str) -> bool {
         None | Some(Value::Null | Value::Bool(false)) => false,
         Some(Value::String(text)) => !text.is_empty(),
         Some(Value::Array(items)) => !items.is_empty(),
-        Some(Value::Object(fields)) => !fields.is_empty() || ONE.contains(&name) || name == "default",
+        Some(Value::Object(fields)) => !fields.is_empty() || ONE.contains(&name) || POINTERS.contains(&name),
         Some(_) => true,
     }
 }
