@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use olmkit_cel::{Budget, Failure, Value as Cel};
 use serde_json::Value;
 
-use super::{InstanceFault, InstanceFinding, member};
+use super::{InstanceFault, InstanceFinding, Work, member};
 use crate::crd::cel::{self, Rule};
 
 /// Most bytes of a message; the API server takes the plain message instead of longer ones.
@@ -13,21 +13,19 @@ const MESSAGE: usize = 5 * 1024;
 
 /// Evaluates the rules of a schema over an object that fits it. One budget holds for all of them, as in the API server; when it is
 /// exhausted, the rules that are left count as fulfilled.
-pub(super) fn check(schema: &Value, object: &Value) -> Vec<InstanceFinding> {
-    check_within(schema, object, Budget::for_object())
-}
-
-fn check_within(schema: &Value, object: &Value, budget: Budget) -> Vec<InstanceFinding> {
+pub(super) fn check(schema: &Value, object: &Value, work: &mut Work) -> Vec<InstanceFinding> {
     if !cel::has_rules(schema) {
         return Vec::new();
     }
+    let begin = work.budget.at_most(&Budget::for_object());
     let mut walk = Walk {
-        budget,
+        budget: begin.clone(),
         compiled: HashMap::new(),
         findings: Vec::new(),
     };
     // An exhausted budget ends the walk; what was found before holds.
     let _ = walk.root(schema, object);
+    work.budget.take_used(&begin, &walk.budget);
     walk.findings
 }
 
@@ -111,7 +109,10 @@ impl Walk {
         let key = std::ptr::from_ref(place.rules);
         let programs = match self.compiled.remove(&key) {
             Some(programs) => programs,
-            None => compile(place),
+            None => {
+                self.budget.step(compile_steps(place))?;
+                compile(place)
+            }
         };
         let own = cel::value::convert(place.schema, place.json, place.is_object, &mut self.budget)?;
         let mut result = Ok(());
@@ -170,6 +171,19 @@ impl Walk {
         }
         message.to_owned()
     }
+}
+
+/// Steps of the compiler for each character of a rule.
+const CHARACTER_STEPS: u64 = 2;
+
+fn compile_steps(place: Place<'_>) -> u64 {
+    let rules = cel::rules(place.rules).iter();
+    let lengths = rules.flat_map(|rule| [text(rule, "rule").len(), text(rule, "messageExpression").len()]);
+    // Longer ones are not compiled.
+    let lengths = lengths.filter(|length| *length <= olmkit_cel::limits::EXPRESSION_CHARACTERS);
+    lengths.fold(0, |sum: u64, length| {
+        sum.saturating_add((length as u64).saturating_mul(CHARACTER_STEPS))
+    })
 }
 
 fn compile(place: Place<'_>) -> Vec<Option<Rule>> {
