@@ -21,7 +21,7 @@ export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}
 # libFuzzer reads these counters to see which input reaches new code.
 RUSTC_BOOTSTRAP=1 RUSTFLAGS="--cfg fuzzing -Cdebug-assertions -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=3 \
   -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table" \
-  cargo build --release --target "$(rustc -vV | sed -n 's/^host: //p')" --bin "$target"
+  cargo build --locked --release --target "$(rustc -vV | sed -n 's/^host: //p')" --bin "$target"
 mkdir -p "corpus/$target" "artifacts/$target" "seeds/$target"
 # The files of a folder in one text: `@ path` begins a file.
 together() { (cd "$1" && shift && find "$@" -type f -size -64k | sort | while read -r file; do printf '@ %s\n' "$file"; cat "$file"; echo; done); }

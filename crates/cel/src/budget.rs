@@ -22,6 +22,11 @@ impl Budget {
         Self::new(limits::OBJECT_STEPS, limits::OBJECT_BYTES)
     }
 
+    /// What all objects of a bundle may take, such as its examples.
+    pub fn for_bundle() -> Self {
+        Self::new(limits::BUNDLE_STEPS, limits::BUNDLE_BYTES)
+    }
+
     /// Whether nothing is left.
     pub fn is_exhausted(&self) -> bool {
         self.steps == 0 || self.bytes == 0
@@ -30,6 +35,23 @@ impl Budget {
     /// Steps that are left.
     pub fn steps(&self) -> u64 {
         self.steps
+    }
+
+    /// Bytes that are left.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// What is left, at most as much as another budget.
+    #[must_use]
+    pub fn at_most(&self, other: &Self) -> Self {
+        Self::new(self.steps.min(other.steps), self.bytes.min(other.bytes))
+    }
+
+    /// Takes what a part of this budget has used, given its begin and its rest.
+    pub fn take_used(&mut self, begin: &Self, rest: &Self) {
+        self.steps = self.steps.saturating_sub(begin.steps.saturating_sub(rest.steps));
+        self.bytes = self.bytes.saturating_sub(begin.bytes.saturating_sub(rest.bytes));
     }
 
     /// Takes steps. An exhausted budget stays exhausted.

@@ -24,3 +24,9 @@ pub const OBJECT_STEPS: u64 = 2_000_000;
 
 /// Bytes that the evaluation of all rules for one object may allocate in total, freed or not.
 pub const OBJECT_BYTES: u64 = 64 << 20;
+
+/// Steps for all objects of a bundle.
+pub const BUNDLE_STEPS: u64 = 5 * OBJECT_STEPS;
+
+/// Bytes for all objects of a bundle.
+pub const BUNDLE_BYTES: u64 = 4 * OBJECT_BYTES;

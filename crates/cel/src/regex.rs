@@ -71,7 +71,10 @@ fn unclear() -> Failure {
 
 /// A regular expression as Go reads it: a pattern of a schema.
 #[derive(Debug, Clone)]
-pub struct GoRegex(Regex);
+pub struct GoRegex {
+    regex: Regex,
+    states: u64,
+}
 
 impl GoRegex {
     /// Compiles an expression.
@@ -79,7 +82,31 @@ impl GoRegex {
     /// # Errors
     /// [`Failure::Error`] with Go's reason when Go refuses the expression; [`Failure::Undecided`] when nothing is known of it.
     pub fn new(pattern: &str) -> Result<Self, Failure> {
-        compile(pattern).map(|pattern| Self(pattern.regex))
+        let Pattern { regex, states } = compile(pattern)?;
+        Ok(Self { regex, states })
+    }
+
+    /// As [`GoRegex::new`], for an expression of an untrusted author: what it costs to compile is taken from a budget before.
+    ///
+    /// # Errors
+    /// As [`GoRegex::new`]; [`Failure::Exhausted`].
+    pub fn within(pattern: &str, budget: &mut Budget) -> Result<Self, Failure> {
+        /// Compiling a state takes as long as some steps of the evaluator.
+        const STATE: u64 = 16;
+        budget.read(pattern.len())?;
+        let (_, states) = translate::translate(pattern)?;
+        budget.step(states.saturating_mul(STATE))?;
+        Self::new(pattern)
+    }
+
+    /// As [`GoRegex::is_match`], within a budget.
+    ///
+    /// # Errors
+    /// [`Failure::Exhausted`].
+    pub fn is_match_within(&self, text: &str, budget: &mut Budget) -> Result<bool, Failure> {
+        let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
+        budget.step(bytes.saturating_mul(self.states) / 32 + 1)?;
+        Ok(self.is_match(text))
     }
 
     /// Only reads an expression, which costs a small part of compiling it.
@@ -92,7 +119,7 @@ impl GoRegex {
 
     /// Whether the expression matches some part of a text.
     pub fn is_match(&self, text: &str) -> bool {
-        self.0.is_match(text)
+        self.regex.is_match(text)
     }
 }
 

@@ -47,17 +47,21 @@ struct Diff {
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let CrdCommand::Diff(diff) = &args.command;
     let (old, new) = (definitions(&diff.old)?, definitions(&diff.new)?);
+    let mut by_name: BTreeMap<&str, &Object> = BTreeMap::new();
+    for object in &old {
+        by_name.entry(object.name()).or_insert(object);
+    }
     let mut changes = Vec::new();
     let mut compared = 0;
     for object in &new {
-        if let Some(earlier) = old.iter().find(|earlier| earlier.name() == object.name()) {
+        if let Some(earlier) = by_name.get(object.name()) {
             compared += 1;
             changes.extend(blocked_changes(
                 &earlier.value,
                 Some(earlier),
                 object,
                 &diff.old.display().to_string(),
-            ));
+            )?);
         }
     }
     anyhow::ensure!(

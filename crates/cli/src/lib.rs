@@ -226,9 +226,7 @@ impl Cli {
     pub fn run(self, is_operator_sdk: bool) -> anyhow::Result<ExitCode> {
         terminal::set_color(self.color);
         terminal::set_quiet(self.quiet);
-        if self.verbose {
-            terminal::log_requests();
-        }
+        terminal::log(self.verbose);
         for limit in &self.limits {
             if let Err(error) = olmkit::limits::set(limit) {
                 eprintln!("Error: --limit: {error}");

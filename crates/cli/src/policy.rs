@@ -73,7 +73,7 @@ impl SettingsFlags {
         let path = match &self.config {
             Some(path) => Some(path.clone()),
             None if self.isolated => None,
-            None => config::find(&std::env::current_dir().context("cannot find the working directory")?),
+            None => config::find(&std::env::current_dir().context("cannot find the working directory")?)?,
         };
         path.map(|path| Config::read(&path).map(|config| (path, config)))
             .transpose()

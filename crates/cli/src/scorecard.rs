@@ -85,10 +85,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Ok(selector) => selector,
         Err(reason) => anyhow::bail!("could not parse selector unable to parse requirement: {reason}"),
     };
+    let origin = match args.config {
+        Some(_) => in_pods::Origin::User,
+        None => in_pods::Origin::Bundle,
+    };
     let tests = if args.list {
         scorecard::list(&configuration, &selector)
     } else if args.pods.cluster {
-        match in_pods::run(&args.pods, &Bundle::new(&reading), &configuration, &selector)? {
+        match in_pods::run(&args.pods, &Bundle::new(&reading), (&configuration, origin), &selector)? {
             Ok(tests) => tests,
             Err(code) => return Ok(code),
         }
@@ -97,8 +101,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     match args.output {
         Format::Text => write!(terminal::output(), "{}", scorecard::text(&tests))?,
-        Format::Json => terminal::document().write_all(scorecard::json(&tests)?.as_bytes())?,
-        Format::Xunit => terminal::document().write_all(scorecard::xunit(&tests).as_bytes())?,
+        Format::Json => terminal::data().write_all(scorecard::json(&tests)?.as_bytes())?,
+        Format::Xunit => terminal::data().write_all(scorecard::xunit(&tests).as_bytes())?,
         format => {
             let found = scorecard::findings(&Bundle::new(&reading), &configuration, &selector);
             findings(&source, found, format)?;

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use olmkit::limits;
 use olmkit::object::UntrustedText;
 use serde::Serialize;
+use tracing_subscriber::Layer as _;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
@@ -73,13 +74,22 @@ pub fn set_color(color: Color) {
     .write_global();
 }
 
-/// From now on our crates log to standard error.
-pub fn log_requests() {
-    let ours = ["olmkit_cluster", "olmkit_oci"].map(|name| (name, tracing::Level::DEBUG));
+/// From now on our crates log to standard error: requests too, or warnings only.
+pub fn log(requests: bool) {
+    let level = if requests {
+        tracing::Level::DEBUG
+    } else {
+        tracing::Level::WARN
+    };
+    let ours = ["olmkit_cluster", "olmkit_oci"].map(|name| (name, level));
     let log = tracing_subscriber::fmt::layer()
         .with_ansi(false)
         .with_target(false)
         .with_writer(errors);
+    let log = match requests {
+        true => log.boxed(),
+        false => log.without_time().boxed(),
+    };
     let filter = tracing_subscriber::filter::Targets::new().with_targets(ours);
     // A test may have set one before.
     let _ = tracing_subscriber::registry().with(log).with(filter).try_init();

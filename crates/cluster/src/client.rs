@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Error;
+use super::json::text;
 use super::kinds::{self, Kind};
 pub use super::object_ref::ObjectRef;
 use super::object_ref::{checked, collection};
@@ -168,6 +169,22 @@ impl Cluster {
             .into_iter()
             .map(|value| read(&plural, value))
             .collect()
+    }
+
+    /// As [`Cluster::list_as`], without the objects that do not fit the type. One malformed object of a tenant must not hide the others.
+    /// Each is logged as a warning, by its name only.
+    ///
+    /// # Errors
+    /// [`Error::Request`].
+    pub async fn list_readable<T: DeserializeOwned>(
+        &self,
+        kind: Kind,
+        namespace: Option<&str>,
+        labels: Option<&str>,
+    ) -> Result<Vec<T>, Error> {
+        let plural = kind.plural.clone();
+        let objects = self.list(kind, namespace, labels).await?;
+        Ok(readable(&plural, objects))
     }
 
     /// Server-side apply under this tool's field manager; fields of others stay.
@@ -455,6 +472,27 @@ fn passes(error: &kube::Error) -> bool {
     }
 }
 
+/// The objects that fit a type; the others are logged.
+fn readable<T: DeserializeOwned>(what: &str, objects: Vec<Value>) -> Vec<T> {
+    let fits = |value: Value| {
+        let namespace = text(&value, "/metadata/namespace").to_owned();
+        match read(what, value) {
+            Ok(object) => Some(object),
+            Err(Error::Unreadable { object, source }) => {
+                // The error of a field that is not a text, say, repeats its value; its place is enough.
+                let place = match source.is_data() {
+                    true => "a field has another type than OLM's API says".to_owned(),
+                    false => source.to_string(),
+                };
+                tracing::warn!("skipping {object} in namespace {namespace:?}: {place}");
+                None
+            }
+            Err(_) => None,
+        }
+    };
+    objects.into_iter().filter_map(fits).collect()
+}
+
 /// Reads a value into a type, naming the object when that fails.
 ///
 /// # Errors
@@ -469,4 +507,27 @@ pub fn read<T: DeserializeOwned>(what: &str, value: Value) -> Result<T, Error> {
         object: format!("{what} {name}"),
         source,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_malformed_object_does_not_hide_the_others() {
+        let subscription = |name: &str, spec: Value| serde_json::json!({"metadata": {"name": name}, "spec": spec});
+        let objects = vec![
+            subscription(
+                "a",
+                serde_json::json!({"name": "p", "source": "s", "sourceNamespace": "n"}),
+            ),
+            subscription("b", serde_json::json!({"name": 7})),
+            subscription(
+                "c",
+                serde_json::json!({"name": "p", "source": "s", "sourceNamespace": "n"}),
+            ),
+        ];
+        let found: Vec<olmkit::types::Subscription> = readable("subscriptions", objects);
+        assert_eq!(found.len(), 2);
+    }
 }

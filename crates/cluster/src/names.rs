@@ -1,8 +1,6 @@
 //! The names and labels of what the flows create. Names are those of operator-sdk, so that its users find their objects
 //! again and either tool can clean up after the other.
 
-use std::borrow::Cow;
-
 use olmkit::object::dns1123_subdomain_problems;
 
 /// The OperatorGroup that is made when a namespace has none.
@@ -64,15 +62,7 @@ pub fn check(what: &str, name: &str) -> Result<(), String> {
     }
 }
 
-/// A word of a command that is to be copied into a shell: quoted if the shell would see more in it than a word. What a
-/// Subscription or a ClusterServiceVersion calls its package is anybody's text.
-pub fn word(text: &str) -> Cow<'_, str> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '/' | ':' | '=' | '@' | ',');
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return text.into();
-    }
-    format!("'{}'", text.replace('\'', r"'\''")).into()
-}
+pub use olmkit::object::shell_word as word;
 
 /// The CatalogSource for a package.
 pub fn catalog_source(package: &str) -> String {
@@ -115,16 +105,6 @@ fn dashed(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_word_stays_one_word_in_a_shell() {
-        for text in ["cache", "a b", "a;b", "$(id)", "`id`", "it's", "", "x\ny", "*", "-n"] {
-            let line = format!("printf %s {}", word(text));
-            let output = std::process::Command::new("sh").args(["-c", &line]).output().unwrap();
-            assert_eq!(String::from_utf8_lossy(&output.stdout), text, "{line}");
-        }
-        assert_eq!(word("memcached-operator.v0.0.1"), "memcached-operator.v0.0.1");
-    }
 
     #[test]
     fn names_are_those_of_operator_sdk() {

@@ -187,7 +187,7 @@ impl Observation {
         seen.olm = observe_olm(cluster, &seen.crds).await?;
         seen.refresh(cluster).await?;
         seen.all_csvs = cluster
-            .list_as::<DeployedCsv>(kinds::cluster_service_version(), None, None)
+            .list_readable::<DeployedCsv>(kinds::cluster_service_version(), None, None)
             .await?
             .into_iter()
             .filter(|csv| !csv.is_copied())
@@ -214,11 +214,11 @@ impl Observation {
             self.csvs,
             self.deployments,
         ) = futures::try_join!(
-            cluster.list_as(kinds::operator_group(), own, None),
-            cluster.list_as(kinds::subscription(), own, None),
-            cluster.list_as(kinds::install_plan(), own, None),
-            cluster.list_as(kinds::cluster_service_version(), own, None),
-            cluster.list_as(kinds::deployment(), own, None),
+            cluster.list_readable(kinds::operator_group(), own, None),
+            cluster.list_readable(kinds::subscription(), own, None),
+            cluster.list_readable(kinds::install_plan(), own, None),
+            cluster.list_readable(kinds::cluster_service_version(), own, None),
+            cluster.list_readable(kinds::deployment(), own, None),
         )?;
         self.operator_conditions = cluster.list(kinds::operator_condition(), own, None).await?;
         let mut namespaces = BTreeSet::from([self.namespace.clone()]);
@@ -233,10 +233,10 @@ impl Observation {
         for name in &namespaces {
             let name = Some(name.as_str());
             let (catalogs, pods, events, jobs) = futures::try_join!(
-                cluster.list_as(kinds::catalog_source(), name, None),
-                cluster.list_as(kinds::pod(), name, None),
-                cluster.list_as::<Event>(kinds::event(), name, None),
-                cluster.list_as(kinds::job(), name, Some("operatorframework.io/bundle-unpack-ref")),
+                cluster.list_readable(kinds::catalog_source(), name, None),
+                cluster.list_readable(kinds::pod(), name, None),
+                cluster.list_readable::<Event>(kinds::event(), name, None),
+                cluster.list_readable(kinds::job(), name, Some("operatorframework.io/bundle-unpack-ref")),
             )?;
             self.catalogs.extend::<Vec<CatalogSource>>(catalogs);
             self.pods.extend::<Vec<Pod>>(pods);
@@ -290,7 +290,7 @@ pub async fn observe_olm(cluster: &Cluster, crds: &BTreeMap<String, CrdState>) -
         .map(|(name, _)| name.clone())
         .collect();
     let deployments: Vec<Deployment> = cluster
-        .list_as(
+        .list_readable(
             kinds::deployment(),
             None,
             Some("app in (olm-operator,catalog-operator)"),

@@ -35,7 +35,9 @@ pub async fn release(cluster: &Cluster, bundle: &BundleFacts, progress: &mut Pro
     if found.as_ref().is_some_and(|source| !served_from_host(source)) {
         return Ok(());
     }
-    let subscriptions: Vec<Subscription> = cluster.list_as(kinds::subscription(), Some(namespace), None).await?;
+    let subscriptions: Vec<Subscription> = cluster
+        .list_readable(kinds::subscription(), Some(namespace), None)
+        .await?;
     let followers = subscriptions
         .iter()
         .filter(|subscription| subscription.spec.source == catalog && subscription.spec.source_namespace == namespace);
@@ -89,7 +91,7 @@ async fn settled_plans(
     let began = Instant::now();
     loop {
         let mut plans: Vec<InstallPlan> = cluster
-            .list_as(kinds::install_plan(), Some(&cluster.namespace), None)
+            .list_readable(kinds::install_plan(), Some(&cluster.namespace), None)
             .await?;
         plans.retain(|plan| {
             let csvs = &plan.spec.cluster_service_version_names;

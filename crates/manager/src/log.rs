@@ -289,6 +289,7 @@ mod tests {
             let limits = Limits {
                 concurrency: 1,
                 time: Duration::from_secs(1),
+                owed: Duration::ZERO,
             };
             let (metrics, stop) = (Metrics::new().workers("test"), CancellationToken::new());
             let work = |_| async {

@@ -38,7 +38,7 @@ pub fn write_oci(layout: &Layout, image: &Descriptor, name: &str, path: &Path) -
         }
         for blob in &blobs {
             let source = layout.blob_path(&blob.digest);
-            let mut file = File::open(&source).map_err(Error::file("read", &source))?;
+            let mut file = olmkit::limits::open(&source).map_err(Error::file("read", &source))?;
             let inside = format!("blobs/{}/{}", blob.digest.algorithm_name(), blob.digest.hex());
             append(&mut archive, &inside, blob.size, &mut file, path)?;
         }
@@ -157,7 +157,7 @@ fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<(), Error>)
         .unwrap_or(Path::new("."));
     // Checked first: the error of a temporary file would name that file.
     fs::metadata(folder).map_err(Error::file("create", path))?;
-    let mut file = temporary::File::within(folder, ".partial-").map_err(Error::file("create", path))?;
+    let mut file = temporary::File::within(folder, temporary::PARTIAL).map_err(Error::file("create", path))?;
     let mut output = BufWriter::new(&mut file);
     write(&mut output)?;
     output.flush().map_err(Error::file("write", path))?;
@@ -311,7 +311,7 @@ fn document(content: &mut dyn Read, path: &Path) -> Result<Vec<u8>, Error> {
 /// Calls `visit` for each regular file of an archive, which may be compressed with gzip. Names are only compared and
 /// looked up, never used as paths on this machine.
 fn for_each(path: &Path, mut visit: impl FnMut(&str, &mut dyn Read) -> Result<(), Error>) -> Result<(), Error> {
-    let mut file = File::open(path).map_err(Error::file("read", path))?;
+    let mut file = olmkit::limits::open(path).map_err(Error::file("read", path))?;
     let mut start = [0; 2];
     let count = file.read(&mut start).map_err(Error::file("read", path))?;
     file.rewind().map_err(Error::file("read", path))?;

@@ -5,7 +5,6 @@
 //! 0644 for the rest (so a checkout under another umask gives the same layer), times are one given instant, and there is one compressor with one setting.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -102,10 +101,11 @@ impl LayerBuilder {
             let executable = metadata.permissions().mode() & 0o111 != 0;
             return self.file(path, Content::File(source.to_owned()), executable);
         }
-        for item in walkdir::WalkDir::new(source)
+        let mut items = walkdir::WalkDir::new(source)
             .follow_root_links(true)
             .sort_by_file_name()
-        {
+            .into_iter();
+        while let Some(item) = items.next() {
             let item = item.map_err(|error| Error::File {
                 action: "read",
                 path: error.path().unwrap_or(source).to_owned(),
@@ -116,6 +116,11 @@ impl LayerBuilder {
                 what: item.path().display().to_string(),
                 reason: "its name is not UTF-8".to_owned(),
             })?;
+            // The layer holds what readers of the directory see: not what another process is still writing.
+            if item.file_type().is_dir() && olmkit::files::is_stage_in_use(item.path()) {
+                items.skip_current_dir();
+                continue;
+            }
             if below.is_empty() && path.trim_matches('/').is_empty() {
                 continue;
             }
@@ -232,7 +237,7 @@ fn append<W: Write>(archive: &mut tar::Builder<W>, path: &str, entry: &Entry, ti
             archive.append_data(&mut header, path, bytes.as_slice()).map_err(failed)
         }
         Node::File(Content::File(source)) => {
-            let file = File::open(source).map_err(Error::file("read", source))?;
+            let file = olmkit::limits::open(source).map_err(Error::file("read", source))?;
             let size = file.metadata().map_err(Error::file("read", source))?.len();
             header.set_size(size);
             // A file that grows or shrinks while it is read would break the archive's framing.

@@ -19,8 +19,6 @@ use super::spec::{Descriptor, ImageConfig, Index, Manifest, Platform, is_index, 
 
 /// The annotation of `index.json` entries that holds an image's name.
 pub const REFERENCE_NAME: &str = "org.opencontainers.image.ref.name";
-/// How files begin that are not complete.
-const PARTIAL: &str = ".partial-";
 
 /// A layout directory.
 #[derive(Debug, Clone)]
@@ -137,7 +135,7 @@ impl Layout {
     /// An unnamed file in the layout, on the same file system as the blobs.
     pub(crate) fn temporary(&self) -> Result<temporary::File, Error> {
         let folder = self.root.join("blobs");
-        temporary::File::within(&folder, PARTIAL).map_err(Error::file("create", &folder))
+        temporary::File::within(&folder, temporary::PARTIAL).map_err(Error::file("create", &folder))
     }
 
     /// Moves a verified file to its blob name.
@@ -164,7 +162,7 @@ impl Layout {
             return self.sync(&path);
         }
         let mut temporary = self.temporary()?;
-        let mut source = File::open(from).map_err(Error::file("read", from))?;
+        let mut source = olmkit::limits::open(from).map_err(Error::file("read", from))?;
         io::copy(&mut source, &mut temporary).map_err(Error::file("write", &path))?;
         self.persist(temporary, digest)
     }
@@ -199,7 +197,7 @@ impl Layout {
     /// Opens a blob for reading; [`BlobReader::verify`] after the last byte checks size and digest.
     pub fn open_blob(&self, descriptor: &Descriptor) -> Result<BlobReader, Error> {
         let path = self.blob_path(&descriptor.digest);
-        let file = match File::open(&path) {
+        let file = match olmkit::limits::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(Error::Missing {
                     what: format!("blob {}", descriptor.digest),
@@ -331,7 +329,8 @@ impl Layout {
 
     fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         let path = self.root.join(name);
-        let mut file = temporary::File::within(&self.root, PARTIAL).map_err(Error::file("create", &self.root))?;
+        let mut file =
+            temporary::File::within(&self.root, temporary::PARTIAL).map_err(Error::file("create", &self.root))?;
         file.write_all(bytes).map_err(Error::file("write", &path))?;
         file.persist(&path, self.durability)
             .map_err(Error::file("write", &path))?;

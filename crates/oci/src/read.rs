@@ -1,14 +1,18 @@
 //! Reading files whose size a stranger chose.
 
-use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
 use crate::Error;
 
-/// Reads a file that must not be larger than `limit` bytes.
+/// Reads a regular file that must not be larger than `limit` bytes.
 pub(crate) fn read_limited(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
-    let file = File::open(path).map_err(Error::file("read", path))?;
+    let file = olmkit::limits::open(path).map_err(Error::file("read", path))?;
+    limit_read(path, file, limit)
+}
+
+/// As [`read_limited`], for a file that is open already.
+pub(crate) fn limit_read(path: &Path, file: std::fs::File, limit: u64) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     file.take(limit + 1)
         .read_to_end(&mut bytes)

@@ -14,6 +14,9 @@ use super::digest;
 use super::error::Error;
 use super::read::read_limited;
 
+/// Dependencies of all packages together. The largest public programs have some 10,000.
+const MOST_DEPENDENCIES: usize = 100_000;
+
 #[derive(Deserialize)]
 struct Lock {
     #[serde(default)]
@@ -98,7 +101,7 @@ pub fn spdx(lock: &Path, package: &str, time: u64) -> Result<Vec<u8>, Error> {
         .find(|candidate| candidate.name == package && candidate.source.is_none())
         .or_else(|| document.package.iter().find(|candidate| candidate.name == package))
         .ok_or_else(|| refused(format!("it has no package {package:?}")))?;
-    let (packages, edges) = reachable(&document, root);
+    let (packages, edges) = reachable(&document, root).map_err(refused)?;
     let relationships: Vec<Value> = std::iter::once(relation("SPDXRef-DOCUMENT", "DESCRIBES", &root.id()))
         .chain(edges.iter().map(|(from, to)| relation(from, "DEPENDS_ON", to)))
         .collect();
@@ -123,7 +126,7 @@ fn relation(from: &str, kind: &str, to: &str) -> Value {
 type Packages<'l> = BTreeMap<(String, String), &'l Package>;
 
 /// The packages that the root needs, and their dependencies.
-fn reachable<'l>(lock: &'l Lock, root: &'l Package) -> (Packages<'l>, BTreeSet<(String, String)>) {
+fn reachable<'l>(lock: &'l Lock, root: &'l Package) -> Result<(Packages<'l>, BTreeSet<(String, String)>), String> {
     let mut by_name: BTreeMap<&str, Vec<&Package>> = BTreeMap::new();
     for package in &lock.package {
         by_name.entry(&package.name).or_default().push(package);
@@ -139,13 +142,16 @@ fn reachable<'l>(lock: &'l Lock, root: &'l Package) -> (Packages<'l>, BTreeSet<(
             let candidates = by_name.get(name).into_iter().flatten();
             for &needed in candidates.filter(|needed| version.is_none_or(|version| needed.version == version)) {
                 edges.insert((package.id(), needed.id()));
+                if edges.len() > MOST_DEPENDENCIES {
+                    return Err(format!("its packages have more than {MOST_DEPENDENCIES} dependencies"));
+                }
                 if found.insert(needed.key(), needed).is_none() {
                     pending.push(needed);
                 }
             }
         }
     }
-    (found, edges)
+    Ok((found, edges))
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ mod message;
 mod read;
 
 pub use message::{message, name, path, quoted};
+pub(crate) use read::read_opened;
 pub use read::{bytes_read, open, read, read_file, read_named, text};
 
 /// What a limit counts.
@@ -269,6 +270,14 @@ pub static COMPARED_PERMISSIONS: Limit = Limit::new(
     "permissions of a bundle that `bundle diff` and `extension diff` compare, counted by verb, resource, group and name",
 );
 
+/// The same in bytes.
+pub static COMPARED_PERMISSION_BYTES: Limit = Limit::new(
+    "compared-permission-bytes",
+    Unit::Bytes,
+    64 << 20,
+    "permissions of a bundle that `bundle diff` and `extension diff` compare, written one by one",
+);
+
 /// The rights that the roles of a bundle grant, written one by one: each verb on each resource or name.
 pub static INSTALLER_RIGHTS: Limit = Limit::fixed(
     "installer-rights",
@@ -277,8 +286,56 @@ pub static INSTALLER_RIGHTS: Limit = Limit::fixed(
     "the rights that a bundle's roles grant to its installer, written one by one",
 );
 
+/// Scorecard tests that run in pods.
+pub static SCORECARD_PODS: Limit = Limit::new(
+    "scorecard-pods",
+    Unit::Count,
+    100,
+    "scorecard tests of one run that run in pods",
+);
+
+/// The output of a program that is run, such as git or an external validator.
+pub static PROGRAM_OUTPUT: Limit = Limit::new(
+    "program-output",
+    Unit::Bytes,
+    64 << 20,
+    "the output of a program that is run, such as git or an external validator",
+);
+
+/// A pointer of Git Large File Storage (LFS).
+pub static LFS_POINTER: Limit = Limit::fixed(
+    "lfs-pointer",
+    Unit::Bytes,
+    4 << 10,
+    "a pointer of Git Large File Storage",
+);
+
+/// The answer of a credential helper.
+pub static CREDENTIAL_ANSWER: Limit = Limit::fixed(
+    "credential-answer",
+    Unit::Bytes,
+    64 << 10,
+    "the answer of a credential helper",
+);
+
 /// Schemas within schemas of a CRD.
 pub static SCHEMA_DEPTH: Limit = Limit::fixed("schema-depth", Unit::Levels, 128, "schemas within schemas of a CRD");
+
+/// Properties of a CRD's versions that are compared with others.
+pub static COMPARED_PROPERTIES: Limit = Limit::new(
+    "compared-properties",
+    Unit::Count,
+    4_000_000,
+    "properties of a CRD that are compared with those of its earlier and other versions",
+);
+
+/// The paths of these properties.
+pub static COMPARED_PATHS: Limit = Limit::new(
+    "compared-paths",
+    Unit::Bytes,
+    64 << 20,
+    "the paths of the properties of a CRD that are compared",
+);
 
 /// Schemas within schemas that are compared with an earlier version.
 pub static COMPARED_DEPTH: Limit = Limit::fixed(
@@ -309,12 +366,19 @@ pub static ALL: &[&Limit] = &[
     &YAML_NODES,
     &YAML_DEPTH,
     &COMPARED_PERMISSIONS,
+    &COMPARED_PERMISSION_BYTES,
     &INSTALLER_RIGHTS,
     &QUOTED_TEXT,
     &MESSAGE,
     &SCORECARD_LOG,
+    &SCORECARD_PODS,
+    &PROGRAM_OUTPUT,
+    &CREDENTIAL_ANSWER,
+    &LFS_POINTER,
     &SCHEMA_DEPTH,
     &COMPARED_DEPTH,
+    &COMPARED_PROPERTIES,
+    &COMPARED_PATHS,
 ];
 
 /// Why a limit is not set.

@@ -19,6 +19,8 @@ use tempfile::{NamedTempFile, TempDir};
 
 /// How the directory of a process begins.
 const ROOT_PREFIX: &str = "olmkit-";
+/// How the names of our unfinished files begin. Other tools use shorter names, such as `.partial-`.
+pub const PARTIAL: &str = ".olmkit-partial-";
 /// File in it that is locked while the process lives.
 const LOCK_FILE: &str = ".olmkit-temporary.lock";
 /// Something this young may belong to a process that has not locked it yet.
@@ -228,7 +230,9 @@ fn root() -> io::Result<Root> {
 fn abandoned(path: &Path) -> Option<fs::File> {
     let metadata = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file)?;
     let age = metadata.modified().ok()?.elapsed().ok()?;
-    let file = fs::File::open(path).ok().filter(|_| age > YOUNG)?;
+    // Another user's file is not ours, whatever its name is.
+    let is_ours = metadata.uid() == rustix::process::geteuid().as_raw();
+    let file = fs::File::open(path).ok().filter(|_| is_ours && age > YOUNG)?;
     file.try_lock().is_ok().then_some(file)
 }
 
@@ -422,19 +426,22 @@ mod tests {
             names.sort();
             names
         };
-        let left = folder.path().join(".partial-left");
+        let left = folder.path().join(".olmkit-partial-left");
         fs::write(&left, "half").unwrap();
         age(&left);
-        fs::write(folder.path().join(".partial-young"), "half").unwrap();
-        let mut file = File::within(folder.path(), ".partial-").unwrap();
+        fs::write(folder.path().join(".olmkit-partial-young"), "half").unwrap();
+        let of_another_tool = folder.path().join(".partial-download");
+        fs::write(&of_another_tool, "half").unwrap();
+        age(&of_another_tool);
+        let mut file = File::within(folder.path(), ".olmkit-partial-").unwrap();
         assert!(!left.exists());
         file.write_all(b"whole").unwrap();
         assert!(!folder.path().join("name").exists());
         age(file.path());
-        remove_abandoned(folder.path(), ".partial-");
+        remove_abandoned(folder.path(), ".olmkit-partial-");
         file.persist(&folder.path().join("name"), Durability::Synced).unwrap();
-        drop(File::within(folder.path(), ".partial-").unwrap());
-        assert_eq!(names(), [".partial-young", "name"]);
+        drop(File::within(folder.path(), ".olmkit-partial-").unwrap());
+        assert_eq!(names(), [".olmkit-partial-young", ".partial-download", "name"]);
         assert_eq!(fs::read_to_string(folder.path().join("name")).unwrap(), "whole");
     }
 }

@@ -141,7 +141,7 @@ fn check(file: &ProjectFile, api: &Api) -> Result<Resource, Error> {
 }
 
 /// What is given about an image ends up in Rust sources and in a Deployment.
-fn check_image(image: &Image) -> Result<(), Error> {
+pub(crate) fn check_image(image: &Image) -> Result<(), Error> {
     let wrong = |what: &'static str, value: &str, reason: &str| {
         Err(Error::Name {
             what,

@@ -95,7 +95,7 @@ pub(crate) fn resource(file: &ProjectFile, api: &Api) -> Result<Option<Resource>
     Ok(Some(resource))
 }
 
-fn group(short: &str, domain: Option<&str>) -> Result<String, Error> {
+pub(crate) fn group(short: &str, domain: Option<&str>) -> Result<String, Error> {
     let full = match (short, domain.unwrap_or_default()) {
         ("", domain) => domain.to_owned(),
         (short, "") => short.to_owned(),
@@ -112,7 +112,7 @@ fn group(short: &str, domain: Option<&str>) -> Result<String, Error> {
 }
 
 /// A path of modules. It goes into a source.
-fn rust_path(path: &str) -> Result<String, Error> {
+pub(crate) fn rust_path(path: &str) -> Result<String, Error> {
     match syn::parse_str::<syn::Path>(path) {
         Ok(parsed) if parsed.segments.iter().all(|segment| segment.arguments.is_none()) && !path.contains(' ') => {
             Ok(path.to_owned())
@@ -126,7 +126,7 @@ fn rust_path(path: &str) -> Result<String, Error> {
 }
 
 /// Name and version of a dependency. They go into Cargo.toml.
-fn dependency(module: &str) -> Result<(&str, &str), Error> {
+pub(crate) fn dependency(module: &str) -> Result<(&str, &str), Error> {
     let is_name = |name: &str| {
         !name.is_empty()
             && name

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::{Error, Tree, templates};
+use crate::{Error, Tree, create_api, external, names, templates};
 
 /// Name of the file.
 pub const NAME: &str = "PROJECT";
@@ -183,7 +183,43 @@ impl ProjectFile {
         if file.name().is_empty() {
             return Err(Error::Project("projectName is missing".to_owned()));
         }
+        file.check().map_err(|error| match error {
+            Error::Project(_) => error,
+            error => Error::Project(error.to_string()),
+        })?;
         Ok(file)
+    }
+
+    /// Checks all texts as `init` and `create` check theirs. They go into Rust sources, a Makefile and YAML.
+    fn check(&self) -> Result<(), Error> {
+        names::project(self.name())?;
+        if !self.domain().is_empty() {
+            names::domain(self.domain())?;
+        }
+        let is_version = |text: &str| {
+            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'+');
+            text.len() <= 64 && text.bytes().all(is_plain)
+        };
+        if !is_version(self.program()) {
+            return Err(Error::Project(format!(
+                "cliVersion {:?} is not a version",
+                self.program()
+            )));
+        }
+        for list in [self.list(), self.plugin_resources(DEPLOY_IMAGE)] {
+            if list.len() > MOST_RESOURCES {
+                let count = list.len();
+                return Err(Error::Project(format!(
+                    "it has {count} resources; at most {MOST_RESOURCES} are supported"
+                )));
+            }
+        }
+        self.resources().iter().try_for_each(check_resource)
+    }
+
+    fn list(&self) -> &[Value] {
+        let list = self.value.get("resources").and_then(Value::as_array);
+        list.map(Vec::as_slice).unwrap_or_default()
     }
 
     /// The file's text.
@@ -283,8 +319,7 @@ impl ProjectFile {
 
     /// The versions of kinds, in the order in which they were created.
     pub fn resources(&self) -> Vec<Resource> {
-        let list = self.value.get("resources").and_then(Value::as_array);
-        list.into_iter().flatten().map(|value| self.resource(value)).collect()
+        self.list().iter().map(|value| self.resource(value)).collect()
     }
 
     /// Forgets all kinds.
@@ -448,6 +483,51 @@ impl ProjectFile {
     }
 }
 
+/// Versions of kinds in a project. Large operators have some fifty.
+const MOST_RESOURCES: usize = 500;
+
+/// Checks what a resource says, which becomes names of files, types and objects.
+fn check_resource(resource: &Resource) -> Result<(), Error> {
+    names::version(&resource.version)?;
+    names::plural(&resource.plural)?;
+    match &resource.foreign {
+        Some(foreign) => {
+            names::kind_of_others(&resource.kind)?;
+            if !resource.group.is_empty() {
+                external::group(&resource.group, None)?;
+            }
+            if !foreign.module.is_empty() {
+                external::dependency(&foreign.module)?;
+            }
+            external::rust_path(&resource.path)?;
+        }
+        None => {
+            names::kind(&resource.kind)?;
+            names::group(&resource.group, "")?;
+            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b'/');
+            let path = &resource.path;
+            let is_below = path.split('/').all(|part| !matches!(part, "" | "." | ".."));
+            if !path.is_empty()
+                && !(path.len() <= 512 && path.bytes().all(is_plain) && is_below && path.ends_with(".rs"))
+            {
+                return Err(Error::Project(format!(
+                    "path {path:?} is not a Rust file of the project"
+                )));
+            }
+        }
+    }
+    if resource.webhooks.spokes.len() > MOST_RESOURCES {
+        return Err(Error::Project(format!(
+            "{} has more than {MOST_RESOURCES} spokes",
+            resource.kind
+        )));
+    }
+    for spoke in &resource.webhooks.spokes {
+        names::version(spoke)?;
+    }
+    resource.image.as_ref().map_or(Ok(()), create_api::check_image)
+}
+
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
@@ -520,6 +600,80 @@ mod tests {
         let foreign = format!("layout: [go.kubebuilder.io/v4]\nplugins: {{{LAYOUT}: {{}}}}\nprojectName: p\n");
         assert!(ProjectFile::parse(foreign.as_bytes()).is_err());
         assert!(ProjectFile::parse(b"projectName: p\n").is_err());
+    }
+
+    /// Each text of the file, with what would become code in a Makefile, a Rust source, Cargo.toml or YAML.
+    #[test]
+    fn texts_that_would_become_code_are_refused() {
+        let resource = |more: &str| {
+            format!(
+                "resources:\n- api: {{crdVersion: v1}}\n  domain: example.com\n  group: cache\n  kind: Memcached\n  version: v1\n{more}"
+            )
+        };
+        let parse = |head: &str, rest: &str| {
+            let text = format!("domain: example.com\nlayout: [{LAYOUT}]\nprojectName: p\n{head}{rest}");
+            // Later keys win over the fixed ones.
+            ProjectFile::parse(text.as_bytes())
+        };
+        assert!(parse("", &resource("")).is_ok());
+        assert!(parse("", &resource("  path: src/api/v1/memcached.rs\n")).is_ok());
+        let hostile = [
+            "$(shell id)",
+            "a\\nb",
+            "x; id",
+            "`id`",
+            "{{ x }}",
+            "a\\\"b",
+            "../x",
+            "a b",
+            "'",
+        ];
+        for text in hostile {
+            let quoted = format!("\"{text}\"");
+            for key in ["projectName", "domain", "cliVersion"] {
+                let file = format!(
+                    "layout: [{LAYOUT}]\n{key}: {quoted}\n{}",
+                    if key == "projectName" { "" } else { "projectName: p\n" }
+                );
+                assert!(ProjectFile::parse(file.as_bytes()).is_err(), "{key}: {text}");
+            }
+            for key in ["group", "version", "kind", "domain"] {
+                let mut entry = std::collections::BTreeMap::from([
+                    ("group", "cache"),
+                    ("version", "v1"),
+                    ("kind", "Memcached"),
+                    ("domain", "example.com"),
+                ]);
+                entry.insert(key, &quoted);
+                let list: String = entry.iter().map(|(key, value)| format!("  {key}: {value}\n")).collect();
+                let file = format!("resources:\n- api: {{crdVersion: v1}}\n{list}");
+                assert!(parse("", &file).is_err(), "{key}: {text}");
+            }
+            for more in [
+                format!("  plural: {quoted}\n"),
+                format!("  path: {quoted}\n"),
+                format!("  webhooks: {{conversion: true, spoke: [{quoted}]}}\n"),
+                format!("  external: true\n  path: {quoted}\n"),
+                format!("  external: true\n  path: a::b\n  module: {quoted}\n"),
+            ] {
+                assert!(parse("", &resource(&more)).is_err(), "{more}");
+            }
+            let image = format!(
+                "plugins:\n  {DEPLOY_IMAGE}:\n    resources:\n    - domain: example.com\n      group: cache\n      kind: Memcached\n      version: v1\n      options: {{image: a, containerPort: {quoted}}}\n"
+            );
+            assert!(parse(&image, &resource("")).is_err(), "{image}");
+        }
+    }
+
+    #[test]
+    fn countless_resources_are_refused() {
+        let one = "- {domain: example.com, group: cache, kind: Memcached, version: v1}\n";
+        let text = format!(
+            "layout: [{LAYOUT}]\nprojectName: p\nresources:\n{}",
+            one.repeat(MOST_RESOURCES + 1)
+        );
+        let error = ProjectFile::parse(text.as_bytes()).unwrap_err().to_string();
+        assert!(error.contains("at most 500"), "{error}");
     }
 
     #[test]

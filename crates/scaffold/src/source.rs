@@ -57,6 +57,31 @@ impl FromStr for Source {
 }
 
 impl Source {
+    /// Checks that the texts can be part of a TOML text, wherever they come from.
+    ///
+    /// # Errors
+    /// They hold quotes, backslashes or control characters.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let path = |path: &PathBuf| path.display().to_string();
+        let texts = match self {
+            Self::Registry => Vec::new(),
+            Self::Version(version) => vec![version.clone()],
+            Self::Git { url, tag } => vec![url.clone(), tag.clone()],
+            Self::Path(own) => vec![path(own)],
+        };
+        match texts
+            .iter()
+            .find(|text| text.contains(['"', '\\']) || text.chars().any(char::is_control))
+        {
+            None => Ok(()),
+            Some(text) => Err(Error::Name {
+                what: "the source of olmkit's libraries",
+                value: text.clone(),
+                reason: "quotes, backslashes and control characters are not possible here".to_owned(),
+            }),
+        }
+    }
+
     /// The keys of a dependency in `Cargo.toml`, for a crate in this folder of the repository.
     pub(crate) fn dependency(&self, folder: &str) -> String {
         match self {

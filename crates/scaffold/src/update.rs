@@ -163,6 +163,9 @@ impl Facts {
             }
             _ => (Source::Version(program.to_owned()), Source::Registry),
         };
+        // These come from Cargo.toml, where a string can hold anything.
+        old.check()?;
+        new.check()?;
         Ok(Self { license, old, new })
     }
 

@@ -1,10 +1,12 @@
 //! Where the files of a repository are: in a folder, in a commit, or in memory.
 
 use std::collections::BTreeMap;
+use std::fs::Metadata;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use olmkit::bundle::load::{Limits, Tree};
+use olmkit::files::{Directory, leads_out};
 use olmkit::limits::{self, Limit};
 
 /// Read access to the files of a repository. Paths are relative to its root, with `/`; the root is the empty path.
@@ -77,11 +79,11 @@ pub(crate) fn join(folder: &str, name: &str) -> String {
     }
 }
 
-/// A folder on disk. Symbolic links that lead out of it are absent: a repository may come from a stranger.
-#[derive(Debug, Clone)]
+/// A directory on disk. A symbolic link that leads out of it is an error when it is read: the repository may come from an untrusted
+/// author.
+#[derive(Debug)]
 pub struct Folder {
-    root: PathBuf,
-    real: PathBuf,
+    root: Directory,
 }
 
 impl Folder {
@@ -91,51 +93,46 @@ impl Folder {
     /// It does not exist.
     pub fn open(root: &Path) -> io::Result<Self> {
         Ok(Self {
-            root: root.to_path_buf(),
-            real: root.canonicalize()?,
+            root: Directory::open(root)?,
         })
     }
 
-    fn inside(&self, path: &str) -> Option<PathBuf> {
-        if path.split('/').any(|part| part == "..") {
-            return None;
-        }
-        let whole = self.root.join(path);
-        let real = whole.canonicalize().ok()?;
-        real.starts_with(&self.real).then_some(real)
+    fn is(&self, path: &str, kind: fn(&Metadata) -> bool) -> bool {
+        self.root
+            .metadata(Path::new(path))
+            .is_ok_and(|metadata| kind(&metadata))
     }
 }
 
 impl Files for Folder {
+    /// A link that leads out counts as a file, so that its reader reports it.
     fn is_file(&self, path: &str) -> bool {
-        self.inside(path).is_some_and(|path| path.is_file())
+        match self.root.metadata(Path::new(path)) {
+            Ok(metadata) => metadata.is_file(),
+            Err(error) => leads_out(&error) && !path.split('/').any(|part| part == ".."),
+        }
     }
 
     fn is_directory(&self, path: &str) -> bool {
-        self.inside(path).is_some_and(|path| path.is_dir())
+        self.is(path, Metadata::is_dir)
     }
 
     fn list(&self, path: &str) -> Vec<String> {
-        let Some(Ok(entries)) = self.inside(path).map(std::fs::read_dir) else {
-            return Vec::new();
-        };
-        let mut names: Vec<String> = entries
-            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-            .collect();
-        names.sort();
-        names
+        let names = self.root.names(Path::new(path)).unwrap_or_default();
+        names.into_iter().filter_map(|name| name.into_string().ok()).collect()
     }
 
     fn bundle(&self, path: &str) -> io::Result<Tree> {
-        let inside = self.inside(path).ok_or(io::ErrorKind::NotFound)?;
-        Tree::from_dir(&inside, Limits::default()).map_err(io::Error::other)
+        Tree::below(&self.root, Path::new(path), Limits::default()).map_err(io::Error::other)
     }
 
     fn read(&self, path: &str) -> io::Result<Vec<u8>> {
-        let inside = self
-            .inside(path)
-            .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such file in the repository"))?;
-        limits::read_file(&inside, limit(path))
+        self.root
+            .read(Path::new(path), limit(path))
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => io::Error::new(io::ErrorKind::NotFound, "no such file in the repository"),
+                _ => error,
+            })
     }
 }
 

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+
+use olmkit::git::Repository;
+use olmkit::limits;
+use olmkit::process::Launcher;
 
 use crate::files::{Files, is_directory, limit, list};
 
@@ -11,6 +14,7 @@ use crate::files::{Files, is_directory, limit, list};
 #[derive(Debug, Clone)]
 pub struct Git {
     folder: PathBuf,
+    repository: Repository,
 }
 
 /// The files of a commit, read when they are needed. Symbolic links and submodules are absent.
@@ -23,43 +27,19 @@ pub struct Commit {
 
 impl Git {
     /// The repository that a folder is the root of.
-    pub fn new(folder: &Path) -> Self {
+    pub fn new(folder: &Path, launcher: Launcher) -> Self {
         Self {
             folder: folder.to_path_buf(),
+            repository: Repository::new(folder, launcher),
         }
     }
 
-    fn run(&self, arguments: &[&str]) -> io::Result<Vec<u8>> {
-        let mut command = Command::new("git");
-        command
-            .arg("-C")
-            .arg(&self.folder)
-            .args(["-c", "core.fsmonitor=false", "-c", "core.quotePath=false"])
-            .args(arguments)
-            .env("LC_ALL", "C")
-            .env("GIT_OPTIONAL_LOCKS", "0")
-            .env("GIT_TERMINAL_PROMPT", "0")
-            .stdin(Stdio::null());
-        // Set in hooks; there they name another repository than --repo may.
-        for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"] {
-            command.env_remove(variable);
-        }
-        let output = command
-            .output()
-            .map_err(|error| io::Error::new(error.kind(), format!("cannot run git: {error}; install git")))?;
-        if output.status.success() {
-            return Ok(output.stdout);
-        }
-        let said = String::from_utf8_lossy(&output.stderr);
-        let said = said.trim().lines().next().unwrap_or_default().to_owned();
-        Err(io::Error::other(format!(
-            "git {}: {said}",
-            arguments.first().unwrap_or(&"")
-        )))
+    fn read(&self, arguments: &[&str]) -> io::Result<Vec<u8>> {
+        self.repository.read(arguments, &limits::PROGRAM_OUTPUT)
     }
 
     fn lines(&self, arguments: &[&str]) -> io::Result<Vec<String>> {
-        let output = self.run(arguments)?;
+        let output = self.read(arguments)?;
         let names = output.split(|byte| *byte == 0).filter(|name| !name.is_empty());
         Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
     }
@@ -73,7 +53,7 @@ impl Git {
             let problem = format!("{reference:?} is not the name of a commit; pass a branch such as origin/main");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
         }
-        let prefix = self.run(&["rev-parse", "--show-prefix"]).map_err(|error| {
+        let prefix = self.read(&["rev-parse", "--show-prefix"]).map_err(|error| {
             if error.kind() == io::ErrorKind::Other {
                 let folder = self.folder.display();
                 io::Error::other(format!(
@@ -90,7 +70,7 @@ impl Git {
             )));
         }
         let commit = format!("{reference}^{{commit}}");
-        let found = self.run(&["rev-parse", "--verify", "--quiet", &commit]).map_err(|error| {
+        let found = self.read(&["rev-parse", "--verify", "--quiet", &commit]).map_err(|error| {
             if error.kind() == io::ErrorKind::Other {
                 io::Error::other(format!(
                     "no commit {reference} in the git repository {}: fetch it first (git fetch origin), or name another one",
@@ -109,7 +89,12 @@ impl Git {
     /// The folder is not the root of a git repository, or has no commit.
     pub fn uncommitted(&self) -> io::Result<Vec<String>> {
         self.resolve("HEAD")?;
-        self.lines(&["status", "--porcelain", "-z"])
+        let mut files = self.lines(&["status", "--porcelain", "-z", "--ignore-submodules=dirty"])?;
+        files.retain(|entry| match entry.strip_prefix(" M ") {
+            Some(path) => !self.repository.is_large_file(":0", path),
+            None => true,
+        });
+        Ok(files)
     }
 
     /// Commits files as they are, with the author's sign-off. Nothing stays staged if that fails.
@@ -123,7 +108,7 @@ impl Git {
         };
         let run = |arguments: &[String]| {
             let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-            self.run(&arguments)
+            self.repository.write(&arguments)
         };
         let add = run(&with(&["add", "--all", "--force"]));
         let committed = add.and_then(|_| run(&with(&["commit", "--quiet", "--signoff", "--message", title])));
@@ -135,7 +120,7 @@ impl Git {
 
     /// The current branch; `None` without one.
     pub fn current_branch(&self) -> Option<String> {
-        let output = self.run(&["symbolic-ref", "--quiet", "--short", "HEAD"]).ok()?;
+        let output = self.read(&["symbolic-ref", "--quiet", "--short", "HEAD"]).ok()?;
         Some(String::from_utf8_lossy(&output).trim().to_owned())
     }
 
@@ -144,13 +129,13 @@ impl Git {
     /// # Errors
     /// The name cannot be that of a branch, or the branch exists.
     pub fn check_new_branch(&self, branch: &str) -> io::Result<()> {
-        let is_sound = is_reference(branch) && self.run(&["check-ref-format", "--branch", branch]).is_ok();
+        let is_sound = is_reference(branch) && self.read(&["check-ref-format", "--branch", branch]).is_ok();
         if !is_sound {
             let problem = format!("{branch:?} cannot be the name of a branch");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
         }
         let full = format!("refs/heads/{branch}");
-        if self.run(&["show-ref", "--verify", "--quiet", &full]).is_ok() {
+        if self.read(&["show-ref", "--verify", "--quiet", &full]).is_ok() {
             let problem = format!("the branch {branch} exists already");
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, problem));
         }
@@ -162,11 +147,11 @@ impl Git {
     /// # Errors
     /// As [`Self::commit_files`], or the branch cannot be created.
     pub fn commit_on_new_branch(&self, branch: &str, files: &[String], title: &str) -> io::Result<()> {
-        self.run(&["switch", "--quiet", "--create", branch])?;
+        self.repository.write(&["switch", "--quiet", "--create", branch])?;
         let committed = self.commit_files(files, title);
         if committed.is_err() {
-            let _ = self.run(&["switch", "--quiet", "-"]);
-            let _ = self.run(&["branch", "--quiet", "--delete", branch]);
+            let _ = self.repository.write(&["switch", "--quiet", "-"]);
+            let _ = self.repository.write(&["branch", "--quiet", "--delete", branch]);
         }
         committed
     }
@@ -174,7 +159,7 @@ impl Git {
     /// The remote to push to: that of the current branch, the only one, or `origin`.
     pub fn remote(&self) -> String {
         let lines = |arguments: &[&str]| {
-            let output = self.run(arguments).unwrap_or_default();
+            let output = self.read(arguments).unwrap_or_default();
             let text = String::from_utf8_lossy(&output).into_owned();
             text.lines().map(str::to_owned).collect::<Vec<String>>()
         };
@@ -215,7 +200,7 @@ impl Git {
     /// # Errors
     /// Git cannot compare them.
     pub fn changed(&self, commit: &str, renames: bool) -> io::Result<Vec<String>> {
-        let parted = self.run(&["merge-base", commit, "HEAD"]).map_err(|error| {
+        let parted = self.read(&["merge-base", commit, "HEAD"]).map_err(|error| {
             io::Error::other(format!(
                 "{error}; the base and HEAD have no common history here: fetch more of it (git fetch --unshallow)"
             ))
@@ -226,12 +211,14 @@ impl Git {
             "diff",
             "--no-ext-diff",
             "--no-textconv",
+            "--ignore-submodules=dirty",
             "--name-only",
             "-z",
             detection,
             &parted,
         ];
         let mut files = self.lines(&arguments)?;
+        files.retain(|path| !self.repository.is_large_file(&parted, path));
         files.extend(self.lines(&["ls-files", "--others", "--exclude-standard", "--full-name", "-z"])?);
         files.sort();
         files.dedup();
@@ -262,13 +249,7 @@ impl Files for Commit {
 
     fn read(&self, path: &str) -> io::Result<Vec<u8>> {
         let object = self.files.get(path).ok_or(io::ErrorKind::NotFound)?;
-        let size = self.git.run(&["cat-file", "-s", object])?;
-        let size: u64 = String::from_utf8_lossy(&size).trim().parse().unwrap_or(u64::MAX);
-        let most = limit(path);
-        if size > most.get() {
-            return Err(most.exceeded());
-        }
-        self.git.run(&["cat-file", "blob", object])
+        self.git.repository.read(&["cat-file", "blob", object], limit(path))
     }
 }
 

@@ -6,7 +6,7 @@ use libyaml_safer::{EventData, Parser, ScalarStyle};
 
 use super::compose::{offset, position, scalar_style, syntax_error};
 use super::input::{Pieces, prepare, without_added_line_end};
-use super::{Error, MAX_NODES, Position, Style, tags};
+use super::{Error, MAX_DEPTH, MAX_NODES, Position, Style, tags};
 
 /// One event with its place.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,8 +56,8 @@ pub enum EventKind {
 ///
 /// # Errors
 ///
-/// [`Error::Yaml`] where libyaml has an error, [`Error::Limit`] for a text above [`super::MAX_DOCUMENT_BYTES`] or with more than
-/// twice [`MAX_NODES`] events in all its documents: they are held together.
+/// [`Error::Yaml`] where libyaml has an error, [`Error::Limit`] for a text above [`super::MAX_DOCUMENT_BYTES`], deeper than
+/// [`MAX_DEPTH`], or with more than twice [`MAX_NODES`] events in all its documents: they are held together.
 pub fn events(bytes: &[u8]) -> Result<Vec<Event>, Error> {
     let input = prepare(bytes)?;
     tags::check(&input.text)?;
@@ -70,10 +70,24 @@ fn all(text: &str, line_end_added: bool) -> Result<Vec<Event>, Error> {
     parser.set_encoding(libyaml_safer::Encoding::Utf8);
     parser.set_input(Pieces::new(text));
     let mut events = Vec::new();
+    let mut depth = 0_usize;
     loop {
         let event = parser.parse().map_err(|error| syntax_error(&error, 0))?;
         let start = position(event.start_mark, 0);
         let source = offset(event.start_mark)..offset(event.end_mark);
+        // The parser looks at each open list for each token.
+        match event.data {
+            EventData::SequenceStart { .. } | EventData::MappingStart { .. } => depth += 1,
+            EventData::SequenceEnd | EventData::MappingEnd => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MAX_DEPTH {
+            let problem = format!("exceeded max depth of {MAX_DEPTH}");
+            return Err(Error::Limit {
+                problem,
+                position: Some(start),
+            });
+        }
         let data = match event.data {
             EventData::StreamStart { .. } => continue,
             EventData::StreamEnd => return Ok(events),
@@ -133,6 +147,20 @@ mod tests {
     fn events_are_bounded_over_all_documents() {
         let many = "---\n".repeat(MAX_NODES);
         assert!(matches!(events(many.as_bytes()), Err(Error::Limit { .. })));
+    }
+
+    /// The error comes at the first level that is too deep, wherever the text ends.
+    #[test]
+    fn nesting_is_bounded_where_it_exceeds_the_limit() {
+        for unit in ["[", "{a: ", "- ", "[{a: "] {
+            let text = unit.repeat(200_000);
+            let Err(Error::Limit { position: Some(at), .. }) = events(text.as_bytes()) else {
+                panic!("{unit}");
+            };
+            assert!((at.column as usize) <= unit.len() * (MAX_DEPTH + 1), "{unit}: {at:?}");
+        }
+        let fine = format!("{}{}", "[".repeat(MAX_DEPTH), "]".repeat(MAX_DEPTH));
+        assert!(events(fine.as_bytes()).is_ok());
     }
 
     #[test]

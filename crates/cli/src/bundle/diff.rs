@@ -50,7 +50,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let old = source::for_olm_v1(&args.old, &args.registry)?;
     let new = source::for_olm_v1(&args.new, &args.registry)?;
     let summary = olmv1::summary(&old, &new)?;
-    let changes = compare((&args.old, &old.definitions), (&args.new, &new.definitions));
+    let changes = compare((&args.old, &old.definitions), (&args.new, &new.definitions))?;
     let code = ExitCode::from(u8::from(!changes.is_empty()));
     match args.output {
         Format::Text => text(&summary, &changes, args.form),
@@ -110,7 +110,7 @@ fn markdown(summary: &Summary, changes: &[BlockedChange]) -> anyhow::Result<()> 
 }
 
 /// What blocks the upgrade of definitions of the same names; files are named below the folders.
-fn compare(old: (&str, &[Object]), new: (&str, &[Object])) -> Vec<BlockedChange> {
+fn compare(old: (&str, &[Object]), new: (&str, &[Object])) -> anyhow::Result<Vec<BlockedChange>> {
     let below = |folder: &str, objects: &[Object]| -> Vec<Object> {
         let in_folder = |object: &Object| {
             let mut object = object.clone();
@@ -121,8 +121,11 @@ fn compare(old: (&str, &[Object]), new: (&str, &[Object])) -> Vec<BlockedChange>
     };
     let (before, now) = (below(old.0, old.1), below(new.0, new.1));
     let by_name: BTreeMap<&str, &Object> = before.iter().map(|object| (object.name(), object)).collect();
-    now.iter()
-        .filter_map(|object| Some((by_name.get(object.name())?, object)))
-        .flat_map(|(old_object, object)| blocked_changes(&old_object.value, Some(old_object), object, old.0))
-        .collect()
+    let mut changes = Vec::new();
+    for object in &now {
+        if let Some(earlier) = by_name.get(object.name()) {
+            changes.extend(blocked_changes(&earlier.value, Some(earlier), object, old.0)?);
+        }
+    }
+    Ok(changes)
 }

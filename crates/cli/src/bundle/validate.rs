@@ -148,6 +148,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let is_selected = |rule: &&&Rule| !rule.is_default() && chosen.policy.selects_by_name(rule.id);
     let mut options = Options {
+        launcher: olmkit::process::Launcher::default(),
         profile: if args.profile == ProfileName::Api045 {
             Profile::Api045
         } else {

@@ -107,7 +107,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
     }
     let refusal = refusal(&new, extension, &seen);
-    let changes = blocked(&seen, old.as_ref().ok(), &new);
+    let changes = blocked(&seen, old.as_ref().ok(), &new)?;
     let ended = crd::print(&changes, args.form, &mut out)?;
     Ok(match refusal {
         Some(text) => {
@@ -221,14 +221,16 @@ fn refusal(new: &Bundle, extension: &Value, seen: &Seen) -> Option<String> {
 }
 
 /// What blocks the upgrade of the CRDs as they stand in the cluster.
-fn blocked(seen: &Seen, old: Option<&Bundle>, new: &Bundle) -> Vec<BlockedChange> {
+fn blocked(seen: &Seen, old: Option<&Bundle>, new: &Bundle) -> anyhow::Result<Vec<BlockedChange>> {
     let live = |name: &str| seen.crds.iter().find(|crd| text(crd, "/metadata/name") == name);
     let before = |name: &str| old?.definitions.iter().find(|object| object.name() == name);
-    new.definitions
-        .iter()
-        .filter_map(|object| Some((live(object.name())?, object)))
-        .flat_map(|(live, object)| blocked_changes(live, before(object.name()), object, "the cluster"))
-        .collect()
+    let mut changes = Vec::new();
+    for object in &new.definitions {
+        if let Some(live) = live(object.name()) {
+            changes.extend(blocked_changes(live, before(object.name()), object, "the cluster")?);
+        }
+    }
+    Ok(changes)
 }
 
 fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {

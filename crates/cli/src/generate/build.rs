@@ -1,21 +1,24 @@
 //! Runs kustomize.
 
+use std::ffi::OsStr;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
+use olmkit::limits;
+use olmkit::process::{Environment, Launcher, Run};
 
 /// The output of `kustomize build`, or of `kubectl kustomize` where kustomize is not installed.
-pub fn kustomize(directory: &Path) -> anyhow::Result<Vec<u8>> {
+pub fn kustomize(launcher: &Launcher, directory: &Path) -> anyhow::Result<Vec<u8>> {
     for (program, command) in [("kustomize", "build"), ("kubectl", "kustomize")] {
-        let run = Command::new(program)
-            .arg(command)
-            .arg(directory)
-            .stdin(Stdio::null())
-            .stderr(Stdio::inherit())
-            .output();
-        match run {
-            Ok(output) if output.status.success() => return Ok(output.stdout),
+        // Kustomize fetches remote bases with git, and so with the user's credentials.
+        let run = Run {
+            shows_errors: true,
+            output: &limits::GENERATE_INPUT,
+            ..Run::new(OsStr::new(program), Environment::Except(&[]))
+                .arguments([command.as_ref(), directory.as_os_str()])
+        };
+        match launcher.run(run) {
+            Ok(ended) if ended.status.success() => return Ok(ended.output),
             Ok(output) => bail!(
                 "`{program} {command} {}` failed ({})",
                 directory.display(),

@@ -8,6 +8,7 @@ use anyhow::{Context as _, bail};
 use olmkit::bundle::generate::job::{DOCKERFILE, package_and_layout};
 use olmkit::bundle::generate::{self, Digests, Input, Job, Notice, Options, Target, Weight};
 use olmkit::object::UntrustedText;
+use olmkit::process::Launcher;
 
 use crate::registry_flags::RegistryFlags;
 use crate::{stdin, terminal};
@@ -250,7 +251,9 @@ impl Args {
             (Some(directory), ..) | (None, Some(directory), None, None) => Input::from_directory(directory)?,
             (None, Some(deploy), Some(crds), _) => Input::from_directories(deploy, crds)?,
             (None, None, Some(_), _) => bail!("--crds-dir needs --deploy-dir"),
-            (.., Some(directory)) => Input::from_kustomization(&super::build::kustomize(directory)?, directory)?,
+            (.., Some(directory)) => {
+                Input::from_kustomization(&super::build::kustomize(&Launcher::default(), directory)?, directory)?
+            }
             (None, None, None, None) => Input::from_reader(std::io::stdin().lock())?,
         };
         input.read_base(&self.kustomize_dir, package)?;

@@ -3,8 +3,9 @@
 //! The requests go through the HTTP client that speaks to registries. kube's own would bring a second one into every
 //! pod, with a YAML reader and a JSONPath engine for what kubeconfig files may ask for.
 
+use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -19,6 +20,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Error;
+use olmkit::limits;
+use olmkit::process::{Environment, Launcher, Run};
 use olmkit::yaml;
 use olmkit_oci::registry::is_loopback;
 
@@ -282,20 +285,27 @@ fn ask_plugin(exec: &ExecConfig) -> Result<Credential, Error> {
         spec.insert("cluster".to_owned(), json!(exec.cluster));
     }
     let request = json!({"apiVersion": exec.api_version, "kind": "ExecCredential", "spec": spec});
-    let variables = exec.env.iter().flatten();
-    let output = Command::new(program)
-        .args(exec.args.iter().flatten())
-        .envs(variables.filter_map(|variable| Some((variable.get("name")?, variable.get("value")?))))
-        .env("KUBERNETES_EXEC_INFO", request.to_string())
-        .stdin(if interactive { Stdio::inherit() } else { Stdio::null() })
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|error| failed(format!("{error}. {}", exec.install_hint.as_deref().unwrap_or_default())))?;
+    let own = exec.env.iter().flatten();
+    let own = own.filter_map(|variable| Some((variable.get("name")?.into(), variable.get("value")?.into())));
+    let request = std::iter::once(("KUBERNETES_EXEC_INFO".into(), request.to_string().into()));
+    let run = Run {
+        variables: own.chain(request).collect(),
+        asks: interactive,
+        shows_errors: true,
+        output: &limits::CREDENTIAL_ANSWER,
+        // Plugins find their own credentials in the environment.
+        ..Run::new(OsStr::new(program), Environment::Except(&["GIT_*"])).arguments(exec.args.iter().flatten())
+    };
+    let output = Launcher::default().run(run).map_err(|error| match error.kind() {
+        ErrorKind::TimedOut => failed(error.to_string()),
+        ErrorKind::FileTooLarge => failed(format!("its answer is {error}")),
+        _ => failed(format!("{error}. {}", exec.install_hint.as_deref().unwrap_or_default())),
+    })?;
     if !output.status.success() {
         return Err(failed(format!("{}", output.status)));
     }
     // Plugins print JSON; some print YAML, which kubectl reads too.
-    let answer = yaml::parse(&output.stdout).and_then(|node| node.to_json());
+    let answer = yaml::parse(&output.output).and_then(|node| node.to_json());
     let answer = answer.map_err(|error| failed(error.to_string()))?;
     let answer: Answer = serde_json::from_value(answer).map_err(|error| failed(error.to_string()))?;
     Ok(answer.status)

@@ -1,8 +1,8 @@
 //! The three copying programs.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt, symlink};
+use std::path::{Component, Path, PathBuf};
 
 use super::Error;
 use olmkit::yaml;
@@ -41,7 +41,7 @@ pub fn copy_files(arguments: &[PathBuf]) -> Result<(), Error> {
         };
         let metadata = fs::metadata(source).map_err(Error::file("copy", source))?;
         if metadata.is_dir() {
-            copy_tree(source, &target)?
+            copy_tree(source, &target, Mounts::Copy)?
         } else {
             copy_file(source, &target)?
         }
@@ -56,7 +56,8 @@ pub fn copy_files(arguments: &[PathBuf]) -> Result<(), Error> {
 /// takes the last one; the manifests are where that file's annotation says.
 pub fn copy_bundle(root: &Path, target: &Path) -> Result<(PathBuf, PathBuf), Error> {
     let annotations = find_annotations(root)?.unwrap_or_else(|| root.join("metadata").join(ANNOTATIONS_FILE));
-    let manifests = root.join(manifests_folder(&annotations)?.unwrap_or_else(|| "manifests".to_owned()));
+    let folder = manifests_folder(&annotations)?.unwrap_or_else(|| "manifests".to_owned());
+    let manifests = inside(root, &annotations, &folder)?;
     if !manifests.is_dir() {
         return Err(Error::Annotations {
             path: annotations,
@@ -66,8 +67,34 @@ pub fn copy_bundle(root: &Path, target: &Path) -> Result<(PathBuf, PathBuf), Err
     let metadata = target.join("metadata");
     fs::create_dir_all(&metadata).map_err(Error::file("create", &metadata))?;
     copy_file(&annotations, &metadata.join(ANNOTATIONS_FILE))?;
-    copy_tree(&manifests, &target.join("manifests"))?;
+    copy_tree(&manifests, &target.join("manifests"), Mounts::LeaveOut)?;
     Ok((annotations, manifests))
+}
+
+/// The directory of the manifests, which must be part of the image: no `..`, no link, and nothing that is mounted into the pod, such as
+/// the token of its service account.
+fn inside(root: &Path, annotations: &Path, folder: &str) -> Result<PathBuf, Error> {
+    let refused = |reason: &str| Error::Annotations {
+        path: annotations.to_owned(),
+        reason: format!("{MANIFESTS_KEY} must be a directory of the bundle image, not {folder:?}: {reason}"),
+    };
+    let mut path = root.to_owned();
+    let device = |path: &Path| fs::metadata(path).map(|metadata| metadata.dev());
+    let own = device(annotations.parent().unwrap_or(root)).ok();
+    for part in Path::new(folder).components() {
+        match part {
+            Component::Normal(name) => path.push(name),
+            Component::CurDir => continue,
+            _ => return Err(refused("it leads out of the image")),
+        }
+        if path.is_symlink() {
+            return Err(refused("it contains a link"));
+        }
+        if path.is_dir() && own.is_some() && device(&path).ok() != own {
+            return Err(refused("it is mounted into the pod"));
+        }
+    }
+    Ok(path)
 }
 
 /// The last `annotations.yaml` in the order of names. What cannot be read is passed over: an image may hold
@@ -130,7 +157,7 @@ pub fn copy_content(pairs: &[(PathBuf, PathBuf)]) -> Result<(), Error> {
         }
         let metadata = fs::metadata(from).map_err(Error::file("copy", from))?;
         if metadata.is_dir() {
-            copy_tree(from, to)?
+            copy_tree(from, to, Mounts::Copy)?
         } else {
             copy_file(from, to)?
         }
@@ -138,11 +165,22 @@ pub fn copy_content(pairs: &[(PathBuf, PathBuf)]) -> Result<(), Error> {
     Ok(())
 }
 
+/// Whether the content of file systems that are mounted below a directory is copied.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mounts {
+    Copy,
+    LeaveOut,
+}
+
 /// Copies a directory. Links below it stay links. Permission bits are kept, except that the copies of directories can
 /// be written by their owner while they are filled.
-fn copy_tree(from: &Path, to: &Path) -> Result<(), Error> {
+fn copy_tree(from: &Path, to: &Path, mounts: Mounts) -> Result<(), Error> {
     let mut folders = Vec::new();
-    for entry in walkdir::WalkDir::new(from).follow_root_links(true).sort_by_file_name() {
+    for entry in walkdir::WalkDir::new(from)
+        .follow_root_links(true)
+        .same_file_system(mounts == Mounts::LeaveOut)
+        .sort_by_file_name()
+    {
         let entry = entry.map_err(|error| Error::File {
             action: "read",
             path: error.path().unwrap_or(from).to_owned(),
@@ -175,6 +213,12 @@ fn copy_tree(from: &Path, to: &Path) -> Result<(), Error> {
 }
 
 fn copy_file(from: &Path, to: &Path) -> Result<(), Error> {
+    // Opening a pipe or a device would wait, or never end.
+    let metadata = fs::metadata(from).map_err(Error::file("copy", from))?;
+    if !metadata.is_file() {
+        let source = std::io::Error::new(std::io::ErrorKind::InvalidInput, "not a regular file");
+        return Err(Error::file("copy", from)(source));
+    }
     // A running program cannot be written to, but replaced.
     let _ = fs::remove_file(to);
     fs::copy(from, to).map(|_| ()).map_err(Error::file("copy", from))
@@ -196,6 +240,36 @@ mod tests {
 
     fn annotations(folder: &str) -> String {
         format!("annotations:\n  {MANIFESTS_KEY}: {folder}\n")
+    }
+
+    #[test]
+    fn manifests_are_part_of_the_image() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let secret = root.join("run/secrets/..2026");
+        fs::create_dir_all(&secret).unwrap();
+        fs::write(secret.join("token"), "secret").unwrap();
+        symlink("..2026", root.join("run/secrets/..data")).unwrap();
+        symlink("run/secrets", root.join("short")).unwrap();
+        fs::create_dir_all(root.join("deep/manifests")).unwrap();
+        fs::create_dir_all(root.join("metadata")).unwrap();
+        let annotations = root.join("metadata/annotations.yaml");
+        for refused in [
+            "run/secrets/..data/",
+            "run/secrets/..data/.",
+            "short",
+            "../x",
+            "deep/../run",
+        ] {
+            assert!(inside(root, &annotations, refused).is_err(), "{refused}");
+        }
+        for fine in ["deep/manifests/", "./deep/./manifests", "manifests/"] {
+            assert!(inside(root, &annotations, fine).is_ok(), "{fine}");
+        }
+        let mounted = inside(Path::new("/"), &annotations, "proc/sys")
+            .unwrap_err()
+            .to_string();
+        assert!(mounted.contains("mounted into the pod"), "{mounted}");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 
 use super::api_server::{ApiServer, Refusal};
 use super::{Error, kubeconfig};
+use olmkit::object::{dns1123_label_problems, dns1123_subdomain_problems};
 use olmkit::yaml;
 
 /// The annotations that OLM reads back, in the order of the file.
@@ -52,7 +53,8 @@ pub struct Extraction {
 /// Reads the bundle and updates the ConfigMap. Only get and update on that one object are needed: that is all OLM
 /// grants.
 pub async fn extract(extraction: &Extraction, kubeconfig: Option<&Path>) -> Result<(), Error> {
-    // What is wrong with the bundle is said before the cluster is asked.
+    check_names(extraction)?;
+    // Errors of the bundle come before the first request.
     bundle_config_map(extraction, ConfigMap::default())?;
     let server = ApiServer::new(&kubeconfig::config(kubeconfig).await?).await?;
     let (namespace, name) = (&extraction.namespace, &extraction.config_map);
@@ -74,6 +76,20 @@ pub async fn extract(extraction: &Extraction, kubeconfig: Option<&Path>) -> Resu
             Err(refusal) => return Err(failed("update")(refusal)),
         }
     }
+}
+
+/// The names become parts of a path of the API server.
+fn check_names(extraction: &Extraction) -> Result<(), Error> {
+    let (name, namespace) = (&extraction.config_map, &extraction.namespace);
+    for (flag, text, problems) in [
+        ("--configmapname", name, dns1123_subdomain_problems(name)),
+        ("--namespace", namespace, dns1123_label_problems(namespace)),
+    ] {
+        if let Some(problem) = problems.first() {
+            return Err(Error::Usage(format!("{flag} {text:?} is not a name: {problem}")));
+        }
+    }
+    Ok(())
 }
 
 /// Fills a ConfigMap with a bundle; data and the annotations of earlier contents are replaced.
@@ -324,6 +340,24 @@ mod tests {
                 error.contains("link.yaml") && error.contains("regular files only"),
                 "{error}"
             );
+        }
+    }
+
+    #[test]
+    fn names_lead_to_no_other_path_of_the_api_server() {
+        let (_folder, fine) = extraction(&[]);
+        assert!(check_names(&fine).is_ok());
+        for name in ["../secrets/x", "a/b", "a?b", "a%2fb", "", "..", "A", "a#b"] {
+            let other = Extraction {
+                config_map: name.to_owned(),
+                ..fine.clone()
+            };
+            assert!(check_names(&other).is_err(), "{name}");
+            let other = Extraction {
+                namespace: name.to_owned(),
+                ..fine.clone()
+            };
+            assert!(check_names(&other).is_err(), "{name}");
         }
     }
 

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use olmkit::process::Launcher;
 use olmkit::validate::source::Source;
 use olmkit_submission::{
     Change, Git, Options, PreflightResults, Repository, Waivers, certification_hash, preflight_operator_rules,
@@ -275,7 +276,7 @@ fn changed(
     options: &Options,
     outcome: &mut Outcome,
 ) -> anyhow::Result<Vec<Target>> {
-    let git = Git::new(&args.repo);
+    let git = Git::new(&args.repo, Launcher::default());
     let commit = git.resolve(base)?;
     // GitHub lists a renamed file under its new name only, and so the pipeline does not see the deletion.
     let files = git.changed(&commit, args.strict_compat)?;

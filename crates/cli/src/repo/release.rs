@@ -8,7 +8,8 @@ use anyhow::Context as _;
 use olmkit::bundle::load::{Limits, Tree};
 use olmkit::catalog::difference::write_summary;
 use olmkit::limits;
-use olmkit::object::UntrustedText;
+use olmkit::object::{UntrustedText, shell_word};
+use olmkit::process::Launcher;
 use olmkit_submission::publish::{add_to_catalogs, place};
 use olmkit_submission::{Changes, Git, Repository};
 
@@ -74,7 +75,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
     };
     let (files, repository) = super::open(&args.repo)?;
-    let git = Git::new(&args.repo);
+    let git = Git::new(&args.repo, Launcher::default());
     let uncommitted = git.uncommitted()?;
     if let Some(first) = uncommitted.first() {
         anyhow::bail!(
@@ -137,7 +138,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         undo.run().context("the files cannot be put back as they were")?;
         return Err(anyhow::Error::from(error).context("the release is not committed; nothing is changed"));
     }
-    let push = format!("git push --set-upstream {remote} {branch}");
+    let push = format!(
+        "git push --set-upstream {} {}",
+        shell_word(&remote),
+        shell_word(&branch)
+    );
     writeln!(out, "push with: {}", UntrustedText::new(&push))?;
     Ok(ExitCode::SUCCESS)
 }

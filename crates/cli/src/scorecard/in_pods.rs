@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use olmkit::object::UntrustedText;
 use olmkit::scorecard::{self, Bundle, Configuration, TestList};
 use olmkit::validate::Selector;
-use olmkit_cluster::scorecard::{Options, PodSecurity, Run, STORAGE_IMAGE, UNTAR_IMAGE};
+use olmkit_cluster::scorecard::{Options, PodSecurity, Run, STORAGE_IMAGE, UNTAR_IMAGE, pods_of};
 use olmkit_cluster::{Cluster, Error};
 
 use crate::cluster_args::Output;
@@ -29,7 +29,7 @@ pub struct PodFlags {
     /// Namespace of the pods [default: that of the kubeconfig's current context]
     #[arg(short, long)]
     namespace: Option<String>,
-    /// Service account of the pods, unless the configuration names one [default: default]
+    /// Service account of the pods; confirms the one that a bundle names [default: default]
     #[arg(short, long, value_name = "NAME")]
     service_account: Option<String>,
     /// Time limit for each test, including the image pull [default: 2m]
@@ -88,10 +88,10 @@ impl PodFlags {
         }
     }
 
-    fn options(&self) -> Options {
+    fn options(&self, service_account: String) -> Options {
         let default = Options::default();
         Options {
-            service_account: self.service_account.clone().unwrap_or(default.service_account),
+            service_account,
             limit: self.wait_time.unwrap_or(default.limit),
             security: match self.pod_security {
                 Some(Security::Legacy) => PodSecurity::Legacy,
@@ -106,16 +106,48 @@ impl PodFlags {
     }
 }
 
+/// Who wrote the configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The author of the bundle.
+    Bundle,
+    /// The user, who names it with a flag.
+    User,
+}
+
+/// The service account of the pods. The author of a bundle must not choose one with more permissions than its user expects.
+fn service_account<'a>(flag: Option<&'a str>, configured: &'a str, origin: Origin) -> Result<&'a str, String> {
+    match (flag, configured) {
+        (Some(flag), _) => Ok(flag),
+        (None, "" | "default") => Ok("default"),
+        (None, configured) if origin == Origin::User => Ok(configured),
+        (None, configured) => Err(format!(
+            "the bundle runs its tests with the service account {0:?}; confirm it with --service-account {0}, or pass another one",
+            UntrustedText::new(configured).to_string()
+        )),
+    }
+}
+
 /// Runs the selected tests, those with images of their own in pods; an exit code when they cannot be run. Whatever happens, an
 /// interruption too, what was created is removed.
 pub fn run(
     flags: &PodFlags,
     bundle: &Bundle<'_>,
-    configuration: &Configuration,
+    configuration: (&Configuration, Origin),
     selector: &Selector,
 ) -> anyhow::Result<Result<TestList, ExitCode>> {
-    let options = flags.options();
+    let (configuration, origin) = configuration;
     let stages = scorecard::stages(configuration, selector);
+    let account = service_account(flags.service_account.as_deref(), &configuration.service_account, origin);
+    let account = match account {
+        Ok(account) => account.to_owned(),
+        Err(_) if pods_of(&stages) == 0 => String::new(),
+        Err(problem) => {
+            eprintln!("Error: {problem}");
+            return Ok(Err(ExitCode::from(2)));
+        }
+    };
+    let options = flags.options(account);
     let console = Console::new();
     let outcome = block_on(async {
         let cluster = Cluster::connect(flags.kubeconfig.as_deref(), flags.namespace.as_deref()).await?;
@@ -126,7 +158,7 @@ pub fn run(
             return Ok(Err(ExitCode::FAILURE));
         }
         let ended = tokio::select! {
-            ended = run.run(bundle, &stages, &configuration.service_account) => Some(ended),
+            ended = run.run(bundle, &stages) => Some(ended),
             () = signals::interrupted() => None,
         };
         if options.keep {
@@ -151,5 +183,22 @@ pub fn run(
         Ok(outcome) => Ok(outcome),
         Err(error @ Error::Bundle(_)) => Err(error.into()),
         Err(error) => stopped(error, Output::Text).map(Err),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flag_has_precedence_and_a_bundle_needs_one() {
+        let of = |flag, configured| service_account(flag, configured, Origin::Bundle);
+        assert_eq!(of(None, ""), Ok("default"));
+        assert_eq!(of(None, "default"), Ok("default"));
+        assert_eq!(of(Some("mine"), "cluster-admin"), Ok("mine"));
+        assert_eq!(of(Some("default"), "cluster-admin"), Ok("default"));
+        let problem = of(None, "cluster-admin").unwrap_err();
+        assert!(problem.contains("--service-account cluster-admin"), "{problem}");
+        assert_eq!(service_account(None, "mine", Origin::User), Ok("mine"));
     }
 }

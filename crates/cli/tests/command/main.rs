@@ -17,4 +17,5 @@ mod repo_publish;
 mod repo_suites;
 mod scaffold;
 mod scorecard;
+mod traps;
 mod unwritable;

@@ -51,7 +51,7 @@ pub enum PodSecurity {
 /// How the tests run.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The pods' service account, unless the configuration names one.
+    /// The pods' service account. The caller decides whether it is the one that the bundle's configuration names.
     pub service_account: String,
     /// How long each test may take, with the pull of its image.
     pub limit: Duration,
@@ -98,7 +98,6 @@ pub struct Run<'a> {
 struct Ready {
     parcel: Parcel,
     owner: Value,
-    account: String,
 }
 
 impl<'a> Run<'a> {
@@ -130,11 +129,16 @@ impl<'a> Run<'a> {
     ///
     /// # Errors
     /// [`Error::Request`], [`Error::Bundle`] when the bundle does not get into a pod.
-    pub async fn run(&self, bundle: &Bundle<'_>, stages: &[Stage], account: &str) -> Result<TestList, Error> {
-        let in_pods = |stage: &Stage| stage.tests.iter().any(|test| Builtin::of(test).is_none());
-        let ready = match stages.iter().any(in_pods) {
-            true => Some(self.prepare(bundle, account).await?),
-            false => None,
+    pub async fn run(&self, bundle: &Bundle<'_>, stages: &[Stage]) -> Result<TestList, Error> {
+        let pods = pods_of(stages);
+        if pods > limits::SCORECARD_PODS.count() {
+            let limit = limits::SCORECARD_PODS.exceeded();
+            let reason = format!("the configuration selects {pods} tests that run in pods: {limit}");
+            return Err(Error::Bundle(reason));
+        }
+        let ready = match pods {
+            0 => None,
+            _ => Some(self.prepare(bundle).await?),
         };
         let mut done = Vec::new();
         for stage in stages {
@@ -157,7 +161,7 @@ impl<'a> Run<'a> {
         Ok(done.into_iter().collect())
     }
 
-    async fn prepare(&self, bundle: &Bundle<'_>, account: &str) -> Result<Ready, Error> {
+    async fn prepare(&self, bundle: &Bundle<'_>) -> Result<Ready, Error> {
         let files: Vec<(String, &[u8])> = bundle.files().collect();
         let parcel = objects::pack(&self.name, &self.cluster.namespace, &files, self.options.always_untar)
             .map_err(Error::Bundle)?;
@@ -169,20 +173,19 @@ impl<'a> Run<'a> {
             }
         }
         self.done(&format!("ConfigMap {}: holds the bundle", self.name));
-        Ok(Ready {
-            parcel,
-            owner,
-            account: [account, &self.options.service_account]
-                .into_iter()
-                .find(|name| !name.is_empty())
-                .unwrap_or("default")
-                .to_owned(),
-        })
+        Ok(Ready { parcel, owner })
     }
 
     async fn in_pod(&self, number: usize, test: &TestConfiguration, ready: &Ready) -> Result<TestStatus, Error> {
         let place = (self.name.as_str(), number, self.cluster.namespace.as_str());
-        let manifest = objects::pod(place, test, &ready.account, &ready.parcel, &ready.owner, self.options);
+        let manifest = objects::pod(
+            place,
+            test,
+            &self.options.service_account,
+            &ready.parcel,
+            &ready.owner,
+            self.options,
+        );
         let name = scorecard::test_name(test);
         let pod = match self.cluster.apply(&manifest).await {
             Ok(made) => ObjectRef::of(&kinds::pod(), &made),
@@ -302,6 +305,13 @@ impl<'a> Run<'a> {
         }
         Ok(())
     }
+}
+
+/// How many tests of the stages run in pods.
+#[must_use]
+pub fn pods_of(stages: &[Stage]) -> usize {
+    let tests = stages.iter().flat_map(|stage| &stage.tests);
+    tests.filter(|test| Builtin::of(test).is_none()).count()
 }
 
 /// What a test printed. It must be a `TestStatus` and nothing else.

@@ -160,7 +160,10 @@ async fn an_edit_during_a_reconcile_survives() {
         .unwrap();
     let map = world.api::<ConfigMap>().get("web").await.unwrap();
     assert_eq!(
-        (map.annotations()["note"].as_str(), map.data.unwrap()["size"].as_str()),
+        (
+            map.annotations()["note"].as_str(),
+            map.data.as_ref().unwrap()["size"].as_str()
+        ),
         ("mine", "2")
     );
 }

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::layer::LayerBuilder;
 use crate::read::read_limited;
 use crate::spec::Platform;
+use olmkit::files::Directory;
 use olmkit::types::decode::decode;
 use olmkit::yaml;
 
@@ -59,6 +60,7 @@ pub fn bundle_labels(directory: &Path) -> Result<BTreeMap<String, String>, Error
 /// Two things are checked because OLM could not unpack the image otherwise: no directory exists below the manifests
 /// and only one file called `annotations.yaml`.
 pub fn bundle_recipe(directory: &Path, platform: Platform, time: u64) -> Result<Recipe, Error> {
+    check_links(directory)?;
     let labels = bundle_labels(directory)?;
     let place = |key: &str, default: &str| -> Result<PathBuf, Error> {
         let value = labels.get(key).map_or(default, String::as_str);
@@ -85,6 +87,12 @@ pub fn bundle_recipe(directory: &Path, platform: Platform, time: u64) -> Result<
     recipe.config.labels = labels;
     recipe.layers.push(("olmkit image build bundle".to_owned(), layer));
     Ok(recipe)
+}
+
+/// A link that leads out of a bundle or catalog leads to a file of another machine when the image is read.
+pub(super) fn check_links(directory: &Path) -> Result<(), Error> {
+    let check = Directory::open(directory).and_then(|directory| directory.check());
+    check.map_err(Error::file("read", directory))
 }
 
 /// The path if it is relative and stays below where it starts, without `.` components.

@@ -22,6 +22,7 @@ pub fn catalog_recipe(directory: &Path, binary: &Path, platform: Platform, time:
             directory.display()
         )));
     }
+    super::bundle::check_links(directory)?;
     let mut content = LayerBuilder::new();
     content.directory(CONFIGS, 0o755)?.tree(directory, CONFIGS)?;
     let mut recipe = Recipe::new(platform, time);

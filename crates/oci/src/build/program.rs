@@ -21,7 +21,7 @@ pub fn check_program(path: &Path, platform: &Platform) -> Result<(), Error> {
         what: path.display().to_string(),
         reason,
     };
-    let mut file = File::open(path).map_err(Error::file("read", path))?;
+    let mut file = olmkit::limits::open(path).map_err(Error::file("read", path))?;
     let elf = Elf::read(&mut file)
         .map_err(Error::file("read", path))?
         .ok_or_else(|| refused("it is not a Linux program (ELF)".to_owned()))?;

@@ -397,9 +397,7 @@ impl Peer<'_> {
     }
 
     async fn send_piece(&self, upload: &Upload<'_>, session: &Url, start: u64, end: u64) -> Result<Piece, Error> {
-        let file = tokio::fs::File::open(upload.path)
-            .await
-            .map_err(crate::Error::file("read", upload.path))?;
+        let file = olmkit::limits::open(upload.path).map_err(crate::Error::file("read", upload.path))?;
         drop(file);
         let whole = start == 0 && end == upload.blob.size;
         let result = self
@@ -516,7 +514,7 @@ fn file_body(path: &Path, start: u64, end: u64) -> Body {
             let mut file = match file {
                 Some(file) => file,
                 None => {
-                    let mut file = tokio::fs::File::open(&path).await?;
+                    let mut file = tokio::fs::File::from_std(olmkit::limits::open(&path)?);
                     file.seek(SeekFrom::Start(start)).await?;
                     file
                 }

@@ -68,7 +68,8 @@ impl Cache {
         }
         let folder = path.parent().unwrap_or(&self.folder);
         fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
-        let mut temporary = temporary::File::within(folder, ".partial-").map_err(Error::file("create", folder))?;
+        let mut temporary =
+            temporary::File::within(folder, temporary::PARTIAL).map_err(Error::file("create", folder))?;
         // A copy, not a link: what someone does to the layout must not change the cache.
         let mut source = File::open(from).map_err(Error::file("read", from))?;
         io::copy(&mut source, &mut temporary).map_err(Error::file("write", &path))?;

@@ -5,18 +5,21 @@
 //! key does: `quay.io/team/operator` before `quay.io/team` before `quay.io`.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fmt;
+use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use olmkit::limits;
+use olmkit::process::{Environment, Launcher, Run};
 use serde::Deserialize;
-use tokio::io::AsyncWriteExt;
 
 use super::error::Error;
-use crate::read::read_limited;
+use crate::read::limit_read;
 
 const FILE_LIMIT: u64 = 4 << 20;
 const HELPER_TIMEOUT: Duration = Duration::from_secs(60);
@@ -59,6 +62,8 @@ impl fmt::Debug for Credential {
 pub struct Credentials {
     files: Vec<CredentialFile>,
     searched: Vec<PathBuf>,
+    /// Starts the helpers.
+    launcher: Launcher,
 }
 
 #[derive(Debug, Clone)]
@@ -113,6 +118,7 @@ impl Credentials {
             return Ok(Self {
                 files: vec![file],
                 searched: vec![path],
+                launcher: Launcher::default(),
             });
         }
         Self::from_paths(usual_places(variable))
@@ -123,7 +129,11 @@ impl Credentials {
         for path in &searched {
             files.extend(CredentialFile::read(path)?);
         }
-        Ok(Self { files, searched })
+        Ok(Self {
+            files,
+            searched,
+            launcher: Launcher::default(),
+        })
     }
 
     /// Where credentials were looked for, for messages.
@@ -135,7 +145,7 @@ impl Credentials {
     /// The credential for a repository of a registry, if one is configured.
     pub async fn find(&self, registry: &str, repository: &str) -> Result<Option<Credential>, Error> {
         for file in &self.files {
-            if let Some(found) = file.find(registry, repository).await? {
+            if let Some(found) = file.find(&self.launcher, registry, repository).await? {
                 return Ok(Some(found));
             }
         }
@@ -166,7 +176,9 @@ impl CredentialFile {
         if !path.exists() {
             return Ok(None);
         }
-        let bytes = read_limited(path, FILE_LIMIT)?;
+        // A user may name a pipe, such as a shell's `<(…)`.
+        let file = File::open(path).map_err(crate::Error::file("read", path))?;
+        let bytes = limit_read(path, file, FILE_LIMIT)?;
         let settings = |error: serde_json::Error| Error::Settings {
             path: path.to_owned(),
             reason: format!("it is not a credential file: {error}"),
@@ -188,11 +200,11 @@ impl CredentialFile {
         }))
     }
 
-    async fn find(&self, registry: &str, repository: &str) -> Result<Option<Credential>, Error> {
+    async fn find(&self, launcher: &Launcher, registry: &str, repository: &str) -> Result<Option<Credential>, Error> {
         let keys = keys(registry, repository);
         for key in &keys {
             if let Some(helper) = lookup(&self.content.cred_helpers, key) {
-                return self.ask_helper(helper, registry).await;
+                return self.ask_helper(launcher, helper, registry).await;
             }
         }
         for key in &keys {
@@ -203,7 +215,7 @@ impl CredentialFile {
             }
         }
         match &self.content.creds_store {
-            Some(helper) if !helper.is_empty() => self.ask_helper(helper, registry).await,
+            Some(helper) if !helper.is_empty() => self.ask_helper(launcher, helper, registry).await,
             _ => Ok(None),
         }
     }
@@ -240,7 +252,7 @@ impl CredentialFile {
     }
 
     /// Runs `docker-credential-<helper> get` with the registry's name on its input.
-    async fn ask_helper(&self, helper: &str, registry: &str) -> Result<Option<Credential>, Error> {
+    async fn ask_helper(&self, launcher: &Launcher, helper: &str, registry: &str) -> Result<Option<Credential>, Error> {
         let program = format!("docker-credential-{helper}");
         let failed = |reason: String| Error::Helper {
             helper: program.clone(),
@@ -256,31 +268,34 @@ impl CredentialFile {
                 "its name may hold only letters, digits, '.', '_' and '-'".to_owned(),
             ));
         }
-        let mut child = tokio::process::Command::new(&program)
-            .arg("get")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .map_err(|error| failed(format!("{error}; install it or remove it from the file")))?;
-        if let Some(mut input) = child.stdin.take() {
-            let server = if registry == "docker.io" { DOCKER_KEY } else { registry };
-            // A helper that does not read its input still gets to answer.
-            let _ = input.write_all(server.as_bytes()).await;
-        }
-        let output = tokio::time::timeout(HELPER_TIMEOUT, child.wait_with_output())
+        let server = if registry == "docker.io" { DOCKER_KEY } else { registry };
+        let (launcher, name, input) = (launcher.clone(), program.clone(), server.as_bytes().to_vec());
+        let run = move || {
+            // Helpers of clouds find their own credentials in the environment.
+            let run = Run {
+                input,
+                output: &limits::CREDENTIAL_ANSWER,
+                time: HELPER_TIMEOUT,
+                ..Run::new(OsStr::new(&name), Environment::Except(&["GIT_*"])).arguments(["get"])
+            };
+            launcher.run(run)
+        };
+        let ended = tokio::task::spawn_blocking(run)
             .await
-            .map_err(|_| failed(format!("no answer within {} seconds", HELPER_TIMEOUT.as_secs())))?
             .map_err(|error| failed(error.to_string()))?;
-        let text = String::from_utf8_lossy(&output.stdout);
+        let output = ended.map_err(|error| match error.kind() {
+            ErrorKind::TimedOut => failed(format!("no answer within {} seconds", HELPER_TIMEOUT.as_secs())),
+            ErrorKind::FileTooLarge => failed(format!("its answer is {error}")),
+            _ => failed(format!("{error}; install it or remove it from the file")),
+        })?;
+        let text = String::from_utf8_lossy(&output.output);
         if !output.status.success() {
             // The protocol has no code for "I know none": helpers say it in these words.
             if text.contains("credentials not found") {
                 return Ok(None);
             }
             let said = if text.trim().is_empty() {
-                String::from_utf8_lossy(&output.stderr)
+                String::from_utf8_lossy(&output.errors)
             } else {
                 text
             };

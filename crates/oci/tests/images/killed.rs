@@ -48,7 +48,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 fn check(folder: &Path, place: &str) {
     for file in files(&folder.join("store/blobs")) {
         let name = file.file_name().unwrap().to_string_lossy().into_owned();
-        if !name.starts_with(".partial-") {
+        if !name.starts_with(".olmkit-partial-") {
             assert_eq!(sha256(&fs::read(&file).unwrap()).hex(), name, "{place}");
         }
     }
@@ -71,7 +71,12 @@ fn check(folder: &Path, place: &str) {
     let left: Vec<PathBuf> = files(folder)
         .into_iter()
         .filter(|file| !file.starts_with(folder.join(killed::TEMPORARY)))
-        .filter(|file| file.file_name().unwrap().to_string_lossy().starts_with(".partial-"))
+        .filter(|file| {
+            file.file_name()
+                .unwrap()
+                .to_string_lossy()
+                .starts_with(".olmkit-partial-")
+        })
         .collect();
     assert!(left.is_empty(), "{place}: {left:?}");
 }

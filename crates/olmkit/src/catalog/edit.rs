@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::object::Document;
+use crate::object::{Document, shell_word};
 use crate::yaml::{self, Node};
 use olmkit_go::strconv::quote;
 
@@ -95,7 +95,8 @@ pub fn add(text: &str, bundle: &Bundle, blob: &str, channel: &str, placement: &P
         .any(|part| is(part, &[("schema", "olm.package"), ("name", package)]))
     {
         return Err(Error::Refused(format!(
-            "the catalog has no package {package}: start with `catalog init {package}`"
+            "the catalog has no package {package}: start with `catalog init {}`",
+            shell_word(package)
         )));
     }
     let is_channel = |part: &&Part| {

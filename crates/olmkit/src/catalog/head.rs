@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::graph;
 use super::model::ChannelEntry;
+use crate::files::Directory;
 use crate::limits;
 
 /// Why a channel's head is not known.
@@ -69,10 +70,16 @@ pub enum HeadsError {
 /// When the catalog cannot be read, lacks the channel, or the channel does not have one head.
 pub fn read(catalog: &Path, package: &str, channel: &str) -> Result<String, Error> {
     let mut files = Vec::new();
-    collect(catalog, &mut files).map_err(|source| Error::Io {
-        path: catalog.to_owned(),
-        source,
-    })?;
+    let checked = || match catalog.is_dir() {
+        true => Directory::open(catalog)?.check(),
+        false => Ok(()),
+    };
+    checked()
+        .and_then(|()| collect(catalog, &mut files))
+        .map_err(|source| Error::Io {
+            path: catalog.to_owned(),
+            source,
+        })?;
     for path in files {
         let bytes = limits::read_file(&path, &limits::CATALOG_FILE).map_err(|source| Error::Io {
             path: path.clone(),
@@ -111,7 +118,11 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     let mut entries: Vec<_> = std::fs::read_dir(path)?.collect::<Result<_, _>>()?;
     entries.sort_by_key(std::fs::DirEntry::path);
     for entry in entries {
-        collect(&entry.path(), files)?;
+        let path = entry.path();
+        // A link to a directory may lead back to itself.
+        if !(entry.file_type()?.is_symlink() && path.is_dir()) {
+            collect(&path, files)?;
+        }
     }
     Ok(())
 }

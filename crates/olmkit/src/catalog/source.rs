@@ -8,6 +8,7 @@ use super::edit;
 use super::model::{Blob, Bundle, Catalog};
 use super::placement::{NewEdges, Placement, place};
 use super::{load, walk, write};
+use crate::object::shell_word;
 use crate::{files, limits};
 
 /// Why a source cannot be changed.
@@ -15,9 +16,10 @@ use crate::{files, limits};
 pub enum Error {
     /// Nothing at the path.
     #[error(
-        "no catalog at {}: create one with `olmkit catalog init {package} -o yaml > {}`",
+        "no catalog at {}: create one with `olmkit catalog init {} -o yaml > {}`",
         path.display(),
-        path.join(package).join("catalog.yaml").display()
+        shell_word(package),
+        shell_word(&path.join(package).join("catalog.yaml").display().to_string())
     )]
     Missing {
         /// The path.
@@ -26,7 +28,7 @@ pub enum Error {
         package: String,
     },
     /// No file of the catalog has the package.
-    #[error("{} has no package {package}: start with `olmkit catalog init {package} -o yaml`", path.display())]
+    #[error("{} has no package {package}: start with `olmkit catalog init {} -o yaml`", path.display(), shell_word(package))]
     NoPackage {
         /// The path.
         path: PathBuf,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use crate::files;
+use crate::files::{self, Directory};
 use crate::limits::{self, Limit};
 
 /// File of patterns, in gitignore syntax, of what is not part of the catalog.
@@ -19,6 +19,14 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
         /// What the system said.
+        source: std::io::Error,
+    },
+    /// A symbolic link leads out of the catalog.
+    #[error("cannot read {}: {source}", path.display())]
+    Link {
+        /// The link.
+        path: PathBuf,
+        /// Where it may not lead.
         source: std::io::Error,
     },
     /// An ignore file cannot be read.
@@ -39,7 +47,11 @@ pub enum Error {
 pub fn files(root: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut all = Vec::new();
     let mut ignores = Vec::new();
-    collect(root, 0, &mut all, &mut ignores)?;
+    let directory = Directory::open(root).map_err(|source| Error::List {
+        path: root.to_owned(),
+        source,
+    })?;
+    collect((&directory, root), 0, &mut all, &mut ignores)?;
     all.retain(|file| !ignored(file, &ignores));
     let lengths = all.iter().filter_map(|file| std::fs::metadata(file).ok());
     let bytes = lengths.fold(0u64, |sum, metadata| sum.saturating_add(metadata.len()));
@@ -57,7 +69,7 @@ fn too_large(path: &Path, limit: &Limit) -> Error {
 }
 
 fn collect(
-    directory: &Path,
+    (root, directory): (&Directory, &Path),
     depth: usize,
     found: &mut Vec<PathBuf>,
     ignores: &mut Vec<Gitignore>,
@@ -78,12 +90,16 @@ fn collect(
         if found.len() + ignores.len() > limits::CATALOG_FILES.count() {
             return Err(too_large(directory, &limits::CATALOG_FILES));
         }
-        if entry.file_name().to_string_lossy().starts_with(files::PREFIX) {
+        let path = entry.path();
+        let kind = entry.file_type().map_err(fail)?;
+        if files::is_stage_in_use(&path) {
             continue;
         }
-        let path = entry.path();
-        if entry.file_type().map_err(fail)?.is_dir() {
-            collect(&path, depth + 1, found, ignores)?;
+        if kind.is_symlink() {
+            refuse_outside(root, &path)?;
+        }
+        if kind.is_dir() {
+            collect((root, &path), depth + 1, found, ignores)?;
         } else if entry.file_name() == IGNORE_FILE {
             ignores.push(patterns(directory, &path)?);
         } else {
@@ -91,6 +107,18 @@ fn collect(
         }
     }
     Ok(())
+}
+
+/// A link to a file outside of the catalog would publish it. What else is wrong with a link, its reader reports.
+fn refuse_outside(root: &Directory, path: &Path) -> Result<(), Error> {
+    let relative = path.strip_prefix(root.path()).unwrap_or(path);
+    match root.metadata(relative) {
+        Err(source) if files::leads_out(&source) => Err(Error::Link {
+            path: path.to_owned(),
+            source,
+        }),
+        _ => Ok(()),
+    }
 }
 
 fn patterns(directory: &Path, file: &Path) -> Result<Gitignore, Error> {

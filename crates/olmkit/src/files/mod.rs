@@ -3,6 +3,7 @@
 //! Everything is written to a folder of our own first, synced, and takes its place by renaming. Nothing of strangers stands in
 //! that folder, and paths with `..` or a root are refused, so a name from a bundle or catalog cannot lead elsewhere.
 
+mod below;
 mod stage;
 
 use std::fs::{self, File};
@@ -11,9 +12,10 @@ use std::path::{Path, PathBuf};
 
 use crate::temporary;
 
-pub use stage::Stage;
+pub use below::{Directory, leads_out};
+pub use stage::{Stage, is_stage_in_use};
 
-/// How the names of temporary folders begin, which a killed process may leave. Readers of folders pass over them.
+/// How the names of temporary folders begin. Readers of folders skip those in use: see [`is_stage_in_use`].
 pub(crate) const PREFIX: &str = ".olmkit-";
 
 pub(crate) use stage::list;

@@ -235,6 +235,20 @@ pub(super) fn remove_abandoned(parent: &Path) {
     }
 }
 
+/// Whether a path is a stage of a process that still writes. Anything else with such a name is content like other files.
+pub fn is_stage_in_use(path: &Path) -> bool {
+    let is_named = path
+        .file_name()
+        .is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
+    let is_directory = || fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir());
+    let lock = path.join(LOCK);
+    let is_file = || fs::symlink_metadata(&lock).is_ok_and(|metadata| metadata.is_file());
+    is_named
+        && is_directory()
+        && is_file()
+        && File::open(&lock).is_ok_and(|lock| matches!(lock.try_lock(), Err(TryLockError::WouldBlock)))
+}
+
 /// The lock of a folder that is nobody's any more, if it has one.
 fn abandoned(folder: &Path) -> Option<Option<File>> {
     // What could not be put back is the only copy.

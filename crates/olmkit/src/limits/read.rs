@@ -21,7 +21,7 @@ pub fn bytes_read() -> u64 {
 /// # Errors
 /// The file cannot be opened, or is neither a regular file nor a directory.
 pub fn open(path: &Path) -> io::Result<File> {
-    // Looked at first: opening a pipe waits for somebody to write. And again, since another may have taken its place.
+    // Opening a pipe waits for a writer, so the kind is checked first, and again for the opened file.
     let check = |metadata: Metadata| {
         if metadata.is_file() || metadata.is_dir() {
             return Ok(());
@@ -29,7 +29,12 @@ pub fn open(path: &Path) -> io::Result<File> {
         Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
     };
     check(path.metadata()?)?;
-    let file = File::open(path)?;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+    let file = File::options()
+        .read(true)
+        .custom_flags(i32::try_from(flags.bits()).unwrap_or_default())
+        .open(path)?;
     check(file.metadata()?)?;
     Ok(file)
 }
@@ -39,7 +44,11 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// # Errors
 /// What the system says; [`io::ErrorKind::FileTooLarge`] with the way out for a larger file.
 pub fn read_file(path: &Path, limit: &Limit) -> io::Result<Vec<u8>> {
-    let file = open(path)?;
+    read_opened(open(path)?, limit)
+}
+
+/// As [`read_file`], for a file that is open already.
+pub(crate) fn read_opened(file: File, limit: &Limit) -> io::Result<Vec<u8>> {
     let metadata = file.metadata()?;
     if metadata.len() > limit.get() && metadata.is_file() {
         return Err(limit.exceeded());

@@ -45,7 +45,7 @@ pub use installer::{Installer, Rights, TooManyRights};
 pub use later::{Trouble, leases, refused_later, works_with_olm_v0};
 pub use modes::{InstallMode, InstallModes};
 pub use provider::{Gates, Unsupported, complaints, support};
-pub use read::{Bundle, Object, Place, ReadError, definitions};
+pub use read::{Bundle, Object, Place, Places, ReadError, definitions};
 pub use release::{Release, UnknownRelease};
 pub use render::{Certificates, Options, RenderError, objects, render};
 pub use resolve::{

@@ -1,5 +1,6 @@
 //! A bundle as OLM v1 reads it. That is more liberal than OLM v0 in what a file may hold, and stricter in what a field may be.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -69,6 +70,65 @@ impl Object {
             position: Some(node.start),
             pointer: pointer.to_owned(),
         }
+    }
+}
+
+/// Finds many places of one object: the keys of large mappings are looked up, not searched.
+#[derive(Debug)]
+pub struct Places<'o> {
+    object: &'o Object,
+    /// The values of mappings that were large, by the address of the mapping.
+    large: HashMap<*const Node, HashMap<Cow<'o, str>, &'o Node>>,
+}
+
+impl Object {
+    /// For looking up many places.
+    #[must_use]
+    pub fn places(&self) -> Places<'_> {
+        Places {
+            object: self,
+            large: HashMap::new(),
+        }
+    }
+}
+
+impl<'o> Places<'o> {
+    /// As [`Object::place`].
+    pub fn find(&mut self, pointer: &str) -> Place {
+        let mut node: &'o Node = &self.object.node;
+        for token in pointer.split('/').skip(1) {
+            match self.below(node, token) {
+                Some(inner) => node = inner,
+                None => break,
+            }
+        }
+        Place {
+            file: self.object.path.clone(),
+            position: Some(node.start),
+            pointer: pointer.to_owned(),
+        }
+    }
+
+    fn below(&mut self, node: &'o Node, token: &str) -> Option<&'o Node> {
+        /// From so many entries on, an index takes less time than the search.
+        const LARGE: usize = 32;
+        let token = token.replace("~1", "/").replace("~0", "~");
+        if !node.items().is_empty() {
+            return node.items().get(token.parse::<usize>().ok()?);
+        }
+        if node.entries().len() < LARGE {
+            return node.get(&token);
+        }
+        let index = self.large.entry(std::ptr::from_ref(node)).or_insert_with(|| {
+            let mut index = HashMap::new();
+            for (key, value) in node.entries() {
+                if let Some(key) = key.key() {
+                    index.entry(key).or_insert(value);
+                }
+            }
+            index
+        });
+        index.get(token.as_str()).copied()
     }
 }
 

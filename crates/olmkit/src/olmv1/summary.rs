@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::read::{Bundle, Object};
 use super::{list, text};
-use crate::limits;
+use crate::limits::{self, Limit};
 
 /// The differences of two bundles, each a sentence.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -61,15 +61,25 @@ impl fmt::Display for Summary {
 /// A bundle whose permissions are too many to be compared one by one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the rules of {csv} grant {count} permissions, counted by verb, resource, group and name; at most {} are compared{}",
-    limits::COMPARED_PERMISSIONS.shown(),
-    limits::COMPARED_PERMISSIONS.way_out()
+    "the rules of {csv} grant {count} {}; at most {} are compared{}",
+    if *in_bytes { "bytes of permissions, written one by one" } else { "permissions, counted by verb, resource, group and name" },
+    limit(*in_bytes).shown(),
+    limit(*in_bytes).way_out()
 )]
 pub struct TooManyPermissions {
     /// The ClusterServiceVersion.
     pub csv: String,
     /// How many there are.
     pub count: u64,
+    /// Whether their bytes are counted.
+    pub in_bytes: bool,
+}
+
+fn limit(in_bytes: bool) -> &'static Limit {
+    match in_bytes {
+        true => &limits::COMPARED_PERMISSION_BYTES,
+        false => &limits::COMPARED_PERMISSIONS,
+    }
 }
 
 /// Compares two bundles.
@@ -231,6 +241,30 @@ fn size(rule: &Value) -> u64 {
         .saturating_mul(count("resourceNames").max(1))
 }
 
+/// The bytes of a rule when each permission stands alone.
+fn bytes(rule: &Value) -> u64 {
+    let of = |field: &str| {
+        let texts = texts(rule, field);
+        let sum = texts
+            .iter()
+            .fold(0, |sum: u64, text| sum.saturating_add(text.len() as u64 + 1));
+        (texts.len() as u64, sum)
+    };
+    let [groups, resources, urls, names, verbs] =
+        ["apiGroups", "resources", "nonResourceURLs", "resourceNames", "verbs"].map(of);
+    let product = |one: (u64, u64), other: (u64, u64)| {
+        let bytes = one
+            .1
+            .saturating_mul(other.0)
+            .saturating_add(other.1.saturating_mul(one.0));
+        (one.0.saturating_mul(other.0), bytes)
+    };
+    let subjects = product(groups, resources);
+    let subjects = (subjects.0.saturating_add(urls.0), subjects.1.saturating_add(urls.1));
+    let all = product(subjects, verbs);
+    all.1.saturating_add(all.0.saturating_mul(names.1))
+}
+
 fn permissions(bundle: &Bundle) -> Result<BTreeSet<Permission<'_>>, TooManyPermissions> {
     let places = [("permissions", "watched namespaces"), ("clusterPermissions", "cluster")];
     let rules = places.into_iter().flat_map(|(place, scope)| {
@@ -241,11 +275,17 @@ fn permissions(bundle: &Bundle) -> Result<BTreeSet<Permission<'_>>, TooManyPermi
     let count = rules
         .iter()
         .fold(0, |sum: u64, (_, rule)| sum.saturating_add(size(rule)));
-    if count > limits::COMPARED_PERMISSIONS.get() {
-        return Err(TooManyPermissions {
-            csv: bundle.csv.name().to_owned(),
-            count,
-        });
+    let bytes = rules
+        .iter()
+        .fold(0, |sum: u64, (_, rule)| sum.saturating_add(bytes(rule)));
+    for (count, in_bytes) in [(count, false), (bytes, true)] {
+        if count > limit(in_bytes).get() {
+            return Err(TooManyPermissions {
+                csv: bundle.csv.name().to_owned(),
+                count,
+                in_bytes,
+            });
+        }
     }
     let mut permissions = BTreeSet::new();
     for (scope, rule) in rules {
@@ -428,5 +468,13 @@ mod tests {
         );
         let named = format!("{{apiGroups: [{names}], resources: [a], resourceNames: [{names}], verbs: [{names}]}}");
         assert!(summary(&with_rules(&named), &one).is_err());
+        // Few permissions with long names take as much.
+        let long = (0..400).fold(String::new(), |mut names, number| {
+            let _ = write!(names, "{number}{}, ", "n".repeat(500));
+            names
+        });
+        let long = format!("{{apiGroups: [''], resources: [{long}], verbs: [{long}]}}");
+        let error = summary(&one, &with_rules(&long)).unwrap_err();
+        assert!(error.in_bytes && error.count > 400 * 400 * 1000, "{error:?}");
     }
 }

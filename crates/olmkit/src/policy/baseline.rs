@@ -94,7 +94,7 @@ impl Baseline {
     pub fn read(path: &Path) -> Result<Self, Error> {
         let name = path.display().to_string();
         let bytes =
-            limits::read_named(path, &limits::SETTINGS_FILE).map_err(|error| Error::Read(name.clone(), error))?;
+            limits::read_file(path, &limits::SETTINGS_FILE).map_err(|error| Error::Read(name.clone(), error))?;
         let file: File = serde_json::from_slice(&bytes).map_err(|error| Error::Format(name.clone(), error))?;
         if file.version != VERSION {
             return Err(Error::Version(name, file.version));

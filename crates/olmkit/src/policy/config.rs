@@ -1,7 +1,7 @@
 //! `olmkit.toml`: the settings of a project.
 //!
-//! The file is looked for in the working directory and the directories above it, but never inside a bundle: what a bundle holds
-//! does not decide how it is judged.
+//! The file is looked for in the working directory and the directories above it, up to the root of the git repository. It is never read
+//! inside a bundle: the content of a bundle does not decide how it is judged. Nor does a file of another user, or a link.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -63,7 +63,10 @@ pub enum Error {
     Read(PathBuf, std::io::Error),
     /// The file is not TOML, or has other settings. The text names line and column.
     #[error("{0}: {1}")]
-    Format(PathBuf, Box<toml::de::Error>),
+    Format(PathBuf, String),
+    /// A file of the project that is not read by itself.
+    #[error("{0} {1}; pass --config FILE to use it, or --isolated to read no settings")]
+    Untrusted(PathBuf, &'static str),
     /// More settings than each finding can be compared with.
     #[error("{0}: {1}: more than {MOST}; use families such as CSV, or wider globs")]
     TooMany(PathBuf, &'static str),
@@ -76,17 +79,60 @@ pub enum Error {
 }
 
 /// The file that holds for a directory, if there is one.
-pub fn find(directory: &Path) -> Option<PathBuf> {
+///
+/// # Errors
+/// The project has such a file, but it is a link, no regular file, or belongs to another user. Outside of the project such a file is
+/// ignored.
+pub fn find(directory: &Path) -> Result<Option<PathBuf>, Error> {
     let is_bundle = |path: &Path| path.join("manifests").is_dir() && path.join("metadata").is_dir();
     let outermost_bundle = directory.ancestors().filter(|path| is_bundle(path)).last();
     let start = match outermost_bundle {
-        Some(bundle) => bundle.parent()?,
+        Some(bundle) => match bundle.parent() {
+            Some(parent) => parent,
+            None => return Ok(None),
+        },
         None => directory,
     };
-    start
-        .ancestors()
-        .map(|path| path.join(FILE))
-        .find(|path| path.is_file())
+    let root = start.ancestors().find(|path| path.join(".git").exists());
+    for place in start.ancestors() {
+        let path = place.join(FILE);
+        if let Ok(found) = path.symlink_metadata() {
+            match refusal(&found) {
+                None => return Ok(Some(path)),
+                Some(reason) if root.is_some() || place == start => return Err(Error::Untrusted(path, reason)),
+                Some(_) => {}
+            }
+        }
+        if Some(place) == root {
+            break;
+        }
+    }
+    Ok(None)
+}
+
+/// Why a file that was found is not read: another user, or the author of a repository, would decide what it says.
+fn refusal(found: &std::fs::Metadata) -> Option<&'static str> {
+    use std::os::unix::fs::MetadataExt as _;
+    if found.is_symlink() {
+        Some("is a link")
+    } else if !found.is_file() {
+        Some("is not a regular file")
+    } else if found.uid() != rustix::process::geteuid().as_raw() {
+        Some("belongs to another user")
+    } else {
+        None
+    }
+}
+
+/// The error without lines of a file that is not TOML: it may be any file, such as one with passwords.
+fn explained(text: &str, error: &toml::de::Error) -> String {
+    if toml::from_str::<toml::Table>(text).is_ok() {
+        return error.to_string();
+    }
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    format!("line {line}, column {column}: not TOML: {}", error.message())
 }
 
 impl Config {
@@ -98,7 +144,7 @@ impl Config {
         let text = limits::read_named(path, &limits::SETTINGS_FILE)
             .and_then(limits::text)
             .map_err(|error| Error::Read(path.to_owned(), error))?;
-        toml::from_str(&text).map_err(|error| Error::Format(path.to_owned(), Box::new(error)))
+        toml::from_str(&text).map_err(|error| Error::Format(path.to_owned(), explained(&text, &error)))
     }
 
     /// Adds the settings of the file at `path` to a policy. `select` is left out where flags have their own.

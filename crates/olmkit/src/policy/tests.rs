@@ -120,8 +120,76 @@ fn settings_are_found_above_but_not_in_a_bundle() {
         std::fs::write(place.join(config::FILE), "ignore = []\n").unwrap();
     }
     let expected: PathBuf = root.join("project").join(config::FILE);
-    assert_eq!(config::find(&bundle.join("manifests")), Some(expected.clone()));
-    assert_eq!(config::find(&root.join("project")), Some(expected));
+    assert_eq!(config::find(&bundle.join("manifests")).unwrap(), Some(expected.clone()));
+    assert_eq!(config::find(&root.join("project")).unwrap(), Some(expected));
+}
+
+#[test]
+fn settings_are_own_regular_files_of_the_project() {
+    let folder = tempfile::tempdir().unwrap();
+    let project = folder.path().join("project");
+    let deep = project.join("a/b");
+    std::fs::create_dir_all(&deep).unwrap();
+    std::fs::create_dir(project.join(".git")).unwrap();
+    let above = folder.path().join(config::FILE);
+    std::fs::write(&above, "ignore = []\n").unwrap();
+    assert_eq!(config::find(&deep).unwrap(), None, "it is not of the project");
+    let file = project.join(config::FILE);
+    let refused = |reason: &str| {
+        let error = config::find(&deep).unwrap_err().to_string();
+        assert!(error.contains(reason), "{error}");
+        std::fs::remove_file(&file).unwrap();
+    };
+    std::os::unix::fs::symlink("/proc/self/environ", &file).unwrap();
+    refused("is a link");
+    std::os::unix::fs::symlink(&above, &file).unwrap();
+    refused("is a link");
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(&file)
+            .status()
+            .unwrap()
+            .success()
+    );
+    refused("is not a regular file");
+    std::fs::write(&file, "ignore = []\n").unwrap();
+    assert_eq!(config::find(&deep).unwrap(), Some(file));
+}
+
+/// Only root can make a file of another user.
+#[test]
+fn settings_of_another_user_are_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let inner = folder.path().join("inner");
+    std::fs::create_dir(&inner).unwrap();
+    for place in [folder.path(), &inner] {
+        let file = place.join(config::FILE);
+        std::fs::write(&file, "ignore = []\n").unwrap();
+        if std::os::unix::fs::chown(&file, Some(12345), None).is_err() {
+            eprintln!("skipped: this user cannot give files away");
+            return;
+        }
+    }
+    let error = config::find(&inner).unwrap_err().to_string();
+    assert!(error.contains("belongs to another user"), "{error}");
+    std::fs::remove_file(inner.join(config::FILE)).unwrap();
+    assert_eq!(config::find(&inner).unwrap(), None, "it is not of the project");
+}
+
+#[test]
+fn no_line_of_a_file_that_is_not_toml_is_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("any");
+    for text in [
+        "ignore = []\nPASSWORD:hunter2\n",
+        "PASSWORD=hunter2\0A=b",
+        "hunter2",
+        "a = \"hunter2",
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let error = config::Config::read(&file).unwrap_err().to_string();
+        assert!(error.contains("not TOML") && !error.contains("hunter2"), "{error}");
+    }
 }
 
 #[test]

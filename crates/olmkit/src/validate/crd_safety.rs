@@ -314,7 +314,8 @@ impl<'c> Package<'c> {
             let new = self.store.value(later);
             for ((crd, earlier), (count, first)) in earlier {
                 let old = self.store.value(earlier);
-                for problem in upgrade::check(&old, &new, &upgrade::stored_versions(&old)) {
+                let problems = upgrade::check(&old, &new, &upgrade::stored_versions(&old)).unwrap_or_default();
+                for problem in problems {
                     let mut changes = changes.lock().unwrap_or_else(PoisonError::into_inner);
                     match changes.entry((crd, problem.to_string())) {
                         Entry::Vacant(place) => {

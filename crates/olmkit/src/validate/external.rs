@@ -1,12 +1,13 @@
 //! External validators: programs that get the bundle's directory and print their findings as JSON.
 
+use std::io::ErrorKind;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
 use super::checked::Checked;
 use crate::diagnostics::{Finding, Origin, Severity, define_rules};
+use crate::process::{Environment, Launcher, Run};
 
 define_rules! {
     EXT_1 = {
@@ -21,24 +22,46 @@ define_rules! {
     }
 }
 
+/// A validator gets the settings of clients of clusters, container tools and proxies, and no tokens of the caller.
+const ENVIRONMENT: Environment = Environment::Only(&[
+    "ALL_PROXY",
+    "CONTAINER_HOST",
+    "DOCKER_CONFIG",
+    "DOCKER_HOST",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "KUBECONFIG",
+    "NO_PROXY",
+    "REGISTRY_AUTH_FILE",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "VALIDATOR_*",
+    "all_proxy",
+    "https_proxy",
+    "http_proxy",
+    "no_proxy",
+]);
+
 /// Runs one program.
 ///
 /// # Errors
 /// When it cannot be run, fails, or prints something else than findings.
-pub fn run(program: &Path, directory: &Path) -> Result<Vec<Checked>, String> {
-    let output = Command::new(program)
-        .arg(directory)
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|error| start_error(program, &error))?;
-    if !output.status.success() {
-        return Err(match output.status.code() {
+pub fn run(launcher: &Launcher, program: &Path, directory: &Path) -> Result<Vec<Checked>, String> {
+    let run = Run {
+        shows_errors: true,
+        ..Run::new(program.as_os_str(), ENVIRONMENT).arguments([directory])
+    };
+    let ended = launcher.run(run).map_err(|error| match error.kind() {
+        ErrorKind::TimedOut | ErrorKind::FileTooLarge => error.to_string(),
+        _ => start_error(program, &error),
+    })?;
+    if !ended.status.success() {
+        return Err(match ended.status.code() {
             Some(code) => format!("exit status {code}"),
-            None => output.status.to_string(),
+            None => ended.status.to_string(),
         });
     }
-    let mut values = serde_json::Deserializer::from_slice(&output.stdout).into_iter::<Value>();
+    let mut values = serde_json::Deserializer::from_slice(&ended.output).into_iter::<Value>();
     match values.next() {
         Some(Ok(value)) => read(&value),
         Some(Err(error)) => Err(format!("cannot read what {} printed: {error}", program.display())),

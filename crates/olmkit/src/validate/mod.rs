@@ -286,7 +286,7 @@ fn optional_rules(context: &Context<'_>, selector: &Selector, outcome: &mut Outc
 
 fn external_validators(options: &Options, outcome: &mut Outcome) {
     for program in &options.external {
-        match external::run(program, &options.directory) {
+        match external::run(&options.launcher, program, &options.directory) {
             Ok(findings) => outcome.checked.extend(findings),
             Err(reason) => {
                 let message = format!("{} failed: {reason}", program.display());

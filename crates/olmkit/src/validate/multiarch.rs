@@ -1,7 +1,7 @@
 //! MA: the validator `multiarch`, which asks a container tool for which platforms the images are built.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::process::{Command, Stdio};
+use std::ffi::OsStr;
 
 use serde_json::Value;
 
@@ -9,6 +9,7 @@ use super::Profile;
 use super::checked::{Checked, Subject};
 use super::context::{Context, Csv, field, items, strings};
 use crate::diagnostics::{Origin, Rule, Severity, define_rules};
+use crate::process::{Environment, Launcher, Run};
 use olmkit_go::strconv::quote;
 
 define_rules! {
@@ -132,7 +133,9 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
         }
     };
     let keep_unknown = context.options.profile == Profile::OperatorSdk142;
-    check_with(&csv, &|image| inspect(tool, image, keep_unknown))
+    check_with(&csv, &|image| {
+        inspect(&context.options.launcher, tool, image, keep_unknown)
+    })
 }
 
 fn finding(csv: &Csv<'_>, rule: &'static Rule, severity: Severity, detail: String) -> Checked {
@@ -140,18 +143,18 @@ fn finding(csv: &Csv<'_>, rule: &'static Rule, severity: Severity, detail: Strin
         .at(csv.object, "/spec/install/spec/deployments")
 }
 
-fn inspect(tool: &str, image: &str, keep_unknown: bool) -> Result<Vec<Platform>, String> {
+fn inspect(launcher: &Launcher, tool: &str, image: &str, keep_unknown: bool) -> Result<Vec<Platform>, String> {
     let run = |arguments: &[&str]| -> Result<Vec<u8>, String> {
         let line = format!("{tool} {}", arguments.join(" "));
-        let output = Command::new(tool)
-            .args(arguments)
-            .stdin(Stdio::null())
-            .output()
+        // Container tools find their daemon, storage and credentials in the environment.
+        let run = Run::new(OsStr::new(tool), Environment::Except(&["GIT_*"])).arguments(arguments.iter().copied());
+        let output = launcher
+            .run(run)
             .map_err(|error| format!("{line} failed with error: (exec: {}: {error}) ", quote(tool)))?;
         if output.status.success() {
-            return Ok(output.stdout);
+            return Ok(output.output);
         }
-        let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        let text = String::from_utf8_lossy(&output.output).into_owned() + &String::from_utf8_lossy(&output.errors);
         Err(format!(
             "{line} failed with error: (exit status {}) {text}",
             output.status.code().unwrap_or(-1)

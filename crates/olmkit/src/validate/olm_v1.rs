@@ -3,6 +3,7 @@
 use super::checked::Checked;
 use super::context::Context;
 use super::lints::olm_v1::{V1_1, V1_2, V1_3};
+use crate::crd::upgrade::TooManyProperties;
 use crate::diagnostics::{Finding, Origin, Proof, Rule, Severity, Witness, define_rules, json_path};
 use crate::olmv1::{self, Bundle, Place, Release, RenderError};
 
@@ -405,30 +406,36 @@ pub fn upgrade_findings(
     new: &olmv1::Object,
     earlier: &str,
 ) -> Vec<Finding> {
-    let changes = blocked_changes(old, old_object, new, earlier).into_iter();
-    changes.map(|change| change.finding).collect()
+    // A definition that is too large to compare has no such findings.
+    let changes = blocked_changes(old, old_object, new, earlier).unwrap_or_default();
+    changes.into_iter().map(|change| change.finding).collect()
 }
 
 /// As [`upgrade_findings`], with the validation that finds each.
-#[must_use]
+///
+/// # Errors
+/// See [`TooManyProperties`].
 pub fn blocked_changes(
     old: &serde_json::Value,
     old_object: Option<&olmv1::Object>,
     new: &olmv1::Object,
     earlier: &str,
-) -> Vec<BlockedChange> {
+) -> Result<Vec<BlockedChange>, TooManyProperties> {
     use crate::crd::upgrade::{Side, check, stored_versions};
     let old = crate::types::restore::restore(old, "v1.CustomResourceDefinition").unwrap_or_else(|_| old.clone());
-    check(&old, &new.value, &stored_versions(&old))
+    let mut places = new.places();
+    let mut old_places = old_object.map(olmv1::Object::places);
+    let problems = check(&old, &new.value, &stored_versions(&old))?;
+    let changes = problems
         .into_iter()
         .map(|problem| {
             // What was removed is to be seen in the earlier definition only.
-            let (object, pointer) = match (problem.side, old_object) {
-                (Side::New, _) => (new, problem.pointer.as_str()),
+            let (places, pointer) = match (problem.side, &mut old_places) {
+                (Side::New, _) => (&mut places, problem.pointer.as_str()),
                 (Side::Old, Some(old)) => (old, problem.pointer.as_str()),
-                (Side::Old, None) => (new, "/spec/versions"),
+                (Side::Old, None) => (&mut places, "/spec/versions"),
             };
-            let place = object.place(pointer);
+            let place = places.find(pointer);
             let mut finding = Finding::new(&V1_13, V1_13.severity, problem.to_string())
                 .object(format!("CustomResourceDefinition/{}", new.name()))
                 .file(&place.file)
@@ -441,5 +448,6 @@ pub fn blocked_changes(
                 finding,
             }
         })
-        .collect()
+        .collect();
+    Ok(changes)
 }

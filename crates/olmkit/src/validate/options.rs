@@ -30,6 +30,8 @@ pub struct Options {
     pub categories_file: Option<String>,
     /// External validators.
     pub external: Vec<PathBuf>,
+    /// Starts external validators and container tools.
+    pub launcher: crate::process::Launcher,
     /// Whether lints run too: those that something proves.
     pub lints: bool,
     /// Whether lints run that nothing proves.

@@ -54,7 +54,7 @@ fn line(kind: &str, text: String) -> Line {
 
 /// The answer to a change as lines.
 fn own(record: &Value, folder: &Path, renames: bool) -> Vec<Line> {
-    let git = Git::new(folder);
+    let git = Git::new(folder, olmkit::process::Launcher::default());
     let base = git.resolve("base").unwrap();
     let changed = git.changed(&base, renames).unwrap();
     let head = Repository::new(Arc::new(Folder::open(folder).unwrap()));

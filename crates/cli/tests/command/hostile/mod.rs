@@ -3,6 +3,7 @@
 
 mod exhaust;
 mod inputs;
+mod links;
 mod names;
 mod repeated;
 

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use super::{Error, Generated, Options};
+use crate::git::Repository;
 use crate::limits;
+use crate::process::Launcher;
 
 /// `SOURCE_DATE_EPOCH` when it is set, else the time of the last commit, else the clock; RFC 3339 in UTC. A build from the
 /// same sources gives the same time in the first two cases.
@@ -64,12 +66,9 @@ fn is_on_disk(generated: &Generated, directory: &Path) -> Result<bool, Error> {
 }
 
 fn commit_time() -> Option<jiff::Timestamp> {
-    let output = std::process::Command::new("git")
-        .args(["log", "-1", "--format=%ct"])
-        .stdin(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null())
-        .output()
-        .ok()?;
-    let seconds: i64 = String::from_utf8(output.stdout).ok()?.trim().parse().ok()?;
+    let repository = Repository::new(Path::new("."), Launcher::default());
+    let log = ["log", "-1", "--no-show-signature", "--no-ext-diff", "--format=%ct"];
+    let output = repository.read(&log, &limits::PROGRAM_OUTPUT).ok()?;
+    let seconds: i64 = String::from_utf8(output).ok()?.trim().parse().ok()?;
     jiff::Timestamp::from_second(seconds).ok()
 }

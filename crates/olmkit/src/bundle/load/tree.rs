@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use crate::files::{Directory, leads_out};
 use crate::limits::{self, Limit};
 
 /// How much a bundle may hold. A real bundle stays far below: the largest public ones are some 10 MB.
@@ -50,6 +51,14 @@ pub enum TreeError {
         /// How to raise it.
         way_out: String,
     },
+    /// A symbolic link leads out of the directory, to a file of the machine that is no part of the bundle.
+    #[error("cannot read {}: {error}", path.display())]
+    Link {
+        /// The link.
+        path: PathBuf,
+        /// Where it may not lead.
+        error: std::io::Error,
+    },
 }
 
 /// One entry of a directory.
@@ -80,13 +89,26 @@ impl Tree {
     /// When the directory cannot be listed or holds more than `limits` allow. A single unreadable file is not an error but
     /// an [`Entry::Unreadable`].
     pub fn from_dir(root: &Path, limits: Limits) -> Result<Self, TreeError> {
+        let list = |error| TreeError::List {
+            path: root.to_path_buf(),
+            error,
+        };
+        Self::below(&Directory::open(root).map_err(list)?, Path::new(""), limits)
+    }
+
+    /// Reads a directory of a larger one, such as a repository. Links may lead to files anywhere in the larger one.
+    ///
+    /// # Errors
+    /// As of [`Self::from_dir`].
+    pub fn below(directory: &Directory, path: &Path, limits: Limits) -> Result<Self, TreeError> {
         let mut reader = Reader {
-            root,
+            directory,
+            root: &directory.path().join(path),
             limits,
             bytes: 0,
             entries: BTreeMap::new(),
         };
-        reader.directory(root, &mut Vec::new())?;
+        reader.directory(path, &mut Vec::new())?;
         Ok(Self {
             entries: reader.entries,
         })
@@ -167,6 +189,7 @@ fn parts(path: &str) -> Vec<String> {
 }
 
 struct Reader<'a> {
+    directory: &'a Directory,
     root: &'a Path,
     limits: Limits,
     bytes: u64,
@@ -174,6 +197,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    /// Reads a directory. The path is relative to the outer directory.
     fn directory(&mut self, path: &Path, parts: &mut Vec<String>) -> Result<(), TreeError> {
         if parts.len() > self.limits.depth {
             return Err(self.too_large(
@@ -181,13 +205,11 @@ impl Reader<'_> {
                 &limits::BUNDLE_DEPTH,
             ));
         }
-        let listing = match fs::read_dir(path) {
+        let whole = self.directory.path().join(path);
+        let listing = match fs::read_dir(&whole) {
             Ok(listing) => listing,
             Err(error) if parts.is_empty() => {
-                return Err(TreeError::List {
-                    path: path.to_path_buf(),
-                    error,
-                });
+                return Err(TreeError::List { path: whole, error });
             }
             Err(error) => {
                 self.entries.insert(parts.clone(), Entry::Unreadable(error.to_string()));
@@ -199,15 +221,16 @@ impl Reader<'_> {
                 return Err(self.too_large(format!("{} files", self.limits.entries), &limits::BUNDLE_FILES));
             }
             parts.push(item.file_name().to_string_lossy().into_owned());
+            let below = path.join(item.file_name());
             let is_directory = item.file_type().is_ok_and(|kind| kind.is_dir());
             let entry = if is_directory {
                 Entry::Directory
             } else {
-                self.file(&item.path())?
+                self.file(&below)?
             };
             self.entries.insert(parts.clone(), entry);
             if is_directory {
-                self.directory(&item.path(), parts)?;
+                self.directory(&below, parts)?;
             }
             parts.pop();
         }
@@ -216,7 +239,11 @@ impl Reader<'_> {
 
     fn file(&mut self, path: &Path) -> Result<Entry, TreeError> {
         // Opening a named pipe or a device would hang or never end.
-        match fs::metadata(path) {
+        match self.directory.metadata(path) {
+            Err(error) if leads_out(&error) => {
+                let path = self.directory.path().join(path);
+                return Err(TreeError::Link { path, error });
+            }
             Err(error) => return Ok(Entry::Unreadable(error.to_string())),
             Ok(metadata) if metadata.is_dir() => return Ok(Entry::LinkedDirectory),
             Ok(metadata) if !metadata.is_file() => return Ok(Entry::Unreadable("is not a regular file".to_string())),
@@ -224,7 +251,10 @@ impl Reader<'_> {
         }
         let left = self.limits.bytes.saturating_sub(self.bytes);
         let mut bytes = Vec::new();
-        let read = fs::File::open(path).and_then(|file| file.take(left + 1).read_to_end(&mut bytes));
+        let read = self
+            .directory
+            .file(path)
+            .and_then(|file| file.take(left + 1).read_to_end(&mut bytes));
         if let Err(error) = read {
             return Ok(Entry::Unreadable(error.to_string()));
         }

@@ -9,6 +9,7 @@ use super::properties::{self, Sources};
 use super::{Error, related_images, typed};
 use crate::catalog::model::{Bundle, Origin};
 use crate::catalog::text::Value;
+use crate::files::Directory;
 
 /// Renders a bundle directory. `image` is the bundle's image reference; empty for a bundle that stays inline.
 ///
@@ -39,6 +40,13 @@ impl Source {
     /// # Errors
     /// See [`directory`].
     pub fn read(root: &Path) -> Result<Self, Error> {
+        let fail = |source| Error::Read {
+            path: root.to_owned(),
+            source,
+        };
+        Directory::open(root)
+            .and_then(|directory| directory.check())
+            .map_err(fail)?;
         let manifests = manifests::read(&root.join("manifests"))?;
         if manifests.is_empty() {
             return Err(Error::Bundle("no bundle objects found".into()));

@@ -12,8 +12,10 @@ mod rules;
 mod schema;
 mod unknown;
 
+use std::collections::HashMap;
 use std::fmt;
 
+use olmkit_cel::{Budget, GoRegex};
 use serde_json::Value;
 
 use crate::object::pointer_part;
@@ -58,13 +60,42 @@ impl fmt::Display for InstanceFinding {
     }
 }
 
+/// What the checks of all objects of a bundle may take, and what they share.
+pub struct Work {
+    budget: Budget,
+    /// Compiled patterns; none where only Go can judge, or where the budget is exhausted.
+    patterns: HashMap<String, Option<GoRegex>>,
+}
+
+impl Default for Work {
+    fn default() -> Self {
+        Self {
+            budget: Budget::for_bundle(),
+            patterns: HashMap::new(),
+        }
+    }
+}
+
+impl Work {
+    /// Whether nothing is left.
+    pub fn is_exhausted(&self) -> bool {
+        self.budget.is_exhausted()
+    }
+}
+
 /// Checks `object` against the root schema (`openAPIV3Schema`) of its version.
 ///
 /// Of `metadata`, names, labels and annotations are checked, which every object has, whatever the schema says. Patterns and
 /// rules that cannot be evaluated here (a syntax that only Go knows, a rule that takes too many steps) count as fulfilled.
 pub fn check(schema: &Value, object: &Value) -> Vec<InstanceFinding> {
+    check_within(schema, object, &mut Work::default())
+}
+
+/// As [`check`], for one of many objects. What it takes is taken from the work of all of them. When that is exhausted, patterns and
+/// rules count as fulfilled.
+pub fn check_within(schema: &Value, object: &Value, work: &mut Work) -> Vec<InstanceFinding> {
     let mut findings = unknown::check(schema, object);
-    findings.extend(refusals(schema, object));
+    findings.extend(refusals(schema, object, work));
     findings.sort();
     findings.dedup();
     findings
@@ -72,9 +103,9 @@ pub fn check(schema: &Value, object: &Value) -> Vec<InstanceFinding> {
 
 /// As [`check`], for an object that is created: where the version has a status subresource, the server drops the status
 /// before it checks the object.
-pub fn check_created(schema: &Value, object: &Value, has_status: bool) -> Vec<InstanceFinding> {
+pub fn check_created(schema: &Value, object: &Value, has_status: bool, work: &mut Work) -> Vec<InstanceFinding> {
     if !has_status || object.get("status").is_none() {
-        return check(schema, object);
+        return check_within(schema, object, work);
     }
     let mut created = object.clone();
     if let Some(fields) = created.as_object_mut() {
@@ -82,21 +113,21 @@ pub fn check_created(schema: &Value, object: &Value, has_status: bool) -> Vec<In
     }
     // Unknown fields fall away earlier, when the object is read.
     let mut findings = unknown::check(schema, object);
-    findings.extend(refusals(schema, &created));
+    findings.extend(refusals(schema, &created, work));
     findings.sort();
     findings.dedup();
     findings
 }
 
 /// Why the server refuses an object.
-fn refusals(schema: &Value, object: &Value) -> Vec<InstanceFinding> {
+fn refusals(schema: &Value, object: &Value, work: &mut Work) -> Vec<InstanceFinding> {
     let mut findings = Vec::new();
     let defaulted = defaults::apply(schema, object);
-    findings.extend(schema::check(schema, &defaulted));
+    findings.extend(schema::check(schema, &defaulted, work));
     findings.extend(metadata::check(object));
     // A rule presumes that types are right; with wrong ones it only says the same in stranger words.
     if !findings.iter().any(|finding| finding.fault == InstanceFault::Invalid) {
-        findings.extend(rules::check(schema, &defaulted));
+        findings.extend(rules::check(schema, &defaulted, work));
     }
     findings
 }
@@ -114,12 +145,12 @@ pub fn has_status(crd: &Value, version: &str) -> bool {
 
 /// Checks a default against its schema, as the API server does when the CRD is created. `is_object` is set for the default of a
 /// whole object.
-pub(super) fn check_default(schema: &Value, value: &Value, is_object: bool) -> Vec<InstanceFinding> {
+pub(super) fn check_default(schema: &Value, value: &Value, is_object: bool, work: &mut Work) -> Vec<InstanceFinding> {
     let mut findings = unknown::check_value(schema, value, is_object);
     metadata::check_types(schema, value, is_object, "", &mut findings);
-    findings.extend(schema::check_value(schema, value));
+    findings.extend(schema::check_value(schema, value, work));
     if findings.is_empty() {
-        findings.extend(rules::check_default(schema, value, is_object));
+        findings.extend(rules::check_default(schema, value, is_object, work));
     }
     findings
 }

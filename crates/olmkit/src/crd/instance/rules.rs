@@ -6,7 +6,7 @@ use std::rc::Rc;
 use olmkit_cel::{Budget, Failure, Value as Cel};
 use serde_json::Value;
 
-use super::{InstanceFault, InstanceFinding, member};
+use super::{InstanceFault, InstanceFinding, Work, member};
 use crate::crd::cel::{self, Rule};
 
 /// Most bytes of a message; the API server takes the plain message instead of longer ones.
@@ -14,15 +14,23 @@ const MESSAGE: usize = 5 * 1024;
 
 /// Evaluates the rules of a schema over an object that fits it. One budget holds for all of them, as in the API server; when it is
 /// exhausted, the rules that are left count as fulfilled.
-pub(super) fn check(schema: &Value, object: &Value) -> Vec<InstanceFinding> {
-    check_within(schema, object, Budget::for_object())
+pub(super) fn check(schema: &Value, object: &Value, work: &mut Work) -> Vec<InstanceFinding> {
+    if !cel::has_rules(schema) {
+        return Vec::new();
+    }
+    let begin = work.budget.at_most(&Budget::for_object());
+    let mut walk = Walk::new(begin.clone());
+    // An exhausted budget ends the walk; what was found before holds.
+    let _ = walk.root(schema, object);
+    work.budget.take_used(&begin, &walk.budget);
+    walk.findings
 }
 
 /// Evaluates the rules over a default: as over the value of a new object, and over one that had the same value before.
-pub(super) fn check_default(schema: &Value, default: &Value, is_object: bool) -> Vec<InstanceFinding> {
-    let mut findings = Vec::new();
+pub(super) fn check_default(schema: &Value, default: &Value, is_object: bool, work: &mut Work) -> Vec<InstanceFinding> {
     for has_old in [true, false] {
-        let mut walk = Walk::new(Budget::for_object());
+        let begin = work.budget.at_most(&Budget::for_object());
+        let mut walk = Walk::new(begin.clone());
         // An exhausted budget ends the walk; what was found before holds.
         let _ = walk.value(Place {
             schema,
@@ -32,22 +40,12 @@ pub(super) fn check_default(schema: &Value, default: &Value, is_object: bool) ->
             has_old,
             pointer: "",
         });
-        findings.extend(walk.findings);
-        if !findings.is_empty() {
-            break;
+        work.budget.take_used(&begin, &walk.budget);
+        if !walk.findings.is_empty() {
+            return walk.findings;
         }
     }
-    findings
-}
-
-fn check_within(schema: &Value, object: &Value, budget: Budget) -> Vec<InstanceFinding> {
-    if !cel::has_rules(schema) {
-        return Vec::new();
-    }
-    let mut walk = Walk::new(budget);
-    // An exhausted budget ends the walk; what was found before holds.
-    let _ = walk.root(schema, object);
-    walk.findings
+    Vec::new()
 }
 
 struct Walk {
@@ -151,7 +149,10 @@ impl Walk {
         let key = std::ptr::from_ref(place.rules);
         let programs = match self.compiled.remove(&key) {
             Some(programs) => programs,
-            None => compile(place),
+            None => {
+                self.budget.step(compile_steps(place))?;
+                compile(place)
+            }
         };
         let own = cel::value::convert(place.schema, place.json, place.is_object, &mut self.budget)?;
         let mut result = Ok(());
@@ -213,6 +214,19 @@ impl Walk {
         }
         message.to_owned()
     }
+}
+
+/// Steps of the compiler for each character of a rule.
+const CHARACTER_STEPS: u64 = 2;
+
+fn compile_steps(place: Place<'_>) -> u64 {
+    let rules = cel::rules(place.rules).iter();
+    let lengths = rules.flat_map(|rule| [text(rule, "rule").len(), text(rule, "messageExpression").len()]);
+    // Longer ones are not compiled.
+    let lengths = lengths.filter(|length| *length <= olmkit_cel::limits::EXPRESSION_CHARACTERS);
+    lengths.fold(0, |sum: u64, length| {
+        sum.saturating_add((length as u64).saturating_mul(CHARACTER_STEPS))
+    })
 }
 
 fn compile(place: Place<'_>) -> Vec<Option<Rule>> {

@@ -1,19 +1,17 @@
 //! Types and bounds of a structural schema.
 
-use std::collections::HashMap;
-
 use olmkit_cel::GoRegex;
 use serde_json::{Map, Value};
 
 use super::range::{Range, impossible_bounds};
-use super::{InstanceFault, InstanceFinding, REQUIRED, flag, format, member};
+use super::{InstanceFault, InstanceFinding, REQUIRED, Work, flag, format, member};
 
 /// Fields that the API server checks by itself, whatever the schema says.
 const OWN: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// Checks an object against its root schema.
-pub(super) fn check(schema: &Value, object: &Value) -> Vec<InstanceFinding> {
-    let mut checker = Checker::default();
+pub(super) fn check(schema: &Value, object: &Value, work: &mut Work) -> Vec<InstanceFinding> {
+    let mut checker = Checker::new(work);
     match object {
         Value::Object(fields) => {
             checker.object(schema, fields, &OWN, "");
@@ -25,21 +23,29 @@ pub(super) fn check(schema: &Value, object: &Value) -> Vec<InstanceFinding> {
 }
 
 /// Checks a value against a schema below the root.
-pub(super) fn check_value(schema: &Value, value: &Value) -> Vec<InstanceFinding> {
-    let mut checker = Checker::default();
+pub(super) fn check_value(schema: &Value, value: &Value, work: &mut Work) -> Vec<InstanceFinding> {
+    let mut checker = Checker::new(work);
     checker.value(schema, value, "");
     checker.findings
 }
 
-#[derive(Default)]
-struct Checker {
+struct Checker<'w> {
     findings: Vec<InstanceFinding>,
-    /// Compiled patterns; none where only Go can judge.
-    patterns: HashMap<String, Option<GoRegex>>,
+    work: &'w mut Work,
 }
 
-impl Checker {
+impl<'w> Checker<'w> {
+    fn new(work: &'w mut Work) -> Self {
+        Self {
+            findings: Vec::new(),
+            work,
+        }
+    }
+
     fn value(&mut self, schema: &Value, value: &Value, pointer: &str) {
+        if self.work.budget.step(1).is_err() {
+            return;
+        }
         if value.is_null() && flag(schema, "nullable") {
             return;
         }
@@ -168,11 +174,7 @@ impl Checker {
             pointer,
         );
         if let Some(pattern) = schema.get("pattern").and_then(Value::as_str) {
-            let compiled = self
-                .patterns
-                .entry(pattern.to_owned())
-                .or_insert_with(|| GoRegex::new(pattern).ok());
-            if compiled.as_ref().is_some_and(|compiled| !compiled.is_match(text)) {
+            if self.matches(pattern, text) == Some(false) {
                 self.fault(
                     pointer,
                     format!("must match the pattern {pattern}, is {}", brief(&text.into())),
@@ -187,6 +189,15 @@ impl Checker {
                 format!("must have the format {name}, is {}", brief(&text.into())),
             );
         }
+    }
+
+    /// Whether a text matches a pattern; `None` if only Go can judge it, or the budget is exhausted.
+    fn matches(&mut self, pattern: &str, text: &str) -> Option<bool> {
+        let Work { budget, patterns } = &mut *self.work;
+        if !patterns.contains_key(pattern) {
+            patterns.insert(pattern.to_owned(), GoRegex::within(pattern, budget).ok());
+        }
+        patterns.get(pattern)?.as_ref()?.is_match_within(text, budget).ok()
     }
 
     fn number(&mut self, schema: &Value, number: &serde_json::Number, pointer: &str) {
@@ -242,30 +253,36 @@ impl Checker {
         for part in list("allOf") {
             self.value(part, value, pointer);
         }
-        let fits = |part: &Value| {
-            let mut checker = Checker::default();
-            checker.value(part, value, pointer);
-            checker.findings.is_empty()
-        };
-        if list("anyOf").next().is_some() && !list("anyOf").any(fits) {
+        if list("anyOf").next().is_some() && !list("anyOf").any(|part| self.fits(part, value, pointer)) {
             self.fault(
                 pointer,
                 "must fit at least one of the alternatives under anyOf".to_owned(),
             );
         }
-        let fitting = list("oneOf").filter(|part| fits(part)).count();
+        let fitting = list("oneOf").filter(|part| self.fits(part, value, pointer)).count();
         if list("oneOf").next().is_some() && fitting != 1 {
             self.fault(
                 pointer,
                 format!("must fit exactly one of the alternatives under oneOf, fits {fitting}"),
             );
         }
-        if schema.get("not").is_some_and(fits) {
+        if schema.get("not").is_some_and(|part| self.fits(part, value, pointer)) {
             self.fault(pointer, "must not fit the schema under not".to_owned());
         }
     }
 
+    /// Whether a value has no fault against a part of a schema.
+    fn fits(&mut self, part: &Value, value: &Value, pointer: &str) -> bool {
+        let before = std::mem::take(&mut self.findings);
+        self.value(part, value, pointer);
+        std::mem::replace(&mut self.findings, before).is_empty()
+    }
+
     fn fault(&mut self, pointer: &str, message: String) {
+        // Not all of the value was checked, so alternatives can only seem to fit.
+        if self.work.is_exhausted() {
+            return;
+        }
         self.findings.push(InstanceFinding {
             pointer: pointer.to_owned(),
             fault: InstanceFault::Invalid,

@@ -127,3 +127,43 @@ fn a_list_that_keeps_unknown_fields_keeps_those_of_its_items_only() {
         .collect();
     assert_eq!(found, ["/spec/steps/0/run/deeper"]);
 }
+
+/// Counts steps, not seconds: whatever the objects are, all of them take no more than one budget.
+#[test]
+fn examples_share_one_budget() {
+    // Patterns whose compilation is counted before it is done.
+    let properties: serde_json::Map<String, Value> = (0..1000)
+        .map(|number| {
+            let pattern = format!("^(abcdefghij{number}){{1000}}$");
+            (format!("p{number}"), json!({"type": "string", "pattern": pattern}))
+        })
+        .collect();
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}});
+    let fields: serde_json::Map<String, Value> = (0..1000).map(|number| (format!("p{number}"), json!("b"))).collect();
+    let object = json!({"apiVersion": "a/v1", "kind": "A", "metadata": {"name": "a"}, "spec": fields});
+    let mut work = Work::default();
+    let found = check_within(&schema, &object, &mut work);
+    assert!(work.is_exhausted());
+    assert!(!found.is_empty() && found.len() < 1000, "{}", found.len());
+    assert_eq!(check_within(&schema, &object, &mut work), [], "nothing is left");
+    // Rules of many objects.
+    let rule = json!({"rule": "self.items.all(a, self.items.all(b, a == b))"});
+    let spec = json!({
+        "type": "object",
+        "properties": {"items": {"type": "array", "items": {"type": "integer"}}},
+        "x-kubernetes-validations": [rule],
+    });
+    let schema = json!({"type": "object", "properties": {"spec": spec}});
+    let items: Vec<i32> = vec![1; 400];
+    let object = json!({"apiVersion": "a/v1", "kind": "A", "metadata": {"name": "a"}, "spec": {"items": items}});
+    let mut work = Work::default();
+    let checked = (0..400).take_while(|_| {
+        check_within(&schema, &object, &mut work);
+        !work.is_exhausted()
+    });
+    assert!(checked.count() < 399);
+    // Alternatives share it too, and do not seem to fit when nothing is left.
+    let schema =
+        json!({"type": "object", "properties": {"spec": {"oneOf": [{"type": "string"}, {"type": "integer"}]}}});
+    assert_eq!(check_within(&schema, &json!({"spec": []}), &mut work), []);
+}

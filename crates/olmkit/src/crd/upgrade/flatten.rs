@@ -20,6 +20,39 @@ pub(super) struct Flat<'v> {
     pub properties: BTreeMap<String, Place<'v>>,
 }
 
+/// How many properties a schema has, and the bytes of their paths and pointers.
+pub(super) fn size(schema: &Value) -> (u64, u64) {
+    let mut size = (0, 0);
+    if schema.is_object() {
+        // `/spec/versions/0/schema/openAPIV3Schema`
+        add_size(schema, 48, &mut size);
+    }
+    size
+}
+
+/// `path` is the length of the path and the pointer of the schema.
+fn add_size(schema: &Value, path: u64, size: &mut (u64, u64)) {
+    size.0 = size.0.saturating_add(1);
+    size.1 = size.1.saturating_add(path);
+    for (key, value) in schema.as_object().into_iter().flatten() {
+        let below = path.saturating_add(2 * key.len() as u64 + 4);
+        match (key.as_str(), value) {
+            ("items" | "allOf" | "anyOf" | "oneOf", Value::Array(items)) => {
+                items.iter().for_each(|item| add_size(item, below, size));
+            }
+            ("items" | "not" | "additionalProperties" | "additionalItems", Value::Object(_)) => {
+                add_size(value, below, size);
+            }
+            ("properties" | "patternProperties" | "definitions" | "dependencies", Value::Object(schemas)) => {
+                for (name, schema) in schemas {
+                    add_size(schema, below.saturating_add(2 * name.len() as u64), size);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
 impl<'v> Flat<'v> {
     pub(super) fn of(schema: &'v Value, pointer: String) -> Self {
         let mut flat = Self {

@@ -8,11 +8,12 @@ mod go_text;
 mod property;
 mod served;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
 use serde_json::Value;
 
+use crate::limits::{self, Limit};
 use crate::types::encode::encode_with;
 use crate::types::structs::newer;
 use flatten::Flat;
@@ -63,12 +64,12 @@ struct Version<'v> {
     at: usize,
 }
 
-impl Version<'_> {
+impl<'v> Version<'v> {
     fn pointer(&self) -> String {
         format!("/spec/versions/{}/schema/openAPIV3Schema", self.at)
     }
 
-    fn flat(&self) -> Flat<'_> {
+    fn flat(&self) -> Flat<'v> {
         Flat::of(self.schema, self.pointer())
     }
 }
@@ -102,27 +103,102 @@ pub fn stored_versions(definition: &Value) -> Vec<String> {
         .collect()
 }
 
+/// Definitions with more properties and versions than are compared.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the versions and properties of CRD {definition} are too many: {count} {}; at most {} are compared{}",
+    if *in_bytes { "bytes of their paths" } else { "comparisons" },
+    limit(*in_bytes).shown(),
+    limit(*in_bytes).way_out()
+)]
+pub struct TooManyProperties {
+    /// The name of the definition.
+    pub definition: String,
+    /// How many there are.
+    pub count: u64,
+    /// Whether the bytes of their paths are counted.
+    pub in_bytes: bool,
+}
+
+fn limit(in_bytes: bool) -> &'static Limit {
+    match in_bytes {
+        true => &limits::COMPARED_PATHS,
+        false => &limits::COMPARED_PROPERTIES,
+    }
+}
+
+/// Counts what will be compared before it is.
+fn check_size(new: &Value, before: &[Version<'_>], now: &[Version<'_>]) -> Result<(), TooManyProperties> {
+    let sizes = |versions: &[Version<'_>]| -> Vec<(u64, u64)> {
+        versions.iter().map(|version| flatten::size(version.schema)).collect()
+    };
+    let (old, new_sizes) = (sizes(before), sizes(now));
+    let sum = |sizes: &[(u64, u64)], of: fn(&(u64, u64)) -> u64| sizes.iter().map(of).fold(0, u64::saturating_add);
+    let paths = sum(&old, |size| size.1).saturating_add(sum(&new_sizes, |size| size.1));
+    // Each served version is compared with each later one, now and before.
+    let pairs = |versions: &[Version<'_>], sizes: &[(u64, u64)]| {
+        let served: Vec<u64> = versions
+            .iter()
+            .zip(sizes)
+            .filter(|(version, _)| version.served)
+            .map(|(_, size)| size.0.saturating_add(1))
+            .collect();
+        let others = (served.len() as u64).saturating_sub(1);
+        served
+            .iter()
+            .fold(0, |sum: u64, size| sum.saturating_add(size.saturating_mul(others)))
+    };
+    let comparisons = sum(&old, |size| size.0)
+        .saturating_add(sum(&new_sizes, |size| size.0))
+        .saturating_add(pairs(before, &old))
+        .saturating_add(pairs(now, &new_sizes));
+    for (count, in_bytes) in [(comparisons, false), (paths, true)] {
+        if count > limit(in_bytes).get() {
+            let name = new.pointer("/metadata/name").and_then(Value::as_str);
+            return Err(TooManyProperties {
+                definition: name.unwrap_or_default().to_owned(),
+                count,
+                in_bytes,
+            });
+        }
+    }
+    Ok(())
+}
+
 /// What blocks the upgrade from one definition of `apiextensions.k8s.io/v1` to another of the same name. `stored` are the
 /// versions in which the cluster has objects.
-#[must_use]
-pub fn check(old: &Value, new: &Value, stored: &[String]) -> Vec<Problem> {
+///
+/// # Errors
+/// See [`TooManyProperties`].
+pub fn check(old: &Value, new: &Value, stored: &[String]) -> Result<Vec<Problem>, TooManyProperties> {
     let print = |definition| encode_with(newer(), definition, "v1.CustomResourceDefinition");
     let (old, new) = (print(old), print(new));
     let (before, now) = (versions(&old), versions(&new));
+    check_size(&new, &before, &now)?;
     let mut problems = scope(&old, &new);
-    let mut flat = Vec::new();
-    for version in &before {
-        if let Some(same) = now.iter().find(|same| same.name == version.name) {
-            flat.push((version, version.flat(), same.flat()));
+    let before_flat: Vec<Flat<'_>> = before.iter().map(Version::flat).collect();
+    let now_flat: Vec<Flat<'_>> = now.iter().map(Version::flat).collect();
+    let mut first_of: HashMap<&str, usize> = HashMap::new();
+    for (at, version) in now.iter().enumerate() {
+        first_of.entry(version.name).or_insert(at);
+    }
+    let mut same = Vec::new();
+    for (version, old) in before.iter().zip(&before_flat) {
+        if let Some(new) = first_of.get(version.name).and_then(|at| now_flat.get(*at)) {
+            same.push((version, old, new));
         }
     }
+    let mut first_same: HashMap<&str, usize> = HashMap::new();
+    for (at, (version, ..)) in same.iter().enumerate() {
+        first_same.entry(version.name).or_insert(at);
+    }
     for version in &now {
-        if let Some((_, old, new)) = flat.iter().find(|(known, ..)| known.name == version.name) {
+        if let Some((_, old, new)) = first_same.get(version.name).and_then(|at| same.get(*at)) {
             problems.extend(removed_fields(version.name, old, new));
         }
     }
     problems.extend(removed_versions(&now, stored));
-    for (version, old, new) in &flat {
+    for (version, old, new) in &same {
         for (property, found) in property::compare(old, new) {
             problems.extend(
                 found
@@ -131,8 +207,8 @@ pub fn check(old: &Value, new: &Value, stored: &[String]) -> Vec<Problem> {
             );
         }
     }
-    problems.extend(served::check(&new, &before, &now));
-    problems
+    problems.extend(served::check(&new, (&before, &before_flat), (&now, &now_flat)));
+    Ok(problems)
 }
 
 fn scope(old: &Value, new: &Value) -> Vec<Problem> {
@@ -183,4 +259,61 @@ fn removed_versions(now: &[Version<'_>], stored: &[String]) -> Option<Problem> {
         side: Side::New,
         pointer: "/spec/versions".to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, json};
+
+    use super::*;
+
+    /// A definition with so many served versions, each with so many properties.
+    fn definition(versions: usize, properties: usize, name: &str) -> Value {
+        let schemas: Map<String, Value> = (0..properties)
+            .map(|number| (format!("{name}{number}"), json!({"type": "string"})))
+            .collect();
+        let versions: Vec<Value> = (1..=versions)
+            .map(|number| {
+                json!({
+                    "name": format!("v{number}"), "served": true, "storage": number == 1,
+                    "schema": {"openAPIV3Schema": {"type": "object", "properties": schemas}},
+                })
+            })
+            .collect();
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "widgets.example.com"},
+            "spec": {"group": "example.com", "scope": "Namespaced", "names": {"kind": "Widget", "plural": "widgets"}, "versions": versions},
+        })
+    }
+
+    #[test]
+    fn what_is_compared_is_counted_first() {
+        let small = definition(1, 1, "a");
+        // 300 versions of 10 properties are within the limit, ten times as many are not.
+        let many = definition(300, 10, "a");
+        assert_eq!(check(&many, &many, &[]), Ok(Vec::new()));
+        let error = check(&small, &definition(3000, 10, "a"), &[]).unwrap_err();
+        assert!(!error.in_bytes && error.count > 10 * 3000 * 2999, "{error:?}");
+        assert!(
+            error.to_string().contains("--limit compared-properties=VALUE"),
+            "{error}"
+        );
+        let error = check(&small, &definition(1, 2000, &"x".repeat(20_000)), &[]).unwrap_err();
+        assert!(
+            error.in_bytes && error.to_string().contains("--limit compared-paths=VALUE"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn renamed_properties_are_all_reported() {
+        let (old, new) = (definition(1, 5000, "a"), definition(1, 5000, "b"));
+        let problems = check(&old, &new, &["v1".to_owned()]).unwrap();
+        let removed = problems
+            .iter()
+            .filter(|problem| problem.validation == "existingFieldRemoval");
+        assert_eq!(removed.count(), 5000);
+    }
 }

@@ -50,21 +50,32 @@ impl Found {
 pub(super) fn compare(old: &Flat<'_>, new: &Flat<'_>) -> BTreeMap<String, Vec<Found>> {
     let mut found = BTreeMap::new();
     for (path, place) in &old.properties {
-        let before = alone(place.schema);
-        let now = new
-            .properties
-            .get(path)
-            .map(|place| alone(place.schema))
-            .unwrap_or_default();
-        if new.properties.contains_key(path) && before == now {
+        let there = new.properties.get(path);
+        if there.is_some_and(|there| are_alone_equal(place.schema, there.schema)) {
             continue;
         }
-        let said = check(before, now);
+        let now = there.map(|place| alone(place.schema)).unwrap_or_default();
+        let said = check(alone(place.schema), now);
         if !said.is_empty() {
             found.insert(path.clone(), said);
         }
     }
     found
+}
+
+/// Whether two schemas are equal without the schemas of their properties and items.
+fn are_alone_equal(one: &Value, other: &Value) -> bool {
+    let (one, other) = (one.as_object(), other.as_object());
+    let own = |schema: Option<&Map<String, Value>>| {
+        let fields = schema.into_iter().flatten();
+        fields
+            .filter(|(key, _)| !matches!(key.as_str(), "properties" | "items"))
+            .count()
+    };
+    let is_in = |(key, value): (&String, &Value)| {
+        matches!(key.as_str(), "properties" | "items") || other.and_then(|other| other.get(key)) == Some(value)
+    };
+    own(one) == own(other) && one.into_iter().flatten().all(is_in)
 }
 
 /// A schema without the schemas of its properties and items, which are compared on their own.

@@ -1,45 +1,66 @@
 //! Versions that are served side by side: an object of one is read as the other, so they may not differ more than before.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 
 use serde_json::Value;
 
+use super::flatten::Flat;
 use super::property::{self, Found};
 use super::{Problem, Version};
 
+/// The versions of a definition with their properties.
+type Versions<'a, 'v> = (&'a [Version<'v>], &'a [Flat<'v>]);
+
 /// What differs between two served versions now and did not before. A webhook that converts makes all of it fine.
-pub(super) fn check(new: &Value, before: &[Version<'_>], now: &[Version<'_>]) -> Vec<Problem> {
+pub(super) fn check(new: &Value, before: Versions<'_, '_>, now: Versions<'_, '_>) -> Vec<Problem> {
     let strategy = new.pointer("/spec/conversion/strategy").and_then(Value::as_str);
     if strategy == Some("Webhook") {
         return Vec::new();
     }
+    let mut known: HashMap<(&str, &str), Pair<'_, '_>> = HashMap::new();
+    for pair in pairs(before) {
+        known.entry((pair.0.0.name, pair.1.0.name)).or_insert(pair);
+    }
     let mut problems = Vec::new();
-    for (first, second) in pairs(now) {
-        let known = pairs(before)
-            .into_iter()
-            .find(|(one, other)| one.name == first.name && other.name == second.name);
-        let known = known.map(|(one, other)| property::compare(&one.flat(), &other.flat()));
+    for ((first, first_flat), (second, second_flat)) in pairs(now) {
+        let found = property::compare(first_flat, second_flat);
+        if found.is_empty() {
+            continue;
+        }
+        let known = known.get(&(first.name, second.name));
+        let known = known.map(|((_, one), (_, other))| property::compare(one, other));
         let name = format!("{} -> {}", first.name, second.name);
-        let (first, second) = (first.flat(), second.flat());
-        for (path, found) in property::compare(&first, &second) {
+        for (path, found) in found {
             let known = known.as_ref().and_then(|known| known.get(&path));
             let is_new = |found: &Found| known.is_none_or(|known| !known.contains(found));
             let news = found.into_iter().filter(is_new);
-            problems.extend(news.map(|found| found.problem(&name, &path, &first, &second)));
+            problems.extend(news.map(|found| found.problem(&name, &path, first_flat, second_flat)));
         }
     }
     problems
 }
 
+/// A version with its properties.
+type Served<'a, 'v> = (&'a Version<'v>, &'a Flat<'v>);
+type Pair<'a, 'v> = (Served<'a, 'v>, Served<'a, 'v>);
+
 /// Each two of the served versions, the lower one first.
-fn pairs<'v>(versions: &[Version<'v>]) -> Vec<(Version<'v>, Version<'v>)> {
-    let mut served: Vec<Version<'v>> = versions.iter().copied().filter(|version| version.served).collect();
-    served.sort_by(|one, other| compare(one.name, other.name));
-    let mut pairs = Vec::new();
-    for (at, first) in served.iter().enumerate() {
-        pairs.extend(served.iter().skip(at + 1).map(|second| (*first, *second)));
-    }
-    pairs
+fn pairs<'a, 'v>((versions, flat): Versions<'a, 'v>) -> impl Iterator<Item = Pair<'a, 'v>> {
+    let mut served: Vec<Served<'a, 'v>> = versions
+        .iter()
+        .zip(flat)
+        .filter(|(version, _)| version.served)
+        .collect();
+    served.sort_by(|one, other| compare(one.0.name, other.0.name));
+    let mut ends = (0, 0);
+    std::iter::from_fn(move || {
+        ends.1 += 1;
+        if ends.1 >= served.len() {
+            ends = (ends.0 + 1, ends.0 + 2);
+        }
+        Some((*served.get(ends.0)?, *served.get(ends.1)?))
+    })
 }
 
 /// The order of versions as Kubernetes has it: `foo`, `v1alpha1`, `v1beta1`, `v1`, `v2`.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::super::checked::Checked;
 use super::super::context::{Context, Csv, field};
 use crate::bundle::Object;
-use crate::crd::instance::{self, InstanceFault, InstanceFinding};
+use crate::crd::instance::{self, InstanceFault, InstanceFinding, Work};
 use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 use crate::yaml::{self, Node, Position, Style};
 
@@ -65,6 +65,8 @@ const POINTER: &str = "/metadata/annotations/alm-examples";
 
 /// At most this many findings are shown for one example.
 const SHOWN: usize = 10;
+/// And for all of them. Public bundles have some hundred.
+const SHOWN_OF_ALL: usize = 2_000;
 
 pub fn check(context: &Context<'_>) -> Vec<Checked> {
     let Some(csv) = context.csv() else { return Vec::new() };
@@ -76,18 +78,35 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
         return Vec::new();
     };
     let mut found = Vec::new();
+    let mut work = Work::default();
+    let place = InAnnotation::of(context, csv.object);
     for (at, example) in list.items().iter().enumerate() {
-        found.extend(check_example(context, &csv, at, example));
+        if found.len() > SHOWN_OF_ALL || work.is_exhausted() {
+            let message = format!("{} more examples are not checked", list.items().len() - at);
+            found.push(place.located(
+                Checked::new(&EX_1, message).severity(Severity::Info),
+                csv.object,
+                example,
+            ));
+            break;
+        }
+        found.extend(check_example(context, &csv, (at, example), &place, &mut work));
     }
     found
 }
 
-fn check_example(context: &Context<'_>, csv: &Csv<'_>, at: usize, example: &Node) -> Vec<Checked> {
+fn check_example(
+    context: &Context<'_>,
+    csv: &Csv<'_>,
+    (at, example): (usize, &Node),
+    in_annotation: &InAnnotation,
+    work: &mut Work,
+) -> Vec<Checked> {
     let Ok(value) = example.to_json() else {
         return Vec::new();
     };
     let title = format!("example {} of {}", at + 1, field(&value, "kind"));
-    let place = |checked: Checked, node: &Node| located(checked, context, csv.object, node);
+    let place = |checked: Checked, node: &Node| in_annotation.located(checked, csv.object, node);
     let mut found = Vec::new();
     if value
         .pointer("/metadata/name")
@@ -119,7 +138,7 @@ fn check_example(context: &Context<'_>, csv: &Csv<'_>, at: usize, example: &Node
     }
     let has_status = instance::has_status(typed, version);
     let faults = schema
-        .map(|schema| instance::check_created(schema, &value, has_status))
+        .map(|schema| instance::check_created(schema, &value, has_status, work))
         .unwrap_or_default();
     // Fields that an example lacks are added together.
     let (lacking, others): (Vec<_>, Vec<_>) = faults.iter().partition(|fault| fault.message == instance::REQUIRED);
@@ -202,31 +221,41 @@ fn nearest<'n>(root: &'n Node, pointer: &str) -> &'n Node {
     }
 }
 
-/// Points into the annotation if it is a literal block, whose lines are those of the file.
-fn located(checked: Checked, context: &Context<'_>, csv: &Object, node: &Node) -> Checked {
-    let mut checked = checked.at(csv, POINTER);
-    let (annotation, _) = csv.nearest(POINTER);
-    if annotation.style != Style::Literal {
-        return checked;
+/// Where the text of the annotation is in its file, if it is a literal block, whose lines are those of the file.
+struct InAnnotation(Option<(u32, u32)>);
+
+impl InAnnotation {
+    fn of(context: &Context<'_>, csv: &Object) -> Self {
+        let (annotation, _) = csv.nearest(POINTER);
+        if annotation.style != Style::Literal {
+            return Self(None);
+        }
+        let source = context
+            .bundle
+            .tree
+            .file(&csv.path)
+            .map(String::from_utf8_lossy)
+            .unwrap_or_default();
+        let first_line = usize::try_from(annotation.start.line).unwrap_or(usize::MAX);
+        let indentation = source
+            .lines()
+            .nth(first_line)
+            .map_or(0, |line| line.len() - line.trim_start_matches(' ').len());
+        // A list that starts with blanks hides how deep the text itself is indented.
+        Self(Some((annotation.start.line, u32::try_from(indentation).unwrap_or(0))))
     }
-    let source = context
-        .bundle
-        .tree
-        .file(&csv.path)
-        .map(String::from_utf8_lossy)
-        .unwrap_or_default();
-    let first_line = usize::try_from(annotation.start.line).unwrap_or(usize::MAX);
-    let indentation = source
-        .lines()
-        .nth(first_line)
-        .map_or(0, |line| line.len() - line.trim_start_matches(' ').len());
-    // A list that starts with blanks hides how deep the text itself is indented.
-    let indentation = u32::try_from(indentation).unwrap_or(0);
-    let in_file = |inner: Position| Position {
-        line: annotation.start.line.saturating_add(inner.line),
-        column: inner.column.saturating_add(indentation),
-    };
-    checked.finding.position = Some(in_file(node.start));
-    checked.finding.end = Some(in_file(node.end));
-    checked
+
+    fn located(&self, checked: Checked, csv: &Object, node: &Node) -> Checked {
+        let mut checked = checked.at(csv, POINTER);
+        let Some((line, indentation)) = self.0 else {
+            return checked;
+        };
+        let in_file = |inner: Position| Position {
+            line: line.saturating_add(inner.line),
+            column: inner.column.saturating_add(indentation),
+        };
+        checked.finding.position = Some(in_file(node.start));
+        checked.finding.end = Some(in_file(node.end));
+        checked
+    }
 }

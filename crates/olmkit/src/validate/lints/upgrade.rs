@@ -10,7 +10,7 @@ use super::super::context::{Context, Csv, field};
 use super::super::olm_v1::{V1_13, hint_to_change_back};
 use crate::bundle::Object;
 use crate::crd::compatibility::{Change, Loss, compare};
-use crate::crd::instance::{self, InstanceFault};
+use crate::crd::instance::{self, InstanceFault, Work};
 use crate::crd::upgrade::{self, Problem, Side};
 use crate::diagnostics::{Origin, Proof, Severity, Witness, define_rules};
 use crate::object::Version;
@@ -247,8 +247,9 @@ fn from(context: &Context<'_>, csv: &Csv<'_>, earlier: &Earlier) -> Vec<Checked>
             }
         }
     }
+    let mut work = Work::default();
     for example in &earlier.examples {
-        findings.extend(stored(context, example, earlier));
+        findings.extend(stored(context, example, earlier, &mut work));
     }
     findings
 }
@@ -297,7 +298,8 @@ fn blocked(crd: &Object, old: &Value, earlier: &Earlier, changes: &[Change]) -> 
     let (Some(old), Some(new)) = (as_applied(old), as_applied(&crd.value)) else {
         return Vec::new();
     };
-    let problems = upgrade::check(&old, &new, &upgrade::stored_versions(&old));
+    // A definition that is too large to compare has no such findings.
+    let problems = upgrade::check(&old, &new, &upgrade::stored_versions(&old)).unwrap_or_default();
     let rest: Vec<&Problem> = problems.iter().filter(|problem| !is_known(problem, changes)).collect();
     let mut findings: Vec<Checked> = rest
         .iter()
@@ -360,7 +362,7 @@ fn schema_of(pointer: &str) -> &str {
 }
 
 /// An example of the earlier bundle stands for the objects in clusters, which OLM checks against the new schemas.
-fn stored(context: &Context<'_>, example: &Value, earlier: &Earlier) -> Option<Checked> {
+fn stored(context: &Context<'_>, example: &Value, earlier: &Earlier, work: &mut Work) -> Option<Checked> {
     let (group, version) = field(example, "apiVersion").split_once('/')?;
     let kind = field(example, "kind");
     let (crd, typed) = context
@@ -376,9 +378,9 @@ fn stored(context: &Context<'_>, example: &Value, earlier: &Earlier) -> Option<C
     let was_fine = earlier.definitions.iter().any(|old| {
         let same = old.pointer("/metadata/name") == typed.pointer("/metadata/name");
         let schema = instance::schema_of_version(old, version).and_then(|(schema, _)| schema);
-        same && schema.is_none_or(|schema| refusal(schema, example).is_none())
+        same && schema.is_none_or(|schema| refusal(schema, example, work).is_none())
     });
-    let fault = refusal(schema?, example).filter(|_| was_fine)?;
+    let fault = refusal(schema?, example, work).filter(|_| was_fine)?;
     let at = typed
         .pointer("/spec/versions")
         .and_then(Value::as_array)
@@ -389,8 +391,8 @@ fn stored(context: &Context<'_>, example: &Value, earlier: &Earlier) -> Option<C
     Some(Checked::new(&EX_4, message).at(crd, &pointer).hint(hint))
 }
 
-fn refusal(schema: &Value, object: &Value) -> Option<String> {
-    instance::check(schema, object)
+fn refusal(schema: &Value, object: &Value, work: &mut Work) -> Option<String> {
+    instance::check_within(schema, object, work)
         .into_iter()
         .find(|finding| finding.fault != InstanceFault::Unknown)
         .map(|finding| finding.to_string())

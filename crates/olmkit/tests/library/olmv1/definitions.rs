@@ -81,7 +81,7 @@ impl Counts {
                 continue;
             };
             let problems = before.map_or_else(Vec::new, |before| {
-                upgrade::check(before, now, &upgrade::stored_versions(before))
+                upgrade::check(before, now, &upgrade::stored_versions(before)).unwrap()
             });
             blocked |= !problems.is_empty();
             let theirs = entry["messages"].as_array().into_iter().flatten();

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::super::finding::Findings;
 use super::path::Path;
 use super::{each_below, flag, properties, shown};
-use crate::crd::instance::{self, InstanceFault};
+use crate::crd::instance::{self, InstanceFault, Work};
 
 /// What every object has: the server sets it.
 const OBJECT_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
@@ -17,7 +17,7 @@ pub(super) fn check(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
             forbid(below, name, &Path::Property(path, name), findings);
         }
     }
-    check_below(schema, path, Place::Object, findings);
+    check_below(schema, path, Place::Object, &mut Work::default(), findings);
 }
 
 fn forbid(schema: &Value, name: &str, path: &Path<'_>, findings: &mut Findings) {
@@ -40,9 +40,10 @@ enum Place {
     Other,
 }
 
-fn check_below(schema: &Value, path: &Path<'_>, place: Place, findings: &mut Findings) {
+/// All defaults of a schema share one budget.
+fn check_below(schema: &Value, path: &Path<'_>, place: Place, work: &mut Work, findings: &mut Findings) {
     if let Some(default) = schema.get("default") {
-        let mut faults = instance::check_default(schema, default, place == Place::Object);
+        let mut faults = instance::check_default(schema, default, place == Place::Object, work);
         if place == Place::ObjectFields {
             // The server knows the fields of metadata itself.
             faults.retain(|fault| fault.fault != InstanceFault::Unknown);
@@ -68,7 +69,7 @@ fn check_below(schema: &Value, path: &Path<'_>, place: Place, findings: &mut Fin
             } else {
                 Place::Other
             };
-            check_below(below, path, place, findings);
+            check_below(below, path, place, work, findings);
         }
     });
 }

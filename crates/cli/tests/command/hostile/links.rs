@@ -1,0 +1,318 @@
+//! Links of bundles, catalogs and repositories that lead out of them, and files that never end.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Output;
+
+use tempfile::TempDir;
+
+const SECRET: &str = "hunter2-of-the-host";
+const ANNOTATIONS: &str = "\
+annotations:
+  operators.operatorframework.io.bundle.mediatype.v1: registry+v1
+  operators.operatorframework.io.bundle.manifests.v1: manifests/
+  operators.operatorframework.io.bundle.metadata.v1: metadata/
+  operators.operatorframework.io.bundle.package.v1: hello
+  operators.operatorframework.io.bundle.channels.v1: stable
+";
+const CSV: &str = "\
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata:
+  name: hello.v0.0.1
+spec:
+  version: 0.0.1
+";
+const CATALOG: &str = "\
+schema: olm.package
+name: hello
+defaultChannel: stable
+---
+schema: olm.channel
+package: hello
+name: stable
+entries:
+- name: hello.v0.0.1
+";
+
+fn write(path: &Path, text: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+/// A bundle, a catalog and a Secret of the host beside them.
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    write(
+        &root.join("secret.yaml"),
+        &format!("apiVersion: v1\nkind: Secret\nmetadata:\n  name: host\nstringData:\n  password: {SECRET}\n"),
+    );
+    write(&root.join("bundle/manifests/hello.clusterserviceversion.yaml"), CSV);
+    write(&root.join("bundle/metadata/annotations.yaml"), ANNOTATIONS);
+    write(&root.join("catalog/hello/catalog.yaml"), CATALOG);
+    folder
+}
+
+fn run(root: &Path, arguments: &[&str]) -> Output {
+    assert_cmd::Command::cargo_bin("olmkit")
+        .unwrap()
+        .args(arguments)
+        .current_dir(root)
+        .env("PASSWORD", SECRET)
+        .env("XDG_DATA_HOME", root.join("data"))
+        .env("SOURCE_DATE_EPOCH", "1")
+        .timeout(std::time::Duration::from_secs(120))
+        .output()
+        .unwrap()
+}
+
+/// Runs a command that must fail without the secret in its output or in a file.
+#[track_caller]
+fn refused(root: &Path, arguments: &[&str], reason: &str) {
+    let output = run(root, arguments);
+    let text = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(!output.status.success(), "{arguments:?}: {text}");
+    assert!(!text.contains(SECRET), "{arguments:?}: {text}");
+    assert!(text.contains(reason), "{arguments:?}: {text}");
+    for entry in walkdir::WalkDir::new(root).into_iter().flatten() {
+        let is_own = entry.file_name() == "secret.yaml";
+        if entry.file_type().is_file() && !is_own {
+            let bytes = std::fs::read(entry.path()).unwrap();
+            let text = String::from_utf8_lossy(&bytes);
+            assert!(!text.contains(SECRET), "{arguments:?}: {}", entry.path().display());
+        }
+    }
+}
+
+/// Commands that read a bundle directory.
+const OF_BUNDLES: &[&[&str]] = &[
+    &["bundle", "validate", "bundle"],
+    &["bundle", "validate", "bundle", "--fix"],
+    &["bundle", "unpack", "bundle"],
+    &["bundle", "diff", "bundle", "bundle"],
+    &["catalog", "render", "bundle"],
+    &["image", "build", "bundle", "bundle", "-t", "a:v1", "-o", "oci:image"],
+    &["scorecard", "bundle", "--built-in"],
+];
+
+/// Commands that read a catalog directory.
+const OF_CATALOGS: &[&[&str]] = &[
+    &["catalog", "validate", "catalog"],
+    &["catalog", "render", "catalog"],
+    &["catalog", "list", "catalog"],
+    &["image", "build", "catalog", "catalog", "-t", "a:v1", "-o", "oci:image"],
+];
+
+const LEADS_OUT: &str = "leads out of the directory";
+
+#[test]
+fn a_link_out_of_a_bundle_is_an_error_everywhere() {
+    for target in ["../../secret.yaml", "/proc/self/environ", "ABSOLUTE"] {
+        for name in ["manifests/secret.yaml", "metadata/secret.yaml", "manifests/inner"] {
+            let folder = folder();
+            let root = folder.path();
+            let target = target.replace("ABSOLUTE", root.join("secret.yaml").to_str().unwrap());
+            symlink(&target, root.join("bundle").join(name)).unwrap();
+            for command in OF_BUNDLES {
+                refused(root, command, LEADS_OUT);
+            }
+        }
+    }
+    let folder = folder();
+    let root = folder.path();
+    write(
+        &root.join("outside/secret.yaml"),
+        &std::fs::read_to_string(root.join("secret.yaml")).unwrap(),
+    );
+    std::fs::remove_dir_all(root.join("bundle/metadata")).unwrap();
+    symlink("../outside", root.join("bundle/metadata")).unwrap();
+    for command in OF_BUNDLES {
+        refused(root, command, LEADS_OUT);
+    }
+}
+
+#[test]
+fn a_link_out_of_a_catalog_is_an_error_everywhere() {
+    for target in ["../secret.yaml", "/proc/self/environ", ".."] {
+        let folder = folder();
+        let root = folder.path();
+        symlink(target, root.join("catalog/linked.yaml")).unwrap();
+        for command in OF_CATALOGS {
+            refused(root, command, LEADS_OUT);
+        }
+    }
+}
+
+#[test]
+fn links_inside_still_work() {
+    let folder = folder();
+    let root = folder.path();
+    let real = root.join("bundle/manifests/hello.clusterserviceversion.yaml");
+    std::fs::rename(&real, root.join("bundle/csv.yaml")).unwrap();
+    symlink("../csv.yaml", &real).unwrap();
+    symlink("hello/catalog.yaml", root.join("catalog/.indexignore")).unwrap();
+    assert!(run(root, &["bundle", "unpack", "bundle"]).status.code().is_some());
+    let output = run(root, &["bundle", "validate", "bundle", "-o", "json"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("findings") && !text.contains(LEADS_OUT), "{text}");
+}
+
+fn git(root: &Path, arguments: &[&str]) {
+    let output = std::process::Command::new("git")
+        .args([
+            "-C",
+            root.to_str().unwrap(),
+            "-c",
+            "user.name=a",
+            "-c",
+            "user.email=a@example.com",
+        ])
+        .args(arguments)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "git {arguments:?}: {output:?}");
+}
+
+#[test]
+fn nothing_outside_of_a_repository_is_read_or_released() {
+    let folder = folder();
+    let root = folder.path();
+    let repository = root.join("repository");
+    write(
+        &repository.join("operators/hello/0.0.0/manifests/csv.yaml"),
+        &CSV.replace("0.0.1", "0.0.0"),
+    );
+    write(
+        &repository.join("operators/hello/0.0.0/metadata/annotations.yaml"),
+        ANNOTATIONS,
+    );
+    write(
+        &repository.join("operators/hello/ci.yaml"),
+        "updateGraph: semver-mode\n",
+    );
+    git(&repository.parent().unwrap().join("repository"), &["init", "--quiet"]);
+    git(&repository, &["add", "."]);
+    git(&repository, &["commit", "--quiet", "--message=a"]);
+    // A bundle to release, with a link in it.
+    symlink("/proc/self/environ", root.join("bundle/manifests/environment.yaml")).unwrap();
+    refused(root, &["repo", "release", "bundle", "--repo", "repository"], LEADS_OUT);
+    std::fs::remove_file(root.join("bundle/manifests/environment.yaml")).unwrap();
+    // Links in the repository.
+    for name in ["operators/hello/0.0.0/manifests/secret.yaml", "operators/hello/ci.yaml"] {
+        let path = repository.join(name);
+        let before = std::fs::read(&path).ok();
+        let _ = std::fs::remove_file(&path);
+        symlink(root.join("secret.yaml"), &path).unwrap();
+        let output = run(root, &["repo", "check", "--repo", "repository", "--operator", "hello"]);
+        let text = format!(
+            "{}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
+        assert!(!output.status.success() && !text.contains(SECRET), "{name}: {text}");
+        assert!(text.contains(LEADS_OUT), "{name}: {text}");
+        std::fs::remove_file(&path).unwrap();
+        if let Some(before) = before {
+            std::fs::write(&path, before).unwrap();
+        }
+    }
+}
+
+/// Opening a pipe waits for a writer. The commands have two minutes here, and need none of it.
+#[test]
+fn pipes_are_refused_wherever_a_file_is_expected() {
+    let folder = folder();
+    let root = folder.path();
+    let pipe = |name: &str| {
+        let path = root.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let _ = std::fs::remove_file(&path);
+        assert!(
+            std::process::Command::new("mkfifo")
+                .arg(&path)
+                .status()
+                .unwrap()
+                .success()
+        );
+    };
+    pipe("baseline.json");
+    let baseline = ["bundle", "validate", "bundle", "--baseline", "baseline.json"];
+    refused(root, &baseline, "not a regular file");
+    pipe("olmkit.toml");
+    refused(root, &["bundle", "validate", "bundle"], "not a regular file");
+    std::fs::remove_file(root.join("olmkit.toml")).unwrap();
+    write(&root.join("layout/oci-layout"), "{\"imageLayoutVersion\":\"1.0.0\"}");
+    pipe("layout/index.json");
+    refused(root, &["bundle", "unpack", "oci:layout"], "not a regular file");
+    let digest = "0".repeat(64);
+    std::fs::remove_file(root.join("layout/index.json")).unwrap();
+    let manifest = "application/vnd.oci.image.manifest.v1+json";
+    write(
+        &root.join("layout/index.json"),
+        &format!(
+            "{{\"schemaVersion\":2,\"manifests\":[{{\"mediaType\":\"{manifest}\",\"digest\":\"sha256:{digest}\",\"size\":10}}]}}"
+        ),
+    );
+    pipe(&format!("layout/blobs/sha256/{digest}"));
+    refused(root, &["bundle", "unpack", "oci:layout"], "not a regular file");
+    pipe("Cargo.lock");
+    let files = [
+        "image",
+        "build",
+        "files",
+        "-t",
+        "a:v1",
+        "--add",
+        "bundle/metadata/annotations.yaml:/x",
+        "-o",
+        "oci:image",
+    ];
+    refused(
+        root,
+        &[&files[..], &["--sbom", "Cargo.lock:a"]].concat(),
+        "not a regular file",
+    );
+    pipe("archive.tar");
+    refused(
+        root,
+        &["bundle", "unpack", "oci-archive:archive.tar"],
+        "not a regular file",
+    );
+    pipe("bundle/manifests/pipe.yaml");
+    let output = run(root, &["bundle", "validate", "bundle"]);
+    assert!(!output.status.success(), "{output:?}");
+    pipe("catalog/pipe.yaml");
+    refused(root, &["catalog", "validate", "catalog"], "not a regular file");
+}
+
+/// opm reads such files, and so do the servers.
+#[test]
+fn a_hidden_part_of_a_catalog_is_validated_like_the_rest() {
+    let folder = folder();
+    let root = folder.path();
+    write(
+        &root.join("catalog/.olmkit-x/catalog.yaml"),
+        "schema: olm.channel\npackage: other\nname: a\n",
+    );
+    write(
+        &root.join("catalog/.olmkit-y.yaml"),
+        "schema: olm.package\nname: hidden\n",
+    );
+    write(&root.join("catalog/.olmkit-z/lock"), "");
+    let output = run(root, &["catalog", "render", "catalog"]);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+    // The lock of nobody is a file of the catalog, and no YAML document with a schema.
+    std::fs::remove_dir_all(root.join("catalog/.olmkit-z")).unwrap();
+    let output = run(root, &["catalog", "render", "catalog"]);
+    let rendered = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        rendered.contains("\"other\"") || rendered.contains("other"),
+        "{text}{rendered}"
+    );
+    assert!(rendered.contains("hidden"), "{rendered}");
+}
