@@ -58,7 +58,7 @@ const PROFILES: &[Profile] = &[
     Profile::control_plane("memcached-operator operator", Cost::new(0.9, 2500, 300), 1),
     Profile::control_plane("memcached-operator olm", Cost::new(0.7, 2000, 132), 1),
     Profile::control_plane("kube-manager manager", Cost::new(0.8, 1500, 60), 1),
-    Profile::control_plane("kube-manager servers", Cost::new(0.5, 1000, 20), 1),
+    Profile::control_plane("kube-manager servers", Cost::new(0.9, 2000, 60), 1),
     Profile::control_plane("kube-testbed control_plane", Cost::new(0.8, 1500, 40), 1),
     Profile::control_plane("kube-testbed faults", Cost::new(0.8, 1500, 40), 1),
     Profile::control_plane("kube-testbed first", Cost::new(0.8, 1500, 40), 1),
