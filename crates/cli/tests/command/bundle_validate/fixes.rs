@@ -56,9 +56,9 @@ fn a_difference_writes_nothing() {
 fn what_must_not_be_written_is_refused() {
     let folder = folder(&[CAPABILITIES]);
     let csv = folder.path().join("demo").join(CSV);
-    let other = folder.path().join("elsewhere.yaml");
+    let other = folder.path().join("demo/elsewhere.yaml");
     fs::rename(&csv, &other).unwrap();
-    symlink(&other, &csv).unwrap();
+    symlink("../elsewhere.yaml", &csv).unwrap();
     let before = fs::read_to_string(&other).unwrap();
     let run = validate(folder.path(), &["demo", "--fix"]);
     assert_eq!(run.code, 1);

@@ -104,7 +104,7 @@ const OF_BUNDLES: &[&[&str]] = &[
 const OF_CATALOGS: &[&[&str]] = &[
     &["catalog", "validate", "catalog"],
     &["catalog", "render", "catalog"],
-    &["catalog", "list", "catalog"],
+    &["catalog", "list", "packages", "catalog"],
     &["image", "build", "catalog", "catalog", "-t", "a:v1", "-o", "oci:image"],
 ];
 
