@@ -49,11 +49,20 @@ const MANAGER: &[&[&str]] = &[
         "reviews",
         "options",
     ],
-    &["listener", "listing", "failure", "finalizer"],
+    &[
+        "listener",
+        "listing",
+        "failure",
+        "finalizer",
+        "conditions",
+        "health",
+        "rollout",
+    ],
     &["drift", "queue", "readiness", "probes", "lease", "events", "log"],
-    &["cache", "worker", "webhooks"],
-    &["follow", "packed"],
-    &["manager"],
+    &["cache", "worker", "webhooks", "names"],
+    &["follow", "packed", "apply"],
+    // Each starts the other: the manager has controllers, and these use its watches.
+    &["manager", "reconcile"],
 ];
 
 #[test]

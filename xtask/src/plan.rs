@@ -57,12 +57,15 @@ const PROFILES: &[Profile] = &[
     Profile::control_plane("olmkit-cli cluster", Cost::new(1.1, 4000, 540), 1),
     Profile::control_plane("memcached-operator operator", Cost::new(0.9, 2500, 300), 1),
     Profile::control_plane("memcached-operator olm", Cost::new(0.7, 2000, 132), 1),
+    Profile::control_plane("kube-manager apply", Cost::new(0.8, 1500, 60), 1),
     Profile::control_plane("kube-manager manager", Cost::new(0.8, 1500, 60), 1),
     Profile::control_plane("kube-manager servers", Cost::new(0.9, 2000, 60), 1),
+    Profile::control_plane("kube-manager reconcile", Cost::new(0.8, 1500, 60), 1),
     Profile::control_plane("kube-testbed control_plane", Cost::new(0.8, 1500, 40), 1),
     Profile::control_plane("kube-testbed faults", Cost::new(0.8, 1500, 40), 1),
     Profile::control_plane("kube-testbed first", Cost::new(0.8, 1500, 40), 1),
     Profile::control_plane("kube-testbed proxy", Cost::new(0.8, 1500, 40), 1),
+    Profile::control_plane("valkey-operator valkey", Cost::new(0.8, 1500, 60), 1),
 ];
 
 /// The cost of a test executable that no profile names.

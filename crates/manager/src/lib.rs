@@ -10,6 +10,7 @@
 //! | `log` | the log, whose level can be changed at run time (feature `log`) |
 //! | [`reconcile`] | reconcilers: apply, ownership, deletion, finalizer, conditions, status and events from one function |
 //! | [`apply`] | applies objects where they differ, detects drift and conflicts |
+//! | [`rollout`] | limits how many objects change their pods at the same time |
 //! | [`health`] | readiness of workloads, by the rules of kstatus |
 //! | [`conditions`] | conditions with stable transition times |
 //! | [`names`] | names of children and label values within Kubernetes' limits |
@@ -66,6 +67,7 @@ pub mod queue;
 mod readiness;
 pub mod reconcile;
 pub mod reviews;
+pub mod rollout;
 mod samples;
 pub mod shutdown;
 pub mod transport;

@@ -3,6 +3,8 @@
 
 #[path = "reconcile/behaviors.rs"]
 mod behaviors;
+#[path = "reconcile/rollouts.rs"]
+mod rollouts;
 #[path = "reconcile/shop.rs"]
 mod shop;
 #[path = "reconcile/world.rs"]

@@ -38,7 +38,7 @@ pub fn controller() -> Controller<ValkeyReconciler> {
         .needs(Grant::of::<PersistentVolumeClaim>(
             Scope::Watched,
             ["deletecollection"],
-            "deletes volumes with their Valkey",
+            "deletes volumes",
         ))
         .finalizer("cache.example.com/finalizer")
 }
@@ -55,35 +55,23 @@ impl Reconciler for ValkeyReconciler {
             Some(image) => image.clone(),
             None => context.env("RELATED_IMAGE_VALKEY")?,
         };
-        let password = password(valkey, context).await?;
-        let config = config(valkey);
+        let password = password(valkey, context).await?.metadata.resource_version;
+        let config = config(valkey)?;
         // The pods restart when one of these changes.
-        let content = fingerprint(&json!([
-            config,
-            password.metadata.uid,
-            password.metadata.resource_version
-        ]));
-        context.apply::<ConfigMap>(object(config)?).await?;
-        context.apply::<Service>(object(service(valkey, true))?).await?;
-        context.apply::<Service>(object(service(valkey, false))?).await?;
-        context.apply::<NetworkPolicy>(object(policy(valkey))?).await?;
-        let set = object(stateful_set(valkey, &image, &content))?;
-        let set = context
-            .apply_keeping::<StatefulSet>(set, &[".spec.volumeClaimTemplates"])
-            .await?;
+        let content = fingerprint(&json!([config, password]));
+        context.apply(config).await?;
+        context.apply(service(valkey, true)?).await?;
+        context.apply(service(valkey, false)?).await?;
+        context.apply(policy(valkey)?).await?;
+        let set = stateful_set(valkey, &image, &content)?;
+        let set = context.apply_keeping(set, &[".spec.volumeClaimTemplates"]).await?;
         if spec.replicas > 1 {
-            context.apply::<PodDisruptionBudget>(object(budget(valkey))?).await?;
+            context.apply(budget(valkey)?).await?;
         }
         if let Some(schedule) = &spec.backup_schedule {
-            context
-                .apply::<CronJob>(object(backup(valkey, &image, schedule))?)
-                .await?;
+            context.apply(backup(valkey, &image, schedule)?).await?;
         }
-        let ready = set
-            .status
-            .as_ref()
-            .and_then(|status| status.ready_replicas)
-            .unwrap_or(0);
+        let ready = set.status.iter().find_map(|status| status.ready_replicas).unwrap_or(0);
         let host = |name: String| format!("{name}.{}.svc:{PORT}", valkey.namespace().unwrap_or_default());
         let pods = (0..spec.replicas).map(|pod| host(format!("{name}-{pod}.{name}-headless")));
         let status = ValkeyStatus {
@@ -97,18 +85,11 @@ impl Reconciler for ValkeyReconciler {
     }
 
     async fn cleanup(&self, valkey: &Valkey, context: &Context<Valkey>) -> Result<Outcome, Error> {
-        let labels = labels(valkey);
-        let parts = labels.as_object().into_iter().flatten();
-        let parts: Vec<String> = parts
-            .map(|(name, value)| format!("{name}={}", value.as_str().unwrap_or_default()))
-            .collect();
+        let instance = names::label(&valkey.name_any());
+        let ours = format!("app.kubernetes.io/name=valkey,app.kubernetes.io/instance={instance}");
         let claims = context.api::<PersistentVolumeClaim>()?;
-        claims
-            .delete_collection(
-                &DeleteParams::default(),
-                &ListParams::default().labels(&parts.join(",")),
-            )
-            .await?;
+        let ours = ListParams::default().labels(&ours);
+        claims.delete_collection(&DeleteParams::default(), &ours).await?;
         Ok(Outcome::ready())
     }
 }
@@ -117,12 +98,10 @@ impl Reconciler for ValkeyReconciler {
 async fn password(valkey: &Valkey, context: &Context<Valkey>) -> Result<Secret, Error> {
     let name = password_secret(valkey);
     if valkey.spec.password_secret.is_some() {
+        let given = context.secret(&name).await?;
+        let given = given.filter(|secret| secret.data.iter().any(|data| data.contains_key("password")));
         let missing = || Error::new("PasswordMissing", format!("create Secret {name} with the key password"));
-        let secret = context.secret(&name).await?.ok_or_else(missing)?;
-        return match secret.data.as_ref().is_some_and(|data| data.contains_key("password")) {
-            true => Ok(secret.as_ref().clone()),
-            false => Err(missing()),
-        };
+        return given.as_deref().cloned().ok_or_else(missing);
     }
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| Error::new("NoRandomness", error.to_string()))?;
@@ -140,22 +119,18 @@ fn labels(valkey: &Valkey) -> Value {
     json!({ "app.kubernetes.io/name": "valkey", "app.kubernetes.io/instance": names::label(&valkey.name_any()) })
 }
 
-fn config(valkey: &Valkey) -> Value {
-    let lines: String = valkey
-        .spec
-        .parameters
-        .iter()
-        .map(|(key, value)| format!("{key} {value}\n"))
-        .collect();
-    json!({
+fn config(valkey: &Valkey) -> Result<ConfigMap, Error> {
+    let lines = valkey.spec.parameters.iter();
+    let lines: String = lines.map(|(key, value)| format!("{key} {value}\n")).collect();
+    object(json!({
         "metadata": { "name": format!("{}-config", valkey.name_any()) },
         "data": { "valkey.conf": format!("{lines}port {PORT}\ndir /data\n") },
-    })
+    }))
 }
 
-fn service(valkey: &Valkey, headless: bool) -> Value {
+fn service(valkey: &Valkey, headless: bool) -> Result<Service, Error> {
     let name = valkey.name_any();
-    json!({
+    object(json!({
         "metadata": { "name": if headless { format!("{name}-headless") } else { name } },
         "spec": {
             "clusterIP": headless.then_some("None"),
@@ -163,25 +138,25 @@ fn service(valkey: &Valkey, headless: bool) -> Value {
             "selector": labels(valkey),
             "ports": [{ "name": "valkey", "port": PORT, "targetPort": "valkey" }],
         },
-    })
+    }))
 }
 
-fn policy(valkey: &Valkey) -> Value {
-    json!({
+fn policy(valkey: &Valkey) -> Result<NetworkPolicy, Error> {
+    object(json!({
         "metadata": { "name": valkey.name_any() },
         "spec": {
             "podSelector": { "matchLabels": labels(valkey) },
             "ingress": [{ "ports": [{ "port": PORT, "protocol": "TCP" }] }],
             "policyTypes": ["Ingress"],
         },
-    })
+    }))
 }
 
-fn budget(valkey: &Valkey) -> Value {
-    json!({
+fn budget(valkey: &Valkey) -> Result<PodDisruptionBudget, Error> {
+    object(json!({
         "metadata": { "name": valkey.name_any() },
         "spec": { "maxUnavailable": 1, "selector": { "matchLabels": labels(valkey) } },
-    })
+    }))
 }
 
 fn container(valkey: &Valkey, image: &str, command: &str) -> Value {
@@ -199,19 +174,16 @@ fn pod_security() -> Value {
     json!({ "runAsNonRoot": true, "runAsUser": 999, "fsGroup": 999, "seccompProfile": { "type": "RuntimeDefault" } })
 }
 
-fn stateful_set(valkey: &Valkey, image: &str, content: &str) -> Value {
+fn stateful_set(valkey: &Valkey, image: &str, content: &str) -> Result<StatefulSet, Error> {
     let (name, spec) = (valkey.name_any(), &valkey.spec);
-    let mut container = container(
-        valkey,
-        image,
-        "exec valkey-server /etc/valkey/valkey.conf --requirepass \"$PASSWORD\"",
-    );
+    let start = "exec valkey-server /etc/valkey/valkey.conf --requirepass \"$PASSWORD\"";
+    let mut container = container(valkey, image, start);
     container["ports"] = json!([{ "name": "valkey", "containerPort": PORT }]);
     container["resources"] = json!(spec.resources);
     container["readinessProbe"] = json!({ "tcpSocket": { "port": "valkey" } });
-    container["volumeMounts"] =
-        json!([{ "name": "data", "mountPath": "/data" }, { "name": "config", "mountPath": "/etc/valkey" }]);
-    json!({
+    let mount = |name: &str, path: &str| json!({ "name": name, "mountPath": path });
+    container["volumeMounts"] = json!([mount("data", "/data"), mount("config", "/etc/valkey")]);
+    object(json!({
         "metadata": { "name": name },
         "spec": {
             "replicas": spec.replicas,
@@ -231,13 +203,13 @@ fn stateful_set(valkey: &Valkey, image: &str, content: &str) -> Value {
                 "spec": { "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": spec.storage } } },
             }],
         },
-    })
+    }))
 }
 
-fn backup(valkey: &Valkey, image: &str, schedule: &str) -> Value {
+fn backup(valkey: &Valkey, image: &str, schedule: &str) -> Result<CronJob, Error> {
     let name = valkey.name_any();
     let save = format!("valkey-cli -h {name} -a \"$PASSWORD\" --rdb /tmp/dump.rdb");
-    json!({
+    object(json!({
         "metadata": { "name": names::child(&name, "backup") },
         "spec": {
             "schedule": schedule,
@@ -248,5 +220,5 @@ fn backup(valkey: &Valkey, image: &str, schedule: &str) -> Value {
                 "containers": [container(valkey, image, &save)],
             } } } },
         },
-    })
+    }))
 }

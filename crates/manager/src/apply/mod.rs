@@ -158,6 +158,25 @@ impl Applier {
         attempt.write().await
     }
 
+    /// Whether an apply would change a field whose path begins with `field`.
+    pub(crate) async fn changes(
+        &self,
+        resource: &ApiResource,
+        desired: Value,
+        live: Value,
+        field: &str,
+    ) -> Result<bool, Error> {
+        let key = identity(resource, &desired)?;
+        let schema = self.schemas.get(resource).await?;
+        let attempt = Attempt::new(self, resource, &key, &schema, desired, Some(live), &[])?;
+        let certain = |found: &&Difference| matches!(found.kind, DifferenceKind::Value | DifferenceKind::Dropped);
+        Ok(attempt
+            .open
+            .iter()
+            .filter(certain)
+            .any(|found| found.path.to_string().starts_with(field)))
+    }
+
     /// Creates the object if it does not exist, and never changes it afterwards.
     ///
     /// # Errors

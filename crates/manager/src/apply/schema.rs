@@ -458,7 +458,9 @@ impl Schemas {
             Some(known) if known.hash == url => known.schema,
             _ if url.is_empty() => Arc::default(),
             _ => {
-                let document: Option<Document> = self.document(&url).await?;
+                // With a hash that has just become old, the API server redirects.
+                let (document, _) = url.split_once('?').unwrap_or((&url, ""));
+                let document: Option<Document> = self.document(document).await?;
                 Arc::new(document.map_or_else(Schema::default, |document| document.schema(resource)))
             }
         };

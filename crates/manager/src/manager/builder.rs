@@ -156,6 +156,7 @@ impl Builder {
             published,
             lease,
             requirements: needed(self.requirements, options.leader_elect),
+            check_first: false,
             limits: Limits {
                 concurrency: usize::from(options.max_concurrent_reconciles),
                 time: self.reconcile,

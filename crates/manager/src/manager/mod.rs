@@ -85,6 +85,9 @@ use crate::{
 /// itself says at once.
 const CHECK_AFTER: Duration = Duration::from_secs(1);
 
+/// Reconciles do not wait longer for the check of the permissions.
+const CHECK_LIMIT: Duration = Duration::from_secs(10);
+
 /// Time for sending the last events.
 const LAST_EVENTS: Duration = Duration::from_secs(1);
 
@@ -151,6 +154,8 @@ pub struct Manager {
     /// The Lease, unless there is no election.
     lease: Option<lease::Config>,
     requirements: Vec<Requirement>,
+    /// Reconciles wait for the check of the permissions.
+    check_first: bool,
     limits: Limits,
     drain: Duration,
     stop: CancellationToken,
@@ -348,6 +353,7 @@ impl Manager {
             published,
             lease,
             requirements,
+            check_first,
             drain,
             stop,
             closing,
@@ -359,14 +365,25 @@ impl Manager {
             ..
         } = self;
         drop(events);
+        let (checked, check_ended) = tokio::sync::oneshot::channel::<()>();
         let check = {
             let client = client.clone();
             tokio::spawn(async move {
-                tokio::time::sleep(CHECK_AFTER).await;
+                if !check_first {
+                    tokio::time::sleep(CHECK_AFTER).await;
+                }
                 access::report(&client, &requirements, &namespace, &namespaces).await;
+                drop(checked);
             })
         };
-        let work = leading::together(beside, workers, stop.clone());
+        let together = leading::together(beside, workers, stop.clone());
+        let work = async move {
+            if check_first {
+                // Its result is logged. A missing permission stops nobody from doing the rest.
+                let _ = tokio::time::timeout(CHECK_LIMIT, check_ended).await;
+            }
+            together.await;
+        };
         let mut stopped = None;
         // The API server asks other replicas as soon as this one is unready, and this one until then.
         let unready = async {

@@ -20,14 +20,16 @@ use crate::{
     cache::{Cache, Change},
     queue::WorkQueue,
     reconcile::{self, Object, Reconciler, Secrets, Shared, Starting},
+    rollout::Slots,
     worker::Done,
 };
 
 impl Manager {
-    /// Starts a controller. Its permissions are checked at the start.
+    /// Starts a controller. Its permissions are checked before the first reconcile: each missing one is logged with the reason for it.
     pub fn add<R: Reconciler>(&mut self, controller: reconcile::Controller<R>) {
         let parts = controller.into_parts();
         let limits = parts.limits(self.limits);
+        self.check_first = true;
         self.requirements
             .extend(parts.grants.iter().flat_map(Requirement::from_grant));
         let queue: Arc<WorkQueue<ObjectKey>> = self.queue(&parts.name);
@@ -71,6 +73,12 @@ impl Manager {
             self.watch(&secrets.versions, paged(watcher::Config::default()), project, changed);
             secrets
         });
+        let slots = parts.rollouts.map(Slots::new);
+        if let Some(slots) = &slots {
+            let name = "rollout_queue_length";
+            self.metrics()
+                .with(|registry| registry.register(name, "Objects that wait for their rollout", slots.waiting.clone()));
+        }
         let shared = Arc::new(Shared {
             client: self.client(),
             applier,
@@ -80,6 +88,7 @@ impl Manager {
             stores,
             secrets,
             finalizer: parts.finalizer,
+            slots,
             resource: ApiResource::erase::<R::Object>(&()),
         });
         let (keys, gone) = (Arc::clone(&queue), Arc::clone(&shared));
@@ -87,6 +96,7 @@ impl Manager {
         let changed = move |key: &ObjectKey, change: Change<R::Object>| {
             if change.after.is_none() {
                 gone.applier.forget_status(&gone.resource, key);
+                gone.release(key);
             }
             if relevant(&change) {
                 add(&keys, key.clone(), change.listed);

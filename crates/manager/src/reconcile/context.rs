@@ -25,6 +25,7 @@ use crate::{
     events::{Event, Severity},
     manager::Scope as _,
     names,
+    rollout::Slot,
 };
 
 /// One reconcile of one object: applies, reads and deletes its children.
@@ -45,6 +46,10 @@ pub struct State {
     pub kept: HashSet<(TypeId, ObjectKey)>,
     pub writes: u32,
     pub conflicts: Vec<(String, Conflict)>,
+    /// The object takes part in rollouts.
+    pub rolls: bool,
+    /// It waits for its turn; so many are ahead of it.
+    pub queued: Option<usize>,
 }
 
 /// A child that was applied. It dereferences to the object as the API server has it.
@@ -156,6 +161,43 @@ impl<K: Object> Context<K> {
     /// When the API server rejects it, or an object of this name belongs to another owner.
     pub async fn apply<C: Object>(&self, desired: C) -> Result<Applied<C>, Error> {
         self.apply_keeping(desired, &[]).await
+    }
+
+    /// As [`apply`](Self::apply), but a change of the pod template waits until the object has a slot of the controller's
+    /// [rollout budget](super::Controller::rollouts). Other fields are applied at once.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub async fn apply_in_turn<C: Object>(&self, desired: C) -> Result<Applied<C>, Error> {
+        const TEMPLATE: &str = ".spec.template";
+        let Backend::Cluster(shared) = &self.backend else {
+            return self.apply(desired).await;
+        };
+        let Some(slots) = &shared.slots else {
+            return self.apply(desired).await;
+        };
+        self.state().rolls = true;
+        let (key, value) = self.owned(&desired)?;
+        let store = self.prepare::<C>(shared, &key)?;
+        let Some(live) = store.get(&key) else {
+            return self.apply(desired).await;
+        };
+        if !shared.applier.changes(&store.resource, value, live, TEMPLATE).await? {
+            return self.apply(desired).await;
+        }
+        // Until every object was reconciled once, it is not known which rollouts are under way.
+        let slot = match shared.queue.caught_up() {
+            true => slots.try_acquire(&ObjectKey::of(self.object.as_ref())),
+            false => Slot::Queued(0),
+        };
+        match slot {
+            Slot::Granted => self.apply(desired).await,
+            Slot::Queued(ahead) => {
+                tracing::info!(ahead, "rollout waits for its turn");
+                self.state().queued = Some(ahead);
+                self.apply_keeping(desired, &[TEMPLATE]).await
+            }
+        }
     }
 
     /// As [`apply`](Self::apply), if `wanted`. Otherwise the child is deleted at the end of the reconcile.

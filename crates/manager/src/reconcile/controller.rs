@@ -9,7 +9,9 @@ use super::{
     Object, Reconciler,
     store::{MANAGED_BY, Store},
 };
-use crate::{Manager, ObjectKey, cache::Change, manager::Scope as _, queue::WorkQueue, worker::Limits};
+use crate::{
+    Manager, ObjectKey, cache::Change, manager::Scope as _, queue::WorkQueue, rollout::RolloutBudget, worker::Limits,
+};
 
 /// Declares what a [`Reconciler`] needs: the kinds that it applies and watches, and with them its permissions. It is a value
 /// and needs no running manager; [`Manager::add`] starts it.
@@ -40,6 +42,7 @@ pub struct Controller<R: Reconciler> {
     watched: Vec<Watched>,
     secrets: Option<References<R::Object>>,
     finalizer: Option<&'static str>,
+    rollouts: Option<RolloutBudget>,
     grants: Vec<Grant>,
     field_manager: Option<String>,
     selecting: watcher::Config,
@@ -69,6 +72,7 @@ pub struct Parts<R: Reconciler> {
     pub watched: Vec<Watched>,
     pub secrets: Option<References<R::Object>>,
     pub finalizer: Option<&'static str>,
+    pub rollouts: Option<RolloutBudget>,
     pub grants: Vec<Grant>,
     pub field_manager: Option<String>,
     pub selecting: watcher::Config,
@@ -96,6 +100,7 @@ impl<R: Reconciler> Controller<R> {
             watched: Vec::new(),
             secrets: None,
             finalizer: None,
+            rollouts: None,
             grants: Vec::new(),
             field_manager: None,
             selecting: watcher::Config::default(),
@@ -199,6 +204,13 @@ impl<R: Reconciler> Controller<R> {
         self
     }
 
+    /// Limits how many objects change their pods at the same time: those that [`Context::apply_in_turn`](super::Context::apply_in_turn)
+    /// applies. Objects that wait have the reason `RolloutQueued`, and the metric `rollout_queue_length` counts them.
+    pub fn rollouts(mut self, budget: RolloutBudget) -> Self {
+        self.rollouts = Some(budget);
+        self
+    }
+
     /// A permission that the reconciler needs beyond those that follow from the declaration.
     pub fn needs(mut self, grant: Grant) -> Self {
         self.grants.push(grant);
@@ -269,6 +281,7 @@ impl<R: Reconciler> Controller<R> {
             watched: self.watched,
             secrets: self.secrets,
             finalizer: self.finalizer,
+            rollouts: self.rollouts,
             grants,
             field_manager: self.field_manager,
             selecting: self.selecting,

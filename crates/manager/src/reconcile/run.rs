@@ -19,13 +19,21 @@ use crate::{
     conditions,
     events::{Event, Publisher, Severity},
     finalizer,
+    health::Ready,
     manager::Scope as _,
     queue::WorkQueue,
+    rollout::Slots,
     worker::{Done, Failure as _},
 };
 
 /// A failure that time usually heals is reported when it happens this often in a row.
 const PATIENCE: u32 = 2;
+
+/// An object that waits for a slot of the rollout budget is reconciled after this time, if nothing wakes it before.
+const QUEUED: Duration = Duration::from_secs(10);
+
+/// So many objects that wait are reconciled when a slot is free. The first ones may be in a namespace without one.
+const WOKEN: usize = 32;
 
 /// What all reconciles of a controller share.
 pub struct Shared<K: Object> {
@@ -37,12 +45,24 @@ pub struct Shared<K: Object> {
     pub stores: HashMap<TypeId, Arc<Store>>,
     pub secrets: Option<Arc<Secrets>>,
     pub finalizer: Option<&'static str>,
+    pub slots: Option<Slots>,
     pub resource: ApiResource,
 }
 
 impl<K: Object> Shared<K> {
     pub fn store<C: Object>(&self) -> Option<&Store> {
         self.stores.get(&TypeId::of::<C>()).map(Arc::as_ref)
+    }
+
+    /// The object needs its slot of the rollout budget no longer: those that wait are reconciled.
+    pub fn release(&self, key: &ObjectKey) {
+        if let Some(slots) = &self.slots {
+            slots
+                .release(key)
+                .into_iter()
+                .take(WOKEN)
+                .for_each(|next| self.queue.add(next));
+        }
     }
 
     fn api(&self, key: &ObjectKey) -> Api<DynamicObject> {
@@ -82,6 +102,7 @@ pub async fn reconcile<R: Reconciler>(
     let mut finalized = 0;
     let mut object = object;
     if object.meta().deletion_timestamp.is_some() {
+        shared.release(&key);
         return clean_up(reconciler, &shared, object).await;
     }
     if let Some(finalizer) = shared.finalizer {
@@ -105,6 +126,7 @@ pub async fn reconcile<R: Reconciler>(
     if context.still_wanted().is_err() {
         return Ok(Done::wrote(context.state().writes, "deleted"));
     }
+    result = result.map(|outcome| take_turns(&shared, &key, &context, outcome));
     let mut done = report(&shared, &key, object.as_ref(), &context, &result).await?;
     done.writes += finalized;
     let error = match result {
@@ -112,6 +134,35 @@ pub async fn reconcile<R: Reconciler>(
         _ => return Ok(done),
     };
     Err(error)
+}
+
+/// Takes and gives back slots of the rollout budget.
+fn take_turns<K: Object>(shared: &Shared<K>, key: &ObjectKey, context: &Context<K>, outcome: Outcome) -> Outcome {
+    let (rolls, queued) = {
+        let state = context.state();
+        (state.rolls, state.queued)
+    };
+    let Some(slots) = shared.slots.as_ref().filter(|_| rolls) else {
+        return outcome;
+    };
+    if let Some(ahead) = queued {
+        let ready = Ready::waiting(
+            "RolloutQueued",
+            format!("the rollout waits for its turn; {ahead} are ahead"),
+        );
+        let delay = outcome.requeue_after.unwrap_or(QUEUED).min(QUEUED);
+        return Outcome {
+            ready,
+            requeue_after: Some(delay),
+            ..outcome
+        };
+    }
+    if outcome.is_ready() {
+        shared.release(key);
+    } else {
+        slots.hold(key);
+    }
+    outcome
 }
 
 /// Deletes the children that the reconcile has not applied.

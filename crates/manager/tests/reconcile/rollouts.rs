@@ -1,0 +1,148 @@
+//! Rollouts of several objects take turns.
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::{
+    ResourceExt as _,
+    api::{Patch, PatchParams},
+};
+use kube_manager::{
+    Manager, conditions,
+    options::Options,
+    reconcile::{Context, Controller, Error, Outcome, Reconciler, object},
+    rollout::RolloutBudget,
+    shutdown::CancellationToken,
+};
+use serde_json::json;
+
+use crate::{
+    shop::{Shop, ShopSpec},
+    world::{World, eventually},
+};
+
+/// Runs a Deployment with this image.
+struct Pods(&'static str);
+
+impl Reconciler for Pods {
+    type Object = Shop;
+
+    async fn reconcile(&self, shop: &Shop, context: &Context<Shop>) -> Result<Outcome, Error> {
+        let labels = json!({ "app": shop.name_any() });
+        let deployment: Deployment = object(json!({
+            "metadata": { "name": shop.name_any() },
+            "spec": {
+                "replicas": shop.spec.size,
+                "selector": { "matchLabels": labels },
+                "template": {
+                    "metadata": { "labels": labels },
+                    "spec": { "containers": [{ "name": "shop", "image": self.0 }] },
+                },
+            },
+        }))?;
+        Ok(Outcome::from(&context.apply_in_turn(deployment).await?))
+    }
+}
+
+/// The images of the Deployments, sorted by name.
+async fn images(world: &World) -> Vec<String> {
+    let list = world.api::<Deployment>().list(&Default::default()).await.unwrap();
+    let image = |deployment: Deployment| {
+        deployment.spec.unwrap().template.spec.unwrap().containers[0]
+            .image
+            .clone()
+            .unwrap()
+    };
+    list.items.into_iter().map(image).collect()
+}
+
+/// Stands for the Deployment controller: all pods run.
+async fn pods_run(world: &World, name: &str) {
+    let deployment = world.api::<Deployment>().get(name).await.unwrap();
+    let replicas = deployment.spec.as_ref().unwrap().replicas;
+    let status = json!({ "status": {
+        "observedGeneration": deployment.metadata.generation, "replicas": replicas, "readyReplicas": replicas,
+        "updatedReplicas": replicas, "availableReplicas": replicas,
+    } });
+    world
+        .api::<Deployment>()
+        .patch_status(name, &PatchParams::default(), &Patch::Merge(status))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_new_version_rolls_out_object_by_object() {
+    let world = World::new("rollouts").await;
+    let run = async |image: &'static str| {
+        let options = Options {
+            health_probe_bind_address: None,
+            metrics_bind_address: None,
+            watch_namespace: "rollouts".parse().unwrap(),
+            ..Options::default()
+        };
+        let stop = CancellationToken::new();
+        let builder = Manager::builder("pods")
+            .client(world.client.clone())
+            .options(options)
+            .stop(stop.clone());
+        let mut manager = builder.start().await.unwrap();
+        let metrics = manager.metrics().clone();
+        let budget = RolloutBudget::new(1).deadline(Duration::from_secs(3600));
+        manager.add(
+            Controller::new("pods", Pods(image))
+                .owns::<Deployment>("runs the shop")
+                .rollouts(budget),
+        );
+        (tokio::spawn(manager.run()), stop, metrics)
+    };
+    let (running, stop, _) = run("shop:1").await;
+    for name in ["a", "b"] {
+        world.create(name, ShopSpec::default()).await;
+        eventually("its Deployment", async || {
+            world.api::<Deployment>().get_opt(name).await.unwrap()
+        })
+        .await;
+        pods_run(&world, name).await;
+        world.is_available(name).await;
+    }
+    assert_eq!(images(&world).await, ["shop:1", "shop:1"], "new objects do not wait");
+    stop.cancel();
+    running.await.unwrap().unwrap();
+
+    let (running, stop, metrics) = run("shop:2").await;
+    let first = eventually("the first", async || {
+        images(&world).await.iter().position(|image| image == "shop:2")
+    })
+    .await;
+    let (first, second) = if first == 0 { ("a", "b") } else { ("b", "a") };
+    let queued = async || {
+        let shop = world.api::<Shop>().get(second).await.unwrap();
+        let found = conditions::get(&shop.status?.conditions, "Progressing")?.clone();
+        (found.reason == "RolloutQueued").then_some(())
+    };
+    eventually("the other one waits", queued).await;
+    assert!(
+        metrics.render().contains("rollout_queue_length 1"),
+        "{}",
+        metrics.render()
+    );
+    // Other fields need no turn.
+    world.set(second, json!({ "size": 2 })).await;
+    eventually("two replicas", async || {
+        (world.api::<Deployment>().get(second).await.unwrap().spec?.replicas == Some(2)).then_some(())
+    })
+    .await;
+    assert_eq!(
+        images(&world).await.iter().filter(|image| *image == "shop:2").count(),
+        1
+    );
+    pods_run(&world, first).await;
+    eventually("the second", async || {
+        (images(&world).await == ["shop:2", "shop:2"]).then_some(())
+    })
+    .await;
+    pods_run(&world, second).await;
+    world.is_available(second).await;
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
