@@ -507,9 +507,8 @@ fn check_resource(resource: &Resource) -> Result<(), Error> {
             let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b'/');
             let path = &resource.path;
             let is_below = path.split('/').all(|part| !matches!(part, "" | "." | ".."));
-            if !path.is_empty()
-                && !(path.len() <= 512 && path.bytes().all(is_plain) && is_below && path.ends_with(".rs"))
-            {
+            let is_source = path.len() <= 512 && path.bytes().all(is_plain) && is_below && path.ends_with(".rs");
+            if !path.is_empty() && !is_source {
                 return Err(Error::Project(format!(
                     "path {path:?} is not a Rust file of the project"
                 )));

@@ -178,11 +178,16 @@ fn stateful_set(valkey: &Valkey, image: &str, content: &str) -> Result<StatefulS
     let (name, spec) = (valkey.name_any(), &valkey.spec);
     let start = "exec valkey-server /etc/valkey/valkey.conf --requirepass \"$PASSWORD\"";
     let mut container = container(valkey, image, start);
-    container["ports"] = json!([{ "name": "valkey", "containerPort": PORT }]);
-    container["resources"] = json!(spec.resources);
-    container["readinessProbe"] = json!({ "tcpSocket": { "port": "valkey" } });
     let mount = |name: &str, path: &str| json!({ "name": name, "mountPath": path });
-    container["volumeMounts"] = json!([mount("data", "/data"), mount("config", "/etc/valkey")]);
+    let more = json!({
+        "ports": [{ "name": "valkey", "containerPort": PORT }],
+        "resources": spec.resources,
+        "readinessProbe": { "tcpSocket": { "port": "valkey" } },
+        "volumeMounts": [mount("data", "/data"), mount("config", "/etc/valkey")],
+    });
+    if let (Some(fields), Value::Object(more)) = (container.as_object_mut(), more) {
+        fields.extend(more);
+    }
     object(json!({
         "metadata": { "name": name },
         "spec": {

@@ -200,7 +200,7 @@ impl<'s> Comparison<'s> {
                 (None, _) => self.note(Some(entry), None, DifferenceKind::Value),
                 // The last one of several counts.
                 (Some(_), Some(second)) => {
-                    let last = same.last().unwrap_or(second);
+                    let last = same.next_back().unwrap_or(second);
                     self.note(Some(entry), Some(last), DifferenceKind::Value);
                 }
             }

@@ -820,3 +820,16 @@ impl std::fmt::Display for FieldChange {
         }
     }
 }
+
+/// Sets a value below a path of an object, and creates the objects on the way. Does nothing if a value on the way is not an object.
+pub(crate) fn set(value: &mut serde_json::Value, path: &[&str], to: impl Into<serde_json::Value>) {
+    let mut place = value;
+    for part in path {
+        if place.is_null() {
+            *place = serde_json::Value::Object(serde_json::Map::new());
+        }
+        let Some(fields) = place.as_object_mut() else { return };
+        place = fields.entry((*part).to_owned()).or_insert(serde_json::Value::Null);
+    }
+    *place = to.into();
+}

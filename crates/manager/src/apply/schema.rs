@@ -273,7 +273,7 @@ impl<'d> Builder<'d> {
         if depth > MAX_DEPTH {
             return None;
         }
-        let referred = raw.reference.as_deref().or_else(|| match raw.all_of.as_slice() {
+        let referred = raw.reference.as_deref().or(match raw.all_of.as_slice() {
             [inner] => inner.reference.as_deref(),
             _ => None,
         });

@@ -156,7 +156,7 @@ impl Applier {
             "status": status,
         });
         if let Some(namespace) = namespace(key) {
-            body["metadata"]["namespace"] = namespace.into();
+            super::set(&mut body, &["metadata", "namespace"], namespace);
         }
         let params = PatchParams::apply(&self.manager).force();
         let request = Request::new(DynamicObject::url_path(resource, namespace(key)));

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     ObjectKey,
-    apply::Report,
+    apply::{Report, set},
     events::{Event, Severity},
     manager::Scope as _,
     names,
@@ -424,16 +424,17 @@ impl<K: Object> Context<K> {
             key.namespace = namespace;
         }
         if C::Scope::NAMESPACED {
-            value["metadata"]["namespace"] = key.namespace.clone().into();
+            set(&mut value, &["metadata", "namespace"], key.namespace.clone());
         }
         let manager = match &self.backend {
             Backend::Cluster(shared) => names::label(shared.applier.manager()),
             Backend::Recording(_) => "test".to_owned(),
         };
-        value["metadata"]["labels"][MANAGED_BY] = manager.into();
+        set(&mut value, &["metadata", "labels", MANAGED_BY], manager);
         if K::Scope::NAMESPACED && !C::Scope::NAMESPACED {
             // The garbage collector would take such a reference for one to an object that is gone.
-            value["metadata"]["annotations"][OWNER] = owner_annotation(self.object.as_ref()).into();
+            let annotation = owner_annotation(self.object.as_ref());
+            set(&mut value, &["metadata", "annotations", OWNER], annotation);
             return Ok((key, value));
         }
         let owner = OwnerReference {
@@ -446,7 +447,7 @@ impl<K: Object> Context<K> {
             .and_then(Value::as_array_mut)
         {
             Some(owners) => owners.push(owner),
-            None => value["metadata"]["ownerReferences"] = json!([owner]),
+            None => set(&mut value, &["metadata", "ownerReferences"], json!([owner])),
         }
         Ok((key, value))
     }

@@ -57,11 +57,13 @@ type Watched = Box<dyn FnOnce(&mut Manager, &Arc<WorkQueue<ObjectKey>>) + Send>;
 type References<K> = Arc<dyn Fn(&K) -> Vec<String> + Send + Sync>;
 type Relevant<K> = Arc<dyn Fn(&Change<K>) -> bool + Send + Sync>;
 
+type Forget = Arc<dyn Fn(&kube::api::ApiResource, &ObjectKey) + Send + Sync>;
+
 /// What the watches of a controller share when they start.
 pub struct Starting {
     pub queue: Arc<WorkQueue<ObjectKey>>,
     pub manager: String,
-    pub forget: Arc<dyn Fn(&kube::api::ApiResource, &ObjectKey) + Send + Sync>,
+    pub forget: Forget,
 }
 
 /// The parts of a controller that is added to a manager.

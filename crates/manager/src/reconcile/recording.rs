@@ -7,7 +7,10 @@ use std::{
 use serde_json::Value;
 
 use super::{Change, Error, Object};
-use crate::{ObjectKey, apply::Report};
+use crate::{
+    ObjectKey,
+    apply::{Report, set},
+};
 
 /// The objects that exist, and those that were applied.
 #[derive(Default)]
@@ -72,7 +75,7 @@ impl Recording {
             Some(before) if once => object = before,
             Some(before) => {
                 if let Some(status) = before.get("status") {
-                    object["status"] = status.clone();
+                    set(&mut object, &["status"], status.clone());
                 }
             }
             None => {}

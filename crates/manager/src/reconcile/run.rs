@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     ObjectKey,
-    apply::{Applier, StatusChange},
+    apply::{Applier, StatusChange, set},
     cache::Cache,
     conditions,
     events::{Event, Publisher, Severity},
@@ -268,8 +268,8 @@ async fn report<K: Object>(
             .filter(|newest| newest.meta().uid == object.meta().uid);
         let newest = serde_json::to_value(newest.as_deref().unwrap_or(object));
         let mut newest = newest.map_err(|error| Error::bug(error.to_string()))?;
-        newest["apiVersion"] = shared.resource.api_version.clone().into();
-        newest["kind"] = shared.resource.kind.clone().into();
+        set(&mut newest, &["apiVersion"], shared.resource.api_version.clone());
+        set(&mut newest, &["kind"], shared.resource.kind.clone());
         let fields = shared.applier.status_fields(&shared.resource).await?;
         if fields.exists {
             let current = newest.get("status");

@@ -173,13 +173,13 @@ impl<'w> Checker<'w> {
             "characters",
             pointer,
         );
-        if let Some(pattern) = schema.get("pattern").and_then(Value::as_str) {
-            if self.matches(pattern, text) == Some(false) {
-                self.fault(
-                    pointer,
-                    format!("must match the pattern {pattern}, is {}", brief(&text.into())),
-                );
-            }
+        if let Some(pattern) = schema.get("pattern").and_then(Value::as_str)
+            && self.matches(pattern, text) == Some(false)
+        {
+            self.fault(
+                pointer,
+                format!("must match the pattern {pattern}, is {}", brief(&text.into())),
+            );
         }
         if let Some(name) = schema.get("format").and_then(Value::as_str)
             && !format::holds(name, text)
