@@ -41,7 +41,7 @@ struct Left {
 }
 
 impl Contests {
-    /// Whether the object, whose first field that differs is the one at `path`, is left as it is.
+    /// Returns true if the object, whose first field that differs is the one at `path`, is left as it is.
     pub fn left(&self, key: &ObjectKey, kind: &'static str, fingerprint: &str, path: &str, content: &str) -> bool {
         let contests = self.lock();
         let contest = contests.get(&(key.clone(), kind));
@@ -110,7 +110,7 @@ impl Contest {
         }
     }
 
-    /// Whether it is about this field of this configuration.
+    /// Returns true if it is about this field of this configuration.
     fn is(&self, fingerprint: &str, path: &str) -> bool {
         self.fingerprint == fingerprint && self.path == path
     }

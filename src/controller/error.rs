@@ -54,22 +54,22 @@ impl Error {
         }
     }
 
-    /// Whether the pass only waits: an object of an earlier owner is being deleted.
+    /// Returns true if the pass only waits: an object of an earlier owner is being deleted.
     pub fn awaits_deletion(&self) -> bool {
         matches!(self, Self::StillDeleting { .. })
     }
 
-    /// Whether the object does not exist.
+    /// Returns true if the object does not exist.
     pub fn is_not_found(&self) -> bool {
         self.code() == Some(404)
     }
 
-    /// Whether the API server rejected the resulting object as invalid.
+    /// Returns true if the API server rejected the resulting object as invalid.
     pub fn is_invalid(&self) -> bool {
         self.code() == Some(422)
     }
 
-    /// Whether nothing was written, for certain. Of a request without an answer nobody knows, nor of one that timed out
+    /// Returns true if nothing was written, for certain. Of a request without an answer nobody knows, nor of one that timed out
     /// between the API server and etcd.
     pub fn is_refusal(&self) -> bool {
         let Self::Request { source, .. } = self else {

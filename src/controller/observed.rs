@@ -102,7 +102,7 @@ impl Child {
         self.content.to_string()
     }
 
-    /// Whether the pods would have to be replaced to reach `desired`.
+    /// Returns true if the pods would have to be replaced to reach `desired`.
     pub fn replaces_pods(&self, desired: &Value) -> bool {
         let template = |object: &Value| object.pointer("/spec/template").cloned().unwrap_or_default();
         drift::differs(&template(desired), &template(&self.content)).is_some()
@@ -117,7 +117,7 @@ impl Child {
         drift::differs(&Value::Object(wanted), &self.content)
     }
 
-    /// Whether only annotations have to be written to reach `desired`.
+    /// Returns true if only annotations have to be written to reach `desired`.
     pub fn differs_in_annotations_only(&self, mut desired: Value) -> bool {
         if let Some(metadata) = desired.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("annotations");
@@ -140,7 +140,7 @@ impl Child {
     }
 }
 
-/// Whether a Memcached owns the object, or an earlier one did.
+/// Returns true if a Memcached owns the object, or an earlier one did.
 fn may_be_owned(meta: &ObjectMeta) -> bool {
     match controller_of(meta) {
         Some(owner) => is_memcached(owner),
@@ -246,7 +246,7 @@ impl DeploymentState {
         replicas.and_then(|replicas| replicas.try_into().ok()).unwrap_or(1)
     }
 
-    /// Whether all servers are of the newest template, run and had time to warm up.
+    /// Returns true if all servers are of the newest template, run and had time to warm up.
     pub fn is_complete(&self) -> bool {
         let wanted = self.wanted();
         self.observed_generation >= self.generation
@@ -255,7 +255,7 @@ impl DeploymentState {
             && self.available >= wanted
     }
 
-    /// Whether a rollout has not finished; servers that were lost after it are not one.
+    /// Returns true if a rollout has not finished; servers that were lost after it are not one.
     pub fn is_underway(&self) -> bool {
         let current = self.observed_generation >= self.generation;
         let was_complete = current && self.rolled_out && self.updated == self.replicas;
@@ -397,12 +397,12 @@ impl Subject {
     }
 }
 
-/// Whether both are the same but for the status and what changes with each write.
+/// Returns true if both are the same but for the status and what changes with each write.
 pub fn same_but_status(one: &Memcached, other: &Memcached) -> bool {
     one.spec == other.spec && same_metadata(&one.metadata, &other.metadata)
 }
 
-/// Whether both are the same but for what changes with each write.
+/// Returns true if both are the same but for what changes with each write.
 pub fn same_metadata(one: &ObjectMeta, other: &ObjectMeta) -> bool {
     one.uid == other.uid
         && one.labels == other.labels
@@ -412,7 +412,7 @@ pub fn same_metadata(one: &ObjectMeta, other: &ObjectMeta) -> bool {
         && one.deletion_timestamp.is_some() == other.deletion_timestamp.is_some()
 }
 
-/// Whether users asked the operator to leave `memcached` alone.
+/// Returns true if users asked the operator to leave `memcached` alone.
 pub fn is_paused(memcached: &Memcached) -> bool {
     memcached.annotations().get(PAUSED).is_some_and(|value| value == "true")
 }

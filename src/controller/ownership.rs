@@ -24,7 +24,7 @@ pub(super) fn ownership(meta: &ObjectMeta, owner_uid: &str) -> Ownership {
     }
 }
 
-/// Whether the owner is a Memcached.
+/// Returns true if the owner is a Memcached.
 pub(super) fn is_memcached(owner: &OwnerReference) -> bool {
     // A UID has 36 bytes, but the API server takes any text in its place.
     let is_short = owner.uid.len() <= 64 && owner.name.len() <= 253 && owner.api_version.len() <= 64;

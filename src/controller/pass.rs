@@ -48,13 +48,13 @@ impl Pass<'_> {
         self.memcached.metadata.uid.as_deref().unwrap_or_default()
     }
 
-    /// Whether the Memcached is gone, or another has its name.
+    /// Returns true if the Memcached is gone, or another has its name.
     pub(super) fn is_gone(&self) -> bool {
         let now = self.context.caches.memcacheds.get(&self.key);
         now.is_none_or(|now| now.uid() != self.memcached.metadata.uid)
     }
 
-    /// Whether the Memcached owns the Deployment.
+    /// Returns true if the Memcached owns the Deployment.
     pub(super) fn owns(&self, state: &DeploymentState) -> bool {
         state.child.controller.as_deref() == Some(self.uid())
     }

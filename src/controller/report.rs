@@ -136,12 +136,12 @@ pub fn finalizing(memcached: &Memcached, finished: bool, now: Timestamp) -> Memc
 /// The reason of the condition Degraded during deletion.
 pub const FINALIZING: &str = "Finalizing";
 
-/// Whether the status of `memcached` reports that the finalizer has finished.
+/// Returns true if the status of `memcached` reports that the finalizer has finished.
 pub fn is_finalized(memcached: &Memcached) -> bool {
     find(memcached, DEGRADED).is_some_and(|known| known.status == "True" && known.reason == FINALIZING)
 }
 
-/// Whether users have the pods replaced or made, nothing is wrong with it, and more than a number of pods changes.
+/// Returns true if users have the pods replaced or made, nothing is wrong with it, and more than a number of pods changes.
 pub fn is_rolling(facts: &Facts, status: &MemcachedStatus) -> bool {
     let holds = |type_: &str| {
         let mut conditions = status.conditions.iter();

@@ -42,7 +42,7 @@ impl Rendered {
         }
     }
 
-    /// Whether other pods than those of the template that was applied last are asked for. What another client made of that
+    /// Returns true if other pods than those of the template that was applied last are asked for. What another client made of that
     /// template does not matter: it is reverted at once.
     fn replaces(&self, state: &DeploymentState, before: Option<&Applied>) -> bool {
         match before {
@@ -71,7 +71,7 @@ impl Rendered {
         Step::Apply { desired, begins: false }
     }
 
-    /// Whether the Deployment is as [`apply`](Self::apply) in turn would leave it.
+    /// Returns true if the Deployment is as [`apply`](Self::apply) in turn would leave it.
     fn is_settled(&self, state: &DeploymentState) -> bool {
         state.child.differs(&self.deployment).is_none()
             && state

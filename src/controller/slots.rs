@@ -68,7 +68,7 @@ impl Slots {
         state.holders.insert(key.clone(), None);
     }
 
-    /// Whether `memcached` may be rolled out; if not, it waits in line.
+    /// Returns true if `memcached` may be rolled out; if not, it waits in line.
     pub fn take(&self, key: &ObjectKey, memcached: &Memcached) -> bool {
         let mut state = self.lock();
         if state.holders.contains_key(key) {
@@ -92,7 +92,7 @@ impl Slots {
         true
     }
 
-    /// Whether `key` has a slot.
+    /// Returns true if `key` has a slot.
     pub fn holds(&self, key: &ObjectKey) -> bool {
         self.lock().holders.contains_key(key)
     }
@@ -126,14 +126,14 @@ impl Slots {
         }
     }
 
-    /// Whether a rollout of `key` may have begun that is not known here: under an earlier leader, or in a slot that was given
+    /// Returns true if a rollout of `key` may have begun that is not known here: under an earlier leader, or in a slot that was given
     /// back in doubt.
     pub fn may_have_begun(&self, key: &ObjectKey) -> bool {
         let state = self.lock();
         !state.open || state.attempts.contains_key(key)
     }
 
-    /// Whether the slot of `key` is in doubt.
+    /// Returns true if the slot of `key` is in doubt.
     pub fn is_in_doubt(&self, key: &ObjectKey) -> bool {
         self.lock().holders.get(key).is_some_and(Option::is_some)
     }

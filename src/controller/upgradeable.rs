@@ -135,7 +135,7 @@ impl Block {
         self.since.is_some()
     }
 
-    /// Whether rollouts have blocked for long enough. Begins with the first.
+    /// Returns true if rollouts have blocked for long enough. Begins with the first.
     fn is_over(&mut self, underway: &BTreeSet<ObjectKey>) -> bool {
         if self.since.is_none() && !underway.is_empty() {
             self.since = Some(Instant::now());

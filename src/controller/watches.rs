@@ -75,7 +75,7 @@ impl OwnStatuses {
     }
 }
 
-/// Whether a change of a Memcached is worth a reconcile. An own write is not: reconciling it would make an object whose
+/// Returns true if a change of a Memcached is worth a reconcile. An own write is not: reconciling it would make an object whose
 /// status changes with each failure never rest.
 fn is_relevant(own: &OwnStatuses, key: &ObjectKey, change: &Change<Subject>) -> bool {
     let (before, after) = match (change.before.as_deref(), change.after.as_deref()) {
@@ -199,7 +199,7 @@ pub fn start(manager: &mut Manager, caches: &Caches, queue: &Arc<Queue>) {
     );
 }
 
-/// Whether the projection of an object changed. Most events of a Deployment or budget do not change it.
+/// Returns true if the projection of an object changed. Most events of a Deployment or budget do not change it.
 fn differs<T: PartialEq>(change: &Change<T>) -> bool {
     change.before != change.after
 }

@@ -76,13 +76,13 @@ impl Pass<'_> {
         Ok(phase)
     }
 
-    /// Whether the status can wait: what it would tell is under way, and the API server is asked for other Memcacheds, whose
+    /// Returns true if the status can wait: what it would tell is under way, and the API server is asked for other Memcacheds, whose
     /// changes go before reports.
     fn can_report_later(&self) -> bool {
         self.writes > 0 && self.context.queue.has_others(&self.key)
     }
 
-    /// Whether a change of the spec has yet to be applied, because of `hold`. New defaults of the operator that wait for their
+    /// Returns true if a change of the spec has yet to be applied, because of `hold`. New defaults of the operator that wait for their
     /// turn are no such change.
     fn is_behind(&self, deployment: Option<&DeploymentState>, hold: Option<&Hold>) -> bool {
         let (Some(hold), true) = (hold, report::may_be_behind(&self.memcached)) else {

@@ -41,7 +41,7 @@ pub fn selector_text(memcached: &Memcached) -> String {
     pairs.join(",")
 }
 
-/// Whether the objects of a Memcached have a label of this name.
+/// Returns true if the objects of a Memcached have a label of this name.
 pub fn is_label(name: &str) -> bool {
     [NAME, INSTANCE, OWNER].contains(&name) || FIXED.iter().any(|(known, _)| *known == name)
 }

@@ -34,7 +34,7 @@ use crate::{
     scenario::{asked, describe, live},
 };
 
-/// Whether the control plane has OLM.
+/// True if the control plane has OLM.
 const WITH_OLM: bool = true;
 
 const PACKAGE: &str = "memcached-operator";

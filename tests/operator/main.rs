@@ -27,5 +27,5 @@ mod storms;
 mod unwritable;
 mod upgrade;
 
-/// Whether the control plane has OLM.
+/// True if the control plane has OLM.
 const WITH_OLM: bool = false;

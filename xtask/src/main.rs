@@ -199,7 +199,7 @@ impl Checks {
         Ok(paths)
     }
 
-    /// Whether a path of the executable's package changed. The operator's package is the root without its members.
+    /// Returns true if a path of the executable's package changed. The operator's package is the root without its members.
     fn is_changed(&self, executable: &cargo::Executable, changed: &[String]) -> bool {
         let Ok(directory) = executable.directory.strip_prefix(&self.root) else {
             return false;

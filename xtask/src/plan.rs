@@ -34,7 +34,7 @@ struct Profile {
     name: &'static str,
     /// What it costs.
     cost: Cost,
-    /// Whether it starts control planes and so needs the Go programs.
+    /// True if it starts control planes and so needs the Go programs.
     control_plane: bool,
     /// Tests that run at the same time for each core. More than one helps if tests mostly wait.
     threads: usize,
@@ -160,7 +160,7 @@ fn test(executable: &Executable, cores: usize) -> Job {
     job
 }
 
-/// Whether the test executable starts control planes. `cargo xtask check` leaves these out.
+/// Returns true if the test executable starts control planes. `cargo xtask check` leaves these out.
 pub fn needs_control_plane(executable: &Executable) -> bool {
     let name = executable.name();
     PROFILES

@@ -22,7 +22,7 @@ const SILENCE: Duration = Duration::from_secs(60);
 /// The result of one job.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Whether the command succeeded. A job that was skipped did not.
+    /// True if the command succeeded. A job that was skipped did not.
     pub passed: bool,
     /// The reason if the command did not run or did not end by itself.
     pub reason: Option<String>,

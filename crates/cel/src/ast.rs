@@ -64,7 +64,7 @@ pub struct Select {
     pub operand: Node,
     /// The field.
     pub field: String,
-    /// Whether the field is there, instead of its value.
+    /// True if the field is there, instead of its value.
     pub test: bool,
     /// The value as an optional.
     pub optional: bool,
@@ -95,7 +95,7 @@ pub struct Call {
 /// An entry of a map.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// Whether the value is an optional.
+    /// True if the value is an optional.
     pub optional: bool,
     /// The key.
     pub key: Node,

@@ -27,7 +27,7 @@ impl Budget {
         Self::new(limits::BUNDLE_STEPS, limits::BUNDLE_BYTES)
     }
 
-    /// Whether nothing is left.
+    /// Returns true if nothing is left.
     pub fn is_exhausted(&self) -> bool {
         self.steps == 0 || self.bytes == 0
     }

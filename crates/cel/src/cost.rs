@@ -291,7 +291,7 @@ fn written_size(expr: &Expr) -> Option<Size> {
     u64::try_from(count).ok().map(Size::exactly)
 }
 
-/// Whether all values of a type have one size.
+/// Returns true if all values of a type have one size.
 fn is_scalar(of: &Type) -> bool {
     match of {
         Type::Bool | Type::Double | Type::Duration | Type::Int | Type::Timestamp | Type::Uint => true,

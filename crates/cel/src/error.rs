@@ -11,7 +11,7 @@ pub struct ParseError {
     pub column: usize,
     /// What is wrong.
     pub message: String,
-    /// Whether one of our own bounds was met, which need not be one of the API server.
+    /// True if one of our own bounds was met, which need not be one of the API server.
     pub is_limit: bool,
 }
 

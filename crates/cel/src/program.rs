@@ -88,7 +88,7 @@ impl Program {
         &self.libraries
     }
 
-    /// Whether the expression refers to a variable of its environment.
+    /// Returns true if the expression refers to a variable of its environment.
     pub fn uses(&self, variable: &str) -> bool {
         self.variables.contains(variable)
     }

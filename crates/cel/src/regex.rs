@@ -117,7 +117,7 @@ impl GoRegex {
         translate::translate(pattern).map(drop)
     }
 
-    /// Whether the expression matches some part of a text.
+    /// Returns true if the expression matches some part of a text.
     pub fn is_match(&self, text: &str) -> bool {
         self.regex.is_match(text)
     }

@@ -123,7 +123,7 @@ impl Type {
         matches!(self, Self::Dyn | Self::Unknown)
     }
 
-    /// Whether we do not know the type or a part of it.
+    /// Returns true if we do not know the type or a part of it.
     pub(crate) fn holds_unknown(&self) -> bool {
         match self {
             Self::Unknown => true,

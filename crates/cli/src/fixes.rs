@@ -29,7 +29,7 @@ pub struct FixFlags {
 }
 
 impl FixFlags {
-    /// Whether there is something to do.
+    /// Returns true if there is something to do.
     pub fn is_wanted(&self) -> bool {
         self.fix || self.diff || self.unsafe_fixes
     }

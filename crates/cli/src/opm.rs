@@ -113,7 +113,7 @@ struct UnpackArgs {
     registry: RegistryFlags,
 }
 
-/// Whether the first word is a command of opm that olmkit does not have under its own name.
+/// Returns true if the first word is a command of opm that olmkit does not have under its own name.
 pub fn only_opm_has(arguments: &[OsString]) -> bool {
     let has =
         |program: &clap::Command, name: &str| program.find_subcommand(name).is_some_and(|found| !found.is_hide_set());

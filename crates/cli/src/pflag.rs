@@ -92,13 +92,13 @@ impl<'a> Written<'a> {
     }
 }
 
-/// Whether clap takes no value for this flag.
+/// Returns true if clap takes no value for this flag.
 fn is_switch(argument: &Arg) -> bool {
     matches!(argument.get_action(), ArgAction::SetTrue)
         && argument.get_num_args().is_none_or(|values| values.max_values() == 0)
 }
 
-/// Whether the argument after the flag is its value.
+/// Returns true if the argument after the flag is its value.
 fn takes_next(argument: &Arg) -> bool {
     argument.get_action().takes_values()
         && !argument.is_require_equals_set()

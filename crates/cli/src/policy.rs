@@ -62,7 +62,7 @@ pub fn rules() -> Vec<&'static Rule> {
 /// What flags, environment and settings say together.
 pub struct Chosen {
     pub policy: Policy,
-    /// Whether warnings fail the command.
+    /// True if warnings fail the command.
     pub warnings_fail: bool,
     write_baseline: Option<PathBuf>,
 }
@@ -140,7 +140,7 @@ impl PolicyFlags {
 }
 
 impl Chosen {
-    /// Whether a baseline is to be written.
+    /// Returns true if a baseline is to be written.
     pub fn writes_baseline(&self) -> bool {
         self.write_baseline.is_some()
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Whether the command ends by itself when it is asked to.
+/// True if the command ends by itself when it is asked to.
 static EXPECTED: AtomicBool = AtomicBool::new(false);
 
 /// Ends when the user interrupts the command (Ctrl-C) or something asks it to end (SIGTERM). From the first call on, the

@@ -16,7 +16,7 @@ pub fn is_redirected() -> bool {
     })
 }
 
-/// Whether standard input is a pipe with data. CI systems leave an open pipe that nothing writes to; that does not count as input,
+/// Returns true if standard input is a pipe with data. CI systems leave an open pipe that nothing writes to; that does not count as input,
 /// so a short wait decides.
 pub fn has_data() -> bool {
     let is_pipe = std::fs::metadata("/dev/stdin").is_ok_and(|about| about.file_type().is_fifo());

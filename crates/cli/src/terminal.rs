@@ -40,7 +40,7 @@ macro_rules! note {
     ($($argument:tt)*) => { if !$crate::terminal::is_quiet() { eprintln!($($argument)*) } };
 }
 
-/// Whether [`note!`] and progress are silent.
+/// True if [`note!`] and progress are silent.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
 /// Decides for the whole process that only results and errors are printed.
@@ -48,7 +48,7 @@ pub fn set_quiet(quiet: bool) {
     QUIET.store(quiet, Ordering::Relaxed);
 }
 
-/// Whether only results and errors are printed.
+/// Returns true if only results and errors are printed.
 pub fn is_quiet() -> bool {
     QUIET.load(Ordering::Relaxed)
 }
@@ -287,7 +287,7 @@ impl<W: Write> Text<W> {
     }
 }
 
-/// Whether a character may stand between the beginning and the end of a style.
+/// Returns true if a character may stand between the beginning and the end of a style.
 fn is_of_style(c: char) -> bool {
     matches!(c, '0'..='9' | ';' | ':')
 }

@@ -197,7 +197,7 @@ pub struct Cause {
     pub code: Code,
     /// Error or warning.
     pub severity: Severity,
-    /// Whether waiting longer cannot resolve it.
+    /// True if waiting longer cannot resolve it.
     pub lasting: bool,
     /// The affected object.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -315,7 +315,7 @@ pub fn sorted(mut causes: Vec<Cause>) -> Vec<Cause> {
     causes
 }
 
-/// Whether any cause is an error.
+/// Returns true if any cause is an error.
 pub fn has_errors(causes: &[Cause]) -> bool {
     causes.iter().any(|cause| cause.severity == Severity::Error)
 }

@@ -33,7 +33,7 @@ const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 #[derive(Clone)]
 pub struct Cluster {
     client: kube::Client,
-    /// Whether the API server has answered yet.
+    /// True if the API server has answered yet.
     reached: Arc<AtomicBool>,
     /// The namespace that the flows work in.
     pub namespace: String,
@@ -463,7 +463,7 @@ fn post_raw(path: &str, body: Vec<u8>) -> Result<HttpRequest, RequestError> {
         .map_err(RequestError::BuildRequest)
 }
 
-/// Whether a failure is transient: no connection, or a server that says it is busy or starting.
+/// Returns true if a failure is transient: no connection, or a server that says it is busy or starting.
 fn passes(error: &kube::Error) -> bool {
     match error {
         kube::Error::Api(status) => matches!(status.code, 429 | 500 | 502 | 503 | 504),

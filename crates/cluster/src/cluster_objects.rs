@@ -39,7 +39,7 @@ pub fn steps<'a>(
         .filter_map(|step| Some((object_of(step)?, step)))
 }
 
-/// Whether OLM may still carry out a step: it has not done it in a plan that has not ended. It writes the status of all steps
+/// Returns true if OLM may still carry out a step: it has not done it in a plan that has not ended. It writes the status of all steps
 /// only when it is through with them, so the object can be there already.
 pub fn is_due(step: &InstallPlanStep, plan: &InstallPlan) -> bool {
     is_open(plan) && matches!(step.status.as_str(), "" | "Unknown" | "NotPresent")
@@ -154,12 +154,12 @@ async fn label_one(cluster: &Cluster, object: &ObjectRef, label: &Value) -> Resu
     Ok(())
 }
 
-/// Whether OLM executes a plan: it is approved and has not ended. One that fails rests between two attempts.
+/// Returns true if OLM executes a plan: it is approved and has not ended. One that fails rests between two attempts.
 pub fn is_executed(plan: &InstallPlan) -> bool {
     is_open(plan) && !plan.is_retried()
 }
 
-/// Whether a plan is approved and has not ended.
+/// Returns true if a plan is approved and has not ended.
 fn is_open(plan: &InstallPlan) -> bool {
     plan.spec.approved && !matches!(plan.status.phase.as_str(), "Complete" | "Failed")
 }

@@ -19,7 +19,7 @@ pub struct Finding {
     pub package: String,
     /// The namespace.
     pub namespace: String,
-    /// Whether the package is healthy.
+    /// True if the package is healthy.
     pub healthy: bool,
     /// The milestones reached, in order.
     pub reached: Vec<String>,
@@ -76,7 +76,7 @@ pub async fn diagnose(cluster: &Cluster, package: Option<&str>) -> Result<Vec<Fi
     Ok(findings)
 }
 
-/// Whether the cluster has OLM v1 and no OLM v0.
+/// Returns true if the cluster has OLM v1 and no OLM v0.
 fn is_v1_alone(seen: &Observation) -> bool {
     seen.olm.crds.is_empty() && seen.crds.contains_key("clusterextensions.olm.operatorframework.io")
 }

@@ -150,7 +150,7 @@ impl Error {
         }
     }
 
-    /// Whether the kind is not served or the object does not exist.
+    /// Returns true if the kind is not served or the object does not exist.
     pub fn is_not_found(&self) -> bool {
         self.code() == Some(404)
     }

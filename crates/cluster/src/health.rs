@@ -65,7 +65,7 @@ pub fn olm(state: &OlmState) -> Vec<Cause> {
     causes
 }
 
-/// Whether a Deployment says that enough of its pods are available.
+/// Returns true if a Deployment says that enough of its pods are available.
 pub fn available(deployment: &Deployment) -> bool {
     let conditions = deployment
         .status

@@ -11,7 +11,7 @@ pub struct Kind {
     pub kind: String,
     /// Resource name in paths.
     pub plural: String,
-    /// Whether objects live in namespaces.
+    /// True if objects live in namespaces.
     pub namespaced: bool,
 }
 

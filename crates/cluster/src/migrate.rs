@@ -72,7 +72,7 @@ impl Installed {
         Ok(self.offers.is_some())
     }
 
-    /// Whether each Subscription can move.
+    /// Returns true if each Subscription can move.
     #[must_use]
     pub fn assess(&self) -> Vec<Assessment> {
         self.installations().iter().map(migrate::assess).collect()

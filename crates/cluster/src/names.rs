@@ -51,7 +51,7 @@ pub fn released_value(digest: &str) -> String {
     digest.chars().take(32).collect()
 }
 
-/// Whether objects can be named after a package or a CSV.
+/// Returns true if objects can be named after a package or a CSV.
 ///
 /// # Errors
 /// What keeps it from being part of an object's name.

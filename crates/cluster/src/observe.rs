@@ -85,7 +85,7 @@ pub struct Observation {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CrdState {
-    /// Whether its API is served.
+    /// True if its API is served.
     pub established: bool,
     /// Versions served.
     pub served: BTreeSet<String>,
@@ -95,9 +95,9 @@ pub struct CrdState {
     pub kind: String,
     /// Plural.
     pub plural: String,
-    /// Whether its objects live in namespaces.
+    /// True if its objects live in namespaces.
     pub namespaced: bool,
-    /// Whether it is being deleted.
+    /// True if it is being deleted.
     pub deleting: bool,
     /// The version that objects are stored in.
     pub storage: String,
@@ -358,7 +358,7 @@ pub(super) async fn dead_api_services(cluster: &Cluster) -> Result<Vec<String>, 
         .collect())
 }
 
-/// Whether an object's status says `True` for a condition.
+/// Returns true if an object's status says `True` for a condition.
 pub(super) fn condition_is_true(object: &Value, kind: &str) -> bool {
     let conditions = object
         .pointer("/status/conditions")

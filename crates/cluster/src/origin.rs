@@ -52,12 +52,12 @@ impl Origin {
         }
     }
 
-    /// Whether nobody but OLM wrote it.
+    /// Returns true if nobody but OLM wrote it.
     pub fn is_olms_alone(&self) -> bool {
         !self.authors.is_empty() && self.authors.iter().all(|name| is_olm(name))
     }
 
-    /// Whether a step with this status created it: this very object, not one that took its name later. A step that did can still
+    /// Returns true if a step with this status created it: this very object, not one that took its name later. A step that did can still
     /// say `Present`: when OLM fails to write the plan's status, it carries the plan out again and finds its own object. Then
     /// nobody but OLM has written it, and not before the plan existed.
     pub fn is_created_by(&self, status: &str, plan: &InstallPlan) -> bool {

@@ -80,7 +80,7 @@ pub async fn apply(cluster: &Cluster, manifest: &Value) -> Result<ObjectRef, Err
     Ok(object)
 }
 
-/// Whether this tool made an object for the package that these labels name, or operator-sdk did.
+/// Returns true if this tool made an object for the package that these labels name, or operator-sdk did.
 pub fn is_ours(object: &Value, labels: &Value) -> bool {
     let label = |of: &Value, name: &str| of.get(name).and_then(Value::as_str).map(str::to_owned);
     let found = object.pointer("/metadata/labels").cloned().unwrap_or_default();
@@ -89,7 +89,7 @@ pub fn is_ours(object: &Value, labels: &Value) -> bool {
     is_olmkits || is_of_operator_sdk(object)
 }
 
-/// Whether operator-sdk made a CatalogSource for one bundle: it leaves its mark in an annotation.
+/// Returns true if operator-sdk made a CatalogSource for one bundle: it leaves its mark in an annotation.
 fn is_of_operator_sdk(object: &Value) -> bool {
     let annotations = object.pointer("/metadata/annotations");
     text(object, "/kind") == "CatalogSource"

@@ -22,7 +22,7 @@ use olmkit::types::{CatalogSource, DeployedCsv, OperatorGroup};
 pub struct PreflightOptions {
     /// `--install-mode`.
     pub install_mode: Option<InstallMode>,
-    /// Whether the catalog holds the manifests inline instead of referring to a bundle image.
+    /// True if the catalog holds the manifests inline instead of referring to a bundle image.
     pub inline: bool,
 }
 
@@ -240,7 +240,7 @@ pub(super) fn catalogs_beside(seen: &Observation, own: &str) -> Vec<Cause> {
         .collect()
 }
 
-/// Whether a catalog was created so recently that its pod may still be starting.
+/// Returns true if a catalog was created so recently that its pod may still be starting.
 fn is_new(catalog: &CatalogSource) -> bool {
     const STARTING: jiff::SignedDuration = jiff::SignedDuration::from_secs(60);
     let created = catalog.metadata.creation_timestamp.as_ref();

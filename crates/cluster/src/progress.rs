@@ -149,7 +149,7 @@ fn csv_text(csv: &DeployedCsv, seen: &Observation) -> String {
     }
 }
 
-/// Whether OLM has chosen the version for the Subscription, but neither the version is there nor a plan for it.
+/// Returns true if OLM has chosen the version for the Subscription, but neither the version is there nor a plan for it.
 pub fn is_lost(awaited: &WaitTarget<'_>, seen: &Observation) -> bool {
     subscription(awaited, seen).is_some_and(|found| {
         found.status.current_csv == awaited.csv

@@ -339,7 +339,7 @@ async fn is_allowed(cluster: &Cluster, question: &Question) -> Result<bool, Erro
     }
 }
 
-/// Whether a right is for a kind that a bundle holds.
+/// Returns true if a right is for a kind that a bundle holds.
 pub fn in_bundle(right: &Right, bundle_kinds: &BTreeSet<(String, String)>) -> bool {
     right.when == When::InBundle
         && bundle_kinds

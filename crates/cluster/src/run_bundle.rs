@@ -79,7 +79,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Whether the operation succeeded.
+    /// Returns true if the operation succeeded.
     pub fn is_fine(&self) -> bool {
         !matches!(self.result, Conclusion::Refused | Conclusion::Failed)
     }

@@ -26,7 +26,7 @@ pub struct Options {
     pub starting_csv: Option<String>,
     /// CatalogSource, as `name` or `namespace/name`; the only one in reach when absent.
     pub catalog: Option<String>,
-    /// Whether upgrades wait for approval.
+    /// True if upgrades wait for approval.
     pub manual: bool,
     /// For the OperatorGroup, if one has to be made.
     pub install_mode: Option<InstallMode>,

@@ -31,7 +31,7 @@ pub struct Installed {
     /// The original values of the Subscription's spec that the upgrade changes; `None` without a Subscription, or with one
     /// whose catalog this tool created.
     pub before: Option<Value>,
-    /// Whether a Subscription must be created for the installed CSV.
+    /// True if a Subscription must be created for the installed CSV.
     pub adopt: bool,
 }
 

@@ -129,7 +129,7 @@ pub async fn for_connection(cluster: &Cluster, catalog: &str, progress: &mut Pro
     Ok(())
 }
 
-/// Whether OLM is connected to the address that a catalog has now.
+/// Returns true if OLM is connected to the address that a catalog has now.
 fn is_connected(catalog: &Value) -> bool {
     let address = text(catalog, "/spec/address");
     !address.is_empty()

@@ -73,7 +73,7 @@ struct Entry {
     opened: Instant,
     /// When it last was of use.
     progress: Instant,
-    /// Whether it is known to read: it has taken an answer to its end, or more than the system takes for a client that does not.
+    /// True if it is known to read: it has taken an answer to its end, or more than the system takes for a client that does not.
     proven: bool,
     /// Bytes of pieces that it has taken.
     taken: usize,
@@ -96,7 +96,7 @@ struct Link {
     read: AtomicU64,
     /// Bytes that had been read when the last call ended; [`NO_REST`] before the first call, and during one.
     rest: AtomicU64,
-    /// Whether a call has begun on it.
+    /// True if a call has begun on it.
     has_asked: AtomicBool,
     /// How often bytes of its client have crossed the decision to close it.
     reprieves: AtomicU64,
@@ -135,12 +135,12 @@ impl Link {
         self.rest.store(self.read.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// Whether nothing has been read since the last call ended.
+    /// Returns true if nothing has been read since the last call ended.
     fn is_resting(&self) -> bool {
         self.rest.load(Ordering::Relaxed) == self.read.load(Ordering::Relaxed)
     }
 
-    /// Whether bytes that have come already keep the connection from being closed: the server may only be slower than its
+    /// Returns true if bytes that have come already keep the connection from being closed: the server may only be slower than its
     /// client. A request on a connection that rested always does, the pieces of a handshake some times.
     fn may_stay(&self) -> bool {
         let is_new = !self.has_asked.load(Ordering::Relaxed);
@@ -243,7 +243,7 @@ impl Connections {
         }
     }
 
-    /// Whether a connection waits because too many are open.
+    /// Returns true if a connection waits because too many are open.
     pub fn is_short(&self) -> bool {
         self.0.state().short
     }

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Number, Value};
 
-/// Whether `<`, `>` and `&` in strings are written as `\u003c`, `\u003e`, `\u0026`.
+/// True if `<`, `>` and `&` in strings are written as `\u003c`, `\u003e`, `\u0026`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Html {
     /// `json.Marshal`
@@ -263,7 +263,7 @@ pub fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Whether a JSON key addresses a field with an ASCII name: equal up to case, with Unicode's folding.
+/// Returns true if a JSON key addresses a field with an ASCII name: equal up to case, with Unicode's folding.
 #[must_use]
 pub fn names_field(key: &str, field: &str) -> bool {
     if key.is_ascii() {

@@ -214,7 +214,7 @@ enum Part {
     Other,
 }
 
-/// Whether a byte may appear in a host unescaped.
+/// Returns true if a byte may appear in a host unescaped.
 fn is_host_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-_.~!$&'()*+,;=:[]<>\"".contains(&byte)
 }

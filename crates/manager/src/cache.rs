@@ -108,7 +108,7 @@ impl<T> Cache<T> {
         self.read().known.len()
     }
 
-    /// Whether the cache is empty.
+    /// Returns true if the cache is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

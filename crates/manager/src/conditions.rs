@@ -41,7 +41,7 @@ pub fn get<'c>(conditions: &'c [Condition], kind: &str) -> Option<&'c Condition>
     conditions.iter().find(|condition| condition.type_ == kind)
 }
 
-/// Whether the condition `kind` is true.
+/// Returns true if the condition `kind` is true.
 pub fn is_true(conditions: &[Condition], kind: &str) -> bool {
     get(conditions, kind).is_some_and(|condition| condition.status == "True")
 }

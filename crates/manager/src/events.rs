@@ -124,7 +124,7 @@ struct Allowances {
 }
 
 impl Allowances {
-    /// Whether one more event about the object `uid` may be published at `now`.
+    /// Returns true if one more event about the object `uid` may be published at `now`.
     fn take(&mut self, uid: &str, severity: Severity, now: Instant) -> bool {
         let full = |burst| Allowance {
             left: burst,
@@ -180,7 +180,7 @@ enum Step {
 }
 
 impl Recents {
-    /// Whether the event with this digest is new or one of a series.
+    /// Returns true if the event with this digest is new or one of a series.
     fn step(&mut self, digest: u64, now: Instant) -> Step {
         match self.by_digest.get_mut(&digest) {
             Some(known) if now.duration_since(known.last) < SERIES => {
@@ -405,7 +405,7 @@ fn event_name(regarding: &ObjectReference, suffix: u64) -> String {
         .unwrap_or_else(|| format!("object.{suffix:x}"))
 }
 
-/// Whether the API server takes `name` for most kinds.
+/// Returns true if the API server takes `name` for most kinds.
 fn is_dns_subdomain(name: &str) -> bool {
     let is_label = |label: &str| {
         !label.is_empty()

@@ -25,7 +25,7 @@ use kube::{
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// Whether `object` has `finalizer`.
+/// Returns true if `object` has `finalizer`.
 pub fn is_on(object: &impl ResourceExt, finalizer: &str) -> bool {
     object.finalizers().iter().any(|known| known == finalizer)
 }

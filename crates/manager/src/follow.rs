@@ -260,7 +260,7 @@ impl<T, P, C> Feeder<T, P, C> {
     }
 }
 
-/// Whether the operator lacks the right to list or watch.
+/// Returns true if the operator lacks the right to list or watch.
 fn is_forbidden(error: &watcher::Error) -> bool {
     use watcher::Error::{InitialListFailed, WatchFailed, WatchStartFailed};
     match error {

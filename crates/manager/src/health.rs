@@ -5,7 +5,7 @@ use k8s_openapi::api::{
     core::v1::PersistentVolumeClaim,
 };
 
-/// Whether an object is as its spec asks for.
+/// True if an object is as its spec asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ready {
     /// It is.
@@ -45,7 +45,7 @@ impl Ready {
 
 /// Kinds whose status tells whether they are ready.
 pub trait Health {
-    /// Whether the object is as its spec asks for.
+    /// Returns true if the object is as its spec asks for.
     ///
     /// ```
     /// use k8s_openapi::api::apps::v1::Deployment;
@@ -57,7 +57,7 @@ pub trait Health {
     fn ready(&self) -> Ready;
 }
 
-/// Whether the controller of a workload has seen its last change.
+/// Returns true if the controller of a workload has seen its last change.
 fn is_observed(generation: Option<i64>, observed: Option<i64>) -> bool {
     observed.is_some() && observed >= generation
 }

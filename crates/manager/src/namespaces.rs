@@ -55,7 +55,7 @@ impl FromStr for Namespaces {
     }
 }
 
-/// Whether `name` is a DNS label (RFC 1123), as names of namespaces are.
+/// Returns true if `name` is a DNS label (RFC 1123), as names of namespaces are.
 fn is_label(name: &str) -> bool {
     name.len() <= 63
         && name
@@ -66,7 +66,7 @@ fn is_label(name: &str) -> bool {
 }
 
 impl Namespaces {
-    /// Whether objects in `namespace` are watched.
+    /// Returns true if objects in `namespace` are watched.
     pub fn contains(&self, namespace: &str) -> bool {
         match self {
             Self::All => true,

@@ -1,6 +1,6 @@
 //! Compares Kubernetes quantities by value.
 
-/// Whether two quantities have the same value: `1Gi` and `1024Mi`, `0.5` and `500m`. Invalid
+/// Returns true if two quantities have the same value: `1Gi` and `1024Mi`, `0.5` and `500m`. Invalid
 /// quantities are never equal.
 pub fn equal(left: &str, right: &str) -> bool {
     match (nanos(left), nanos(right)) {

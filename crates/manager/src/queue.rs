@@ -52,7 +52,7 @@ struct State<K> {
     last: usize,
     /// Since when keys are taken.
     begun: Option<Instant>,
-    /// Whether `share` follows from the number of workers.
+    /// True if `share` follows from the number of workers.
     fair: bool,
     /// The only tenant that there can be, which needs no share.
     sole: Option<String>,
@@ -85,7 +85,7 @@ const REVERSED: u64 = 8;
 struct Waiting {
     since: Instant,
     rank: Rank,
-    /// Whether it was added last, whatever has raised its rank since: work that was begun is not finished.
+    /// True if it was added last, whatever has raised its rank since: work that was begun is not finished.
     owed: bool,
 }
 
@@ -294,19 +294,19 @@ impl<K: QueueKey> WorkQueue<K> {
         self.lock().len()
     }
 
-    /// Whether no key waits for a worker.
+    /// Returns true if no key waits for a worker.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether every key of the first list has been processed once.
+    /// Returns true if every key of the first list has been processed once.
     pub fn caught_up(&self) -> bool {
         let state = self.lock();
         let [_, listed, _] = &state.lanes;
         listed.len == 0 && !state.running.values().any(|running| running.rank == Rank::Listed)
     }
 
-    /// Whether keys other than `key` wait or are being processed.
+    /// Returns true if keys other than `key` wait or are being processed.
     pub fn has_others(&self, key: &K) -> bool {
         let state = self.lock();
         state.len() > 0 || state.running.keys().any(|running| running != key)

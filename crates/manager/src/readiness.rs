@@ -127,7 +127,7 @@ impl Readiness {
         }
     }
 
-    /// Whether the work can begin: all gates are open. A namespace of several whose watches are refused does not keep
+    /// Returns true if the work can begin: all gates are open. A namespace of several whose watches are refused does not keep
     /// the others waiting, but one namespace must be there: a replica without any would lead and do nothing.
     pub fn is_synced(&self) -> bool {
         let gates = self.gates();
@@ -142,7 +142,7 @@ impl Readiness {
         self.changed.notified().await;
     }
 
-    /// Whether all objects in `namespace` are known.
+    /// Returns true if all objects in `namespace` are known.
     pub fn is_synced_in(&self, namespace: &str) -> bool {
         let gates = self.gates();
         gates
@@ -151,7 +151,7 @@ impl Readiness {
             .all(State::is_open)
     }
 
-    /// Whether the process is ready: it is [synced](Self::is_synced), every watch has been heard lately, and the checks pass.
+    /// Returns true if the process is ready: it is [synced](Self::is_synced), every watch has been heard lately, and the checks pass.
     pub fn is_ready(&self) -> bool {
         self.probe(Probe::Ready, &[]).is_ok()
     }
@@ -161,7 +161,7 @@ impl Readiness {
         self.ends.store(true, Relaxed);
     }
 
-    /// Whether every watch is tried at least, and the checks pass. An API server that does not answer leaves the process
+    /// Returns true if every watch is tried at least, and the checks pass. An API server that does not answer leaves the process
     /// alive.
     pub fn is_alive(&self) -> bool {
         self.probe(Probe::Live, &[]).is_ok()

@@ -57,7 +57,7 @@ pub enum Verdict {
 pub trait Authority: Send + Sync + 'static {
     /// The user that a token stands for, if any.
     fn user(&self, token: &str) -> impl Future<Output = Result<Option<UserInfo>, String>> + Send;
-    /// Whether a user has the right to `verb` (`get`, `put`) a path.
+    /// Returns true if a user has the right to `verb` (`get`, `put`) a path.
     fn may(&self, user: UserInfo, verb: &str, path: &str) -> impl Future<Output = Result<bool, String>> + Send;
 }
 
@@ -116,7 +116,7 @@ impl<A: Authority> Reviews<A> {
         }
     }
 
-    /// Whether a request to `verb` (`get`, `put`) `path` with this `Authorization` header is allowed.
+    /// Returns true if a request to `verb` (`get`, `put`) `path` with this `Authorization` header is allowed.
     pub async fn verdict(&self, authorization: Option<&str>, verb: &str, path: &str) -> Verdict {
         let Some(token) = authorization.and_then(bearer) else {
             return Verdict::Unauthenticated;
@@ -171,7 +171,7 @@ impl<A: Authority> Reviews<A> {
         (asked.elapsed() < believed(*verdict)).then_some(*verdict)
     }
 
-    /// Whether the token was right lately.
+    /// Returns true if the token was right lately.
     fn was_allowed(&self, key: &Key) -> bool {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known

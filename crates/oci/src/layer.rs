@@ -68,7 +68,7 @@ impl LayerBuilder {
         self
     }
 
-    /// Whether nothing was added.
+    /// Returns true if nothing was added.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

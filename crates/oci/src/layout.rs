@@ -107,7 +107,7 @@ impl Layout {
         self.root.join("blobs").join(digest.algorithm_name()).join(digest.hex())
     }
 
-    /// Whether a blob exists.
+    /// Returns true if a blob exists.
     pub fn has_blob(&self, digest: &Digest) -> bool {
         self.blob_path(digest).is_file()
     }

@@ -85,12 +85,12 @@ impl MediaTypes {
     }
 }
 
-/// Whether a media type names an index or manifest list.
+/// Returns true if a media type names an index or manifest list.
 pub fn is_index(media_type: &str) -> bool {
     matches!(media_type, media_type::OCI_INDEX | media_type::DOCKER_LIST)
 }
 
-/// Whether a media type names an image manifest.
+/// Returns true if a media type names an image manifest.
 pub fn is_manifest(media_type: &str) -> bool {
     matches!(media_type, media_type::OCI_MANIFEST | media_type::DOCKER_MANIFEST)
 }
@@ -163,7 +163,7 @@ impl Platform {
         }
     }
 
-    /// Whether an image for `other` serves a request for this platform: a missing variant matches any.
+    /// Returns true if an image for `other` serves a request for this platform: a missing variant matches any.
     pub fn accepts(&self, other: &Self) -> bool {
         self.os == other.os
             && self.architecture == other.architecture
@@ -341,7 +341,7 @@ pub struct History {
     /// A remark.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
-    /// Whether the step added no layer.
+    /// True if the step added no layer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub empty_layer: bool,
 }

@@ -120,7 +120,7 @@ impl Repository {
         success(self.run(&settings, arguments, Some(limit))?, arguments)
     }
 
-    /// Whether a file of the working tree has the content that a pointer of Git Large File Storage (LFS) stands for. Git would ask the filter,
+    /// Returns true if a file of the working tree has the content that a pointer of Git Large File Storage (LFS) stands for. Git would ask the filter,
     /// which does not run here. `revision` is a commit, or `:0` for the index.
     pub fn is_large_file(&self, revision: &str, path: &str) -> bool {
         let has_filters = self.drivers.get().is_some_and(|drivers| !drivers.is_empty());

@@ -47,7 +47,7 @@ pub struct Limit {
     pub unit: Unit,
     /// Its value unless it is set.
     pub default: u64,
-    /// Whether it cannot be set: something else depends on it, such as the depth of the stack.
+    /// True if it cannot be set: something else depends on it, such as the depth of the stack.
     pub is_fixed: bool,
     value: AtomicU64,
 }

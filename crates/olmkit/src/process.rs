@@ -75,9 +75,9 @@ pub struct Run<'a> {
     pub variables: Vec<(OsString, OsString)>,
     /// What it reads.
     pub input: Vec<u8>,
-    /// Whether it reads our input instead, such as to ask the user.
+    /// True if it reads our input instead, such as to ask the user.
     pub asks: bool,
-    /// Whether its error output goes to ours. Otherwise the start of it is part of the result.
+    /// True if its error output goes to ours. Otherwise the start of it is part of the result.
     pub shows_errors: bool,
     /// Most bytes of output.
     pub output: &'static Limit,

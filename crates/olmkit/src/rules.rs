@@ -93,7 +93,7 @@ pub fn find(id: &str) -> Option<&'static Rule> {
     all().iter().copied().find(|rule| rule.id.eq_ignore_ascii_case(id))
 }
 
-/// Whether a rule is about catalogs; the others are about bundles.
+/// Returns true if a rule is about catalogs; the others are about bundles.
 pub fn is_of_catalogs(rule: &Rule) -> bool {
     family(rule) == "catalog"
 }

@@ -334,7 +334,7 @@ impl Drop for File {
     }
 }
 
-/// Whether a file must still be there after a crash of the machine.
+/// True if a file must still be there after a crash of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
     /// File and directory are written to disk before its name counts.

@@ -13,17 +13,17 @@ pub struct Api {
     pub kind: String,
     /// The plural, if it is not regular.
     pub plural: Option<String>,
-    /// Whether objects have a namespace.
+    /// True if objects have a namespace.
     pub namespaced: bool,
-    /// Whether to write the types.
+    /// True to write the types.
     pub resource: bool,
-    /// Whether to write a reconciler; if not given, unless another version of the kind has one.
+    /// True to write a reconciler; if not given, unless another version of the kind has one.
     pub controller: Option<bool>,
     /// The image that objects of the kind run: `--plugins deploy-image`.
     pub image: Option<Image>,
     /// Where a kind of others comes from; without it, Kubernetes' own kinds are known.
     pub external: External,
-    /// Whether to overwrite files.
+    /// True to overwrite files.
     pub force: bool,
 }
 

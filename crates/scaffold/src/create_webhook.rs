@@ -16,15 +16,15 @@ pub struct Webhook {
     pub version: String,
     /// The kind.
     pub kind: String,
-    /// Whether objects are completed before they are stored.
+    /// True if objects are completed before they are stored.
     pub defaulting: bool,
-    /// Whether objects are checked before they are stored.
+    /// True if objects are checked before they are stored.
     pub validation: bool,
-    /// Whether objects are converted between versions.
+    /// True if objects are converted between versions.
     pub conversion: bool,
     /// The versions that are converted to and from the hub; all others if none is given.
     pub spokes: Vec<String>,
-    /// Whether to overwrite files.
+    /// True to overwrite files.
     pub force: bool,
 }
 

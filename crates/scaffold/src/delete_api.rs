@@ -15,7 +15,7 @@ pub struct DeleteApi {
     pub version: String,
     /// The kind.
     pub kind: String,
-    /// Whether to delete files that have changed since they were created.
+    /// True to delete files that have changed since they were created.
     pub force: bool,
 }
 

@@ -16,13 +16,13 @@ pub struct DeleteWebhook {
     pub version: String,
     /// The kind.
     pub kind: String,
-    /// Whether to delete the defaulting webhook.
+    /// True to delete the defaulting webhook.
     pub defaulting: bool,
-    /// Whether to delete the validating webhook.
+    /// True to delete the validating webhook.
     pub validation: bool,
-    /// Whether to delete the conversion.
+    /// True to delete the conversion.
     pub conversion: bool,
-    /// Whether to delete files that have changed since they were created.
+    /// True to delete files that have changed since they were created.
     pub force: bool,
 }
 

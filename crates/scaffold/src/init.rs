@@ -18,9 +18,9 @@ pub struct Init {
     pub name: Option<String>,
     /// Under which license.
     pub license: License,
-    /// Whether the operator watches only the namespace that it runs in.
+    /// True if the operator watches only the namespace that it runs in.
     pub namespaced: bool,
-    /// Whether each group has folders of its own.
+    /// True if each group has folders of its own.
     pub multigroup: bool,
     /// Where olmkit's libraries come from.
     pub source: Source,
@@ -152,7 +152,7 @@ fn is_fresh(folder: &Path) -> Result<(), Error> {
     }
 }
 
-/// Whether a fresh clone of a repository may have a file or directory of this name.
+/// Returns true if a fresh clone of a repository may have a file or directory of this name.
 fn belongs_to_clone(name: &str) -> bool {
     // LICENSE, LICENSE-MIT, LICENSE.txt
     let stem = name.split(['.', '-', '_']).next().unwrap_or_default();

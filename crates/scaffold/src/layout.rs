@@ -12,7 +12,7 @@ pub(crate) fn types_file(file: &ProjectFile, resource: &Resource, kind: Option<&
     }
 }
 
-/// Whether a kind's files are in folders of its group. Changing the setting moves no files.
+/// Returns true if a kind's files are in folders of its group. Changing the setting moves no files.
 pub(crate) fn in_group(resource: &Resource) -> bool {
     resource.path.split('/').count() == 5
 }

@@ -75,6 +75,6 @@ pub struct Report {
     pub removed: Vec<std::path::PathBuf>,
     /// Files that [`init`] would have written but that were there, sorted.
     pub kept: Vec<std::path::PathBuf>,
-    /// Whether `make manifests` has to render `config/`, because it was not what the project's first state renders.
+    /// True if `make manifests` has to render `config/`, because it was not what the project's first state renders.
     pub render: bool,
 }

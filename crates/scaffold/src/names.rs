@@ -93,7 +93,7 @@ fn error(what: &'static str, value: &str, reason: impl Into<String>) -> Error {
     }
 }
 
-/// Whether a text is a DNS label: at most 63 small letters, digits and inner hyphens.
+/// Returns true if a text is a DNS label: at most 63 small letters, digits and inner hyphens.
 pub(crate) fn is_label(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     (1..=63).contains(&text.len())
@@ -102,7 +102,7 @@ pub(crate) fn is_label(text: &str) -> bool {
         && !text.ends_with('-')
 }
 
-/// Whether a text is a DNS name of at most 253 characters.
+/// Returns true if a text is a DNS name of at most 253 characters.
 fn is_domain(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_label)
 }

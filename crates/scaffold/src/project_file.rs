@@ -37,11 +37,11 @@ pub struct Resource {
     pub kind: String,
     /// The plural, `memcacheds`.
     pub plural: String,
-    /// Whether objects have a namespace.
+    /// True if objects have a namespace.
     pub namespaced: bool,
-    /// Whether the project defines the kind.
+    /// True if the project defines the kind.
     pub api: bool,
-    /// Whether the project reconciles the kind.
+    /// True if the project reconciles the kind.
     pub controller: bool,
     /// The Rust file of the type, `src/api/v1alpha1/memcached.rs`.
     pub path: String,
@@ -56,7 +56,7 @@ pub struct Resource {
 /// Where a kind of others comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Foreign {
-    /// Whether it is one of Kubernetes' own.
+    /// True if it is one of Kubernetes' own.
     pub core: bool,
     /// The dependency that has the type, `NAME@VERSION`; empty for one that the project has.
     pub module: String,
@@ -78,7 +78,7 @@ pub struct Webhooks {
 }
 
 impl Webhooks {
-    /// Whether there is none.
+    /// Returns true if there is none.
     pub fn is_empty(&self) -> bool {
         !self.defaulting && !self.validation && !self.conversion
     }
@@ -111,7 +111,7 @@ pub(crate) fn layouts(value: &Map<String, Value>) -> Vec<&str> {
     }
 }
 
-/// Whether this crate has written the project. Early versions wrote a layout.
+/// Returns true if this crate has written the project. Early versions wrote a layout.
 pub(crate) fn is_ours(value: &Map<String, Value>) -> bool {
     let layouts = layouts(value);
     let has_plugin = value.get("plugins").and_then(|plugins| plugins.get(LAYOUT)).is_some();
@@ -307,12 +307,12 @@ impl ProjectFile {
         self.get("projectName")
     }
 
-    /// Whether each group has folders of its own.
+    /// Returns true if each group has folders of its own.
     pub fn multigroup(&self) -> bool {
         self.flag("multigroup")
     }
 
-    /// Whether the operator watches only its own namespace.
+    /// Returns true if the operator watches only its own namespace.
     pub fn namespaced(&self) -> bool {
         self.flag("namespaced")
     }
@@ -540,17 +540,17 @@ fn full_group(value: &Value) -> String {
 }
 
 impl Resource {
-    /// Whether two describe the same version of the same kind.
+    /// Returns true if two describe the same version of the same kind.
     pub fn is_version_of(&self, other: &Self) -> bool {
         self.is_kind_of(other) && self.version == other.version
     }
 
-    /// Whether an entry of the file names this version of this kind.
+    /// Returns true if an entry of the file names this version of this kind.
     fn is_described_by(&self, entry: &Value) -> bool {
         full_group(entry) == self.group && text(entry, "version") == self.version && text(entry, "kind") == self.kind
     }
 
-    /// Whether two describe the same kind.
+    /// Returns true if two describe the same kind.
     pub fn is_kind_of(&self, other: &Self) -> bool {
         self.group == other.group && self.kind == other.kind
     }

@@ -38,7 +38,7 @@ fn hashes(tree: &Tree, now: &mut ProjectFile) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a generated file may be edited: all but PROJECT and what `make manifests` renders.
+/// Returns true if a generated file may be edited: all but PROJECT and what `make manifests` renders.
 pub fn is_tracked(path: &Path) -> bool {
     path != Path::new(project_file::NAME) && !path.starts_with(config::FOLDER)
 }

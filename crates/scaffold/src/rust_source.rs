@@ -77,12 +77,12 @@ fn too_deep(tokens: TokenStream) -> Option<Span> {
     None
 }
 
-/// Whether a mark may stand before an expression or a type of the same kind.
+/// Returns true if a mark may stand before an expression or a type of the same kind.
 fn nests(mark: char) -> bool {
     matches!(mark, '!' | '-' | '*' | '&' | '|' | '=' | '<')
 }
 
-/// Whether a keyword may.
+/// Returns true if a keyword may.
 fn is_keyword(word: &str) -> bool {
     const ALL: &[&str] = &[
         "async", "break", "const", "dyn", "else", "fn", "for", "if", "impl", "let", "move", "mut", "return", "static",

@@ -8,9 +8,9 @@ use crate::{Error, Report, Tree, modules, record};
 /// Settings to change; `None` leaves one as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Edit {
-    /// Whether groups of new kinds have folders of their own. Files of known kinds stay where they are.
+    /// True if groups of new kinds have folders of their own. Files of known kinds stay where they are.
     pub multigroup: Option<bool>,
-    /// Whether the operator watches only the namespace that it runs in.
+    /// True if the operator watches only the namespace that it runs in.
     pub namespaced: Option<bool>,
 }
 

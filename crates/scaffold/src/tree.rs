@@ -87,7 +87,7 @@ impl Tree {
         String::from_utf8(bytes).map_err(|error| reading(io::Error::new(io::ErrorKind::InvalidData, error)))
     }
 
-    /// Whether a file will be there.
+    /// Returns true if a file will be there.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -95,7 +95,7 @@ impl Tree {
         Ok(self.read(path)?.is_some())
     }
 
-    /// Whether a file is written or removed by the changes.
+    /// Returns true if a file is written or removed by the changes.
     pub(crate) fn changes(&self, path: &Path) -> bool {
         self.changes.contains_key(path)
     }

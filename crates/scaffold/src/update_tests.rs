@@ -320,7 +320,10 @@ fn what_the_author_deleted_stays_deleted() {
         fs::remove_file(folder.path().join(path)).unwrap();
     }
     let updated = update(folder.path(), false).unwrap();
-    assert_eq!(updated.deleted, [PathBuf::from("Makefile")]);
+    assert_eq!(
+        updated.deleted,
+        [PathBuf::from("Dockerfile"), PathBuf::from("Makefile")]
+    );
     for path in ["Makefile", "Dockerfile", "src/run.rs"] {
         assert!(!folder.path().join(path).exists(), "{path}");
     }

@@ -170,7 +170,7 @@ pub struct TestList {
 }
 
 impl TestList {
-    /// Whether every result of every test is [`State::Pass`].
+    /// Returns true if every result of every test is [`State::Pass`].
     #[must_use]
     pub fn passed(&self) -> bool {
         let mut results = self.items.iter().flat_map(|test| &test.status.results);

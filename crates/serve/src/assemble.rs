@@ -274,7 +274,7 @@ fn by_package(catalog: Catalog) -> BTreeMap<String, Catalog> {
     packages
 }
 
-/// Whether a name stands in a text, by itself and not as part of a longer one, an image's for instance.
+/// Returns true if a name stands in a text, by itself and not as part of a longer one, an image's for instance.
 fn mentions(text: &str, name: &str) -> bool {
     let part = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || b"-_./:@".contains(byte));
     !name.is_empty()

@@ -81,7 +81,7 @@ impl Stamp {
         })
     }
 
-    /// Whether a further change would show: clocks of file systems tick slowly, and two changes may bear one time.
+    /// Returns true if a further change would show: clocks of file systems tick slowly, and two changes may bear one time.
     fn settled(self) -> bool {
         /// The coarsest clocks of file systems tick in steps of this many seconds.
         const TICK: i64 = 2;

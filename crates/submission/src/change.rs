@@ -118,7 +118,7 @@ impl Change {
         joined(self.catalog_operators.all())
     }
 
-    /// Whether the static checks run at all: a bundle or a catalog is touched.
+    /// Returns true if the static checks run at all: a bundle or a catalog is touched.
     pub fn touches_bundle_or_catalog(&self) -> bool {
         !self.bundles.all().is_empty() || !self.catalog_operators.all().is_empty()
     }

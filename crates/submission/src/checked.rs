@@ -12,6 +12,6 @@ pub struct Checked {
     pub check: &'static str,
     /// The finding; its file is relative to the repository.
     pub finding: Finding,
-    /// Whether the hosted pipeline prints a Python traceback here.
+    /// True if the hosted pipeline prints a Python traceback here.
     pub is_traceback: bool,
 }

@@ -11,9 +11,9 @@ use olmkit::limits::{self, Limit};
 
 /// Read access to the files of a repository. Paths are relative to its root, with `/`; the root is the empty path.
 pub trait Files: Send + Sync {
-    /// Whether the path is a file.
+    /// Returns true if the path is a file.
     fn is_file(&self, path: &str) -> bool;
-    /// Whether the path is a folder.
+    /// Returns true if the path is a folder.
     fn is_directory(&self, path: &str) -> bool;
     /// The names in a folder, sorted; empty if there is none.
     fn list(&self, path: &str) -> Vec<String>;
@@ -174,7 +174,7 @@ impl Files for Memory {
     }
 }
 
-/// Whether some path of a table lies below a folder.
+/// Returns true if some path of a table lies below a folder.
 pub(crate) fn is_directory<T>(files: &BTreeMap<String, T>, path: &str) -> bool {
     if path.is_empty() {
         return true;

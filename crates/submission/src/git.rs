@@ -226,7 +226,7 @@ impl Git {
     }
 }
 
-/// Whether a text can name a commit, and cannot be taken for a flag or a path.
+/// Returns true if a text can name a commit, and cannot be taken for a flag or a path.
 fn is_reference(text: &str) -> bool {
     let allowed = |byte: u8| {
         byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'.' | b'_' | b'-' | b'+' | b'@' | b'~' | b'^' | b'#')

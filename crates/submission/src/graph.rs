@@ -23,7 +23,7 @@ fn order(a: &Bundle, b: &Bundle) -> Result<Ordering, Raise> {
         }))
 }
 
-/// Whether two bundles are the same to the pipeline: name and version are equal, build included.
+/// Returns true if two bundles are the same to the pipeline: name and version are equal, build included.
 pub(crate) fn same(a: &Bundle, b: &Bundle) -> Result<bool, Raise> {
     let (a, b) = (a.name()?, b.name()?);
     Ok(a.operator == b.operator

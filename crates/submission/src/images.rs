@@ -17,13 +17,13 @@ pub(crate) struct Named {
 }
 
 impl Named {
-    /// Whether it has a digest.
+    /// Returns true if it has a digest.
     pub(crate) fn is_pinned(&self) -> bool {
         is_pinned(&self.image)
     }
 }
 
-/// Whether a reference has a digest.
+/// Returns true if a reference has a digest.
 pub(crate) fn is_pinned(image: &str) -> bool {
     image
         .rsplit_once('@')

@@ -24,7 +24,7 @@ impl Repository {
         }
     }
 
-    /// Whether there is anything to check: a folder `operators`.
+    /// Returns true if there is anything to check: a folder `operators`.
     pub fn is_repository(&self) -> bool {
         self.files.is_directory("operators")
     }
@@ -45,7 +45,7 @@ impl Repository {
         config.root.get("organization")?.as_str().map(str::to_owned)
     }
 
-    /// Whether it is a clone of operatorhub.io's repository: `config.yaml` names its cluster, or names no organization beside
+    /// Returns true if it is a clone of operatorhub.io's repository: `config.yaml` names its cluster, or names no organization beside
     /// operatorhub.io's list of categories.
     pub fn is_operator_hub(&self) -> bool {
         let config = self.config().ok();
@@ -60,7 +60,7 @@ impl Repository {
         names
     }
 
-    /// Whether there is an operator of that name: a folder with a bundle or a `ci.yaml`.
+    /// Returns true if there is an operator of that name: a folder with a bundle or a `ci.yaml`.
     pub fn has_operator(&self, name: &str) -> bool {
         if !is_name(name) {
             return false;
@@ -74,7 +74,7 @@ impl Repository {
                 .any(|version| self.has_bundle(name, version))
     }
 
-    /// Whether there is a bundle: a folder with `manifests` and `metadata`.
+    /// Returns true if there is a bundle: a folder with `manifests` and `metadata`.
     pub fn has_bundle(&self, operator: &str, version: &str) -> bool {
         let folder = format!("operators/{operator}/{version}");
         is_name(operator)
@@ -108,7 +108,7 @@ impl Repository {
         self.operator(operator).and_then(of).unwrap_or_default()
     }
 
-    /// Whether an operator's `ci.yaml` has `updateGraph`.
+    /// Returns true if an operator's `ci.yaml` has `updateGraph`.
     pub fn has_update_graph(&self, operator: &str) -> bool {
         let has = |operator: &Operator| {
             operator
@@ -125,7 +125,7 @@ impl Repository {
         names
     }
 
-    /// Whether there is a catalog of that name: a folder in which an operator has a catalog file.
+    /// Returns true if there is a catalog of that name: a folder in which an operator has a catalog file.
     pub(crate) fn has_catalog(&self, name: &str) -> bool {
         let operators = || self.files.list(&join("catalogs", name));
         is_name(name)
@@ -134,7 +134,7 @@ impl Repository {
                 .any(|operator| self.has_operator_catalog(name, operator))
     }
 
-    /// Whether an operator has a file in a catalog.
+    /// Returns true if an operator has a file in a catalog.
     pub(crate) fn has_operator_catalog(&self, catalog: &str, operator: &str) -> bool {
         is_name(catalog) && is_name(operator) && self.operator_catalog_file(catalog, operator).is_some()
     }
@@ -187,7 +187,7 @@ impl Operator {
         self.config.get_or_init(read).as_ref().map_err(Clone::clone)
     }
 
-    /// Whether the operator is published through file-based catalogs, as `ci.yaml` says.
+    /// Returns true if the operator is published through file-based catalogs, as `ci.yaml` says.
     pub(crate) fn uses_catalogs(&self) -> Result<bool, Raise> {
         let fbc = self.config()?.view().get_or("fbc", &crate::python::EMPTY)?;
         Ok(fbc.get("enabled")?.is_true())

@@ -41,7 +41,7 @@ impl Waivers {
         waivers
     }
 
-    /// Whether a check is waived for an operator.
+    /// Returns true if a check is waived for an operator.
     pub fn waives(&self, check: &str, operator: &str) -> bool {
         self.entries
             .iter()

@@ -296,7 +296,7 @@ fn mib(value: f64) -> String {
     format!("{value:.1} MiB")
 }
 
-/// Whether a request changes something. A question about rights is created, too.
+/// Returns true if a request changes something. A question about rights is created, too.
 fn writes(seen: &Seen) -> bool {
     seen.verb.is_write() && seen.resource != "selfsubjectaccessreviews"
 }

@@ -115,7 +115,7 @@ impl Options {
         self
     }
 
-    /// Whether pods are bound to the simulated node and marked running and ready (the default). Without it they
+    /// Returns true if pods are bound to the simulated node and marked running and ready (the default). Without it they
     /// stay Pending until the test writes their status.
     #[must_use]
     pub fn pods_become_ready(mut self, yes: bool) -> Self {

@@ -436,7 +436,7 @@ fn too_many_aliases(decoded: u64, in_aliases: u64) -> bool {
     in_aliases / decoded > allowed
 }
 
-/// Whether a double-quoted scalar uses `\/`, which YAML 1.1 does not have.
+/// Returns true if a double-quoted scalar uses `\/`, which YAML 1.1 does not have.
 fn has_slash_escape(source: &str) -> bool {
     let mut bytes = source.bytes();
     while let Some(byte) = bytes.next() {

@@ -227,7 +227,7 @@ fn not_a_comment(after: &[u8]) -> Option<String> {
     (!text.is_empty() && !text.starts_with('#')).then(|| text.to_owned())
 }
 
-/// Whether the first thing that is not white space is an opening brace.
+/// Returns true if the first thing that is not white space is an opening brace.
 fn is_json(head: &[u8]) -> bool {
     String::from_utf8_lossy(head).trim_start().starts_with('{')
 }

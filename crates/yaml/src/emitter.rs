@@ -12,7 +12,7 @@ const WIDTH: usize = 80;
 /// Longest key that is written as `key:`; a longer one is introduced by `?`.
 const LONGEST_SIMPLE_KEY: usize = 128;
 
-/// Whether texts are in a place where they may be folded.
+/// True if texts are in a place where they may be folded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Value,

@@ -41,7 +41,7 @@ pub enum EventKind {
     },
     /// A list or a mapping begins.
     Start {
-        /// Whether it is a mapping.
+        /// True if it is a mapping.
         mapping: bool,
         /// `&name`.
         anchor: Option<String>,

@@ -47,7 +47,7 @@ impl BufRead for Pieces<'_> {
 pub(super) struct Input<'a> {
     /// The text; it always ends with a line end.
     pub(super) text: Cow<'a, str>,
-    /// Whether the last line end was added. The event parser cannot cope with a block scalar that ends without one.
+    /// True if the last line end was added. The event parser cannot cope with a block scalar that ends without one.
     pub(super) line_end_added: bool,
 }
 

@@ -16,7 +16,7 @@ pub struct Duplicate {
     pub first: Position,
     /// Where it occurs again.
     pub second: Position,
-    /// Whether the second one came in through a merge (`<<`), which is often meant so.
+    /// True if the second one came in through a merge (`<<`), which is often meant so.
     pub merged: bool,
 }
 
@@ -36,7 +36,7 @@ enum Key {
 }
 
 impl MappingBuilder {
-    /// Whether the next node is a value.
+    /// Returns true if the next node is a value.
     pub(super) fn awaits_value(&self) -> bool {
         self.key.is_some()
     }

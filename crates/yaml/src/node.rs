@@ -185,17 +185,17 @@ impl Node {
         }
     }
 
-    /// Whether this is null.
+    /// Returns true if this is null.
     pub fn is_null(&self) -> bool {
         matches!(self.value, Value::Null)
     }
 
-    /// Whether this is a mapping.
+    /// Returns true if this is a mapping.
     pub fn is_mapping(&self) -> bool {
         matches!(self.value, Value::Mapping(_))
     }
 
-    /// Whether this is a sequence.
+    /// Returns true if this is a sequence.
     pub fn is_sequence(&self) -> bool {
         matches!(self.value, Value::Sequence(_))
     }

@@ -36,7 +36,7 @@ pub(super) fn of_string(text: &str, simple_key: bool) -> ScalarStyle {
     allowed(wanted, text, simple_key)
 }
 
-/// Whether a string holds a line break of any kind, which keeps it from being a simple key.
+/// Returns true if a string holds a line break of any kind, which keeps it from being a simple key.
 pub(super) fn is_multiline(text: &str) -> bool {
     text.chars().any(is_break)
 }
@@ -101,7 +101,7 @@ impl Traits {
     }
 }
 
-/// Whether a character would mean something to a YAML reader at this place of a plain scalar.
+/// Returns true if a character would mean something to a YAML reader at this place of a plain scalar.
 fn is_indicator(character: char, previous: Option<char>, followed_by_blank: bool) -> bool {
     match (character, previous) {
         ('#' | ',' | '[' | ']' | '{' | '}' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '%' | '@' | '`', None) => true,

@@ -100,7 +100,7 @@ impl Run {
     }
 }
 
-/// Whether a token may start here: after an indicator, at the start of a line, after a quoted text or an anchor.
+/// Returns true if a token may start here: after an indicator, at the start of a line, after a quoted text or an anchor.
 fn may_start_token(text: &str, start: usize) -> bool {
     let before = text.get(..start).unwrap_or_default();
     let trimmed = before.trim_end_matches([' ', '\t']);
@@ -115,7 +115,7 @@ fn may_start_token(text: &str, start: usize) -> bool {
     trimmed.len() < before.len() && words.next().is_some_and(|word| word.contains('&'))
 }
 
-/// Whether the scanner takes `!` for a tag. It sees the text up to there and a brace, with which no tag goes on: the only error that
+/// Returns true if the scanner takes `!` for a tag. It sees the text up to there and a brace, with which no tag goes on: the only error that
 /// begins at this place is that of a tag. (Its tokens do not tell: a later error takes those away that wait to become keys.)
 fn is_tag(text: &str, start: usize) -> bool {
     let head = format!("{}{{\n", text.get(..=start).unwrap_or_default());

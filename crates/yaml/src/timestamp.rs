@@ -1,6 +1,6 @@
 //! Which plain scalars go-yaml takes for timestamps. They are read as strings, but the writer must quote them.
 
-/// Whether `text` is a date, or a date and time, in one of the four forms of go-yaml v2: `2006-1-2`,
+/// Returns true if `text` is a date, or a date and time, in one of the four forms of go-yaml v2: `2006-1-2`,
 /// `2006-1-2 15:4:5.9`, `2006-1-2T15:4:5.9Z` (or `t`, or an offset such as `+01:00`).
 pub(super) fn is_timestamp(text: &str) -> bool {
     let bytes = text.as_bytes();

@@ -21,13 +21,13 @@ impl Answer {
         }
     }
 
-    /// Whether the object, or the request, is fine.
+    /// Returns true if the object, or the request, is fine.
     pub fn accepted(&self) -> bool {
         // An object of the name exists: everything was checked before.
         (200..300).contains(&self.status) || self.status == 409
     }
 
-    /// Whether a field of the object was dropped.
+    /// Returns true if a field of the object was dropped.
     pub fn drops(&self) -> bool {
         self.warnings.iter().any(|warning| warning.contains("unknown field"))
     }

@@ -23,7 +23,7 @@ pub struct Subject {
     pub deployments: Vec<Value>,
     /// All manifests.
     pub objects: Vec<Value>,
-    /// Whether operator-sdk passes it.
+    /// True if operator-sdk passes it.
     pub passed: bool,
     /// What was found.
     pub findings: Vec<Finding>,

@@ -22,7 +22,7 @@ pub struct Tally {
     pub installed: usize,
     rules: BTreeMap<&'static str, Counts>,
     facts: Vec<Value>,
-    /// Whether claims happen, by bundle.
+    /// True if claims happen, by bundle.
     answers: BTreeMap<String, BTreeMap<&'static str, bool>>,
     /// Own warnings of each bundle.
     warnings: Vec<usize>,
@@ -108,7 +108,7 @@ impl Tally {
         &self.facts
     }
 
-    /// Whether every claim was right.
+    /// Returns true if every claim was right.
     pub fn is_clean(&self) -> bool {
         self.rules.values().all(|counts| counts.wrong == 0)
     }

@@ -92,7 +92,7 @@ async fn closed(stream: &mut TcpStream) -> bool {
     }
 }
 
-/// Whether the server has ended its side and nothing of it is left to read, or has reset the connection.
+/// Returns true if the server has ended its side and nothing of it is left to read, or has reset the connection.
 async fn hung_up(stream: &TcpStream) -> bool {
     let ready = tokio::time::timeout(Duration::from_millis(1), stream.ready(tokio::io::Interest::READABLE)).await;
     matches!(ready, Ok(Ok(ready)) if ready.is_read_closed()) || matches!(ready, Ok(Err(_)))

@@ -13,7 +13,7 @@ pub fn digest(status: &MemcachedStatus) -> u64 {
     hasher.finish()
 }
 
-/// Whether two messages differ in numbers only: ports, addresses, times, which change with each attempt.
+/// Returns true if two messages differ in numbers only: ports, addresses, times, which change with each attempt.
 pub fn similar(left: &str, right: &str) -> bool {
     let words = |text: &str| -> Vec<String> {
         text.split(|letter: char| letter.is_ascii_digit())
@@ -24,7 +24,7 @@ pub fn similar(left: &str, right: &str) -> bool {
     words(left) == words(right)
 }
 
-/// Whether two statuses are equal. Conditions of other types are ignored.
+/// Returns true if two statuses are equal. Conditions of other types are ignored.
 pub fn same(left: &MemcachedStatus, right: &MemcachedStatus) -> bool {
     ours(left) == ours(right)
 }

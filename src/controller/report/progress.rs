@@ -48,12 +48,12 @@ pub(super) fn progress(facts: &Facts) -> Progress {
     }
 }
 
-/// Whether the Deployment's controller has seen its spec.
+/// Returns true if the Deployment's controller has seen its spec.
 pub(super) fn is_current(deployment: &DeploymentState) -> bool {
     deployment.observed_generation >= deployment.generation
 }
 
-/// Whether something has to happen before the Deployment can be what the spec asks for.
+/// Returns true if something has to happen before the Deployment can be what the spec asks for.
 pub(super) fn is_held(facts: &Facts) -> bool {
     facts.is_behind || matches!(facts.hold, Some(Hold::Deletion(_)))
 }

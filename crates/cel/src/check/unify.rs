@@ -30,7 +30,7 @@ impl Bindings {
         first
     }
 
-    /// Whether the types are too many or too large to be compared in reasonable time.
+    /// Returns true if the types are too many or too large to be compared in reasonable time.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.work > WORK
     }
@@ -59,7 +59,7 @@ impl Bindings {
         self.journal.push((variable, before));
     }
 
-    /// Whether a value of type `from` may stand where `to` is wanted. Keeps what variables stand for only then.
+    /// Returns true if a value of type `from` may stand where `to` is wanted. Keeps what variables stand for only then.
     pub(crate) fn is_assignable(&mut self, from: &Type, to: &Type) -> bool {
         let mark = self.mark();
         let fits = self.assign(from, to);
@@ -96,7 +96,7 @@ impl Bindings {
         }
     }
 
-    /// Whether `variable` may stand for `wanted`, and whether it stood for something already.
+    /// Returns true if `variable` may stand for `wanted`, and whether it stood for something already.
     fn substitutes(&mut self, wanted: &Type, variable: u32) -> (bool, bool) {
         if *wanted == Type::Param(variable) {
             return (true, true);

@@ -11,7 +11,7 @@ use crate::types::{Shape, Type};
 #[derive(Debug)]
 pub(crate) struct Overload {
     pub(crate) library: Library,
-    /// Whether the first parameter stands in front of the dot.
+    /// True if the first parameter stands in front of the dot.
     pub(crate) is_member: bool,
     pub(crate) params: Vec<Type>,
     pub(crate) result: Type,

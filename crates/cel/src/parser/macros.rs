@@ -22,7 +22,7 @@ pub(super) fn kind_of(name: &str, arguments: usize) -> Option<FoldKind> {
     })
 }
 
-/// Whether the macro binds two variables.
+/// Returns true if the macro binds two variables.
 fn has_second(kind: FoldKind, arguments: usize) -> bool {
     match kind {
         FoldKind::All | FoldKind::Exists | FoldKind::ExistsOne => arguments == 3,

@@ -35,7 +35,7 @@ struct Level {
     before: u64,
     /// States of the last item, which a repetition multiplies.
     last: u64,
-    /// Whether there is an item that can be repeated.
+    /// True if there is an item that can be repeated.
     has_item: bool,
     /// How often the last item repeats something within it.
     repeats: u64,

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use super::{List, ListKind, Map, Value};
 use crate::budget::{Budget, Failure};
 
-/// Whether two values are equal. Values of different types are not, but numbers are compared as numbers.
+/// Returns true if two values are equal. Values of different types are not, but numbers are compared as numbers.
 pub(crate) fn equal(left: &Value, right: &Value, budget: &mut Budget) -> Result<bool, Failure> {
     budget.step(1)?;
     Ok(match (left, right) {
@@ -102,7 +102,7 @@ fn lists(left: &Rc<List>, right: &Rc<List>, budget: &mut Budget) -> Result<bool,
     }
 }
 
-/// Whether a list holds an item. An item that cannot be compared matters only if none is equal.
+/// Returns true if a list holds an item. An item that cannot be compared matters only if none is equal.
 pub(crate) fn contains(list: &List, item: &Value, budget: &mut Budget) -> Result<bool, Failure> {
     let mut failed = None;
     for own in &list.items {

@@ -85,7 +85,7 @@ pub enum ListKind {
 pub struct Map {
     /// Keys in order. Fields of objects are escaped.
     pub entries: BTreeMap<Key, Value>,
-    /// Whether this is an object with declared fields.
+    /// True if this is an object with declared fields.
     pub is_object: bool,
     /// Fields without a schema, of which only equality matters.
     pub others: BTreeMap<String, Json>,

@@ -11,7 +11,7 @@ pub struct Timestamp {
     pub seconds: i64,
     /// Nanoseconds within the second.
     pub nanos: u32,
-    /// Whether it was written at an offset from UTC, which its text keeps.
+    /// True if it was written at an offset from UTC, which its text keeps.
     has_offset: bool,
 }
 

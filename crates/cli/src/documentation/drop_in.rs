@@ -273,7 +273,7 @@ fn find<'c>(command: &'c Command, path: &str) -> Option<&'c Command> {
     Some(command)
 }
 
-/// Whether the first argument of a command can be this word.
+/// Returns true if the first argument of a command can be this word.
 fn takes(command: &Command, word: &str) -> bool {
     let first = command.get_positionals().next();
     first.is_some_and(|argument| {

@@ -165,7 +165,7 @@ pub fn copy_content(pairs: &[(PathBuf, PathBuf)]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether the content of file systems that are mounted below a directory is copied.
+/// True if the content of file systems that are mounted below a directory is copied.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mounts {
     Copy,

@@ -44,7 +44,7 @@ pub struct Extraction {
     pub namespace: String,
     /// Limit in bytes for the sum of the stored files.
     pub limit: u64,
-    /// Whether files are stored as base64 of gzip.
+    /// True if files are stored as base64 of gzip.
     pub gzip: bool,
     /// The bundle image, recorded in an annotation.
     pub source_image: Option<String>,

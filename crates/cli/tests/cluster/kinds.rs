@@ -53,7 +53,7 @@ impl Sample {
         kinds::find(self.kind).is_none_or(|known| known.scope == kinds::Scope::Namespaced)
     }
 
-    /// Whether OLM installs the kind, as the table says.
+    /// Returns true if OLM installs the kind, as the table says.
     fn is_accepted(&self) -> bool {
         kinds::is_accepted(self.kind, Program::OlmV0, kinds::NEWEST_OLM_V0)
     }

@@ -18,7 +18,7 @@ use crate::harness::{Cluster, answer};
 
 /// How a command ended.
 pub struct Ended {
-    /// Whether it was killed; otherwise it came to its end with fewer writes.
+    /// True if it was killed; otherwise it came to its end with fewer writes.
     pub killed: bool,
 }
 

@@ -90,7 +90,7 @@ pub fn of_catalog(catalog: &CatalogSource, seen: &Observation) -> Vec<Cause> {
     causes
 }
 
-/// Whether a pod serves that catalog: OLM's own label, or this tool's.
+/// Returns true if a pod serves that catalog: OLM's own label, or this tool's.
 fn serves(pod: &Pod, namespace: &str, catalog: &str) -> bool {
     let label = |key: &str| {
         pod.metadata

@@ -22,7 +22,7 @@ pub use unpack::unfinished;
 /// The command that finds a webhook's configuration by the webhook's name.
 const FIND_WEBHOOKS: &str = "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o custom-columns=KIND:.kind,NAME:.metadata.name,WEBHOOKS:.webhooks[*].name";
 
-/// Whether the API server's message reports that a webhook did not answer.
+/// Returns true if the API server's message reports that a webhook did not answer.
 fn is_of_webhook(message: &str) -> bool {
     message.contains("failed calling webhook")
 }
@@ -145,7 +145,7 @@ fn of_subscription(subscription: &Subscription, seen: &Observation) -> Vec<Cause
     causes
 }
 
-/// Whether the chosen version exists and is still being installed. Resolution failures that OLM reports meanwhile are not the
+/// Returns true if the chosen version exists and is still being installed. Resolution failures that OLM reports meanwhile are not the
 /// cause: during an upgrade it reports the version being replaced as one without a Subscription.
 fn is_under_way(subscription: &Subscription, seen: &Observation) -> bool {
     let chosen = seen.csv(&subscription.status.current_csv);

@@ -281,7 +281,7 @@ fn of_operator_pod(found: PodTrouble) -> Cause {
     cause.on(pod).evidence(evidence)
 }
 
-/// Whether a Deployment's selector takes a pod.
+/// Returns true if a Deployment's selector takes a pod.
 fn selects(deployment: &Deployment, pod: &Pod) -> bool {
     let wanted = deployment
         .spec

@@ -88,7 +88,7 @@ fn orphans(message: &str) -> impl Iterator<Item = &str> {
         .filter(|csv| !csv.contains(' '))
 }
 
-/// Whether a CSV exists, and no Subscription refers to it.
+/// Returns true if a CSV exists, and no Subscription refers to it.
 fn is_orphan(csv: &str, seen: &Observation) -> bool {
     let refers = |subscription: &Subscription| {
         subscription.status.installed_csv == csv || subscription.status.current_csv == csv

@@ -48,7 +48,7 @@ pub struct Options {
 pub struct Report {
     /// The package.
     pub package: String,
-    /// Whether anything was found.
+    /// True if anything was found.
     pub found: bool,
     /// What was removed, or would be.
     pub removed: Vec<ObjectRef>,

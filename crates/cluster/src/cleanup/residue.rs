@@ -171,7 +171,7 @@ fn fate(object: &Value, reference: &ObjectRef, label: &str, scope: &Scope) -> Fa
     }
 }
 
-/// Whether it was created for the package: by the record, because a plan created it, or by its labels where nothing is recorded.
+/// Returns true if it was created for the package: by the record, because a plan created it, or by its labels where nothing is recorded.
 /// Labels alone do not show that, since OLM writes them on everything it overwrites.
 fn is_created(object: &Value, reference: &ObjectRef, labelled: bool, scope: &Scope) -> bool {
     let origin = Origin::of(object);
@@ -180,7 +180,7 @@ fn is_created(object: &Value, reference: &ObjectRef, labelled: bool, scope: &Sco
     recorded == Some(&origin.uid) || (origin.is_olms_alone() && (planned || (labelled && scope.recorded.is_empty())))
 }
 
-/// Whether a plan created it for the package, as far as its steps tell. A step that is due says nothing: OLM may have done it in
+/// Returns true if a plan created it for the package, as far as its steps tell. A step that is due says nothing: OLM may have done it in
 /// the pass that it was carrying out. Then the object tells as much as that of a step that is `Present`.
 fn is_planned(origin: &Origin, reference: &ObjectRef, scope: &Scope) -> bool {
     scope.plans.iter().any(|plan| {
@@ -222,7 +222,7 @@ fn owned_by(object: &Value, scope: &Scope) -> bool {
         && scope.csv_names.contains(label("olm.owner"))
 }
 
-/// Whether OLM made a binding in kube-system for an operator of the namespace that serves webhooks or an API, and the operator is not
+/// Returns true if OLM made a binding in kube-system for an operator of the namespace that serves webhooks or an API, and the operator is not
 /// one that stays. OLM 0.46 writes no owner on it (`installCertRequirementsForDeployment`), so its name, its account and its author tell.
 fn is_of_server(binding: &Value, scope: &Scope) -> bool {
     let name = text(binding, "/metadata/name");
@@ -270,7 +270,7 @@ pub async fn of_apis(cluster: &Cluster, scope: &Scope) -> Result<Vec<ObjectRef>,
         .collect())
 }
 
-/// Whether OLM made a ClusterRole for the users of one of these CRDs.
+/// Returns true if OLM made a ClusterRole for the users of one of these CRDs.
 fn is_of_api(role: &Value, crds: &BTreeSet<String>) -> bool {
     let labels = role.pointer("/metadata/labels").and_then(Value::as_object);
     let by_olm = labels.is_some_and(|labels| labels.keys().any(|key| key.starts_with(AGGREGATION)));
@@ -297,7 +297,7 @@ mod tests {
 
     const LABEL: &str = "operators.coreos.com/cache.shop";
 
-    /// Whether a ClusterRole with these labels, of this author, came with a bundle.
+    /// Returns true if a ClusterRole with these labels, of this author, came with a bundle.
     fn brought_by(author: &str, labels: Value, scope: &Scope) -> bool {
         fate_of(author, labels, scope) == Fate::Goes
     }
@@ -469,7 +469,7 @@ mod tests {
         }
     }
 
-    /// Whether the ClusterRole goes that this author made at a second.
+    /// Returns true if the ClusterRole goes that this author made at a second.
     fn goes(scope: &Scope, author: &str, second: u8) -> bool {
         let role = json!({"metadata": {
             "name": "cache-viewer",

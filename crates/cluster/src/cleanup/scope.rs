@@ -70,7 +70,7 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// Whether a custom resource may be somebody else's: it is not in the operator's own namespace.
+    /// Returns true if a custom resource may be somebody else's: it is not in the operator's own namespace.
     pub fn is_outside(&self, object: &ObjectRef) -> bool {
         object.namespace.as_deref() != Some(self.namespace.as_str())
     }
@@ -181,7 +181,7 @@ pub(super) fn csv_names(package: &str, seen: &Observation, begun: BTreeSet<Strin
     found
 }
 
-/// Whether a step of a plan asks for one of these CSVs.
+/// Returns true if a step of a plan asks for one of these CSVs.
 fn any_ours(plan: &InstallPlan, csvs: &BTreeSet<String>) -> bool {
     plan.status.plan.iter().any(|step| csvs.contains(&step.resolving))
 }
@@ -307,7 +307,7 @@ fn catalogs(options: &Options, seen: &Observation, scope: &mut Scope) {
     }
 }
 
-/// Whether this tool or operator-sdk made a catalog. operator-sdk leaves its mark in an annotation.
+/// Returns true if this tool or operator-sdk made a catalog. operator-sdk leaves its mark in an annotation.
 fn made_for_one_package(catalog: &CatalogSource, name: &str) -> bool {
     let label = catalog
         .metadata

@@ -13,12 +13,12 @@ pub(super) struct Condition<'v> {
     pub reason: &'v str,
     /// For people.
     pub message: &'v str,
-    /// Whether it is about the object as it is now specified.
+    /// True if it is about the object as it is now specified.
     pub is_current: bool,
 }
 
 impl Condition<'_> {
-    /// Whether it says this, of the object as it is now specified.
+    /// Returns true if it says this, of the object as it is now specified.
     pub fn says(&self, status: &str, reason: &str) -> bool {
         self.is_current && self.status == status && self.reason == reason
     }

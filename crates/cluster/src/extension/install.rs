@@ -43,11 +43,11 @@ pub struct InstallOptions {
     pub version: Option<String>,
     /// Channels; all if empty.
     pub channels: Vec<String>,
-    /// Whether upgrades need edges.
+    /// True if upgrades need edges.
     pub policy: Option<Policy>,
     /// Which namespaces the operator watches.
     pub install_mode: Option<InstallMode>,
-    /// Whether CRDs are upgraded whatever they become.
+    /// True if CRDs are upgraded whatever they become.
     pub any_crd: bool,
     /// Only give the manifest.
     pub dry_run: bool,
@@ -165,7 +165,7 @@ pub async fn install(
     Ok(report)
 }
 
-/// Whether a text names one version, and no range.
+/// Returns true if a text names one version, and no range.
 fn is_exact(text: &str) -> bool {
     semver::Version::parse(text).is_ok()
 }

@@ -24,7 +24,7 @@ pub fn catalog_name(package: &str) -> String {
     names::catalog_source(package)
 }
 
-/// Whether OLM v1 can label objects with the names that a flow makes of a package.
+/// Returns true if OLM v1 can label objects with the names that a flow makes of a package.
 ///
 /// # Errors
 /// The name that is too long.
@@ -85,7 +85,7 @@ pub(super) struct Wanted<'w> {
     pub policy: Option<Policy>,
     /// `spec.config.inline`; null for none.
     pub config: Value,
-    /// Whether CRDs are upgraded whatever they become.
+    /// True if CRDs are upgraded whatever they become.
     pub any_crd: bool,
     pub annotations: Vec<(&'w str, String)>,
 }

@@ -22,7 +22,7 @@ pub(super) const CATALOGS: &str = "clustercatalogs.olm.operatorframework.io";
 pub(super) struct Served {
     pub extensions: bool,
     pub catalogs: bool,
-    /// Whether a ClusterExtension can have `spec.config`: the experimental manifests.
+    /// True if a ClusterExtension can have `spec.config`: the experimental manifests.
     pub config: bool,
 }
 

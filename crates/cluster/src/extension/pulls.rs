@@ -73,7 +73,7 @@ pub(super) fn explain(message: &str) -> (&'static str, String) {
     )
 }
 
-/// Whether a message of a ClusterExtension is about pulling an image.
+/// Returns true if a message of a ClusterExtension is about pulling an image.
 pub(super) fn is_about(message: &str) -> bool {
     const MARKS: &[&str] = &[
         "error creating image source",

@@ -218,7 +218,7 @@ fn earlier(facts: &BundleFacts, cluster: &Cluster, seen: &Seen, is_upgrade: bool
     })
 }
 
-/// Whether this very bundle is installed and runs.
+/// Returns true if this very bundle is installed and runs.
 fn is_installed(facts: &BundleFacts, seen: &Seen) -> bool {
     let annotations = seen
         .extension

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::json::text;
 
-/// Whether a label selector (`matchLabels` and `matchExpressions`) takes an object with these labels. None at all takes every
+/// Returns true if a label selector (`matchLabels` and `matchExpressions`) takes an object with these labels. None at all takes every
 /// object; an operator that is not known takes none.
 #[must_use]
 pub fn selects(selector: Option<&Value>, labels: Option<&Map<String, Value>>) -> bool {

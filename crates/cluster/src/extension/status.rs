@@ -37,7 +37,7 @@ pub struct CatalogStatus {
     pub name: String,
     /// The image that is served, by digest.
     pub image: String,
-    /// Whether it is served.
+    /// True if it is served.
     pub serving: bool,
     /// Its priority.
     pub priority: i64,
@@ -73,7 +73,7 @@ pub struct Status {
     pub version: Option<String>,
     /// The version or range that is asked for.
     pub wanted: String,
-    /// Whether nothing is wrong.
+    /// True if nothing is wrong.
     pub healthy: bool,
     /// The conditions, in the order of the object.
     pub conditions: Vec<ConditionStatus>,

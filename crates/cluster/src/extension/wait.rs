@@ -116,7 +116,7 @@ fn missing(seen: &Seen, awaited: &Awaited<'_>) -> Option<String> {
     (!down.is_empty()).then(|| format!("Deployment {}", down.join(", ")))
 }
 
-/// Whether catalogd serves what was pushed.
+/// Returns true if catalogd serves what was pushed.
 fn is_served(seen: &Seen, name: &str, image: &str) -> bool {
     let digest = |text: &str| text.split_once('@').map(|(_, digest)| digest.to_owned());
     seen.catalogs

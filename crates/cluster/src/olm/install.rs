@@ -22,7 +22,7 @@ use olmkit::types::DeployedCsv;
 pub struct InstallOptions {
     /// Total time to wait.
     pub timeout: Duration,
-    /// Whether to wait for packageserver, which lists packages but is not needed to install any.
+    /// True to wait for packageserver, which lists packages but is not needed to install any.
     pub wait_for_packageserver: bool,
 }
 

@@ -17,7 +17,7 @@ pub struct Component {
     pub object: ObjectRef,
     /// Its state as reported.
     pub state: String,
-    /// Whether it is healthy.
+    /// True if it is healthy.
     pub healthy: bool,
 }
 
@@ -26,9 +26,9 @@ pub struct Component {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Status {
-    /// Whether any part of OLM is installed.
+    /// True if any part of OLM is installed.
     pub installed: bool,
-    /// Whether all that is needed works.
+    /// True if all that is needed works.
     pub healthy: bool,
     /// Version, if known.
     pub version: Option<String>,

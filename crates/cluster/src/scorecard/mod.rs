@@ -57,7 +57,7 @@ pub struct Options {
     pub limit: Duration,
     /// What the containers may do.
     pub security: PodSecurity,
-    /// Whether the pods stay.
+    /// True if the pods stay.
     pub keep: bool,
     /// Where the files that tests leave are written, below `SUITE/TEST`.
     pub output: PathBuf,
@@ -65,7 +65,7 @@ pub struct Options {
     pub storage_image: String,
     /// The image with `sh`, `cat` and `tar` that unpacks the bundle where it must be.
     pub untar_image: String,
-    /// Whether the bundle is unpacked by that image in any case.
+    /// True if the bundle is unpacked by that image in any case.
     pub always_untar: bool,
 }
 

@@ -60,7 +60,7 @@ impl Handle {
         self.0.shared.limits
     }
 
-    /// Whether the connection should end after its answer, because another needs its place.
+    /// Returns true if the connection should end after its answer, because another needs its place.
     pub fn should_end(&self) -> bool {
         self.0.shared.state().short
     }
@@ -77,7 +77,7 @@ impl Handle {
         Paused(self.clone())
     }
 
-    /// Whether a further piece of an answer may be made.
+    /// Returns true if a further piece of an answer may be made.
     fn may_answer(&self) -> Result<(), Full> {
         let limits = &self.0.shared.limits;
         let state = self.0.shared.state();
@@ -143,7 +143,7 @@ impl Handle {
         self.change(|entry, _| entry.proven = true);
     }
 
-    /// Whether [`Handle::may_answer_soon`] would not wait.
+    /// Returns true if [`Handle::may_answer_soon`] would not wait.
     pub fn may_answer_now(&self) -> bool {
         self.may_answer().is_ok()
     }
@@ -192,7 +192,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// Whether there are so many calls that this one is not to be answered.
+    /// Returns true if there are so many calls that this one is not to be answered.
     pub fn is_too_many(&self) -> bool {
         self.too_many
     }

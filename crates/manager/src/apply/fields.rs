@@ -40,7 +40,7 @@ impl Fields {
         self.0.is_empty()
     }
 
-    /// Whether the field at `path` is in the set, or one that contains it as one value.
+    /// Returns true if the field at `path` is in the set, or one that contains it as one value.
     pub fn contains(&self, path: &Path) -> bool {
         let mut fields = self;
         for (at, key) in path.keys.iter().enumerate() {
@@ -96,7 +96,7 @@ impl Path {
 
 /// Finds parts of a value.
 impl Path {
-    /// Whether `object` has the field.
+    /// Returns true if `object` has the field.
     pub fn is_in(&self, schema: &Schema, object: &Value) -> bool {
         let mut place = Some((schema.root(), object));
         for key in &self.keys {

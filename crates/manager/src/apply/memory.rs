@@ -79,7 +79,7 @@ fn live_hash(found: &Difference) -> u64 {
 }
 
 impl Memory {
-    /// Whether `live` is the object that was applied.
+    /// Returns true if `live` is the object that was applied.
     pub fn is_about(&self, live: &Value) -> bool {
         self.desired_hash.is_some() && self.uid == uid(live)
     }
@@ -100,7 +100,7 @@ impl Memory {
         serde_json::from_slice(&text).ok()
     }
 
-    /// Whether the API server gave this value as answer to the same desired object.
+    /// Returns true if the API server gave this value as answer to the same desired object.
     pub fn accepts(&self, found: &Difference) -> bool {
         let overridden_again = match &self.overridden {
             Some((field, at)) => at.elapsed() >= OVERRIDDEN && found.path.to_string() == *field,

@@ -158,7 +158,7 @@ impl Applier {
         attempt.write().await
     }
 
-    /// Whether an apply would change a field whose path begins with `field`.
+    /// Returns true if an apply would change a field whose path begins with `field`.
     pub(crate) async fn changes(
         &self,
         resource: &ApiResource,
@@ -719,7 +719,7 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// Whether a client other than `own` owns the field at `path`.
+/// Returns true if a client other than `own` owns the field at `path`.
 fn is_owned_by_others(owners: &[Owner], own: Option<&Owner>, path: &Path) -> bool {
     /// The API server's name for the unknown owners of fields at the first apply.
     const UNKNOWN: &str = "before-first-apply";

@@ -24,7 +24,7 @@ const MAX_DEPTH: usize = 64;
 pub struct Schema {
     nodes: Vec<Node>,
     root: Option<usize>,
-    /// Whether the kind has a `status` subresource, so that an apply of the object ignores its status.
+    /// True if the kind has a `status` subresource, so that an apply of the object ignores its status.
     pub has_status: bool,
     /// The names of the status' fields; `None` if all names are allowed.
     pub status_fields: Option<BTreeSet<String>>,
@@ -55,7 +55,7 @@ pub enum Kind {
         fields: BTreeMap<Box<str>, usize>,
         /// Of all other keys.
         rest: Option<usize>,
-        /// Whether keys beyond `fields` are declared: then an additional key is content.
+        /// True if keys beyond `fields` are declared: then an additional key is content.
         open: bool,
     },
     /// A list.

@@ -50,7 +50,7 @@ pub struct Controller<'a, K> {
     limits: Limits,
 }
 
-/// Whether a change is worth a reconcile.
+/// True if a change is worth a reconcile.
 type Relevant<K> = Arc<dyn Fn(&Change<K>) -> bool + Send + Sync>;
 
 impl Manager {
@@ -322,7 +322,7 @@ where
     Some(ObjectKey::new(namespace, owner.name.clone()))
 }
 
-/// Whether more than the status of an object has changed.
+/// Returns true if more than the status of an object has changed.
 pub(super) fn is_relevant<K: Resource>(change: &Change<K>) -> bool {
     let (Some(before), Some(after)) = (&change.before, &change.after) else {
         return true;

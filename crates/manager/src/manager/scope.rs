@@ -10,9 +10,9 @@ mod sealed {
     impl Sealed for k8s_openapi::ClusterResourceScope {}
 }
 
-/// Whether objects of a kind have a namespace; implemented for both scopes of Kubernetes.
+/// True if objects of a kind have a namespace; implemented for both scopes of Kubernetes.
 pub trait Scope: sealed::Sealed + Sized {
-    /// Whether they have one.
+    /// True if they have one.
     const NAMESPACED: bool;
 
     /// What to watch: each of `namespaces`, or `None` for one watch of the cluster.

@@ -56,7 +56,7 @@ impl Outcome {
         }
     }
 
-    /// Whether everything is as the object asks for.
+    /// Returns true if everything is as the object asks for.
     pub fn is_ready(&self) -> bool {
         self.ready == Ready::Yes
     }
@@ -83,7 +83,7 @@ impl Outcome {
         }
     }
 
-    /// Whether the object does its work, where that is not the same as being ready: during a rollout, for example.
+    /// Returns true if the object does its work, where that is not the same as being ready: during a rollout, for example.
     #[must_use]
     pub fn available(self, yes: bool, message: impl Into<String>) -> Self {
         Self {

@@ -351,7 +351,7 @@ fn describe<K: Object>(key: &ObjectKey) -> String {
     format!("{} {key}", K::kind(&()))
 }
 
-/// Whether a kind has a namespace.
+/// True if a kind has a namespace.
 trait Namespaced {
     fn is_namespaced() -> bool;
 }

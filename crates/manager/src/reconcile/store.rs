@@ -158,7 +158,7 @@ impl Store {
         }
     }
 
-    /// Whether the change to `version` is one of this process.
+    /// Returns true if the change to `version` is one of this process.
     pub fn is_own_write(&self, version: &str) -> bool {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         written.remove(version)

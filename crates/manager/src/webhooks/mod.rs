@@ -140,7 +140,7 @@ impl Webhooks {
         })
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.routes.is_empty()
     }

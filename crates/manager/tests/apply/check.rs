@@ -659,7 +659,7 @@ fn at(object: &Value, path: &str) -> Vec<Value> {
     }
 }
 
-/// Whether `live` has all of `desired`.
+/// Returns true if `live` has all of `desired`.
 fn contains(live: &Value, desired: &Value) -> bool {
     match (live, desired) {
         (Value::Object(live), Value::Object(desired)) => desired

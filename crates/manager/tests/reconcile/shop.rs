@@ -26,7 +26,7 @@ use serde_json::json;
 pub struct ShopSpec {
     /// Goes into a ConfigMap.
     pub size: u32,
-    /// Whether there is a second ConfigMap.
+    /// True if there is a second ConfigMap.
     #[serde(default)]
     pub extra: bool,
     /// Nothing is changed.

@@ -75,7 +75,7 @@ enum Interruption {
     Failed(reqwest::Error),
 }
 
-/// Whether a transfer comes forward.
+/// True if a transfer comes forward.
 struct Pace {
     time: Duration,
     since: Instant,
@@ -91,7 +91,7 @@ impl Pace {
         }
     }
 
-    /// Whether less than the least came in the time for it.
+    /// Returns true if less than the least came in the time for it.
     fn is_too_slow(&mut self, position: u64) -> bool {
         if self.since.elapsed() < self.time {
             return false;
@@ -213,7 +213,7 @@ impl Peer<'_> {
         Ok(())
     }
 
-    /// Whether the repository has a blob.
+    /// Returns true if the repository has a blob.
     async fn has_blob(&self, action: &str, blob: &Descriptor) -> Result<bool, Error> {
         let url = self.url(&format!("blobs/{}", blob.digest));
         // Some registries deny HEAD to users who may push; the upload itself decides then.
@@ -531,7 +531,7 @@ fn file_body(path: &Path, start: u64, end: u64) -> Body {
     Body::wrap_stream(stream)
 }
 
-/// Whether a partial answer begins where it was asked to.
+/// Returns true if a partial answer begins where it was asked to.
 fn starts_at(headers: &HeaderMap, position: u64) -> bool {
     let text = headers
         .get(CONTENT_RANGE)

@@ -90,7 +90,7 @@ pub(super) fn describe(error: &reqwest::Error) -> String {
     text
 }
 
-/// Whether a certificate was the problem, the peer's or ours. Speaking plain HTTP instead would hide that from the user.
+/// Returns true if a certificate was the problem, the peer's or ours. Speaking plain HTTP instead would hide that from the user.
 pub(super) fn is_certificate_problem(error: &reqwest::Error) -> bool {
     let text = describe(error).to_lowercase();
     ["certificate", "unknownissuer", "fatal alert"]
@@ -98,7 +98,7 @@ pub(super) fn is_certificate_problem(error: &reqwest::Error) -> bool {
         .any(|sign| text.contains(sign))
 }
 
-/// Whether the peer did not answer with TLS.
+/// Returns true if the peer did not answer with TLS.
 pub(super) fn is_plain_answer(error: &reqwest::Error) -> bool {
     let text = describe(error).to_lowercase();
     text.contains("corrupt message") || text.contains("invalidcontenttype")

@@ -23,7 +23,7 @@ pub(super) struct Endpoint {
     /// The HTTP client for uploads, whose answers come after any number of bytes were sent. Each request says how long it
     /// may take.
     pub uploads: reqwest::Client,
-    /// Whether any certificate is accepted.
+    /// True if any certificate is accepted.
     skip_verify: bool,
 }
 
@@ -39,7 +39,7 @@ impl Endpoint {
         format!("{}://{host}/v2/{path}", self.scheme)
     }
 
-    /// Whether an address has the scheme, host and port of this endpoint. Credentials are sent to no other.
+    /// Returns true if an address has the scheme, host and port of this endpoint. Credentials are sent to no other.
     pub fn is_own(&self, url: &Url) -> bool {
         Url::parse(&self.url("")).is_ok_and(|own| own.origin() == url.origin())
     }
@@ -89,7 +89,7 @@ impl Client {
         )
     }
 
-    /// Whether plain HTTP can be ruled out: HTTPS gave an answer or failed for a reason that has to do with trust, or plain
+    /// Returns true if plain HTTP can be ruled out: HTTPS gave an answer or failed for a reason that has to do with trust, or plain
     /// HTTP is refused. A server that hangs up on us for want of a certificate may be seen as a broken connection only.
     async fn speaks_tls(&self, endpoint: &Endpoint) -> bool {
         let ask = |endpoint: &Endpoint| endpoint.http.get(endpoint.url("")).timeout(limits::CONNECT).send();

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-/// Whether a host (with or without port) is this machine itself.
+/// Returns true if a host (with or without port) is this machine itself.
 pub fn is_loopback(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),

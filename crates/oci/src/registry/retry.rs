@@ -8,7 +8,7 @@ use crate::limits::{LONGEST_ASKED_WAIT, LONGEST_WAIT};
 
 const FIRST_WAIT: Duration = Duration::from_millis(300);
 
-/// Whether an answer may be different the next time: time-outs, rate limits, and failures of the server itself.
+/// Returns true if an answer may be different the next time: time-outs, rate limits, and failures of the server itself.
 pub(super) fn is_transient(status: u16) -> bool {
     matches!(status, 408 | 425 | 429 | 500 | 502 | 503 | 504)
 }

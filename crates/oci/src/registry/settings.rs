@@ -26,9 +26,9 @@ pub struct RegistryRule {
     pub prefix: String,
     /// What takes the prefix's place.
     pub location: String,
-    /// Whether untrusted certificates and plain HTTP are accepted.
+    /// True if untrusted certificates and plain HTTP are accepted.
     pub insecure: bool,
-    /// Whether such images must not be used.
+    /// True if such images must not be used.
     pub blocked: bool,
     /// Where to look before the location itself.
     pub mirrors: Vec<Mirror>,
@@ -41,7 +41,7 @@ pub struct RegistryRule {
 pub struct Mirror {
     /// What takes the prefix's place.
     pub location: String,
-    /// Whether untrusted certificates and plain HTTP are accepted.
+    /// True if untrusted certificates and plain HTTP are accepted.
     pub insecure: bool,
     /// Which references may be pulled from it.
     pub serves: MirrorUse,

@@ -17,7 +17,7 @@ pub(super) struct Peer<'c> {
     pub client: &'c Client,
     pub endpoint: Endpoint,
     pub repository: String,
-    /// Whether pushing is needed beside pulling.
+    /// True if pushing is needed beside pulling.
     pub push: bool,
     /// Repositories of the same registry to mount blobs from.
     pub mount_from: Vec<String>,
@@ -113,7 +113,7 @@ impl Peer<'_> {
         }
     }
 
-    /// Whether the registry itself wants credentials. A server that it redirected to gets none.
+    /// Returns true if the registry itself wants credentials. A server that it redirected to gets none.
     fn asks_for_credentials(&self, response: &Response) -> bool {
         response.status().as_u16() == 401 && self.endpoint.is_own(response.url())
     }

@@ -18,7 +18,7 @@ pub(super) struct Entry {
     pub kind: Kind,
     /// The permission bits, with those for the owner's and the group's rights.
     pub mode: u32,
-    /// Whether it has capabilities of its own.
+    /// True if it has capabilities of its own.
     pub has_capabilities: bool,
 }
 

@@ -17,7 +17,7 @@ pub struct LayerEntry<'e> {
     pub kind: LayerEntryKind<'e>,
     /// The permission bits, with those for the owner's and the group's rights.
     pub mode: u32,
-    /// Whether it has capabilities of its own (`security.capability`).
+    /// True if it has capabilities of its own (`security.capability`).
     pub has_capabilities: bool,
 }
 

@@ -128,7 +128,7 @@ impl<'v> Walk<'v> {
         self.found
     }
 
-    /// Whether the current value is below a field of that name.
+    /// Returns true if the current value is below a field of that name.
     pub(super) fn is_below(&self, name: &str) -> bool {
         self.path
             .iter()

@@ -75,7 +75,7 @@ impl BundleKind {
         }
     }
 
-    /// Whether a release of a program accepts the kind.
+    /// Returns true if a release of a program accepts the kind.
     #[must_use]
     pub fn is_accepted(&self, program: Program, release: Release) -> bool {
         self.since(program).is_some_and(|since| since <= release)
@@ -88,7 +88,7 @@ pub fn find(kind: &str) -> Option<&'static BundleKind> {
     ALL.iter().find(|known| known.kind == kind)
 }
 
-/// Whether a release of a program accepts objects of a kind in a bundle.
+/// Returns true if a release of a program accepts objects of a kind in a bundle.
 #[must_use]
 pub fn is_accepted(kind: &str, program: Program, release: Release) -> bool {
     find(kind).is_some_and(|found| found.is_accepted(program, release))

@@ -42,7 +42,7 @@ pub struct Target {
     pub namespace: String,
     /// The namespaces it watches; empty for all.
     pub watched: Vec<String>,
-    /// Whether the Namespace object is among the manifests.
+    /// True if the Namespace object is among the manifests.
     pub create_namespace: bool,
 }
 

@@ -76,7 +76,7 @@ impl Mismatch {
         self.0.get_or_insert_with(|| text.into());
     }
 
-    /// Whether something did not fit.
+    /// Returns true if something did not fit.
     pub fn found(&self) -> bool {
         self.0.is_some()
     }

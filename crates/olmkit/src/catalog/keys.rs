@@ -143,7 +143,7 @@ pub fn meant_schema(schema: &str) -> Option<&'static str> {
     KNOWN.iter().find(is_close).copied()
 }
 
-/// Whether a schema has the prefix that is reserved for OLM.
+/// Returns true if a schema has the prefix that is reserved for OLM.
 pub fn is_reserved(schema: &str) -> bool {
     schema
         .get(..4)

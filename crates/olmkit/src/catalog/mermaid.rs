@@ -242,7 +242,7 @@ impl<'c> Painter<'c> {
         self.check(text.len())
     }
 
-    /// Whether so much more may be drawn.
+    /// Returns true if so much more may be drawn.
     fn check(&self, bytes: usize) -> Result<(), String> {
         if self.bytes.saturating_add(bytes) > limits::GRAPH_TEXT.count() {
             return Err(selection::too_large());

@@ -503,7 +503,7 @@ impl<'c> Package<'c> {
     }
 }
 
-/// Whether two versions are the same, build metadata included.
+/// Returns true if two versions are the same, build metadata included.
 fn is_same(left: &Version, right: &Version) -> bool {
     left == right && left.build == right.build
 }

@@ -314,7 +314,7 @@ impl<'c> Resolver<'c> {
         self.placed.iter().copied().find(|placed| placed.dropped.is_none())
     }
 
-    /// Whether a bundle is the first one that OLM installs from a channel.
+    /// Returns true if a bundle is the first one that OLM installs from a channel.
     pub fn is_newest(&self, name: &str) -> bool {
         let mut channels = HashSet::new();
         let mut offered = self.placed.iter().filter(|placed| placed.dropped.is_none());
@@ -331,7 +331,7 @@ impl<'c> Resolver<'c> {
         self.cost
     }
 
-    /// Whether OLM rejects every state in which a bundle stays installed: it has the property `olm.deprecated`.
+    /// Returns true if OLM rejects every state in which a bundle stays installed: it has the property `olm.deprecated`.
     pub fn is_prohibited(&self, name: &str) -> bool {
         self.deprecated.contains(name)
     }
@@ -442,7 +442,7 @@ pub fn deprecated<'c>(bundles: impl Iterator<Item = &'c Bundle>) -> HashSet<&'c 
     deprecated.map(|bundle| bundle.name.as_str()).collect()
 }
 
-/// Whether a bundle has the property `olm.deprecated`.
+/// Returns true if a bundle has the property `olm.deprecated`.
 pub fn is_deprecated(bundle: &Bundle) -> bool {
     bundle
         .properties

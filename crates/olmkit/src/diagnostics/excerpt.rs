@@ -43,7 +43,7 @@ pub(super) struct Excerpt {
     /// Byte offsets within the line.
     pub start: usize,
     pub end: usize,
-    /// Whether the beginning of the line is left out.
+    /// True if the beginning of the line is left out.
     pub is_cut: bool,
 }
 

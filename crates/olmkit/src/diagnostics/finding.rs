@@ -149,7 +149,7 @@ impl Finding {
         self.path = self.path.take().map(limits::path);
     }
 
-    /// Whether a text in it is longer than a message may be.
+    /// Returns true if a text in it is longer than a message may be.
     pub(super) fn is_long(&self) -> bool {
         let longest = limits::QUOTED_TEXT.count().min(limits::MESSAGE.count());
         let texts = [&self.hint, &self.object, &self.path];

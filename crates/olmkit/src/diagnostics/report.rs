@@ -47,7 +47,7 @@ pub enum Suppression {
 }
 
 impl Suppression {
-    /// Whether a baseline did.
+    /// Returns true if a baseline did.
     pub fn is_baseline(&self) -> bool {
         *self == Suppression::Baseline
     }
@@ -84,7 +84,7 @@ impl std::fmt::Display for Suppression {
 pub struct Verdict {
     /// The input as the user named it.
     pub name: String,
-    /// Whether it passed.
+    /// True if it passed.
     pub passed: bool,
     /// Number of errors.
     pub errors: usize,
@@ -123,7 +123,7 @@ impl Report {
             .count()
     }
 
-    /// Whether there is an error.
+    /// Returns true if there is an error.
     pub fn has_errors(&self) -> bool {
         self.count(Severity::Error) > 0
     }

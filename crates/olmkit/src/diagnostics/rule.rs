@@ -235,7 +235,7 @@ impl Rule {
         self
     }
 
-    /// Whether the rule is checked unless someone asks for less or more: a lint needs a proof.
+    /// Returns true if the rule is checked unless someone asks for less or more: a lint needs a proof.
     pub fn is_default(&self) -> bool {
         self.origin != Origin::Lint || self.proof.is_some()
     }

@@ -18,9 +18,9 @@ const MARGIN: usize = 9;
 /// How findings are shown to people.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TextOptions {
-    /// Whether source lines are left out.
+    /// True if source lines are left out.
     pub short: bool,
-    /// Whether colours are used. [`anstream::stdout`] removes them where the output is not a terminal.
+    /// True if colours are used. [`anstream::stdout`] removes them where the output is not a terminal.
     pub color: bool,
     /// Columns of the terminal, if there is one: source lines are cut to fit.
     pub width: Option<usize>,

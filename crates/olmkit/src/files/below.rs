@@ -203,7 +203,7 @@ fn outside() -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, OUTSIDE)
 }
 
-/// Whether an error of a [`Directory`] is about a link that leads out of it.
+/// Returns true if an error of a [`Directory`] is about a link that leads out of it.
 pub fn leads_out(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::PermissionDenied && error.get_ref().is_some_and(|inner| inner.to_string() == OUTSIDE)
 }

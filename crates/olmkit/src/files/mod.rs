@@ -60,7 +60,7 @@ pub(crate) fn tidy(path: &Path) {
     stage::remove_abandoned(parent(path));
 }
 
-/// Whether a path is a regular file of this content. No more is read than that.
+/// Returns true if a path is a regular file of this content. No more is read than that.
 pub(crate) fn holds(path: &Path, bytes: &[u8]) -> bool {
     let has_length = |metadata: fs::Metadata| metadata.is_file() && usize::try_from(metadata.len()) == Ok(bytes.len());
     fs::metadata(path).is_ok_and(has_length) && fs::read(path).is_ok_and(|own| own == bytes)

@@ -235,7 +235,7 @@ pub(super) fn remove_abandoned(parent: &Path) {
     }
 }
 
-/// Whether a path is a stage of a process that still writes. Anything else with such a name is content like other files.
+/// Returns true if a path is a stage of a process that still writes. Anything else with such a name is content like other files.
 pub fn is_stage_in_use(path: &Path) -> bool {
     let is_named = path
         .file_name()

@@ -14,7 +14,7 @@ use crate::validate::{self, Options, Selector};
 pub(super) struct Verdict {
     /// How many findings there are of each kind: the rule, where, and of scorecard the text.
     findings: BTreeMap<(String, String), usize>,
-    /// Whether operator-sdk passes the bundle, and each test of scorecard.
+    /// True if operator-sdk passes the bundle, and each test of scorecard.
     passed: Vec<bool>,
 }
 

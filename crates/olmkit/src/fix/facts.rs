@@ -79,7 +79,7 @@ impl Owned<'_> {
         format!("api {}", self.pointer)
     }
 
-    /// Whether a custom resource is of this API, as scorecard sees it.
+    /// Returns true if a custom resource is of this API, as scorecard sees it.
     pub fn is_of(&self, example: &Value) -> bool {
         let api_version = text(example, "apiVersion");
         let version = api_version.split_once('/').map_or(api_version, |(_, version)| version);

@@ -41,7 +41,7 @@ pub struct Fix {
     pub file: String,
     /// What it does.
     pub title: String,
-    /// Whether it needs no second look.
+    /// True if it needs no second look.
     pub is_safe: bool,
 }
 

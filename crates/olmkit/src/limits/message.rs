@@ -91,7 +91,7 @@ fn without_middle(text: &str, longest: usize) -> String {
 struct Words<'t> {
     text: &'t str,
     at: usize,
-    /// Whether a quotation mark may still have a second one behind it.
+    /// True if a quotation mark may still have a second one behind it.
     quotes: bool,
 }
 

@@ -103,7 +103,7 @@ pub fn canonical(text: &str) -> Option<String> {
     decimal(value, exponent.checked_sub(places)?, scientific).map(|text| format!("{sign}{text}"))
 }
 
-/// Whether Kubernetes keeps the spelling it read: it does so for numbers that look canonical at a glance, such as `1.500`,
+/// Returns true if Kubernetes keeps the spelling it read: it does so for numbers that look canonical at a glance, such as `1.500`,
 /// without trying harder.
 fn is_kept(whole: &str, fraction: &str, suffix: &str, binary: Option<usize>) -> bool {
     let whole = if whole.is_empty() { "0" } else { whole };

@@ -181,7 +181,7 @@ impl Reference {
         })
     }
 
-    /// Whether the reference names no registry.
+    /// Returns true if the reference names no registry.
     pub fn is_short(&self) -> bool {
         self.registry.is_none()
     }

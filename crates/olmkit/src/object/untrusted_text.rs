@@ -30,7 +30,7 @@ impl<'t> UntrustedText<'t> {
         Self { text, lines: true }
     }
 
-    /// Whether a character must not reach a terminal from outside: control characters (C0, DEL, C1), controls of
+    /// Returns true if a character must not reach a terminal from outside: control characters (C0, DEL, C1), controls of
     /// bidirectional text, separators of lines and paragraphs, and controls of annotated text. Line ends and tabs too.
     pub fn is_unsafe(c: char) -> bool {
         c.is_control()

@@ -94,7 +94,7 @@ impl VersionRange {
         })
     }
 
-    /// Whether the range contains a version. An alternative without comparisons (`1.0.0 || || 2.0.0`), on which
+    /// Returns true if the range contains a version. An alternative without comparisons (`1.0.0 || || 2.0.0`), on which
     /// blang/semver crashes, contains nothing.
     pub fn contains(&self, version: &Version) -> bool {
         self.alternatives

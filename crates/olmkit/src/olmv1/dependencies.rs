@@ -47,7 +47,7 @@ fn refused(kind: &str, in_dependencies: bool) -> Option<&str> {
     REFUSED.contains(&kind).then_some(kind)
 }
 
-/// Whether a text of the annotation `olm.properties` holds a dependency.
+/// Returns true if a text of the annotation `olm.properties` holds a dependency.
 #[must_use]
 pub fn is_in_annotation(text: &str) -> bool {
     let properties = parse(text).unwrap_or_default();

@@ -37,7 +37,7 @@ pub struct Installation<'v> {
     pub offered: Option<&'v Offered>,
 }
 
-/// Whether a Subscription can move.
+/// True if a Subscription can move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -58,7 +58,7 @@ pub enum Eligibility {
 pub struct Obstacle {
     /// The condition: `C1a`; `conflict` for [`Eligibility::Conflict`].
     pub id: &'static str,
-    /// Whether consent is enough.
+    /// True if consent is enough.
     pub consent: bool,
     /// What is in the way.
     pub message: String,
@@ -84,7 +84,7 @@ pub struct Assessment {
     pub obstacles: Vec<Obstacle>,
 }
 
-/// Whether a Subscription can move.
+/// Returns true if a Subscription can move.
 #[must_use]
 pub fn assess(installation: &Installation<'_>) -> Assessment {
     let Installation { subscription, csv, .. } = *installation;

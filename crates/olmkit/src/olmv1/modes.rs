@@ -59,19 +59,19 @@ impl InstallModes {
         }
     }
 
-    /// Whether a mode is supported.
+    /// Returns true if a mode is supported.
     #[must_use]
     pub fn has(&self, mode: InstallMode) -> bool {
         self.names.contains(mode.name())
     }
 
-    /// Whether all namespaces is the only supported mode.
+    /// Returns true if all namespaces is the only supported mode.
     #[must_use]
     pub fn is_all_namespaces_alone(&self) -> bool {
         self.names.len() == 1 && self.has(InstallMode::AllNamespaces)
     }
 
-    /// Whether a user can name a namespace to watch.
+    /// Returns true if a user can name a namespace to watch.
     #[must_use]
     pub fn is_watch_configurable(&self) -> bool {
         self.has(InstallMode::OwnNamespace) || self.has(InstallMode::SingleNamespace)

@@ -46,7 +46,7 @@ impl Release {
 }
 
 impl Release {
-    /// Whether a bundle is installed by the account that the ClusterExtension names.
+    /// Returns true if a bundle is installed by the account that the ClusterExtension names.
     #[must_use]
     pub fn needs_installer(self) -> bool {
         self.minor <= 10

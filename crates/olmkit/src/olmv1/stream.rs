@@ -21,7 +21,7 @@ pub(super) struct StreamError {
     pub position: Option<Position>,
 }
 
-/// Whether every reader takes a file for one YAML document, so that another one's tree of it serves here: no JSON, no separator but
+/// Returns true if every reader takes a file for one YAML document, so that another one's tree of it serves here: no JSON, no separator but
 /// at the start, and a line end, which this reader would add.
 pub(super) fn is_one_document(bytes: &[u8]) -> bool {
     let after_separator = bytes.strip_prefix(b"---\n").unwrap_or(bytes);

@@ -27,7 +27,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Whether the bundles are alike in all that is compared.
+    /// Returns true if the bundles are alike in all that is compared.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self == &Self::default()
@@ -71,7 +71,7 @@ pub struct TooManyPermissions {
     pub csv: String,
     /// How many there are.
     pub count: u64,
-    /// Whether their bytes are counted.
+    /// True if their bytes are counted.
     pub in_bytes: bool,
 }
 

@@ -159,7 +159,7 @@ impl VersionRange {
         &self.text
     }
 
-    /// Whether the range contains a version. Build metadata does not count.
+    /// Returns true if the range contains a version. Build metadata does not count.
     #[must_use]
     pub fn contains(&self, version: &Version) -> bool {
         let version = Parts::of(version);
@@ -169,13 +169,13 @@ impl VersionRange {
         })
     }
 
-    /// Whether an alternative names a pre-release. One that does not contains no pre-release.
+    /// Returns true if an alternative names a pre-release. One that does not contains no pre-release.
     #[must_use]
     pub fn names_pre_release(&self) -> bool {
         self.alternatives.iter().any(|all| names_pre_release(all))
     }
 
-    /// Whether the API server admits the text in a ClusterExtension. Its rule is narrower: it knows no `1.0 - 2.0`, for instance.
+    /// Returns true if the API server admits the text in a ClusterExtension. Its rule is narrower: it knows no `1.0 - 2.0`, for instance.
     #[must_use]
     pub fn is_admitted(&self) -> bool {
         self.text.chars().count() <= LONGEST_FIELD && is_match(&FIELD, &self.text)

@@ -150,7 +150,7 @@ impl Baseline {
         self.entries.values().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// Whether it knows none.
+    /// Returns true if it knows none.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -111,14 +111,14 @@ impl<'r> Builder<'r> {
         self
     }
 
-    /// Whether findings that need no action are reported. They are unless this says otherwise.
+    /// Returns true if findings that need no action are reported. They are unless this says otherwise.
     #[must_use]
     pub fn notes(mut self, reported: bool) -> Self {
         self.policy.without_notes = !reported;
         self
     }
 
-    /// Whether `# olmkit: ignore` comments count. They do unless this says otherwise.
+    /// Returns true if `# olmkit: ignore` comments count. They do unless this says otherwise.
     #[must_use]
     pub fn comments(mut self, count: bool) -> Self {
         self.policy.comments = count;

@@ -88,7 +88,7 @@ fn of_file(path: &Path) -> Vec<Comment> {
     parse(&String::from_utf8_lossy(&bytes))
 }
 
-/// Whether there is anything to look for: nearly all files have none.
+/// Returns true if there is anything to look for: nearly all files have none.
 pub(crate) fn may_have_comments(bytes: &[u8]) -> bool {
     memchr::memmem::find(bytes, b"olmkit:").is_some()
 }

@@ -69,7 +69,7 @@ impl Policy {
         Builder::new(rules)
     }
 
-    /// Whether a rule is selected by its own name: then it runs even if nothing proves it.
+    /// Returns true if a rule is selected by its own name: then it runs even if nothing proves it.
     pub fn selects_by_name(&self, rule: &str) -> bool {
         self.select.iter().any(|pattern| pattern.is_exactly(rule))
     }

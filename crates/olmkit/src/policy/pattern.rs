@@ -56,14 +56,14 @@ impl Pattern {
         })
     }
 
-    /// Whether a rule is meant.
+    /// Returns true if a rule is meant.
     pub fn matches(&self, rule: &str) -> bool {
         self.is_all()
             || self.is_exactly(rule)
             || family(rule).is_some_and(|family| family.eq_ignore_ascii_case(&self.0))
     }
 
-    /// Whether a rule is meant by its id.
+    /// Returns true if a rule is meant by its id.
     pub fn is_exactly(&self, rule: &str) -> bool {
         self.0.eq_ignore_ascii_case(rule)
     }

@@ -171,7 +171,7 @@ impl Project {
         self
     }
 
-    /// Whether the operator serves webhooks: for admission, or for the conversion of an API that was added.
+    /// Returns true if the operator serves webhooks: for admission, or for the conversion of an API that was added.
     #[must_use]
     pub fn serves_webhooks(&self) -> bool {
         !self.webhooks.is_empty() || self.apis.iter().any(|api| api.conversion_path.is_some())

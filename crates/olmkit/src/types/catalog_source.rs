@@ -69,7 +69,7 @@ impl CatalogSource {
             .map_or("", |state| state.last_observed_state.as_str())
     }
 
-    /// Whether OLM has a working connection to the catalog.
+    /// Returns true if OLM has a working connection to the catalog.
     pub fn is_ready(&self) -> bool {
         self.connection() == "READY"
     }

@@ -20,7 +20,7 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Whether the condition holds.
+    /// Returns true if the condition holds.
     pub fn is_true(&self) -> bool {
         self.status == "True"
     }

@@ -44,7 +44,7 @@ pub struct InstallModeSupport {
     /// `OwnNamespace`, `SingleNamespace`, `MultiNamespace`, `AllNamespaces`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whether the operator can run that way.
+    /// True if the operator can run that way.
     pub supported: bool,
 }
 
@@ -147,7 +147,7 @@ pub struct RequirementStatus {
 }
 
 impl RequirementStatus {
-    /// Whether the requirement is met.
+    /// Returns true if the requirement is met.
     pub fn is_met(&self) -> bool {
         matches!(self.status.as_str(), "Present" | "Created" | "Satisfied")
     }
@@ -170,7 +170,7 @@ impl DeployedCsv {
         deployments.iter().map(|deployment| deployment.name.as_str()).collect()
     }
 
-    /// Whether OLM copied it from the namespace where it is installed (OperatorGroups that serve several namespaces).
+    /// Returns true if OLM copied it from the namespace where it is installed (OperatorGroups that serve several namespaces).
     pub fn is_copied(&self) -> bool {
         self.metadata
             .labels

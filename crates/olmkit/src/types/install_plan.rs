@@ -23,7 +23,7 @@ pub struct InstallPlan {
 pub struct InstallPlanSpec {
     /// `Automatic` or `Manual`.
     pub approval: String,
-    /// Whether somebody said yes.
+    /// True if somebody said yes.
     pub approved: bool,
     /// The CSVs that the plan brings.
     pub cluster_service_version_names: Vec<String>,
@@ -88,7 +88,7 @@ impl InstallPlan {
         }
     }
 
-    /// Whether a step failed and OLM tries it again, each time later. It does so for five minutes, and forever when it lacks
+    /// Returns true if a step failed and OLM tries it again, each time later. It does so for five minutes, and forever when it lacks
     /// rights.
     pub fn is_retried(&self) -> bool {
         self.status.phase == "Installing" && self.status.message.contains("retrying execution due to error")

@@ -91,7 +91,7 @@ pub struct Structs {
     /// `Type::Struct` of each struct, so that a type can be lent out.
     types: Vec<Type>,
     index: HashMap<&'static str, usize>,
-    /// Whether a time that is not set is left out instead of printed as null.
+    /// True if a time that is not set is left out instead of printed as null.
     omits_zero_times: bool,
 }
 
@@ -230,7 +230,7 @@ impl Structs {
         }
     }
 
-    /// Whether a time that is not set is left out instead of printed as null.
+    /// Returns true if a time that is not set is left out instead of printed as null.
     pub fn omits_zero_times(&self) -> bool {
         self.omits_zero_times
     }

@@ -75,7 +75,7 @@ impl Subscription {
             .find(|condition| condition.kind == kind && condition.is_true())
     }
 
-    /// Whether plans wait for somebody to approve them.
+    /// Returns true if plans wait for somebody to approve them.
     pub fn is_manual(&self) -> bool {
         self.spec.install_plan_approval == "Manual"
     }

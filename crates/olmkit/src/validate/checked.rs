@@ -11,7 +11,7 @@ pub struct Checked {
     pub finding: Finding,
     /// operator-sdk's text; `None` for a rule of our own.
     pub reference: Option<String>,
-    /// Whether it is shown only on request: nothing proves the rule.
+    /// True if it is shown only on request: nothing proves the rule.
     pub on_request: bool,
 }
 

@@ -111,7 +111,7 @@ pub struct Format {
     pub findings: Vec<Finding>,
     /// The reference tool crashes on this bundle; the text says where.
     pub crash: Option<String>,
-    /// Whether there is a file with dependencies.
+    /// True if there is a file with dependencies.
     pub has_dependencies: bool,
 }
 

@@ -318,7 +318,7 @@ pub(super) fn check(context: &Context<'_>, release: Release) -> Vec<Checked> {
     checked
 }
 
-/// Whether a webhook converts objects: nothing else can fail when OLM v1 makes the objects of a bundle that it takes.
+/// Returns true if a webhook converts objects: nothing else can fail when OLM v1 makes the objects of a bundle that it takes.
 fn converts(bundle: &Bundle) -> bool {
     let webhooks = bundle.csv.value.pointer("/spec/webhookdefinitions");
     let webhooks = webhooks.and_then(serde_json::Value::as_array);
@@ -327,7 +327,7 @@ fn converts(bundle: &Bundle) -> bool {
     webhooks.into_iter().flatten().any(is_conversion)
 }
 
-/// Whether a lint holds for OLM v1. It replaces the volumes that CERT-1 warns of; the rest is said above, word by word.
+/// Returns true if a lint holds for OLM v1. It replaces the volumes that CERT-1 warns of; the rest is said above, word by word.
 pub(super) fn concerns(checked: &Checked) -> bool {
     ![
         "V1-1", "V1-2", "V1-3", "CERT-1", "CSV-23", "CRD-32", "CRD-34", "CRD-35", "CRD-36", "V1-13",

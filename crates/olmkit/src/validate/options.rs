@@ -32,9 +32,9 @@ pub struct Options {
     pub external: Vec<PathBuf>,
     /// Starts external validators and container tools.
     pub launcher: crate::process::Launcher,
-    /// Whether lints run too: those that something proves.
+    /// True if lints run too: those that something proves.
     pub lints: bool,
-    /// Whether lints run that nothing proves.
+    /// True if lints run that nothing proves.
     pub unproven: bool,
     /// The directory that external validators get.
     pub directory: PathBuf,

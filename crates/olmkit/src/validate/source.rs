@@ -84,7 +84,7 @@ impl Source {
 pub struct Validated {
     /// The image or directory as the user named it.
     pub name: String,
-    /// Whether the directory is a temporary one that an image was unpacked to.
+    /// True if the directory is a temporary one that an image was unpacked to.
     pub is_image: bool,
     /// The directory in front of file names.
     pub directory: PathBuf,
@@ -110,7 +110,7 @@ fn without_comments(outcome: &Outcome, tree: &Tree) -> BTreeSet<PathBuf> {
 }
 
 impl Validated {
-    /// Whether a run fails because of this bundle: operator-sdk would fail it, or it has findings of that severity or a worse one.
+    /// Returns true if a run fails because of this bundle: operator-sdk would fail it, or it has findings of that severity or a worse one.
     #[must_use]
     pub fn fails(&self, from: Severity) -> bool {
         !self.outcome.passed()

@@ -419,7 +419,7 @@ impl Counts {
 /// Rule, object and field of a finding.
 type Place = (String, Option<String>, Option<String>);
 
-/// Whether the bundle passes, and the findings as `bundle validate` has them: rule and place.
+/// Returns true if the bundle passes, and the findings as `bundle validate` has them: rule and place.
 fn findings(tree: &Tree) -> (bool, Vec<Place>) {
     let reading = olmkit::bundle::load::read(tree.clone(), "bundle");
     let options = olmkit::validate::Options {

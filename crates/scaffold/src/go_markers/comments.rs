@@ -10,7 +10,7 @@ pub(super) struct Comment {
     /// Lines, counted from 0.
     pub first_line: usize,
     pub last_line: usize,
-    /// Whether code precedes it on its line.
+    /// True if code precedes it on its line.
     pub after_code: bool,
 }
 
@@ -39,7 +39,7 @@ impl Group {
         self.0.last().map_or(0, |comment| comment.last_line)
     }
 
-    /// Whether it follows code on the same line.
+    /// Returns true if it follows code on the same line.
     pub fn is_after_code(&self) -> bool {
         self.0.first().is_some_and(|comment| comment.after_code)
     }

@@ -37,7 +37,7 @@ pub(super) fn value(marker: &str, name: &str) -> Option<Result<String, String>> 
     Some(value.and_then(|value| scanner.end().map(|()| value)))
 }
 
-/// Whether a text is the marker itself, without a value.
+/// Returns true if a text is the marker itself, without a value.
 pub(super) fn is(marker: &str, name: &str) -> bool {
     marker.strip_prefix('+').is_some_and(|rest| rest == name)
 }

@@ -164,7 +164,7 @@ fn collect(
     inner.iter().try_for_each(|path| collect(path, level + 1, count, into))
 }
 
-/// Whether the name of a file selects it for `linux/amd64`.
+/// Returns true if the name of a file selects it for `linux/amd64`.
 fn is_for_linux(name: &str) -> bool {
     const SYSTEMS: [&str; 8] = [
         "darwin", "windows", "freebsd", "netbsd", "openbsd", "solaris", "js", "plan9",

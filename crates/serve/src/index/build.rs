@@ -34,7 +34,7 @@ pub enum Error {
 pub struct Stored {
     /// Its package.
     package: String,
-    /// Whether the list carries its manifests: it has no image.
+    /// True if the list carries its manifests: it has no image.
     inline: bool,
     slot: BundleSlot,
     common: api::Bundle,

@@ -53,7 +53,7 @@ pub struct Directory {
     /// Blocks of the blobs, each a run of length-delimited [`BlobSlot`]s in the catalog's order.
     #[prost(message, repeated, tag = "8")]
     pub blobs: Vec<Extent>,
-    /// Whether the blobs are in the index.
+    /// True if the blobs are in the index.
     #[prost(bool, tag = "9")]
     pub with_blobs: bool,
     /// Length of the blobs' texts in bytes.

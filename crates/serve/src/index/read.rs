@@ -114,7 +114,7 @@ impl Index {
         &self.directory.broken
     }
 
-    /// Whether the blobs' texts are in the index.
+    /// Returns true if the blobs' texts are in the index.
     pub fn has_blobs(&self) -> bool {
         self.directory.with_blobs
     }

@@ -239,7 +239,7 @@ fn timestamp(value: &View<'_>) -> bool {
     }
 }
 
-/// Whether a list has items, all of them mappings with text below these keys.
+/// Returns true if a list has items, all of them mappings with text below these keys.
 fn list_of(node: &Node, keys: [&str; 2]) -> bool {
     match &node.value {
         Value::List(items) => {

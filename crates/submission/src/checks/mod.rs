@@ -64,7 +64,7 @@ impl Suite {
 /// How the checks run.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Whether the verdict is exactly that of the hosted pipeline, its defects included.
+    /// True if the verdict is exactly that of the hosted pipeline, its defects included.
     pub strict_compat: bool,
     /// The versions of OpenShift.
     pub platforms: Platforms,
@@ -72,7 +72,7 @@ pub struct Options {
     pub skip: Vec<String>,
     /// The suites, in this order.
     pub suites: Vec<Suite>,
-    /// Whether the steps run that look at the files of one pull request: they read more than a whole repository is worth.
+    /// True if the steps run that look at the files of one pull request: they read more than a whole repository is worth.
     pub pull_request: bool,
 }
 
@@ -113,7 +113,7 @@ impl<'a> BundleContext<'a> {
         self.reading.get_or_init(read).as_ref().map_err(Clone::clone)
     }
 
-    /// Whether the operator has other bundles.
+    /// Returns true if the operator has other bundles.
     pub(crate) fn has_others(&self) -> bool {
         self.operator.bundles.len() > 1
     }
@@ -137,11 +137,11 @@ pub(crate) enum Run {
 pub(crate) struct Check {
     pub(crate) suite: Suite,
     pub(crate) rule: &'static Rule,
-    /// Whether operators with file-based catalogs are left out.
+    /// True if operators with file-based catalogs are left out.
     pub(crate) without_catalogs: bool,
-    /// Whether it is a step of the pipeline of its own, outside of the static tests.
+    /// True if it is a step of the pipeline of its own, outside of the static tests.
     pub(crate) is_step: bool,
-    /// Whether it runs for one pull request only.
+    /// True if it runs for one pull request only.
     pub(crate) is_of_pull_request: bool,
     pub(crate) run: Run,
 }

@@ -109,7 +109,7 @@ fn operator_name(context: &BundleContext<'_>, found: &mut Found) -> Result<(), R
     Ok(())
 }
 
-/// Whether the pipeline cuts `my.operator.v1.0.0` inside of the operator's name.
+/// Returns true if the pipeline cuts `my.operator.v1.0.0` inside of the operator's name.
 fn cut_in_the_name(text: &str) -> bool {
     let rest = text.split_once('.').map_or("", |(_, rest)| rest);
     let is_version = |text: &str| {

@@ -82,7 +82,7 @@ fn add(context: &BundleContext<'_>, found: &mut Found) -> Result<(), Raise> {
     Ok(())
 }
 
-/// Whether a catalog of the operator names the bundle. If the whole repository is checked, a newer bundle in a catalog is evidence
+/// Returns true if a catalog of the operator names the bundle. If the whole repository is checked, a newer bundle in a catalog is evidence
 /// too: catalogs drop old bundles.
 fn is_released(context: &BundleContext<'_>, name: &str) -> bool {
     let repository = context.repository;
@@ -123,7 +123,7 @@ fn newer_names(context: &BundleContext<'_>) -> Vec<String> {
     newer
 }
 
-/// Whether a text has the name, which is not part of a longer one.
+/// Returns true if a text has the name, which is not part of a longer one.
 fn names(text: &str, name: &str) -> bool {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+' | '_');
     text.match_indices(name).any(|(at, _)| {

@@ -138,7 +138,7 @@ fn check(node: &Node, schema: &Schema, path: &str, found: &mut Vec<Error>) {
     }
 }
 
-/// Whether a value stands in a list twice.
+/// Returns true if a value stands in a list twice.
 fn has_twins(nodes: &[Node]) -> bool {
     let mut seen = Table::new(Equality::Json);
     nodes.iter().any(|node| seen.insert(node, ()).is_some())

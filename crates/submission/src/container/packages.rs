@@ -45,7 +45,7 @@ impl Package {
         [&*self.name, &*self.version, &*self.release, &*self.architecture].join("-")
     }
 
-    /// Whether a package with that id differs in nothing but the architecture. As preflight splits it, a name or version with a dash is
+    /// Returns true if a package with that id differs in nothing but the architecture. As preflight splits it, a name or version with a dash is
     /// never the same.
     pub(super) fn differs_in_architecture_only(&self, id: &str) -> bool {
         let mut parts = id.split('-');

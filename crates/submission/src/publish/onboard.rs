@@ -38,7 +38,7 @@ pub struct Onboarding<'a> {
     pub root: &'a Path,
     /// The operator.
     pub operator: &'a str,
-    /// Whether templates, mapping and catalogs may replace others.
+    /// True if templates, mapping and catalogs may replace others.
     pub replace: bool,
 }
 

@@ -28,7 +28,7 @@ const FOLDERS: [&str; 3] = ["manifests/", "metadata/", "tests/"];
 const RELEASE_CONFIG: &str = "release-config.yaml";
 
 impl Placed {
-    /// Whether the bundle says to no template that it wants to be added.
+    /// Returns true if the bundle says to no template that it wants to be added.
     pub fn has_no_release_config(&self) -> bool {
         let end = format!("/{RELEASE_CONFIG}");
         !self.changes.keys().any(|path| path.ends_with(&end))

@@ -22,7 +22,7 @@ pub(super) struct Time {
 }
 
 impl DateTime {
-    /// Whether it has a time of day.
+    /// Returns true if it has a time of day.
     pub(crate) fn has_time(&self) -> bool {
         self.time.is_some()
     }

@@ -2,7 +2,7 @@
 
 use super::date::{DateTime, Time, check, is_leap};
 
-/// Whether `dateutil.parser.isoparse` accepts a text.
+/// Returns true if `dateutil.parser.isoparse` accepts a text.
 pub(crate) fn is_iso_8601(text: &str) -> bool {
     text.is_ascii() && iso_8601(text.as_bytes()).is_some()
 }

@@ -129,7 +129,7 @@ impl Node {
         }
     }
 
-    /// Whether Python accepts the value as a key or in a set.
+    /// Returns true if Python accepts the value as a key or in a set.
     pub(crate) fn is_hashable(&self) -> bool {
         !matches!(
             self.value,

@@ -22,7 +22,7 @@ pub(super) fn plain(text: &str) -> Result<Value, Raise> {
     }
 }
 
-/// Whether a plain scalar needs no thought: it is text, whatever its letters.
+/// Returns true if a plain scalar needs no thought: it is text, whatever its letters.
 pub(super) fn is_text(text: &str) -> bool {
     match text.bytes().next() {
         None | Some(b'+' | b'-' | b'.' | b'0'..=b'9' | b'~' | b'=' | b'<') => false,

@@ -81,7 +81,7 @@ impl<K: Borrow<Node>, V> Table<K, V> {
 }
 
 impl Equality {
-    /// Whether two values are one.
+    /// Returns true if two values are one.
     pub(crate) fn holds(self, a: &Node, b: &Node) -> bool {
         #[cfg(test)]
         counted::COMPARED.with(|count| count.set(count.get() + 1));

@@ -141,7 +141,7 @@ impl<'a> View<'a> {
         self.node.is_true()
     }
 
-    /// Whether it is `None`.
+    /// Returns true if it is `None`.
     pub(crate) fn is_none(self) -> bool {
         self.node.value == Value::None
     }

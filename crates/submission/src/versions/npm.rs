@@ -23,7 +23,7 @@ pub(crate) struct NpmRange {
 struct Clause {
     operator: Operator,
     target: Semantic,
-    /// Whether pre-releases match only beside a target of the same patch.
+    /// True if pre-releases match only beside a target of the same patch.
     same_patch: bool,
 }
 
@@ -61,7 +61,7 @@ impl NpmRange {
         Ok(Self { alternatives })
     }
 
-    /// Whether a version lies in the range.
+    /// Returns true if a version lies in the range.
     pub(crate) fn contains(&self, version: &Semantic) -> bool {
         self.alternatives
             .iter()

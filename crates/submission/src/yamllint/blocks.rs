@@ -9,15 +9,15 @@ use super::{First, Found, Source};
 /// A list or mapping that is being read.
 struct Open {
     is_mapping: bool,
-    /// Whether it is in brackets.
+    /// True if it is in brackets.
     is_flow: bool,
     /// The column of its entries.
     indent: usize,
     /// The column of the first mark in the line where it begins.
     line_indent: usize,
-    /// Whether an entry was read.
+    /// True if an entry was read.
     has_entry: bool,
-    /// Whether what comes next is the value of a key.
+    /// True if what comes next is the value of a key.
     is_value: bool,
     /// The line of the key or dash that what comes next belongs to.
     line: usize,

@@ -102,7 +102,7 @@ impl<'a> Source<'a> {
         self.lines.get(self.line(offset)).map_or(0, |line| line.spaces)
     }
 
-    /// Whether nothing but spaces stands before an offset in its line.
+    /// Returns true if nothing but spaces stands before an offset in its line.
     fn is_first_in_line(&self, offset: usize) -> bool {
         self.indent(offset) <= self.line_indent(offset)
     }

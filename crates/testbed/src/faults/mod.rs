@@ -223,7 +223,7 @@ impl Shared {
 pub struct FaultProxy {
     url: String,
     shared: Arc<Mutex<Shared>>,
-    /// Whether requests have the credentials of the proxy.
+    /// True if requests have the credentials of the proxy.
     one_user: bool,
     _server: server::Server,
 }

@@ -26,7 +26,7 @@ impl Verb {
     /// The verbs that write.
     pub const WRITES: [Self; 4] = [Self::Create, Self::Update, Self::Patch, Self::Delete];
 
-    /// Whether it writes.
+    /// Returns true if it writes.
     pub fn is_write(self) -> bool {
         Self::WRITES.contains(&self)
     }

@@ -46,7 +46,7 @@ impl User {
         found
     }
 
-    /// Whether a request with these headers is one of this user.
+    /// Returns true if a request with these headers is one of this user.
     pub(super) fn sent(&self, headers: &HeaderMap) -> bool {
         let sent = headers.get(AUTHORIZATION).map(http::HeaderValue::as_bytes);
         sent.and_then(|sent| sent.strip_prefix(b"Bearer ")) == Some(self.token.as_bytes())

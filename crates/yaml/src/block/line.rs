@@ -4,7 +4,7 @@ use memchr::{memchr, memchr3_iter};
 
 use super::{Build, Line, Reader};
 
-/// Whether the text holds only characters whose treatment is beyond doubt: no control characters but tab and line
+/// Returns true if the text holds only characters whose treatment is beyond doubt: no control characters but tab and line
 /// feed, no byte order marks, none of Unicode's further line breaks, no noncharacters.
 pub(super) fn only_known_characters(text: &str) -> bool {
     let bytes = text.as_bytes();
@@ -91,7 +91,7 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
         Some(None)
     }
 
-    /// Whether a line begins like the start or the end of a document, or a directive.
+    /// Returns true if a line begins like the start or the end of a document, or a directive.
     pub(super) fn at_marker(&self) -> bool {
         let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
         rest.starts_with(b"---") || rest.starts_with(b"...") || rest.starts_with(b"%")

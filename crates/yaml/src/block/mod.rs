@@ -162,7 +162,7 @@ impl<'a, B: Build<'a>> Reader<'a, B> {
         }
     }
 
-    /// Whether a list item begins at the position.
+    /// Returns true if a list item begins at the position.
     fn at_dash(&self) -> bool {
         self.byte(self.at) == b'-' && matches!(self.byte(self.at + 1), b' ' | b'\n')
     }

@@ -90,7 +90,7 @@ impl<'a, 's> Installed<'a, 's> {
         &self.trial.name
     }
 
-    /// Whether an account may do something: in the namespace that the operator watches, or everywhere.
+    /// Returns true if an account may do something: in the namespace that the operator watches, or everywhere.
     async fn may(
         &self,
         account: &str,
@@ -274,7 +274,7 @@ impl<'a, 's> Installed<'a, 's> {
         Ok(Some(without))
     }
 
-    /// Whether an account may make an object and then write it, perhaps only under a name that its rules have.
+    /// Returns true if an account may make an object and then write it, perhaps only under a name that its rules have.
     async fn may_lock(&self, account: &str, group: &str, resource: &str) -> anyhow::Result<bool> {
         if !self.may(account, "create", group, resource, Place::Namespace).await? {
             return Ok(false);
@@ -328,7 +328,7 @@ impl<'a, 's> Installed<'a, 's> {
         Ok(refused.into_iter().collect())
     }
 
-    /// Whether RBAC-5 names a resource that this cluster does not have.
+    /// Returns true if RBAC-5 names a resource that this cluster does not have.
     fn said_of_scope(&self, resource: &str) -> bool {
         let findings = self
             .trial

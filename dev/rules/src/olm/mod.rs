@@ -41,7 +41,7 @@ pub struct End {
 }
 
 impl End {
-    /// Whether the operator is installed.
+    /// Returns true if the operator is installed.
     pub fn succeeded(&self) -> bool {
         self.phase == SUCCEEDED
     }
@@ -182,7 +182,7 @@ struct Quiet {
 }
 
 impl Quiet {
-    /// Whether nothing has changed for long, given what OLM says now.
+    /// Returns true if nothing has changed for long, given what OLM says now.
     fn is_over(&mut self, names: &[&str], now: &BTreeMap<String, End>, at: Instant) -> bool {
         if *now != self.known {
             self.known = now.clone();

@@ -32,7 +32,7 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// Whether any was given.
+    /// Returns true if any was given.
     pub fn any(&self) -> bool {
         self.display_name.is_some()
             || self.description.is_some()
@@ -88,7 +88,7 @@ fn maintainer(text: &str) -> anyhow::Result<Maintainer> {
     }
 }
 
-/// Whether questions can be asked.
+/// Returns true if questions can be asked.
 pub fn terminal() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }

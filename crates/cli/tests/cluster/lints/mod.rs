@@ -56,7 +56,7 @@ fn earlier(folder: &Path) -> Earlier {
     Earlier::of_reading("earlier", &read(folder)).unwrap()
 }
 
-/// Whether the API server would let a service account do something, everywhere. A resource is `NAME[.GROUP][/SUBRESOURCE]`.
+/// Returns true if the API server would let a service account do something, everywhere. A resource is `NAME[.GROUP][/SUBRESOURCE]`.
 async fn may(cluster: &Cluster, namespace: &str, account: &str, verb: &str, resource: &str) -> bool {
     may_in(cluster, (namespace, account), verb, resource, None).await
 }

@@ -68,7 +68,7 @@ async fn served(cluster: &Cluster, path: &str) {
     .await;
 }
 
-/// Whether the lints of a bundle name a rule.
+/// Returns true if the lints of a bundle name a rule.
 fn warns(cluster: &Cluster, bundle: &Bundle, rule: &str) -> bool {
     broken(&bundle.write(cluster.folder.path())).contains(&rule)
 }

@@ -17,7 +17,7 @@ pub fn secrets(name: &str, volume: &str, path: &str) -> Bundle {
     bundle
 }
 
-/// Whether the container of a Deployment that OLM made mounts a volume with the Secret of cert-manager.
+/// Returns true if the container of a Deployment that OLM made mounts a volume with the Secret of cert-manager.
 pub async fn mounts_foreign_secret(cluster: &Cluster, bundle: &str) -> bool {
     let name = format!("{bundle}-manager");
     let deployment = cluster
@@ -33,7 +33,7 @@ pub async fn mounts_foreign_secret(cluster: &Cluster, bundle: &str) -> bool {
         .any(|volume| volume["secret"]["secretName"] == secret.as_str())
 }
 
-/// Whether objects cannot be read in the version that is listed last.
+/// Returns true if objects cannot be read in the version that is listed last.
 pub async fn fails_to_convert(cluster: &Cluster, bundle: &Bundle) -> bool {
     let crd = bundle.crd();
     let versions = crd["spec"]["versions"].as_array().unwrap();

@@ -10,7 +10,7 @@ use super::accounts::{ACCOUNTS, name};
 use crate::catalogd::SYSTEM;
 use crate::harness::Cluster;
 
-/// Whether the scenes bring it about.
+/// Returns true if the scenes bring it about.
 fn is_exercised(command: Command, when: When) -> bool {
     match when {
         When::OldJobs | When::Repair | When::Kept | When::Better(_) => false,

@@ -44,7 +44,7 @@ fn broken() -> TempDir {
     ])
 }
 
-/// Whether a value fits a JSON schema, as far as docs/report.schema.json uses the language. Members that it does not name are
+/// Returns true if a value fits a JSON schema, as far as docs/report.schema.json uses the language. Members that it does not name are
 /// misfits: nothing may be printed that is not described.
 fn misfits(schema: &Value, root: &Value, value: &Value, at: &str, out: &mut Vec<String>) {
     if let Some(name) = schema["$ref"].as_str() {

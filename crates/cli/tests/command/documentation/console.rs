@@ -102,7 +102,7 @@ impl Desk {
     }
 }
 
-/// Whether `wanted`, in which lines `...` stand for any lines, fits.
+/// Returns true if `wanted`, in which lines `...` stand for any lines, fits.
 fn fits(wanted: &[&str], found: &[&str]) -> bool {
     match wanted.split_first() {
         None => found.is_empty(),

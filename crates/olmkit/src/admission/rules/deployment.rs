@@ -23,7 +23,7 @@ pub(super) fn deployment(walk: &mut Walk<'_>, map: &Fields) {
     }
 }
 
-/// Whether the selector's labels are those of the pods.
+/// Returns true if the selector's labels are those of the pods.
 fn selects(walk: &mut Walk<'_>, map: &Fields, selector: &Fields) {
     let none = Map::new();
     let template = object(map, "template").and_then(|template| object(template, "metadata"));

@@ -22,12 +22,12 @@ fn annotated(binding: &Typed) -> Option<&str> {
         .and_then(Value::as_str)
 }
 
-/// Whether the rules of a ClusterRoleBinding need no cluster scope in a bundle.
+/// Returns true if the rules of a ClusterRoleBinding need no cluster scope in a bundle.
 fn is_namespaced(binding: &Typed) -> bool {
     annotated(binding) == Some("namespaced")
 }
 
-/// Whether the rules of a RoleBinding are for the operator's own namespace alone: then it stays an object, as does its Role. With
+/// Returns true if the rules of a RoleBinding are for the operator's own namespace alone: then it stays an object, as does its Role. With
 /// OLM v1 `permissions` hold in the watched namespace only.
 fn is_for_own_namespace(binding: &Typed) -> bool {
     annotated(binding) == Some("own-namespace")
@@ -180,7 +180,7 @@ pub(super) fn split(found: &Collection, options: &Options) -> Split {
     split
 }
 
-/// Whether a role lets its holder bind roles to accounts. A role of this kind is the operator's own, not one that it hands out.
+/// Returns true if a role lets its holder bind roles to accounts. A role of this kind is the operator's own, not one that it hands out.
 fn grants_binding(role: &Typed) -> bool {
     role.list("/rules").iter().any(|rule| {
         let has = |field: &str, wanted: &[&str]| {
@@ -193,7 +193,7 @@ fn grants_binding(role: &Typed) -> bool {
     })
 }
 
-/// Whether the API server adds the rules of a ClusterRole to others.
+/// Returns true if the API server adds the rules of a ClusterRole to others.
 fn extends_others(role: &Typed) -> bool {
     let labels = role.value.pointer("/metadata/labels").and_then(Value::as_object);
     labels

@@ -30,9 +30,9 @@ pub struct Target {
     pub channels: String,
     /// Default channel; empty for none.
     pub default_channel: String,
-    /// Whether metadata that exist are replaced.
+    /// True if metadata that exist are replaced.
     pub overwrite: bool,
-    /// Whether the manifests are printed instead of written.
+    /// True if the manifests are printed instead of written.
     pub stream: bool,
     /// The path of the Dockerfile, [`DOCKERFILE`] in general.
     pub dockerfile: PathBuf,

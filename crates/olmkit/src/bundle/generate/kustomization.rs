@@ -64,14 +64,14 @@ fn file_of(folder: &Path) -> Option<PathBuf> {
     FILES.iter().map(|name| folder.join(name)).find(|path| path.is_file())
 }
 
-/// Whether a file makes its directory a kustomization.
+/// Returns true if a file makes its directory a kustomization.
 pub(super) fn is_one(path: &Path) -> bool {
     path.file_name()
         .and_then(|name| name.to_str())
         .is_some_and(|name| FILES.contains(&name))
 }
 
-/// Whether a field has only patches that let cert-manager inject its authority. OLM injects its own, so nothing is lost.
+/// Returns true if a field has only patches that let cert-manager inject its authority. OLM injects its own, so nothing is lost.
 fn injects_authority(field: &str, value: &Value) -> bool {
     let injects = |entry: &Value| {
         let patch = entry.get("patch").and_then(Value::as_str)?;

@@ -18,7 +18,7 @@ pub struct Metadata {
     pub builder: String,
     /// The project's layout. operator-sdk also writes an empty one.
     pub layout: Option<String>,
-    /// Whether the bundle has a scorecard configuration.
+    /// True if the bundle has a scorecard configuration.
     pub scorecard: bool,
     /// Annotations that people added; kept in strict mode.
     pub own: Vec<(String, String)>,
@@ -64,7 +64,7 @@ impl Metadata {
         ]
     }
 
-    /// Whether a key is one of those that are written anyway.
+    /// Returns true if a key is one of those that are written anyway.
     #[must_use]
     pub fn is_known(key: &str) -> bool {
         [BUNDLE, METRICS, TEST].iter().any(|prefix| key.starts_with(prefix))

@@ -29,7 +29,7 @@ pub struct ProjectFile {
     pub name: String,
     /// `layout`, its parts joined with commas.
     pub layout: String,
-    /// Whether olmkit has scaffolded the project.
+    /// True if olmkit has scaffolded the project.
     pub is_scaffold: bool,
     /// Group, version and kind of each resource.
     pub resources: Vec<(String, String, String)>,

@@ -154,7 +154,7 @@ fn certificate_volumes(pod: &Value, secrets: &BTreeMap<String, Origin>) -> BTree
     names
 }
 
-/// Whether OLM mounts its certificate at a path.
+/// Returns true if OLM mounts its certificate at a path.
 fn is_of_olm(path: &str) -> bool {
     olm_certificates::MOUNTS.iter().any(|(_, mount)| *mount == path)
 }

@@ -354,7 +354,7 @@ fn conversions(found: &Collection, service: &Typed, notices: &mut Vec<Notice>) -
         .collect()
 }
 
-/// Whether the API server ever calls the webhook: objects of one version need no conversion.
+/// Returns true if the API server ever calls the webhook: objects of one version need no conversion.
 fn is_converted(definition: &Typed) -> bool {
     let strategy = definition.value.pointer("/spec/conversion/strategy");
     strategy.and_then(Value::as_str) == Some("Webhook") && definition.list("/spec/versions").len() > 1

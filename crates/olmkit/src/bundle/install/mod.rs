@@ -83,14 +83,14 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Whether objects of a kind live in a namespace, as OLM v1 has it: operator-registry takes `VerticalPodAutoscaler` for
+/// Returns true if objects of a kind live in a namespace, as OLM v1 has it: operator-registry takes `VerticalPodAutoscaler` for
 /// cluster-scoped, which it is not.
 #[must_use]
 pub fn is_namespaced_for_olm_v1(kind: &str) -> bool {
     kind != "VerticalPodAutoscaler" && is_namespaced(kind)
 }
 
-/// Whether objects of a kind live in a namespace.
+/// Returns true if objects of a kind live in a namespace.
 #[must_use]
 pub fn is_namespaced(kind: &str) -> bool {
     kind != "Namespace" && kinds::find(kind).is_none_or(|found| found.scope == kinds::Scope::Namespaced)

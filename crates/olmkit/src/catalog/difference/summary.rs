@@ -17,7 +17,7 @@ use crate::object::UntrustedText;
 pub struct PackageChange {
     /// The package.
     pub package: String,
-    /// Whether the package is new, removed or changed.
+    /// True if the package is new, removed or changed.
     pub change: Kind,
     /// The default channel, if it differs.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,7 +52,7 @@ pub struct Replacement {
 pub struct Head {
     /// The channel.
     pub channel: String,
-    /// Whether the channel is new, removed or has another head.
+    /// True if the channel is new, removed or has another head.
     pub change: Kind,
     /// Old and new head.
     #[serde(flatten)]
@@ -91,7 +91,7 @@ pub struct ChangedBundle {
 /// A deprecation that differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Deprecation {
-    /// Whether it is new, removed or has another message.
+    /// True if it is new, removed or has another message.
     pub change: Kind,
     /// The schema of the deprecated blob.
     pub schema: String,

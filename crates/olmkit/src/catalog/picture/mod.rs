@@ -101,7 +101,7 @@ impl<'c> Marks<'c> {
         }
     }
 
-    /// Whether OLM v0 never takes an edge. Always false unless ignored edges are marked.
+    /// Returns true if OLM v0 never takes an edge. Always false unless ignored edges are marked.
     fn is_ignored(&self, from: &str, to: &str) -> bool {
         self.upgrades
             .as_ref()

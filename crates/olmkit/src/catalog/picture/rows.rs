@@ -16,9 +16,9 @@ pub(super) struct Line {
     pub to: usize,
     /// The rows of what it upgrades, without duplicates.
     pub from: BTreeSet<usize>,
-    /// Whether it skips them; else it replaces the only one.
+    /// True if it skips them; else it replaces the only one.
     pub skips: bool,
-    /// Whether OLM v0 never goes this way.
+    /// True if OLM v0 never goes this way.
     pub ignored: bool,
     /// The lane; none where the rows are neighbours.
     pub lane: Option<usize>,

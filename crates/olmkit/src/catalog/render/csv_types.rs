@@ -278,7 +278,7 @@ impl TypedWriter {
 }
 
 impl Shape {
-    /// Whether a value fits, without writing it.
+    /// Returns true if a value fits, without writing it.
     pub fn fits(&self, value: &Value<'_>) -> bool {
         let structure_fits = |structure: &Structure, value: &Value<'_>| match value {
             Value::Null => true,

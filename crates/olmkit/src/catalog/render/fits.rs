@@ -6,7 +6,7 @@
 use crate::catalog::text::Value;
 use crate::types::structs::{Custom, Structs, Type};
 
-/// Whether the value certainly fits the type. `false` says nothing: the value may fit all the same.
+/// Returns true if the value certainly fits the type. `false` says nothing: the value may fit all the same.
 pub fn certainly(value: &Value<'_>, kind: &Type, table: &Structs) -> bool {
     match (kind, value) {
         (Type::Pointer(_) | Type::Custom(Custom::Any(_)), Value::Null) => true,

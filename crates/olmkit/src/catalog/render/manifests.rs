@@ -22,7 +22,7 @@ impl Manifest {
         self.value.to_json(Numbers::Keep, Html::Escape)
     }
 
-    /// Whether this is the ClusterServiceVersion.
+    /// Returns true if this is the ClusterServiceVersion.
     pub fn is_csv(&self) -> bool {
         self.kind == "ClusterServiceVersion"
     }

@@ -183,7 +183,7 @@ fn configs_below(root: &Path, label: &str) -> Result<PathBuf, Error> {
     Ok(root.join(path))
 }
 
-/// Whether a reference can only mean a path: asking a registry for it would confuse.
+/// Returns true if a reference can only mean a path: asking a registry for it would confuse.
 fn looks_like_a_path(reference: &str) -> bool {
     reference.starts_with(['.', '/']) || !reference.contains(['/', ':'])
 }
@@ -223,7 +223,7 @@ fn one_bundle(bundle: Bundle) -> Catalog {
     }
 }
 
-/// Whether a directory is a bundle's: it has both `manifests` and `metadata`.
+/// Returns true if a directory is a bundle's: it has both `manifests` and `metadata`.
 pub fn is_bundle(path: &Path) -> bool {
     // Links do not count, as in opm.
     let is_directory = |name: &str| {

@@ -76,7 +76,7 @@ pub fn check_deployments(spec: &Value<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a value fits the Go type that the table lists under `key`.
+/// Returns true if a value fits the Go type that the table lists under `key`.
 fn check(value: &Value<'_>, key: &str) -> Result<(), DecodeError> {
     let table = structs();
     if table.get(key).is_some_and(|kind| fits::certainly(value, kind, table)) {

@@ -32,7 +32,7 @@ pub struct Document<'a> {
     pub value: Value<'a>,
     /// Its first line in the file, counted from 1.
     pub line: usize,
-    /// Whether it was read as YAML; else as JSON.
+    /// True if it was read as YAML; else as JSON.
     pub yaml: bool,
 }
 
@@ -81,7 +81,7 @@ pub fn each<T: Send>(
     }
 }
 
-/// Whether opm reads the text as JSON.
+/// Returns true if opm reads the text as JSON.
 pub fn is_json(text: &str) -> bool {
     let head = text.as_bytes().get(..text.len().min(LOOK_AHEAD)).unwrap_or_default();
     String::from_utf8_lossy(head).trim_start().starts_with('{')

@@ -176,7 +176,7 @@ fn bundles(package: &PackageFacts<'_>, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Whether the file is in the directory of a catalog for OpenShift 4.12 to 4.16, such as `catalogs/v4.14`.
+/// Returns true if the file is in the directory of a catalog for OpenShift 4.12 to 4.16, such as `catalogs/v4.14`.
 fn is_for_older_openshift(origin: &crate::catalog::model::Origin) -> bool {
     const OLDER: [&str; 5] = ["v4.12", "v4.13", "v4.14", "v4.15", "v4.16"];
     let file = origin.file.as_deref();

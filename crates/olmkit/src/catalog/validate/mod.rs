@@ -110,7 +110,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Whether opm accepts the catalog.
+    /// Returns true if opm accepts the catalog.
     pub fn passed(&self) -> bool {
         self.opm_text.is_none()
     }

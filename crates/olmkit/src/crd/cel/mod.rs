@@ -108,7 +108,7 @@ pub(super) fn rules(schema: &Value) -> &[Value] {
     rules.map_or(&[], Vec::as_slice)
 }
 
-/// Whether a schema or one below it has rules.
+/// Returns true if a schema or one below it has rules.
 pub(super) fn has_rules(schema: &Value) -> bool {
     match schema {
         Value::Object(fields) => {
@@ -119,7 +119,7 @@ pub(super) fn has_rules(schema: &Value) -> bool {
     }
 }
 
-/// Whether a schema is that of a whole object within another.
+/// Returns true if a schema is that of a whole object within another.
 pub(super) fn is_embedded(schema: &Value) -> bool {
     flag(schema, "x-kubernetes-embedded-resource")
 }

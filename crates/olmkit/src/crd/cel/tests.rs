@@ -23,7 +23,7 @@ fn spec(properties: Value, rules: Value) -> Value {
     json!({"type": "object", "properties": properties, "x-kubernetes-validations": rules})
 }
 
-/// Whether one rule holds over `spec`.
+/// Returns true if one rule holds over `spec`.
 #[track_caller]
 fn holds(properties: &Value, rule: &str, object: &Value) -> bool {
     let found = findings(

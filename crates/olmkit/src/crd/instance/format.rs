@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use base64::Engine as _;
 
-/// Whether a text has a format; formats that are not looked at hold any text.
+/// Returns true if a text has a format; formats that are not looked at hold any text.
 pub(super) fn holds(format: &str, text: &str) -> bool {
     match format {
         "date-time" | "datetime" => is_date_time(text),

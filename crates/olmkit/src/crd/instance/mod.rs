@@ -77,7 +77,7 @@ impl Default for Work {
 }
 
 impl Work {
-    /// Whether nothing is left.
+    /// Returns true if nothing is left.
     pub fn is_exhausted(&self) -> bool {
         self.budget.is_exhausted()
     }
@@ -132,7 +132,7 @@ fn refusals(schema: &Value, object: &Value, work: &mut Work) -> Vec<InstanceFind
     findings
 }
 
-/// Whether a version of a CRD has a status subresource.
+/// Returns true if a version of a CRD has a status subresource.
 pub fn has_status(crd: &Value, version: &str) -> bool {
     let shared = crd.pointer("/spec/subresources/status").is_some();
     let versions = crd.pointer("/spec/versions").and_then(Value::as_array);

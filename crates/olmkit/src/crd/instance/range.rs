@@ -28,7 +28,7 @@ impl Range {
         }
     }
 
-    /// Whether a number lies in the range. The server writes a floating-point number out and reads it as one of the format, so that the
+    /// Returns true if a number lies in the range. The server writes a floating-point number out and reads it as one of the format, so that the
     /// bound 9223372036854775807, which it keeps in floating point, does not fit 64 bits.
     pub(super) fn holds(self, number: f64) -> bool {
         match self {

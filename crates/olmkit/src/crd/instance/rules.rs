@@ -63,9 +63,9 @@ struct Place<'w> {
     /// Holds rules: the schema itself, or a part of its `allOf`.
     rules: &'w Value,
     json: &'w Value,
-    /// Whether this is a whole object.
+    /// True if this is a whole object.
     is_object: bool,
-    /// Whether the same value was there before, which rules see as `oldSelf`.
+    /// True if the same value was there before, which rules see as `oldSelf`.
     has_old: bool,
     pointer: &'w str,
 }

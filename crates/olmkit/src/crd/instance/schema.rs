@@ -191,7 +191,7 @@ impl<'w> Checker<'w> {
         }
     }
 
-    /// Whether a text matches a pattern; `None` if only Go can judge it, or the budget is exhausted.
+    /// Returns true if a text matches a pattern; `None` if only Go can judge it, or the budget is exhausted.
     fn matches(&mut self, pattern: &str, text: &str) -> Option<bool> {
         let Work { budget, patterns } = &mut *self.work;
         if !patterns.contains_key(pattern) {
@@ -271,7 +271,7 @@ impl<'w> Checker<'w> {
         }
     }
 
-    /// Whether a value has no fault against a part of a schema.
+    /// Returns true if a value has no fault against a part of a schema.
     fn fits(&mut self, part: &Value, value: &Value, pointer: &str) -> bool {
         let before = std::mem::take(&mut self.findings);
         self.value(part, value, pointer);

@@ -247,7 +247,7 @@ impl Report {
     }
 }
 
-/// Whether values of a type are compared part by part.
+/// Returns true if values of a type are compared part by part.
 fn nested(kind: &Type) -> bool {
     matches!(kind, Type::Struct(_) | Type::Custom(_) | Type::Map(_) | Type::List(_))
 }

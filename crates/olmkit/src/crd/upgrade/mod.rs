@@ -116,7 +116,7 @@ pub struct TooManyProperties {
     pub definition: String,
     /// How many there are.
     pub count: u64,
-    /// Whether the bytes of their paths are counted.
+    /// True if the bytes of their paths are counted.
     pub in_bytes: bool,
 }
 

@@ -63,7 +63,7 @@ pub(super) fn compare(old: &Flat<'_>, new: &Flat<'_>) -> BTreeMap<String, Vec<Fo
     found
 }
 
-/// Whether two schemas are equal without the schemas of their properties and items.
+/// Returns true if two schemas are equal without the schemas of their properties and items.
 fn are_alone_equal(one: &Value, other: &Value) -> bool {
     let (one, other) = (one.as_object(), other.as_object());
     let own = |schema: Option<&Map<String, Value>>| {

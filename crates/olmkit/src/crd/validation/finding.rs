@@ -57,7 +57,7 @@ pub struct CrdFinding {
 }
 
 impl CrdFinding {
-    /// Whether operator-sdk shows the finding. It drops all that concern schemas and status.
+    /// Returns true if operator-sdk shows the finding. It drops all that concern schemas and status.
     pub fn kept_by_operator_sdk(&self) -> bool {
         !self.field.contains("openAPIV3Schema") && !self.field.contains("status")
     }
@@ -173,7 +173,7 @@ impl Findings {
         self.bare(FindingKind::TooLong, field, "<value omitted>".to_owned(), detail);
     }
 
-    /// Whether a finding at a field is left out.
+    /// Returns true if a finding at a field is left out.
     fn is_full(&self, field: &str) -> bool {
         !self.0.is_empty() && self.1.saturating_add(field.len()) > MOST_BYTES
     }

@@ -19,7 +19,7 @@ pub(super) struct Spec<'a> {
     pub(super) names: Names,
     pub(super) scope: String,
     pub(super) versions: Vec<Version<'a>>,
-    /// Whether the list is there at all; Go prints an absent one otherwise than an empty one.
+    /// True if the list is there at all; Go prints an absent one otherwise than an empty one.
     pub(super) lists_versions: bool,
     pub(super) shared: Shared<'a>,
     pub(super) conversion: Conversion<'a>,

@@ -102,7 +102,7 @@ fn has_defaults(spec: &Spec) -> bool {
         .any(schema_has_default)
 }
 
-/// Whether a schema or one below it has a default.
+/// Returns true if a schema or one below it has a default.
 fn schema_has_default(schema: &Value) -> bool {
     let Some(keywords) = schema.as_object() else {
         return false;

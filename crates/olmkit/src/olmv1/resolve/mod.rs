@@ -46,7 +46,7 @@ pub struct Request {
     pub channels: Vec<String>,
     /// What is installed.
     pub installed: Option<Installed>,
-    /// Whether upgrades need edges.
+    /// True if upgrades need edges.
     pub policy: Policy,
 }
 
@@ -84,7 +84,7 @@ pub struct Candidate {
     /// Its image.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub image: String,
-    /// Whether the catalog deprecates it.
+    /// True if the catalog deprecates it.
     pub deprecated: bool,
     /// What becomes of it.
     pub outcome: Outcome,

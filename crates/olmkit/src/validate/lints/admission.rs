@@ -90,7 +90,7 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
     findings
 }
 
-/// Whether SIZE-2 reports it.
+/// Returns true if SIZE-2 reports it.
 fn is_size_of_annotations(rejection: &Rejection) -> bool {
     rejection.pointer == "/metadata/annotations" && rejection.message.starts_with("must not exceed")
 }

@@ -145,7 +145,7 @@ fn other_groups(context: &Context<'_>) -> Vec<Checked> {
         .collect()
 }
 
-/// Whether a group is neither of Kubernetes nor of OpenShift, whose older kinds for roles mean the same as today's.
+/// Returns true if a group is neither of Kubernetes nor of OpenShift, whose older kinds for roles mean the same as today's.
 fn is_foreign(group: &str) -> bool {
     group.contains('.') && !group.ends_with(".k8s.io") && !group.ends_with(".openshift.io")
 }

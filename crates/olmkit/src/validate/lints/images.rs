@@ -105,7 +105,7 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
     findings
 }
 
-/// Whether the operator declares that it works in disconnected clusters.
+/// Returns true if the operator declares that it works in disconnected clusters.
 fn is_for_disconnected_clusters(csv: &Csv<'_>) -> bool {
     let listed = csv.annotation("operators.openshift.io/infrastructure-features");
     let words = listed.unwrap_or_default().to_lowercase();

@@ -93,7 +93,7 @@ pub fn check(context: &Context<'_>) -> Vec<Checked> {
     checked
 }
 
-/// Whether there is anything to say: nearly never, and finding the places costs more.
+/// Returns true if there is anything to say: nearly never, and finding the places costs more.
 fn has_impossible_bounds(schema: &Value) -> bool {
     let Some(keywords) = schema.as_object() else {
         return false;

@@ -331,7 +331,7 @@ fn blocked(crd: &Object, old: &Value, earlier: &Earlier, changes: &[Change]) -> 
     findings
 }
 
-/// Whether a change that is reported already is what OLM v1 blocks.
+/// Returns true if a change that is reported already is what OLM v1 blocks.
 fn is_known(problem: &Problem, changes: &[Change]) -> bool {
     let loss = match problem.validation {
         "existingFieldRemoval" => return changes.iter().any(|change| change.loss == Loss::Field),

@@ -299,7 +299,7 @@ fn blocks_itself(csv: &Csv<'_>, webhook: &Value, pointer: &str) -> Option<Checke
     )
 }
 
-/// Whether the API server ever converts: some version that is served is not the one that is stored.
+/// Returns true if the API server ever converts: some version that is served is not the one that is stored.
 fn is_converted(crd: &Value) -> bool {
     let versions = crd.pointer("/spec/versions").and_then(Value::as_array);
     let is = |version: &Value, key: &str| version.get(key) == Some(&Value::Bool(true));

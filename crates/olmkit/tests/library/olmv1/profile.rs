@@ -30,7 +30,7 @@ fn rules(outcome: &Outcome, severity: Severity) -> BTreeSet<&'static str> {
     of_severity.map(|finding| finding.rule).collect()
 }
 
-/// Whether OLM v1 as shipped refuses a bundle.
+/// Returns true if OLM v1 as shipped refuses a bundle.
 fn is_refused(check: &Value) -> bool {
     ["load", "validators", "standard", "resolve"]
         .iter()

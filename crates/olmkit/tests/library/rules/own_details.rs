@@ -6,7 +6,7 @@ use olmkit::validate::{Options, Outcome};
 use super::changes::{CRD, CSV, bundle, changed, options, outcome};
 use super::own_rules::MANAGER;
 
-/// Whether CERT-1 speaks of a volume with a Secret that is mounted at a path, or nowhere.
+/// Returns true if CERT-1 speaks of a volume with a Secret that is mounted at a path, or nowhere.
 fn waits(volume: &str, secret: &str, path: Option<&str>, service: Option<&str>) -> bool {
     let mount = path.map_or(String::new(), |path| {
         format!("\n                volumeMounts: [{{name: {volume}, mountPath: {path}}}]")

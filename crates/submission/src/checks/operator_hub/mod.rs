@@ -78,7 +78,7 @@ static REVIEWERS: Rule = rule(
 )
 .example("reviewers: []", "reviewers:\n- octocat");
 
-/// Whether a name reaches all scripts of the pipeline unharmed.
+/// Returns true if a name reaches all scripts of the pipeline unharmed.
 pub(crate) fn is_sound(name: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     !name.is_empty() && name.bytes().all(allowed)

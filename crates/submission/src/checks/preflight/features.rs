@@ -123,7 +123,7 @@ pub(super) fn restricted(context: &BundleContext<'_>, found: &mut Found) -> Resu
     Ok(())
 }
 
-/// Whether the older annotation, a list as JSON, has the feature.
+/// Returns true if the older annotation, a list as JSON, has the feature.
 fn is_listed(value: View<'_>) -> bool {
     let text = value.node.as_str().unwrap_or_default();
     let features: Vec<String> = serde_json::from_str(text).unwrap_or_default();

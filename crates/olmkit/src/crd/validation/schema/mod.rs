@@ -140,9 +140,9 @@ struct Walk<'f> {
     findings: &'f mut Findings,
     /// What makes the schema structural.
     structure: Findings,
-    /// Whether there are defaults: most schemas have none.
+    /// True if there are defaults: most schemas have none.
     has_defaults: bool,
-    /// Whether there are CEL rules.
+    /// True if there are CEL rules.
     has_rules: bool,
 }
 
@@ -202,7 +202,7 @@ enum Plain {
     Branch,
 }
 
-/// Whether a schema is so, by its keywords alone.
+/// Returns true if a schema is so, by its keywords alone.
 fn plain(schema: &Value) -> Option<Plain> {
     let mut kind = "";
     let (mut has_items, mut has_fields) = (false, false);
@@ -296,7 +296,7 @@ fn flag(schema: &Value, name: &str) -> bool {
     schema.get(name).and_then(Value::as_bool).unwrap_or(false)
 }
 
-/// Whether a field holds something: empty lists, maps and texts count as nothing.
+/// Returns true if a field holds something: empty lists, maps and texts count as nothing.
 fn is_set(schema: &Value, name: &str) -> bool {
     match schema.get(name) {
         None | Some(Value::Null | Value::Bool(false)) => false,

@@ -104,9 +104,9 @@ pub(super) fn check(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
 
 /// Where a schema stands.
 struct Place {
-    /// Whether its values are whole objects.
+    /// True if its values are whole objects.
     is_object: bool,
-    /// Whether a schema above has rules.
+    /// True if a schema above has rules.
     in_scope: bool,
     /// What expressions see instead of the schema: rules of an object see its `kind`, `apiVersion` and `metadata` without bounds,
     /// and then rules of these fields do too.
@@ -252,7 +252,7 @@ fn over_budget(what: &str, cost: u64, budget: u64) -> String {
     )
 }
 
-/// Whether a `fieldPath` such as `.spec['a.b']` names a field of the schema.
+/// Returns true if a `fieldPath` such as `.spec['a.b']` names a field of the schema.
 fn is_field(schema: &Value, path: &str) -> bool {
     let mut schema = schema;
     let mut rest = path;

@@ -136,7 +136,7 @@ fn reconciles_in(rules: &[(String, &str, &Value)], group: &str) -> bool {
     })
 }
 
-/// Whether the schema of a version has a status that can contain nothing.
+/// Returns true if the schema of a version has a status that can contain nothing.
 fn has_empty_status(version: &Value) -> bool {
     let status = version
         .pointer("/schema/openAPIV3Schema/properties/status")

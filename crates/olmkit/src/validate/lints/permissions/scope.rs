@@ -55,7 +55,7 @@ const CLUSTER_SCOPED: [(&str, &str); 23] = [
     ("config.openshift.io", "clusterversions"),
 ];
 
-/// Whether a Role grants what is not namespaced. The API server takes the name of a namespace also for the namespace of the request, and
+/// Returns true if a Role grants what is not namespaced. The API server takes the name of a namespace also for the namespace of the request, and
 /// who may use a security context constraint or policy is asked for the namespace of the pod.
 fn is_granted_by_roles(resource: &str, verb: &str) -> bool {
     match resource.split('/').next() {
@@ -126,7 +126,7 @@ fn any_of(names: &[&str]) -> String {
     }
 }
 
-/// Whether `clusterPermissions` grant an account some verbs of a rule on one of its resources or URLs.
+/// Returns true if `clusterPermissions` grant an account some verbs of a rule on one of its resources or URLs.
 fn granted_for_the_cluster<'v>(
     csv: &Csv<'_>,
     account: &str,
