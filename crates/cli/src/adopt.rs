@@ -9,7 +9,7 @@ use olmkit_scaffold::adopt::Kind;
 
 use crate::create::{scaffolded, show};
 
-/// Add what OLM needs to an operator that exists
+/// Add OLM packaging to an existing operator
 ///
 /// A crate that uses kube gets a package olm/ that renders config/ from the crate's types. A kubebuilder or operator-sdk
 /// project gets config/manifests if it has none. Both get olm.mk with targets for the bundle. Existing files are not changed.

@@ -9,7 +9,7 @@ use olmkit::policy::{Policy, config};
 use crate::policy::{SettingsFlags, rules};
 use crate::terminal;
 
-/// Show the settings that hold in this directory
+/// Show the effective configuration
 ///
 /// Reads olmkit.toml from the working directory or a parent directory, but never from inside a bundle. Flags override
 /// environment variables (OLMKIT_SELECT, OLMKIT_IGNORE, OLMKIT_SEVERITY, OLMKIT_BASELINE, OLMKIT_FAIL_ON), which override the

@@ -7,7 +7,7 @@ use olmkit_scaffold::{Edit, edit_settings};
 
 use crate::create::{scaffolded, show};
 
-/// Change the settings of a project that init has started
+/// Change the settings of a project
 ///
 /// Does not move the files of existing kinds.
 #[derive(clap::Args)]

@@ -17,6 +17,7 @@ use crate::registry_flags::RegistryFlags;
 use crate::terminal;
 
 /// Compare two versions of a bundle
+///
 /// Lists added and removed APIs, images and permissions, and whether OLM v1 would block the upgrade (exit code 1).
 #[derive(clap::Args)]
 #[command(after_help = examples!["olmkit bundle diff releases/0.1.0 bundle", "olmkit bundle diff quay.io/example/cache-operator-bundle:v1 bundle", "olmkit bundle diff releases/0.1.0 bundle -o markdown"])]

@@ -19,11 +19,17 @@ fn help(path: &[String]) -> String {
 
 /// The commands below a command, with their summaries.
 fn commands(help: &str) -> Vec<(String, String)> {
-    let Some((_, list)) = help.split_once("\nCommands:\n") else {
-        return Vec::new();
+    // The help of olmkit has several lists, up to its options.
+    let list = match help.split_once("\nCommands:\n") {
+        Some((_, list)) => list.split("\n\n").next().unwrap_or_default(),
+        None if help.contains("\nUsage: olmkit [OPTIONS] <COMMAND>\n") => {
+            let (_, lists) = help.split_once("<COMMAND>\n").unwrap();
+            lists.split_once("\nOptions:").unwrap().0
+        }
+        None => return Vec::new(),
     };
     let mut found: Vec<(String, String)> = Vec::new();
-    for line in list.lines().take_while(|line| !line.is_empty()) {
+    for line in list.lines().filter(|line| line.starts_with("  ")) {
         let text = line.trim();
         match (
             line.starts_with("  ") && !line.starts_with("   "),

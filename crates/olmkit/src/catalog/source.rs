@@ -97,7 +97,12 @@ pub fn file_of(path: &Path, package: &str) -> Result<PathBuf, Error> {
     // Files with syntax errors are skipped here; `catalog validate` reports them.
     let has_package =
         |file: &PathBuf| load::file(file).is_ok_and(|blobs| blobs.iter().any(|blob| blob.package() == package));
-    let files: Vec<PathBuf> = walk::files(path)?.into_par_iter().filter(has_package).collect();
+    let mut files = walk::files(path)?;
+    // What a killed change left is part of the catalog until it is removed.
+    if files::remove_abandoned_below(&files) {
+        files = walk::files(path)?;
+    }
+    let files: Vec<PathBuf> = files.into_par_iter().filter(has_package).collect();
     match files.as_slice() {
         [file] => Ok(file.clone()),
         [] => Err(Error::NoPackage {

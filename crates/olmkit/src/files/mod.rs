@@ -18,7 +18,7 @@ pub use stage::{Stage, is_stage_in_use};
 /// How the names of temporary folders begin. Readers of folders skip those in use: see [`is_stage_in_use`].
 pub(crate) const PREFIX: &str = ".olmkit-";
 
-pub(crate) use stage::list;
+pub(crate) use stage::{list, remove_abandoned_below};
 
 /// A file or folder that cannot be written.
 #[derive(Debug, thiserror::Error)]

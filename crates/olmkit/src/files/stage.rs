@@ -221,6 +221,18 @@ fn sync_folders(root: &Path, files: &BTreeSet<PathBuf>) -> io::Result<()> {
         .try_for_each(|folder| sync_folder(&root.join(folder)))
 }
 
+/// Removes what killed processes left in the folders of these files. Returns true if there were such folders.
+pub(crate) fn remove_abandoned_below(files: &[PathBuf]) -> bool {
+    let is_stage = |folder: &&Path| {
+        let name = folder.file_name().and_then(std::ffi::OsStr::to_str);
+        name.is_some_and(|name| name.starts_with(PREFIX))
+    };
+    let stages = files.iter().filter_map(|file| file.ancestors().skip(1).find(is_stage));
+    let parents: BTreeSet<PathBuf> = stages.map(|stage| parent(stage).to_owned()).collect();
+    parents.iter().for_each(|parent| remove_abandoned(parent));
+    !parents.is_empty()
+}
+
 /// Removes the folders that killed processes left. What cannot be removed stays.
 pub(super) fn remove_abandoned(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };

@@ -73,7 +73,7 @@ fn an_image_is_pulled_from_a_registry() {
     let printed = validate(good.path(), &[&missing, "--use-http"]);
     assert_eq!(printed.code, 1);
     assert!(
-        printed.err.contains(&missing) && printed.err.contains("not"),
+        printed.err.contains(&missing) && printed.err.contains("manifest unknown"),
         "{}",
         printed.err
     );

@@ -6,7 +6,7 @@ use super::{Desk, NEW, OLD, SOURCE, TEMPLATE, copy};
 fn a_catalog_is_made_checked_and_looked_at() {
     let desk = Desk::with_catalog();
     let findings = desk.run(&["catalog", "validate", "catalog"]).ok();
-    assert!(findings.contains("note[catalog-image-by-tag]"), "{findings}");
+    assert!(findings.contains("info[catalog-image-by-tag]"), "{findings}");
     assert!(findings.contains(&format!("--> {SOURCE}:")), "{findings}");
     assert_eq!(
         desk.run(&["catalog", "validate", "-q", "catalog"]).ok().lines().count(),
