@@ -98,7 +98,7 @@ pub fn file_of(path: &Path, package: &str) -> Result<PathBuf, Error> {
     let has_package =
         |file: &PathBuf| load::file(file).is_ok_and(|blobs| blobs.iter().any(|blob| blob.package() == package));
     let mut files = walk::files(path)?;
-    // What a killed change left is part of the catalog until it is removed.
+    // The stage of a killed change is part of the catalog until it is removed.
     if files::remove_abandoned_below(&files) {
         files = walk::files(path)?;
     }

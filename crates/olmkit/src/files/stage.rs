@@ -221,7 +221,7 @@ fn sync_folders(root: &Path, files: &BTreeSet<PathBuf>) -> io::Result<()> {
         .try_for_each(|folder| sync_folder(&root.join(folder)))
 }
 
-/// Removes what killed processes left in the folders of these files. Returns true if there were such folders.
+/// Removes stages of killed processes from the directories of these files. Returns true if there were stages.
 pub(crate) fn remove_abandoned_below(files: &[PathBuf]) -> bool {
     let is_stage = |folder: &&Path| {
         let name = folder.file_name().and_then(std::ffi::OsStr::to_str);
