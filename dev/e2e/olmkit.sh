@@ -95,7 +95,7 @@ rights_are_missing() {
 rights_are_granted() { installer_rights | k apply -f -; run_restricted; installed "$new_version"; }
 rights_are_taken_back() { installer_rights | k delete -f -; namespace_is_removed; }
 
-cleaned_up() { kit cleanup "$PACKAGE" -n "$NAMESPACE"; contains "nothing of package $PACKAGE is there" kit cleanup "$PACKAGE" -n "$NAMESPACE"; }
+cleaned_up() { kit cleanup "$PACKAGE" -n "$NAMESPACE"; contains "package $PACKAGE is not installed" kit cleanup "$PACKAGE" -n "$NAMESPACE"; }
 namespace_is_removed() { k delete namespace "$NAMESPACE" --timeout=300s; same_inventory "$results/before"; }
 
 flow_olmkit() {

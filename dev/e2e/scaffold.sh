@@ -16,10 +16,11 @@ project_is_built() {
   cargo build --quiet --bin scaffolded
   make -s bundle OLMKIT="$olmkit" IMG="$(scaffolded_image)"
   # Upstream's operator-sdk reads PROJECT for every command.
-  operator-sdk version
-  operator-sdk bundle validate bundle
-  operator-sdk generate bundle --input-dir config --version 0.0.1 --output-dir upstream
-  operator-sdk scorecard bundle --list
+  local upstream=${OLMKIT_DEV_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/olmkit}/bin/operator-sdk
+  "$upstream" version
+  "$upstream" bundle validate bundle
+  "$upstream" generate bundle --input-dir config --version 0.0.1 --output-dir upstream
+  "$upstream" scorecard bundle --list
   publish operator "$CARGO_TARGET_DIR/$(rustc -vV | sed -n 's/^host: //p')/debug/scaffolded" "$(scaffolded_image)"
   publish bundle bundle "$(scaffolded_image bundle)"
 }

@@ -194,7 +194,7 @@ async fn removed(site: &Site) {
     assert!(
         nothing
             .stdout
-            .contains("nothing of package memcached-operator is there"),
+            .contains("package memcached-operator is not installed"),
         "{}",
         nothing.stdout
     );
