@@ -192,9 +192,7 @@ async fn removed(site: &Site) {
     }
     let nothing = site.olmkit(&["cleanup", PACKAGE, "--olm", "v1"]).await.fine();
     assert!(
-        nothing
-            .stdout
-            .contains("package memcached-operator is not installed"),
+        nothing.stdout.contains("package memcached-operator is not installed"),
         "{}",
         nothing.stdout
     );
