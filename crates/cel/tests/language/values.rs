@@ -163,9 +163,9 @@ fn conversions() {
             "int('12') + int(1.9) + int(3u) + int(timestamp('1970-01-01T00:00:05Z'))",
             "21",
         ),
-        ("int('a')", "error: type conversion error from 'string' to 'int'"),
-        ("int(1e19)", "error: integer overflow"),
-        ("uint(-1)", "error: unsigned integer overflow"),
+        ("int('a')", "refused"),
+        ("int(1e19)", "refused"),
+        ("uint(-1)", "refused"),
         ("double('1.5') + double(1)", "2.5"),
         (
             "string(1) + string(1.5) + string(true) + string(1u) + string(b'a')",
@@ -184,7 +184,7 @@ fn conversions() {
             "true",
         ),
         ("bool('true') && !bool('f')", "true"),
-        ("bool('yes')", "error: type conversion error from 'string' to 'bool'"),
+        ("bool('yes')", "refused"),
         ("duration('x')", "refused"),
         ("timestamp('yesterday')", "refused"),
         (
@@ -420,7 +420,7 @@ fn quantities_and_versions() {
         ("sign(quantity('-1m'))", "-1"),
         (
             "isQuantity('1Mi') && !isQuantity('1MiB') && !isQuantity('') && !isQuantity('ten')",
-            "undecided",
+            "true",
         ),
         ("isQuantity('1Mi') && !isQuantity('1MiB') && !isQuantity('')", "true"),
         (
