@@ -35,7 +35,7 @@ pub const FINGERPRINT: &str = "cache.example.com/applied-configuration";
 /// The annotation with which users pause the reconciles of a Memcached; its value is `true`.
 pub const PAUSED: &str = "cache.example.com/paused";
 
-/// Longer texts are kept as digests. Names, labels and images are shorter.
+/// Longer strings are kept as digests. Names, labels and images are shorter.
 const TEXT: usize = 1 << 10;
 /// Of longer lists and maps so many entries are kept.
 const ENTRIES: usize = 64;

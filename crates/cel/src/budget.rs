@@ -22,7 +22,7 @@ impl Budget {
         Self::new(limits::OBJECT_STEPS, limits::OBJECT_BYTES)
     }
 
-    /// What all objects of a bundle may take, such as its examples.
+    /// The budget of all objects of a bundle, such as its examples.
     pub fn for_bundle() -> Self {
         Self::new(limits::BUNDLE_STEPS, limits::BUNDLE_BYTES)
     }
@@ -42,7 +42,7 @@ impl Budget {
         self.bytes
     }
 
-    /// What is left, at most as much as another budget.
+    /// The remaining budget, at most as large as another one.
     #[must_use]
     pub fn at_most(&self, other: &Self) -> Self {
         Self::new(self.steps.min(other.steps), self.bytes.min(other.bytes))

@@ -43,7 +43,7 @@ pub(crate) fn estimate(node: &Node, notes: &Notes, sizes: Sizes<'_>) -> Option<u
     Some(coster.cost(node))
 }
 
-/// What is known of the value of a node.
+/// The known facts about the value of a node.
 #[derive(Default, Clone)]
 struct Known {
     path: Option<Path>,

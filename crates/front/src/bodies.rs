@@ -24,7 +24,7 @@ use crate::connections::Handle;
 /// Memory is counted in such pieces.
 const UNIT: usize = 1 << 10;
 
-/// What bodies may take.
+/// Limits for bodies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodyLimits {
     /// Bodies of at most this many bytes reserve nothing: a connection has a buffer of this size anyhow.
@@ -125,7 +125,7 @@ impl Pool {
     }
 
     async fn reserve(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
-        /// Somebody waits until this is dropped.
+        /// Counts a waiting request until it is dropped.
         struct Waits<'a>(&'a AtomicUsize);
         impl Drop for Waits<'_> {
             fn drop(&mut self) {
@@ -142,7 +142,7 @@ impl Pool {
         Arc::clone(&self.units).acquire_many_owned(units).await.ok()
     }
 
-    /// Waits until somebody waits.
+    /// Waits until a request waits.
     async fn contended(&self) {
         loop {
             let came = self.came.notified();

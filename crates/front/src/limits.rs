@@ -1,4 +1,4 @@
-//! What clients may take of a server: connections, memory, time.
+//! Limits for clients of a server: connections, memory, time.
 use std::time::Duration;
 
 /// Connections that wait in the system to be accepted. Clients beyond them try again by themselves.

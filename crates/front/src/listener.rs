@@ -44,7 +44,7 @@ pub struct BindError {
     pub source: std::io::Error,
 }
 
-/// What wraps a connection.
+/// Wraps a connection.
 #[derive(Clone)]
 pub enum Wire {
     /// Nothing.
@@ -54,7 +54,7 @@ pub enum Wire {
     Tls(tokio_rustls::TlsAcceptor),
 }
 
-/// Bytes that an answer takes beside its body, as an extension of the response.
+/// Bytes that an answer takes in addition to its body, as an extension of the response.
 #[derive(Clone, Copy, Debug)]
 pub struct Beside(pub usize);
 
@@ -137,7 +137,7 @@ impl Listener {
                     stream = &mut next => break Some(stream),
                     () = &mut stop, if stopped.is_none() => stopped = Some(Instant::now()),
                     () = quiet => break None,
-                    // What has ended is forgotten.
+                    // Ended connections are forgotten.
                     Some(_) = tasks.join_next() => {}
                 }
             };

@@ -22,7 +22,7 @@ struct Meter {
     /// Its pieces are made without waiting for room.
     at_once: bool,
     _call: Call,
-    /// What the body takes beside its pieces.
+    /// Bytes that the body takes in addition to its pieces.
     _reserved: Option<Reserved>,
 }
 
@@ -51,7 +51,7 @@ impl<B: Body<Data = Bytes> + Unpin> Waiting<B> {
         }
     }
 
-    /// As it is, and counting what it takes beside its pieces.
+    /// Also counts the bytes that the body takes in addition to its pieces.
     pub fn taking(mut self, bytes: usize) -> Self {
         if let Some(meter) = &mut self.meter {
             meter._reserved = Some(meter.handle.reserve(bytes));

@@ -1,4 +1,4 @@
-//! What hostile clients make a server hold, in bytes of the heap.
+//! Heap bytes that hostile clients make a server allocate.
 #![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
 use std::{alloc::System, time::Duration};

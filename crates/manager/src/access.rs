@@ -164,7 +164,7 @@ impl Grant {
 }
 
 impl Requirement {
-    /// What to check at the start for a grant: each verb on each name.
+    /// The permissions to check at the start for a grant: each verb on each name.
     pub fn from_grant(grant: &kube_grants::Grant) -> Vec<Self> {
         let all = [String::new()];
         let names = if grant.resource_names.is_empty() {

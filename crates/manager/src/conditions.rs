@@ -65,7 +65,7 @@ fn valid_reason(reason: &str) -> String {
     }
 }
 
-/// The API server's limit is 32,768 bytes. Nobody reads as much.
+/// The API server's limit is 32,768 bytes, more than a reader needs.
 fn shorten(message: &str) -> String {
     message.chars().take(2048).collect()
 }

@@ -1,4 +1,4 @@
-//! What the servers of a manager let their clients take.
+//! Limits for clients of the manager's servers.
 use std::time::Duration;
 
 use http_body_util::Full;

@@ -16,7 +16,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 
 /// Objects that are larger are not read. The API server takes requests of at most 3 MiB.
 const OBJECT_LIMIT: usize = 16 << 20;
-/// What a list has beside its objects.
+/// The parts of a list besides its objects.
 const REST_LIMIT: usize = 64 << 10;
 
 /// The objects of one kind that a watch selects.

@@ -233,7 +233,7 @@ mod tests {
         }
     }
 
-    /// What kube logs of a Secret that is not one, at each level.
+    /// The lines that kube logs about a malformed Secret, at each level.
     #[tokio::test]
     async fn no_content_of_an_object_is_logged_below_trace() {
         use hyper::{Request, Response};

@@ -22,7 +22,7 @@ pub fn child(parent: &str, suffix: &str) -> String {
     shorten(&format!("{parent}-{suffix}"), NAME)
 }
 
-/// `text` as the value of a label: as it is, or shortened with a hash.
+/// `text` as the value of a label: unchanged, or shortened with a hash.
 pub fn label(text: &str) -> String {
     shorten(text, LABEL)
 }

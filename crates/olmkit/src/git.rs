@@ -257,7 +257,7 @@ fn success(ended: crate::process::Ended, arguments: &[&str]) -> io::Result<Vec<u
     )))
 }
 
-/// A directory that git takes for a bare repository, with the settings of whoever made it.
+/// A directory that git takes for a bare repository, with settings of an unknown author.
 fn refuse_bare(directory: &Path) -> io::Result<()> {
     let directory = directory.canonicalize()?;
     for ancestor in directory.ancestors() {

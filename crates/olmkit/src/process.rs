@@ -69,11 +69,11 @@ pub struct Run<'a> {
     pub arguments: Vec<OsString>,
     /// Its working directory, unless it is ours.
     pub directory: Option<PathBuf>,
-    /// What it gets from our environment.
+    /// The variables that it inherits from our environment.
     pub environment: Environment,
     /// Variables to set in addition.
     pub variables: Vec<(OsString, OsString)>,
-    /// What it reads.
+    /// Its standard input.
     pub input: Vec<u8>,
     /// True if it reads our input instead, such as to ask the user.
     pub asks: bool,

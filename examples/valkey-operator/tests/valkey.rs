@@ -311,7 +311,7 @@ async fn drift_of_each_kind_is_reverted_with_one_write() {
         let of_child = writes.iter().filter(|write| write.contains(plural)).count();
         assert_eq!(of_child, 1, "{writes:?}");
     }
-    // The generated password is nobody's to revert, and a deleted child comes back.
+    // The operator does not revert the generated password, and creates a deleted child again.
     let password = world.api::<Secret>().get("web-password").await.unwrap().data;
     world
         .api::<Service>()

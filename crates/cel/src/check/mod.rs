@@ -23,7 +23,7 @@ pub(crate) struct Checked {
     pub(crate) variables: BTreeSet<String>,
 }
 
-/// What the checker found at each node, by its address.
+/// The checker's results for each node, by its address.
 #[derive(Default)]
 pub(crate) struct Notes {
     /// The type of each value.

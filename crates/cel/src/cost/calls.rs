@@ -10,7 +10,7 @@ use crate::types::{Shape, Type};
 /// The cost of each character of a regular expression, for each character of the text.
 const PER_REGEX_CHARACTER: f64 = 0.25;
 
-/// What a call costs besides its arguments, and the size of what it gives.
+/// The cost of a call besides its arguments, and the size of its result.
 struct Answer {
     cost: u64,
     size: Option<Size>,
@@ -47,7 +47,7 @@ impl Coster<'_> {
             return cost.saturating_add(CALL);
         }
         let args: Vec<Argument<'_>> = call.args.iter().map(|arg| self.argument(arg)).collect();
-        // What stands before the dot is a part of the name of some functions.
+        // The text before the dot is a part of the name of some functions.
         let target = call.target.as_ref().filter(|_| !name.contains('.'));
         let target = target.map(|target| self.argument(target));
         self.call(node, &name, target.as_ref(), &args)
@@ -99,7 +99,7 @@ impl Coster<'_> {
         args.saturating_add(target.map_or(0, |target| target.cost))
     }
 
-    /// The functions of Kubernetes' libraries, and of cel-go's with estimates of their own.
+    /// The functions of Kubernetes' libraries, and those of cel-go that have an estimate.
     fn kubernetes(
         &mut self,
         name: &str,
@@ -351,26 +351,21 @@ fn equal(args: &[Argument<'_>]) -> Option<Answer> {
     }
 }
 
-/// The size of a text in which each part is replaced.
+/// The size of a string in which each part is replaced.
 fn replaced(text: Size, from: Size, to: Size) -> Size {
-    let ceil = |size: u64, part: u64| size.div_ceil(part.max(1));
+    /// How many parts of a string of this size are replaced, and how much of it is kept.
+    fn parts(size: u64, part: u64, is_kept: bool) -> (u64, u64) {
+        if part == 0 {
+            (size.saturating_add(1), size)
+        } else if is_kept {
+            (0, size)
+        } else {
+            (size.div_ceil(part), 0)
+        }
+    }
     let (mut count, mut kept) = (Size::exactly(0), Size::exactly(0));
-    if from.least == 0 {
-        count.most = text.most.saturating_add(1);
-        kept.most = text.most;
-    } else if to.most <= from.least {
-        kept.most = text.most;
-    } else {
-        count.most = ceil(text.most, from.least);
-    }
-    if from.most == 0 {
-        count.least = text.least.saturating_add(1);
-        kept.least = text.least;
-    } else if from.most <= to.least {
-        kept.least = text.least;
-    } else {
-        count.least = ceil(text.least, from.most);
-    }
+    (count.most, kept.most) = parts(text.most, from.least, to.most <= from.least);
+    (count.least, kept.least) = parts(text.least, from.most, from.most <= to.least);
     count.times(to).plus(kept)
 }
 

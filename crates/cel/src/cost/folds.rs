@@ -29,7 +29,7 @@ impl Coster<'_> {
         };
         let value = self.body_size(fold);
         self.scope.truncate(items);
-        // What the loop starts with, does for each item, and gives.
+        // The loop's start value, its step for each item, and its result.
         let (start, step, result) = match fold.kind {
             FoldKind::All => (0, sum([2 * ACCESS + CALL, body].into_iter()), ACCESS),
             FoldKind::Exists => (0, sum([2 * ACCESS + 2 * CALL, body].into_iter()), ACCESS),

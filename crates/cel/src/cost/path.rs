@@ -21,7 +21,7 @@ impl Path {
         }
     }
 
-    /// What Go's `append` makes of a path.
+    /// The path that Go's `append` returns.
     pub(super) fn below(above: Option<Self>, name: &str) -> Self {
         let Some(above) = above else { return Self::of(name) };
         if above.len == above.capacity {

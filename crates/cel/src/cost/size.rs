@@ -1,4 +1,4 @@
-//! Sizes of texts, lists and maps.
+//! Sizes of strings, lists and maps.
 
 /// The least and the largest number of characters, items or entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -71,7 +71,7 @@ impl Trapped {
         self.folder.path().join("mark")
     }
 
-    /// What ran since this was asked last.
+    /// The traps that ran since the last call.
     fn ran(&self) -> String {
         let text = std::fs::read_to_string(self.mark()).unwrap_or_default();
         let _ = std::fs::remove_file(self.mark());

@@ -26,7 +26,7 @@ pub struct Error {
     retry_after: Option<Duration>,
 }
 
-/// What helps against an error.
+/// The remedy for an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -123,13 +123,13 @@ impl Error {
         &self.reason
     }
 
-    /// What helps.
+    /// The remedy.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 }
 
-/// What helps against an error status.
+/// The remedy for an error status.
 fn classify(status: &kube::core::Status) -> ErrorKind {
     let terminating = || {
         let causes = status.details.iter().flat_map(|details| &details.causes);

@@ -1,4 +1,4 @@
-//! What is remembered of an applied object.
+//! The memory of an applied object.
 use std::{
     collections::HashMap,
     hash::{DefaultHasher, Hash, Hasher},
@@ -29,7 +29,7 @@ const PAUSE: Duration = Duration::from_secs(15);
 /// A change by another client this long after the last one is no repetition.
 const CALM: Duration = Duration::from_mins(3);
 
-/// What is remembered of one object since this process first applied it.
+/// The memory of one object since this process first applied it.
 #[derive(Clone, Default)]
 pub struct Memory {
     pub desired_hash: Option<u64>,
@@ -84,7 +84,7 @@ impl Memory {
         self.desired_hash.is_some() && self.uid == uid(live)
     }
 
-    /// The object is gone.
+    /// The object was deleted.
     pub fn gone(&mut self) {
         self.gone = Some(Instant::now());
     }

@@ -58,7 +58,7 @@ pub struct Report {
     pub writes: u32,
 }
 
-/// What an apply changed.
+/// The change that an apply made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {
@@ -66,7 +66,7 @@ pub enum Change {
     Unchanged,
     /// The object was created.
     Created,
-    /// What is desired had changed.
+    /// The desired object had changed.
     Updated(FieldChange),
     /// Another client had changed the object. The change was reverted.
     Reverted(FieldChange),
@@ -247,7 +247,7 @@ impl Applier {
         })
     }
 
-    /// The object is gone: what is remembered about it takes no memory after a while. Should it come back soon, the fights
+    /// The object was deleted: its memory is freed after a while. If it is created again soon, the fights
     /// over its fields are not forgotten.
     pub fn forget(&self, resource: &ApiResource, key: &ObjectKey) {
         let mut memories = self.memories();
@@ -269,7 +269,7 @@ impl Applier {
         }
     }
 
-    /// Deletes an object. Returns whether it is gone, rather than waiting for a finalizer.
+    /// Deletes an object. Returns true if the API server deleted it, and false if it waits for a finalizer.
     pub(crate) async fn delete(
         &self,
         resource: &ApiResource,
@@ -316,11 +316,11 @@ struct Attempt<'a> {
     desired: Desired,
     live: Option<Value>,
     owners: Vec<Owner>,
-    /// What is remembered of the object.
+    /// The memory of the object.
     memory: Memory,
     /// The fields that differ and are not known to be as the API server wants them.
     open: Vec<Difference>,
-    /// Fields of the last desired object that are no longer desired and that nobody owns.
+    /// Fields of the last desired object that are no longer desired and have no owner.
     lost: Vec<Path>,
 }
 
@@ -368,7 +368,7 @@ impl<'a> Attempt<'a> {
         Ok(attempt)
     }
 
-    /// What the field manager owns by applying.
+    /// The fields that the field manager owns by applying.
     fn own(&self) -> Option<&Owner> {
         let manager = &self.applier.manager;
         self.owners
@@ -390,7 +390,7 @@ impl<'a> Attempt<'a> {
         let owned = self.owned();
         let found = differences(&self.schema, &desired.body, live, owned.as_ref());
         let unrecorded = |found: &Difference| {
-            // A default, as far as anybody can tell: the owners were cleared, and no client is on record for a change.
+            // Probably a default: the owners were cleared, and no client is on record for a change.
             let cleared = self.own().is_none() && owned.is_none();
             cleared && found.kind == DifferenceKind::More && !is_owned_by_others(&self.owners, None, &found.path)
         };
@@ -498,7 +498,7 @@ impl<'a> Attempt<'a> {
         if !self.desired.names_version
             && let (Some(uid), Some(metadata)) = (live.pointer("/metadata/uid"), body.get_mut("metadata"))
         {
-            // An object of the same name that was created meanwhile is not this one.
+            // An object of the same name that was created since then is not this one.
             metadata["uid"] = uid.clone();
         }
         let params = PatchParams::apply(&self.applier.manager).force();

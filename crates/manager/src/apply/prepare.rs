@@ -1,4 +1,4 @@
-//! The desired object, as it is sent.
+//! The desired object in the form that is sent.
 use std::collections::BTreeMap;
 
 use k8s_openapi::ByteString;
@@ -13,7 +13,7 @@ use super::{
     schema::{Kind, Merge, Node, Schema},
 };
 
-/// What the API server sets itself.
+/// Fields that the API server sets itself.
 const SERVER_FIELDS: [&str; 6] = [
     "managedFields",
     "creationTimestamp",
@@ -144,7 +144,7 @@ pub fn owner_path(key: Option<&Map<String, Value>>) -> Path {
     path
 }
 
-/// The API server stores `stringData` as `data`. Applied as it is, keys that are no longer desired would stay.
+/// The API server stores `stringData` as `data`. If it were applied unchanged, keys that are no longer desired would stay.
 fn encode_string_data(secret: &mut Map<String, Value>) {
     let Some(Value::Object(texts)) = secret.remove("stringData") else {
         return;

@@ -30,7 +30,7 @@ pub struct Schema {
     pub status_fields: Option<BTreeSet<String>>,
 }
 
-/// What the comparison has to know about one field.
+/// The facts about one field that the comparison needs.
 #[derive(Debug, Default)]
 pub struct Node {
     pub kind: Kind,

@@ -27,7 +27,7 @@ impl StatusFields {
     }
 }
 
-/// What writing a status has changed.
+/// The change that a status write made.
 pub enum StatusChange {
     /// It is as desired.
     Unchanged,
@@ -167,7 +167,7 @@ impl Applier {
         answer.map_err(|error| Error::request(format!("write the status of {} {key}", resource.kind), error))
     }
 
-    /// What is remembered about the status of an object that is gone takes no more memory.
+    /// Frees the memory about the status of a deleted object.
     pub(crate) fn forget_status(&self, resource: &ApiResource, key: &ObjectKey) {
         self.memories()
             .remove(&(format!("{}/status", kind_of(resource)), key.clone()));

@@ -379,7 +379,7 @@ impl Manager {
         let together = leading::together(beside, workers, stop.clone());
         let work = async move {
             if check_first {
-                // Its result is logged. A missing permission stops nobody from doing the rest.
+                // Its result is logged. The rest works without a missing permission.
                 let _ = tokio::time::timeout(CHECK_LIMIT, check_ended).await;
             }
             together.await;

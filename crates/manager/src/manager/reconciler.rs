@@ -116,7 +116,7 @@ impl Manager {
             async move {
                 match object {
                     Some(object) => match reconcile::reconcile(reconciler, shared, object).await {
-                        // It was deleted meanwhile.
+                        // It was deleted in between.
                         Err(_) if objects.get(&key).is_none() => Ok(Done::nothing("gone")),
                         result => result,
                     },

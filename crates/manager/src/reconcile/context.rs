@@ -1,4 +1,4 @@
-//! What a reconcile can do.
+//! The operations of a reconcile.
 use std::{
     any::TypeId,
     collections::HashSet,
@@ -40,7 +40,7 @@ enum Backend<K: Object> {
     Recording(Recording),
 }
 
-/// What has happened during the reconcile.
+/// Events and writes of the reconcile.
 #[derive(Default)]
 pub struct State {
     pub kept: HashSet<(TypeId, ObjectKey)>,
@@ -66,7 +66,7 @@ impl<C> Applied<C> {
         self.object
     }
 
-    /// What the apply has changed.
+    /// The change that the apply made.
     pub fn change(&self) -> &Change {
         &self.change
     }
@@ -215,7 +215,7 @@ impl<K: Object> Context<K> {
         }
     }
 
-    /// As [`apply`](Self::apply), but fields that the API server lets nobody change stay as they are once the child exists.
+    /// As [`apply`](Self::apply), but immutable fields keep their values once the child exists.
     /// They are paths such as `.spec.volumeClaimTemplates`.
     ///
     /// # Errors
@@ -432,7 +432,7 @@ impl<K: Object> Context<K> {
         };
         set(&mut value, &["metadata", "labels", MANAGED_BY], manager);
         if K::Scope::NAMESPACED && !C::Scope::NAMESPACED {
-            // The garbage collector would take such a reference for one to an object that is gone.
+            // The garbage collector would treat the owner as deleted.
             let annotation = owner_annotation(self.object.as_ref());
             set(&mut value, &["metadata", "annotations", OWNER], annotation);
             return Ok((key, value));

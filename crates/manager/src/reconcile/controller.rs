@@ -59,7 +59,7 @@ type Relevant<K> = Arc<dyn Fn(&Change<K>) -> bool + Send + Sync>;
 
 type Forget = Arc<dyn Fn(&kube::api::ApiResource, &ObjectKey) + Send + Sync>;
 
-/// What the watches of a controller share when they start.
+/// State that the watches of a controller share when they start.
 pub struct Starting {
     pub queue: Arc<WorkQueue<ObjectKey>>,
     pub manager: String,

@@ -35,7 +35,7 @@ const QUEUED: Duration = Duration::from_secs(10);
 /// So many objects that wait are reconciled when a slot is free. The first ones may be in a namespace without one.
 const WOKEN: usize = 32;
 
-/// What all reconciles of a controller share.
+/// State that all reconciles of a controller share.
 pub struct Shared<K: Object> {
     pub client: Client,
     pub applier: Arc<Applier>,
@@ -299,7 +299,7 @@ async fn report<K: Object>(
                     }
                     requeue = Some(requeue.map_or(conflict.retry_after, |known| known.min(conflict.retry_after)));
                 }
-                // What the reconcile found matters more.
+                // The result of the reconcile matters more.
                 Err(error) if result.is_err() => tracing::warn!(error = %error.text(), "cannot write the status"),
                 Err(error) => return Err(error),
             }
@@ -324,7 +324,7 @@ fn announce<K: Object>(shared: &Shared<K>, object: &K, before: Option<&Value>, a
     match (state(&before, DEGRADED), state(&after, DEGRADED)) {
         (was, Some(true)) => {
             let reason = |all: &[_]| conditions::get(all, DEGRADED).map(|found| found.reason.clone());
-            // A conflict has an event of its own.
+            // A conflict has a separate event.
             if (was != Some(true) || reason(&before) != reason(&after)) && reason(&after).as_deref() != Some("Conflict")
             {
                 shared.event(object, Severity::Warning, "Failed", message(DEGRADED));

@@ -10,7 +10,7 @@ pub const AVAILABLE: &str = "Available";
 pub const PROGRESSING: &str = "Progressing";
 pub const DEGRADED: &str = "Degraded";
 
-/// What a reconcile has found.
+/// The result of a reconcile.
 pub struct Found<'a> {
     pub result: &'a Result<Outcome, Error>,
     /// The first conflict, for users.

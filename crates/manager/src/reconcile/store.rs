@@ -66,7 +66,7 @@ impl Store {
         }
     }
 
-    /// What is kept of a child of objects of kind `K`.
+    /// The cached form of a child of objects of kind `K`.
     pub fn project<K: Object>(&self, mut object: Value) -> Child {
         let owner = owner::<K>(&object);
         self.slim(&mut object);

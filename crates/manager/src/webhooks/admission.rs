@@ -103,7 +103,7 @@ struct Objects<'a> {
     old_object: Option<&'a RawValue>,
 }
 
-/// What tells whether an object is being deleted.
+/// The field that marks an object as being deleted.
 #[derive(Deserialize)]
 struct Leaving {
     metadata: Option<LeavingMeta>,

@@ -46,7 +46,7 @@ struct Target {
     name: String,
 }
 
-/// What the operator sent during one reconcile.
+/// The requests of the operator during one reconcile.
 struct Reconciled {
     result: Result<Report, Error>,
     /// Requests for objects, in the form "patch configmaps 200".

@@ -212,7 +212,7 @@ async fn a_failed_delete_is_tried_again() {
     running.stop().await;
 }
 
-/// 118: a child without a namespace has no owner reference and goes with the cleanup.
+/// 118: a child without a namespace has no owner reference and is deleted by the cleanup.
 #[tokio::test]
 async fn a_child_without_a_namespace_is_deleted_by_the_cleanup() {
     use kube_manager::{
@@ -289,7 +289,7 @@ async fn nothing_is_written_for_an_object_that_is_being_deleted() {
     world.create("web", ShopSpec::default()).await;
     world.is_available("web").await;
     running.is_quiet().await;
-    // Another finalizer keeps the object after ours is gone.
+    // Another finalizer keeps the object after ours was removed.
     let hold = Patch::Merge(json!({ "metadata": { "finalizers": ["example.com/shop", "example.com/other"] } }));
     world
         .api::<Shop>()
@@ -338,7 +338,7 @@ async fn nothing_is_written_for_an_object_that_is_being_deleted() {
     running.stop().await;
 }
 
-/// 122: a finalizer is removed although another one was added meanwhile.
+/// 122: a finalizer is removed although another one was added in between.
 #[tokio::test]
 async fn a_finalizer_of_somebody_else_stays() {
     let world = World::new("finalizers").await;
@@ -363,7 +363,7 @@ async fn a_finalizer_of_somebody_else_stays() {
     assert_eq!(shops.get("web").await.unwrap().finalizers(), ["example.com/other"]);
 }
 
-/// 124: a child that waits for a finalizer is not written, and created right after it is gone.
+/// 124: a child that waits for a finalizer is not written, and created right after its deletion.
 #[tokio::test]
 async fn a_child_that_is_being_deleted_is_awaited() {
     let world = World::new("awaited").await;

@@ -13,7 +13,7 @@ use kube_manager::reconcile::{Context, Controller, Error, Outcome, Reconciler};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// What is asked for.
+/// The spec.
 #[derive(CustomResource, KubeSchema, Clone, Debug, Deserialize, Serialize)]
 #[kube(
     group = "example.com",
@@ -56,7 +56,7 @@ impl Default for ShopSpec {
     }
 }
 
-/// What is reported.
+/// The status.
 #[derive(KubeSchema, Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShopStatus {
@@ -71,7 +71,7 @@ pub struct ShopStatus {
     pub observed_generation: Option<i64>,
 }
 
-/// What a test can see and set.
+/// State that a test reads and sets.
 #[derive(Clone, Default)]
 pub struct Knobs {
     pub factor: u32,

@@ -109,7 +109,7 @@ fn collect(
     Ok(())
 }
 
-/// A link to a file outside of the catalog would publish it. What else is wrong with a link, its reader reports.
+/// A link to a file outside of the catalog would publish it. Its reader reports other problems of a link.
 fn refuse_outside(root: &Directory, path: &Path) -> Result<(), Error> {
     let relative = path.strip_prefix(root.path()).unwrap_or(path);
     match root.metadata(relative) {

@@ -49,7 +49,7 @@ impl Directory {
         &self.path
     }
 
-    /// What a path leads to.
+    /// The target of a path.
     ///
     /// # Errors
     /// It leads nowhere, or out of the directory: see [`leads_out`].
@@ -214,7 +214,7 @@ mod tests {
 
     use super::*;
 
-    /// A directory with a file, and a secret beside it.
+    /// A directory with a file, and a secret outside.
     fn directory() -> (tempfile::TempDir, Directory) {
         let folder = tempfile::tempdir().unwrap();
         let inside = folder.path().join("inside");

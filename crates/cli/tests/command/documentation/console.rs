@@ -67,12 +67,7 @@ impl Desk {
         std::fs::create_dir(root.join("catalog")).unwrap();
         std::fs::write(root.join("catalog/demo.yaml"), CATALOG).unwrap();
         let earlier = super::folder(&[]);
-        let copy = Command::new("cp")
-            .arg("-r")
-            .arg(earlier.path().join("demo"))
-            .arg(root.join("old"))
-            .status();
-        assert!(copy.unwrap().success());
+        std::fs::rename(earlier.path().join("demo"), root.join("old")).unwrap();
         std::fs::create_dir(root.join(".bin")).unwrap();
         std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_olmkit"), root.join(".bin/olmkit")).unwrap();
         let directory = root.to_owned();
@@ -180,7 +175,7 @@ fn dots_stand_for_any_lines() {
     assert!(!fits(&["a", "...", "b"], &found) && !fits(&["a", "b"], &found));
 }
 
-/// A page that names no file would pass without a command.
+/// A page without commands would pass the test above.
 #[test]
 fn every_listed_page_has_commands() {
     for page in PAGES {

@@ -40,7 +40,7 @@ fn write(path: &Path, text: &str) {
     std::fs::write(path, text).unwrap();
 }
 
-/// A bundle, a catalog and a Secret of the host beside them.
+/// A bundle, a catalog, and a Secret of the host outside them.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
@@ -306,7 +306,7 @@ fn a_hidden_part_of_a_catalog_is_validated_like_the_rest() {
     write(&root.join("catalog/.olmkit-z/lock"), "");
     let output = run(root, &["catalog", "render", "catalog"]);
     let text = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
-    // The lock of nobody is a file of the catalog, and no YAML document with a schema.
+    // A lock without a holder is a file of the catalog, and no YAML document with a schema.
     std::fs::remove_dir_all(root.join("catalog/.olmkit-z")).unwrap();
     let output = run(root, &["catalog", "render", "catalog"]);
     let rendered = String::from_utf8_lossy(&output.stdout).into_owned();

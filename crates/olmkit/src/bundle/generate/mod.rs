@@ -39,7 +39,7 @@ pub use input::{Document, Input, Origin};
 pub use job::{Job, Target};
 pub use metadata::Metadata;
 pub use notice::{Notice, Weight};
-pub use project_file::ProjectFile;
+pub use project_file::{ProjectFile, SCAFFOLD};
 
 /// What operator-sdk calls itself in the annotations of a bundle; the default mode writes the same, because the value
 /// names the rules by which the bundle was made.

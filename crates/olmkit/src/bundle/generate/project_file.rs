@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::Error;
 use crate::limits;
 
-/// The plugin of projects that olmkit has scaffolded. They have no layout, because operator-sdk rejects layouts that it does not know.
-const SCAFFOLD: &str = "rust.olmkit/v1";
+/// The plugin in PROJECT that olmkit's scaffold writes. Its projects have no layout, because operator-sdk rejects layouts that it does not know.
+pub const SCAFFOLD: &str = "rust.olmkit/v1";
 
 impl ProjectFile {
     /// The layout for a bundle: in strict mode that of the scaffold if there is no other.

@@ -28,7 +28,7 @@ pub(super) struct Refusal {
     pub(super) message: String,
 }
 
-/// What the API server expects an expression to cost at most; `None` when only the server knows.
+/// The most that an expression costs by the API server's estimate; `None` if only the server can tell.
 #[derive(Default)]
 pub(super) struct Costs {
     pub(super) rule: Option<u64>,

@@ -60,7 +60,7 @@ impl fmt::Display for InstanceFinding {
     }
 }
 
-/// What the checks of all objects of a bundle may take, and what they share.
+/// The budget of the checks of all objects of a bundle, and the patterns that they share.
 pub struct Work {
     budget: Budget,
     /// Compiled patterns; none where only Go can judge, or where the budget is exhausted.

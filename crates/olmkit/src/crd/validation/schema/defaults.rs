@@ -7,7 +7,7 @@ use super::path::Path;
 use super::{each_below, flag, properties, shown};
 use crate::crd::instance::{self, InstanceFault, Work};
 
-/// What every object has: the server sets it.
+/// Fields of every object, which the server sets.
 const OBJECT_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// Checks all defaults of the schema of a version.
@@ -58,7 +58,7 @@ fn check_below(schema: &Value, path: &Path<'_>, place: Place, work: &mut Work, f
         }
     }
     each_below(schema, path, &mut |below, path| {
-        // The server does not look at defaults of the values of maps.
+        // The server does not check defaults of map values.
         if !matches!(path, Path::Keyword(_, "additionalProperties")) {
             let below_object =
                 place == Place::Object && matches!(path, Path::Property(_, name) if OBJECT_FIELDS.contains(name));

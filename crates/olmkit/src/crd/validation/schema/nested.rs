@@ -16,7 +16,7 @@ pub(super) fn check(schema: &Value, is_root: bool, path: &Path<'_>, findings: &m
     alternatives(schema, is_root.then_some(schema), skips, path, findings);
 }
 
-/// Which alternatives say that a value is an integer or a string.
+/// The alternatives of an integer or a string.
 #[derive(Clone, Copy, Default)]
 struct Skips {
     any_of: bool,

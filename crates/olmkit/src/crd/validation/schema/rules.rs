@@ -1,4 +1,4 @@
-//! CEL rules: their texts, whether they compile, and what they cost.
+//! CEL rules: strings, compilation and cost.
 
 use serde_json::Value;
 
@@ -130,7 +130,7 @@ impl Place {
 
 struct Walk<'f> {
     findings: &'f mut Findings,
-    /// What the expressions cost so far.
+    /// The cost of the expressions so far.
     total: u64,
 }
 

@@ -68,7 +68,7 @@ fn collections(schema: &Value, level: Level, path: &Path<'_>, findings: &mut Fin
     }
 }
 
-/// The pattern of texts must be a regular expression of Go.
+/// The pattern of a string must be a Go regular expression.
 pub(super) fn pattern(schema: &Value, path: &Path<'_>, findings: &mut Findings) {
     let pattern = text(schema, "pattern");
     // Where only Go can judge nothing is reported.
