@@ -4,6 +4,37 @@ use k8s_openapi::{
     jiff::Timestamp,
 };
 
+/// The status of a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It holds.
+    True,
+    /// It does not.
+    False,
+    /// The operator does not know.
+    Unknown,
+}
+
+impl State {
+    /// The value in the condition's field `status`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
+impl From<bool> for State {
+    fn from(holds: bool) -> Self {
+        match holds {
+            true => Self::True,
+            false => Self::False,
+        }
+    }
+}
+
 /// Sets the condition `kind`. Its transition time stays while its status does.
 ///
 /// ```
@@ -15,8 +46,8 @@ use k8s_openapi::{
 /// conditions::set(&mut all, "Available", true, "Ready", "4 of 4 pods are ready");
 /// assert_eq!(all[0].last_transition_time, since);
 /// ```
-pub fn set(conditions: &mut Vec<Condition>, kind: &str, holds: bool, reason: &str, message: &str) {
-    let status = if holds { "True" } else { "False" };
+pub fn set(conditions: &mut Vec<Condition>, kind: &str, state: impl Into<State>, reason: &str, message: &str) {
+    let status = state.into().as_str();
     let known = conditions.iter_mut().find(|known| known.type_ == kind);
     let since = known
         .as_ref()

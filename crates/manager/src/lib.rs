@@ -59,6 +59,8 @@ pub mod manager;
 pub mod metrics;
 pub mod names;
 pub mod namespaces;
+#[cfg(feature = "olm")]
+pub mod olm;
 pub mod options;
 pub mod packed;
 pub mod probes;

@@ -145,6 +145,14 @@ pub struct Options {
     #[cfg_attr(feature = "flags", arg(long, env = "POD_NAME", value_name = "NAME", hide = true))]
     pub pod_name: Option<String>,
 
+    /// Name of the OperatorCondition that OLM created for this version of the operator.
+    #[cfg(feature = "olm")]
+    #[cfg_attr(
+        feature = "flags",
+        arg(long, env = "OPERATOR_CONDITION_NAME", value_name = "NAME", hide = true)
+    )]
+    pub operator_condition_name: Option<String>,
+
     /// Seconds without an event, bookmarks included, after which a watch is opened anew. API servers send a bookmark each
     /// minute.
     #[cfg_attr(feature = "flags", arg(long, default_value_t = 95, value_name = "SECONDS", hide = true,
@@ -185,6 +193,8 @@ impl Default for Options {
             log_format: LogFormat::Json,
             operator_name: None,
             pod_name: None,
+            #[cfg(feature = "olm")]
+            operator_condition_name: None,
             watch_timeout: 95,
         }
     }

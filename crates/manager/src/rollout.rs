@@ -1,14 +1,16 @@
 //! Limits how many objects change their pods at the same time.
 //!
-//! A new version of an operator changes the pods of all its objects. With a [`RolloutBudget`] a few of them begin, and the others
-//! follow when those are ready. An object that does not become ready gives its slot back after a deadline, so one broken object
-//! does not stop the others.
+//! A new version of an operator changes the pods of all its objects. With a [`RolloutBudget`] the oldest of them begin, and the
+//! others follow when those are ready. A change that a user asks for is applied at once, but counts: each object whose pods are
+//! changing has a slot. An object whose pods do not become ready gives its slot back after a deadline, so one broken object does not
+//! stop the others.
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeSet, HashMap},
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
+use k8s_openapi::jiff::Timestamp;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::time::Instant;
 
@@ -57,7 +59,11 @@ impl RolloutBudget {
     }
 }
 
-/// Who has a slot, and who waits for one.
+/// So many objects at the head of the queue try to begin when something changes. The first ones may be in a namespace without
+/// a free slot.
+const WOKEN: usize = 32;
+
+/// The objects with a slot, and the queue of those that wait for one.
 pub(crate) struct Slots {
     budget: RolloutBudget,
     state: Mutex<State>,
@@ -67,13 +73,24 @@ pub(crate) struct Slots {
 
 #[derive(Default)]
 struct State {
+    /// Until every object was reconciled once, the rollouts under way and the oldest object are not known.
+    open: bool,
     holders: HashMap<ObjectKey, Holder>,
-    queue: VecDeque<ObjectKey>,
+    queue: BTreeSet<Place>,
+    places: HashMap<ObjectKey, Place>,
+    /// The number of slots that an object had in vain.
+    attempts: HashMap<ObjectKey, u32>,
 }
+
+/// Objects with fewer attempts come first, then the oldest.
+type Place = (u32, Timestamp, ObjectKey);
 
 struct Holder {
     since: Instant,
-    /// Its deadline has passed, so its slot is another's.
+    /// The operator began the rollout, and no user.
+    #[cfg_attr(not(feature = "olm"), allow(dead_code))]
+    in_turn: bool,
+    /// Its deadline has passed, so another object may use its slot.
     expired: bool,
 }
 
@@ -82,8 +99,11 @@ struct Holder {
 pub(crate) enum Slot {
     /// The object may change its pods.
     Granted,
-    /// It has to wait. So many objects are ahead of it.
-    Queued(usize),
+    /// It has to wait.
+    Queued {
+        /// It is among the first, and should try again even if nothing wakes it.
+        first: bool,
+    },
 }
 
 impl Slots {
@@ -95,52 +115,67 @@ impl Slots {
         }
     }
 
-    /// Asks for a slot.
-    pub fn try_acquire(&self, key: &ObjectKey) -> Slot {
+    /// Every object was reconciled once. Returns the first that wait.
+    pub fn open(&self) -> Vec<ObjectKey> {
+        let mut state = self.lock();
+        state.open = true;
+        state.first()
+    }
+
+    /// Asks for a slot. `created` is the object's age.
+    pub fn try_acquire(&self, key: &ObjectKey, created: Timestamp) -> Slot {
         let mut state = self.lock();
         state.expire(self.budget.deadline);
         if state.holders.contains_key(key) {
             return Slot::Granted;
         }
-        if !state.queue.contains(key) {
-            state.queue.push_back(key.clone());
-        }
-        let ahead = state.queue.iter().position(|queued| queued == key).unwrap_or(0);
-        // One ahead whose namespace is full does not stop others.
-        let mut free = self.budget.overall.saturating_sub(state.active(None));
-        for queued in state.queue.iter().take(ahead) {
-            if state.active(Some(&queued.namespace)) < self.budget.per_namespace {
-                free = free.saturating_sub(1);
-            }
-        }
-        let granted = free > 0 && state.active(Some(&key.namespace)) < self.budget.per_namespace;
+        state.enqueue(key, created);
+        let granted = state.open && state.has_slot(&self.budget, key);
         if granted {
-            state.hold(key);
+            state.hold(key, true);
         }
+        let first = state.queue.iter().take(WOKEN).any(|(.., queued)| queued == key);
         self.note(&state);
-        if granted { Slot::Granted } else { Slot::Queued(ahead) }
+        if granted { Slot::Granted } else { Slot::Queued { first } }
     }
 
-    /// The pods of the object are changing, with or without a slot: after a restart, for example.
+    /// The pods of the object are changing: a user asked for it, or the operator before a restart.
     pub fn hold(&self, key: &ObjectKey) {
         let mut state = self.lock();
+        state.attempts.remove(key);
         if !state.holders.contains_key(key) {
-            state.hold(key);
+            let in_turn = !state.open;
+            state.hold(key, in_turn);
         }
         self.note(&state);
     }
 
-    /// The object is ready or gone. Returns the objects that wait, in their order.
+    /// Returns true if a user's change took the object's slot.
+    #[cfg(feature = "olm")]
+    pub fn is_by_user(&self, key: &ObjectKey) -> bool {
+        self.lock().holders.get(key).is_some_and(|holder| !holder.in_turn)
+    }
+
+    /// The pods of the object are as desired, or it is gone. Returns the objects that may begin.
     pub fn release(&self, key: &ObjectKey) -> Vec<ObjectKey> {
         let mut state = self.lock();
+        state.attempts.remove(key);
+        self.leave(&mut state, key)
+    }
+
+    /// The API server refused the change. Others come before the object next time. Returns those that may begin.
+    pub fn give_up(&self, key: &ObjectKey) -> Vec<ObjectKey> {
+        let mut state = self.lock();
+        let attempts = state.attempts.entry(key.clone()).or_default();
+        *attempts = attempts.saturating_add(1);
+        self.leave(&mut state, key)
+    }
+
+    fn leave(&self, state: &mut State, key: &ObjectKey) -> Vec<ObjectKey> {
         let held = state.holders.remove(key).is_some();
-        state.queue.retain(|queued| queued != key);
-        self.note(&state);
-        if held {
-            state.queue.iter().cloned().collect()
-        } else {
-            Vec::new()
-        }
+        let queued = state.dequeue(key);
+        self.note(state);
+        if held || queued { state.first() } else { Vec::new() }
     }
 
     fn note(&self, state: &State) {
@@ -154,30 +189,65 @@ impl Slots {
 }
 
 impl State {
-    fn hold(&mut self, key: &ObjectKey) {
-        self.queue.retain(|queued| queued != key);
-        self.holders.insert(
-            key.clone(),
-            Holder {
-                since: Instant::now(),
-                expired: false,
-            },
-        );
+    /// The first objects of the queue, if it is open.
+    fn first(&self) -> Vec<ObjectKey> {
+        let count = if self.open { WOKEN } else { 0 };
+        self.queue.iter().take(count).map(|(.., key)| key.clone()).collect()
     }
 
-    fn active(&self, namespace: Option<&str>) -> usize {
-        let active = self.holders.iter().filter(|(_, holder)| !holder.expired);
-        active
-            .filter(|(key, _)| namespace.is_none_or(|namespace| key.namespace == namespace))
-            .count()
+    fn enqueue(&mut self, key: &ObjectKey, created: Timestamp) {
+        self.dequeue(key);
+        let attempts = self.attempts.get(key).copied().unwrap_or(0);
+        let place = (attempts, created, key.clone());
+        self.queue.insert(place.clone());
+        self.places.insert(key.clone(), place);
+    }
+
+    fn dequeue(&mut self, key: &ObjectKey) -> bool {
+        match self.places.remove(key) {
+            Some(place) => self.queue.remove(&place),
+            None => false,
+        }
+    }
+
+    fn hold(&mut self, key: &ObjectKey, in_turn: bool) {
+        self.dequeue(key);
+        let holder = Holder {
+            since: Instant::now(),
+            in_turn,
+            expired: false,
+        };
+        self.holders.insert(key.clone(), holder);
+    }
+
+    /// Returns true if there is a slot for `key`, after those that are before it in the queue.
+    fn has_slot(&self, budget: &RolloutBudget, key: &ObjectKey) -> bool {
+        let mut used: HashMap<&str, usize> = HashMap::new();
+        for (key, _) in self.holders.iter().filter(|(_, holder)| !holder.expired) {
+            *used.entry(&key.namespace).or_default() += 1;
+        }
+        // Objects that users change need no free slot. They must not use up those of other namespaces.
+        let mut all: usize = used.values().map(|count| (*count).min(budget.per_namespace)).sum();
+        for (.., queued) in &self.queue {
+            if all >= budget.overall {
+                return false;
+            }
+            let count = used.entry(&queued.namespace).or_default();
+            let is_free = *count < budget.per_namespace;
+            if queued == key {
+                return is_free;
+            }
+            if is_free {
+                *count += 1;
+                all += 1;
+            }
+        }
+        false
     }
 
     fn expire(&mut self, deadline: Duration) {
-        for (key, holder) in &mut self.holders {
-            if !holder.expired && holder.since.elapsed() >= deadline {
-                holder.expired = true;
-                tracing::warn!(object = %key, "not ready within the deadline of its rollout; the next object begins");
-            }
+        for holder in self.holders.values_mut() {
+            holder.expired |= holder.since.elapsed() >= deadline;
         }
     }
 }
@@ -190,39 +260,73 @@ mod tests {
         ObjectKey::new(namespace, name)
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn slots_are_limited_overall_and_by_namespace() {
-        let slots = Slots::new(RolloutBudget::new(2).per_namespace(1));
-        assert_eq!(slots.try_acquire(&key("a", "1")), Slot::Granted);
-        assert_eq!(slots.try_acquire(&key("a", "1")), Slot::Granted, "it has one");
-        assert_eq!(
-            slots.try_acquire(&key("a", "2")),
-            Slot::Queued(0),
-            "its namespace is full"
-        );
-        assert_eq!(
-            slots.try_acquire(&key("b", "1")),
-            Slot::Granted,
-            "another namespace is not"
-        );
-        assert_eq!(slots.try_acquire(&key("c", "1")), Slot::Queued(1));
+    fn open(budget: RolloutBudget) -> Slots {
+        let slots = Slots::new(budget);
+        slots.open();
+        slots
+    }
+
+    /// Asks for the object whose age is the number in its name.
+    fn ask(slots: &Slots, key: &ObjectKey) -> bool {
+        let age = key.name.parse().unwrap_or(0);
+        slots.try_acquire(key, Timestamp::from_second(age).unwrap()) == Slot::Granted
+    }
+
+    #[test]
+    fn slots_are_limited_overall_and_by_namespace() {
+        let slots = open(RolloutBudget::new(2).per_namespace(1));
+        assert!(ask(&slots, &key("a", "1")));
+        assert!(ask(&slots, &key("a", "1")), "it has one");
+        assert!(!ask(&slots, &key("a", "2")), "its namespace is full");
+        assert!(ask(&slots, &key("b", "3")), "another namespace is not");
+        assert!(!ask(&slots, &key("c", "4")));
         assert_eq!(slots.waiting.get(), 2);
-        assert_eq!(slots.release(&key("b", "1")), [key("a", "2"), key("c", "1")]);
-        assert_eq!(slots.try_acquire(&key("a", "2")), Slot::Queued(0));
-        assert_eq!(slots.try_acquire(&key("c", "1")), Slot::Granted);
+        assert_eq!(slots.release(&key("b", "3")), [key("a", "2"), key("c", "4")]);
+        assert!(!ask(&slots, &key("a", "2")));
+        assert!(ask(&slots, &key("c", "4")));
         slots.release(&key("a", "1"));
-        assert_eq!(slots.try_acquire(&key("a", "2")), Slot::Granted);
+        assert!(ask(&slots, &key("a", "2")));
         assert_eq!(slots.waiting.get(), 0);
+    }
+
+    #[test]
+    fn the_oldest_object_begins_when_all_are_known() {
+        let slots = Slots::new(RolloutBudget::new(1));
+        assert!(!ask(&slots, &key("a", "2")));
+        assert!(!ask(&slots, &key("a", "1")));
+        assert_eq!(slots.open(), [key("a", "1"), key("a", "2")]);
+        assert!(!ask(&slots, &key("a", "2")));
+        assert!(ask(&slots, &key("a", "1")));
+    }
+
+    #[test]
+    fn a_refused_object_lets_others_go_first() {
+        let slots = open(RolloutBudget::new(1));
+        assert!(ask(&slots, &key("a", "1")));
+        assert!(!ask(&slots, &key("a", "2")));
+        assert_eq!(slots.give_up(&key("a", "1")), [key("a", "2")]);
+        assert!(!ask(&slots, &key("a", "1")));
+        assert!(ask(&slots, &key("a", "2")));
+    }
+
+    #[test]
+    fn changes_of_users_do_not_stop_other_namespaces() {
+        let slots = open(RolloutBudget::new(2).per_namespace(1));
+        for name in ["1", "2", "3"] {
+            slots.hold(&key("a", name));
+        }
+        assert!(!ask(&slots, &key("a", "4")));
+        assert!(ask(&slots, &key("b", "5")));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_broken_object_does_not_stop_the_others() {
-        let slots = Slots::new(RolloutBudget::new(1).deadline(Duration::from_secs(60)));
-        slots.hold(&key("a", "broken"));
-        assert_eq!(slots.try_acquire(&key("a", "next")), Slot::Queued(0));
+        let slots = open(RolloutBudget::new(1).deadline(Duration::from_secs(60)));
+        slots.hold(&key("a", "1"));
+        assert!(!ask(&slots, &key("a", "2")));
         tokio::time::advance(Duration::from_secs(60)).await;
-        assert_eq!(slots.try_acquire(&key("a", "next")), Slot::Granted);
-        assert_eq!(slots.try_acquire(&key("a", "broken")), Slot::Granted, "it goes on");
-        assert_eq!(slots.release(&key("a", "next")), Vec::<ObjectKey>::new());
+        assert!(ask(&slots, &key("a", "2")));
+        assert!(ask(&slots, &key("a", "1")), "it goes on");
+        assert_eq!(slots.release(&key("a", "2")), Vec::<ObjectKey>::new());
     }
 }

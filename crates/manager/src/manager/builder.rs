@@ -7,7 +7,7 @@ use kube::{
 };
 use tokio::task::JoinSet;
 
-use super::{Error, Manager};
+use super::{Error, Manager, Work};
 use crate::{
     access::{Requirement, Where},
     connection,
@@ -144,6 +144,17 @@ impl Builder {
             self.metrics.events_dropped(),
         );
         let drain = Duration::from_secs(options.graceful_shutdown_timeout);
+        #[cfg(feature = "olm")]
+        let rollouts = crate::olm::Rollouts::default();
+        #[allow(unused_mut)]
+        let mut beside: Vec<Work> = Vec::new();
+        #[cfg(feature = "olm")]
+        if let Some(name) = options.operator_condition_name.filter(|name| !name.is_empty()) {
+            let (client, namespace, rollouts) = (client.clone(), namespace.clone(), rollouts.clone());
+            beside.push(Box::pin(async move {
+                crate::olm::report(client, &namespace, &name, &rollouts).await;
+            }));
+        }
         Ok(Manager {
             client,
             metrics: self.metrics,
@@ -170,8 +181,10 @@ impl Builder {
             servers,
             webhooks: JoinSet::new(),
             gates: BTreeMap::new(),
-            beside: Vec::new(),
+            beside,
             workers: Vec::new(),
+            #[cfg(feature = "olm")]
+            rollouts,
         })
     }
 

@@ -170,6 +170,8 @@ pub struct Manager {
     /// What begins with the leadership, in this order.
     beside: Vec<Work>,
     workers: Vec<Work>,
+    #[cfg(feature = "olm")]
+    rollouts: crate::olm::Rollouts,
 }
 
 impl Manager {

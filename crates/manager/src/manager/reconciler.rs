@@ -1,5 +1,5 @@
 //! Starts the controllers of the reconcile layer.
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::{
@@ -19,7 +19,7 @@ use crate::{
     apply::Applier,
     cache::{Cache, Change},
     queue::WorkQueue,
-    reconcile::{self, Object, Reconciler, Secrets, Shared, Starting},
+    reconcile::{self, Object, Reconciler, Secrets, Shared, Starting, Unreadable, Written},
     rollout::Slots,
     worker::Done,
 };
@@ -47,6 +47,7 @@ impl Manager {
         for start in parts.watched {
             start(self, &queue);
         }
+        let observed = parts.observed.into_iter().map(|start| start(self, &queue)).collect();
         let objects: Cache<R::Object> = Cache::default();
         let secrets = parts.secrets.map(|references| {
             let by_secret = objects.index(move |object: &R::Object| {
@@ -73,11 +74,12 @@ impl Manager {
             self.watch(&secrets.versions, paged(watcher::Config::default()), project, changed);
             secrets
         });
-        let slots = parts.rollouts.map(Slots::new);
+        let slots = parts.rollouts.map(|budget| Arc::new(Slots::new(budget)));
         if let Some(slots) = &slots {
             let name = "rollout_queue_length";
             self.metrics()
                 .with(|registry| registry.register(name, "Objects that wait for their rollout", slots.waiting.clone()));
+            self.while_leading(open(Arc::clone(slots), Arc::clone(&queue)));
         }
         let shared = Arc::new(Shared {
             client: self.client(),
@@ -86,32 +88,48 @@ impl Manager {
             objects: objects.clone(),
             queue: Arc::clone(&queue),
             stores,
+            observed,
             secrets,
             finalizer: parts.finalizer,
             slots,
             resource: ApiResource::erase::<R::Object>(&()),
+            written: Written::default(),
+            unreadable: Unreadable::default(),
+            #[cfg(feature = "olm")]
+            rollouts: self.rollouts.clone(),
         });
         let (keys, gone) = (Arc::clone(&queue), Arc::clone(&shared));
         let relevant = parts.relevant.unwrap_or_else(|| Arc::new(is_relevant));
         let changed = move |key: &ObjectKey, change: Change<R::Object>| {
             if change.after.is_none() {
                 gone.applier.forget_status(&gone.resource, key);
-                gone.release(key);
+                gone.forget(key);
             }
-            if relevant(&change) {
+            let version = change.after.as_deref().and_then(|after| after.meta().resource_version.as_ref());
+            let is_own = gone.written.is_own(version);
+            if relevant(&change) || !is_own && lost_status(&change, gone.applier.manager()) {
                 add(&keys, key.clone(), change.listed);
             }
         };
         objects.count_unreadable(self.metrics().unreadable(&R::Object::plural(&())));
-        let reader = objects.clone();
-        let project = move |guard: DeserializeGuard<R::Object>| reader.readable(guard);
+        let (reader, noting, keys) = (objects.clone(), Arc::clone(&shared), Arc::clone(&queue));
+        let project = move |guard: DeserializeGuard<R::Object>| {
+            if let Err(invalid) = &guard.0 {
+                let key = ObjectKey::of(&guard);
+                noting.unreadable.note(&key, invalid);
+                keys.add(key);
+            }
+            reader.readable(guard)
+        };
         self.watch(&objects, paged(parts.selecting), project, changed);
         let readiness = self.readiness().clone();
         let reconciler = Arc::new(parts.reconciler);
         let work = move |key: ObjectKey| {
             let namespaced = <R::Object as Resource>::Scope::NAMESPACED;
             let is_synced = !namespaced || readiness.is_synced_in(&key.namespace);
-            let object = objects.get(&key).filter(|_| is_synced);
+            // A deletion needs no more than the object.
+            let is_deleted = |object: &Arc<R::Object>| object.meta().deletion_timestamp.is_some();
+            let object = objects.get(&key).filter(|object| is_synced || is_deleted(object));
             let (reconciler, shared, objects) = (Arc::clone(&reconciler), Arc::clone(&shared), objects.clone());
             async move {
                 match object {
@@ -120,6 +138,9 @@ impl Manager {
                         Err(_) if objects.get(&key).is_none() => Ok(Done::nothing("gone")),
                         result => result,
                     },
+                    None if let Some(unreadable) = shared.unreadable.take(&key) => {
+                        reconcile::leave_alone(&shared, &key, unreadable).await
+                    }
                     None if is_synced => Ok(Done::nothing("gone")),
                     None => Ok(Done::nothing("namespace not synced").requeue_after(UNSYNCED)),
                 }
@@ -151,4 +172,25 @@ impl Manager {
         };
         self.watch::<DeserializeGuard<C>, _, _, _>(&cache, paged(config), project, changed);
     }
+}
+
+/// Lets rollouts begin when every object was reconciled once. Then the oldest object and the rollouts of an earlier leader are
+/// known.
+async fn open(slots: Arc<Slots>, queue: Arc<WorkQueue<ObjectKey>>) {
+    while !queue.caught_up() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    slots.open().into_iter().for_each(|key| queue.add(key));
+}
+
+/// Returns true if another client has taken fields of the status that `manager` has written.
+fn lost_status<K: Resource>(change: &Change<K>, manager: &str) -> bool {
+    let own = |side: &Option<Arc<K>>| {
+        let entries = side.as_deref()?.meta().managed_fields.as_ref()?.iter();
+        let mut own = entries.filter(|entry| {
+            entry.manager.as_deref() == Some(manager) && entry.subresource.as_deref() == Some("status")
+        });
+        own.next().and_then(|entry| entry.fields_v1.clone())
+    };
+    own(&change.before) != own(&change.after)
 }

@@ -6,23 +6,32 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use k8s_openapi::{NamespaceResourceScope, api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::OwnerReference};
+use k8s_openapi::{
+    NamespaceResourceScope,
+    api::core::v1::Secret,
+    apimachinery::pkg::apis::meta::v1::{OwnerReference, Time},
+    jiff::Timestamp,
+};
 use kube::{
     Api, Client, Resource,
     api::{DeleteParams, Preconditions},
 };
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    Change, Conflict, Error, Object,
+    Change, Conflict, Error, ErrorKind, Object, Outcome,
+    observe::Observed,
     recording::Recording,
-    run::Shared,
+    run::{self, Shared},
     store::{MANAGED_BY, OWNER, Store, owner_annotation},
 };
 use crate::{
     ObjectKey,
     apply::{Report, set},
+    drift::fingerprint,
     events::{Event, Severity},
+    health::{self, Pods},
     manager::Scope as _,
     names,
     rollout::Slot,
@@ -46,11 +55,21 @@ pub struct State {
     pub kept: HashSet<(TypeId, ObjectKey)>,
     pub writes: u32,
     pub conflicts: Vec<(String, Conflict)>,
-    /// The object takes part in rollouts.
-    pub rolls: bool,
-    /// It waits for its turn; so many are ahead of it.
-    pub queued: Option<usize>,
+    /// The object waits for its turn.
+    pub queued: Option<Queued>,
 }
+
+/// The object waits for a slot of the rollout budget.
+#[derive(Clone, Copy)]
+pub struct Queued {
+    /// It is among the first.
+    pub first: bool,
+}
+
+/// The annotation of a child with the fingerprint of what the user asked for when its pod template was applied last.
+pub const ASKED: &str = "kube-manager/asked";
+
+const TEMPLATE: &str = ".spec.template";
 
 /// A child that was applied. It dereferences to the object as the API server has it.
 #[derive(Clone, Debug)]
@@ -166,35 +185,61 @@ impl<K: Object> Context<K> {
     /// As [`apply`](Self::apply), but a change of the pod template waits until the object has a slot of the controller's
     /// [rollout budget](super::Controller::rollouts). Other fields are applied at once.
     ///
+    /// `asked` is the part of the object's spec from which the template follows. A change of it is a user's and waits for nothing.
+    /// It is recorded in an annotation of the child, so it must not contain values that only the operator sets.
+    ///
     /// # Errors
     /// As [`apply`](Self::apply).
-    pub async fn apply_in_turn<C: Object>(&self, desired: C) -> Result<Applied<C>, Error> {
-        const TEMPLATE: &str = ".spec.template";
+    pub async fn apply_in_turn<C: Object>(
+        &self,
+        mut desired: C,
+        asked: &(impl Serialize + Sync),
+    ) -> Result<Applied<C>, Error> {
         let Backend::Cluster(shared) = &self.backend else {
             return self.apply(desired).await;
         };
         let Some(slots) = &shared.slots else {
             return self.apply(desired).await;
         };
-        self.state().rolls = true;
+        let asked = serde_json::to_value(asked).map_err(|error| Error::bug(error.to_string()))?;
+        let asked = fingerprint(&asked);
+        let annotations = desired.meta_mut().annotations.get_or_insert_default();
+        annotations.insert(ASKED.to_owned(), asked.clone());
         let (key, value) = self.owned(&desired)?;
         let store = self.prepare::<C>(shared, &key)?;
         let Some(live) = store.get(&key) else {
             return self.apply(desired).await;
         };
+        let owner = ObjectKey::of(self.object.as_ref());
+        let pods = health::pods(&live);
+        let recorded = live.pointer("/metadata/annotations").and_then(|all| all.get(ASKED)?.as_str());
+        let by_user = recorded.is_some_and(|recorded| recorded != asked);
         if !shared.applier.changes(&store.resource, value, live, TEMPLATE).await? {
+            match pods {
+                Pods::Changing | Pods::None => slots.hold(&owner),
+                Pods::Settled => shared.release(&owner),
+            }
             return self.apply(desired).await;
         }
-        // Until every object was reconciled once, it is not known which rollouts are under way.
-        let slot = match shared.queue.caught_up() {
-            true => slots.try_acquire(&ObjectKey::of(self.object.as_ref())),
-            false => Slot::Queued(0),
-        };
-        match slot {
-            Slot::Granted => self.apply(desired).await,
-            Slot::Queued(ahead) => {
-                tracing::info!(ahead, "rollout waits for its turn");
-                self.state().queued = Some(ahead);
+        // Nothing is lost where nothing runs.
+        if by_user || pods == Pods::None {
+            let applied = self.apply(desired).await?;
+            slots.hold(&owner);
+            return Ok(applied);
+        }
+        let created = self.object.meta().creation_timestamp.as_ref();
+        match slots.try_acquire(&owner, created.map_or(Timestamp::MAX, |Time(created)| *created)) {
+            Slot::Granted => {
+                let applied = self.apply(desired).await;
+                // After a request without an answer it is not known whether the rollout has begun: the object keeps its slot.
+                if applied.as_ref().is_err_and(|error| error.kind() != ErrorKind::Transient) {
+                    shared.wake(slots.give_up(&owner));
+                }
+                applied
+            }
+            Slot::Queued { first } => {
+                tracing::debug!("the rollout waits for its turn");
+                self.state().queued = Some(Queued { first });
                 self.apply_keeping(desired, &[TEMPLATE]).await
             }
         }
@@ -231,7 +276,7 @@ impl<K: Object> Context<K> {
             .applier
             .apply_keeping(&store.resource, desired, store.get(&key), immutable)
             .await?;
-        self.applied_to(shared, store, &key, report)
+        self.applied_to(store, &key, report)
     }
 
     /// Creates the child `name` if it does not exist, and never changes it: for generated passwords and keys.
@@ -264,7 +309,7 @@ impl<K: Object> Context<K> {
             .applier
             .create_once(&store.resource, value, store.get(&key))
             .await?;
-        self.applied_to(shared, store, &key, report)
+        self.applied_to(store, &key, report)
     }
 
     /// Keeps the child `name` if it exists, although this reconcile does not apply it.
@@ -294,6 +339,36 @@ impl<K: Object> Context<K> {
                 keys.filter_map(|key| serde_json::from_value(store.get(&key)?).ok())
                     .collect()
             }
+        }
+    }
+
+    /// The projections that [`Controller::observes`](super::Controller::observes) keeps of the objects that belong to this one,
+    /// sorted by name.
+    pub fn observed<T: Send + Sync + 'static>(&self) -> Vec<Arc<T>> {
+        match &self.backend {
+            Backend::Recording(recording) => recording.observed(),
+            Backend::Cluster(shared) => {
+                let found = shared.observed.get(&TypeId::of::<T>());
+                let found = found.and_then(|found| found.downcast_ref::<Observed<T>>());
+                found.map(|found| found.of(&ObjectKey::of(self.object.as_ref()))).unwrap_or_default()
+            }
+        }
+    }
+
+    /// A projection that [`observed`](Self::observed) returns. For [recording](Self::recording) contexts.
+    #[must_use]
+    pub fn with_observed<T: Send + Sync + 'static>(self, projection: T) -> Self {
+        if let Backend::Recording(recording) = &self.backend {
+            recording.observe(projection);
+        }
+        self
+    }
+
+    /// Writes `outcome` into the status now, and not only at the end of the reconcile. A request that fails or takes longer than
+    /// two seconds is logged.
+    pub async fn report(&self, outcome: Outcome) {
+        if let Backend::Cluster(shared) = &self.backend {
+            run::report_now(shared, self, outcome).await;
         }
     }
 
@@ -386,6 +461,10 @@ impl<K: Object> Context<K> {
             self.client()?,
             self.object.meta().namespace.as_deref().unwrap_or_default(),
         ))
+    }
+
+    pub(super) fn object(&self) -> &K {
+        &self.object
     }
 
     pub(super) fn uid(&self) -> &str {
@@ -487,7 +566,6 @@ impl<K: Object> Context<K> {
 
     fn applied_to<C: Object>(
         &self,
-        shared: &Shared<K>,
         store: &Store,
         key: &ObjectKey,
         report: Report,
@@ -499,6 +577,8 @@ impl<K: Object> Context<K> {
         let child = format!("{} {}", store.resource.kind, key.name);
         match &report.change {
             Change::Created => self.event(Severity::Normal, "Created", child.clone()),
+            // Bookkeeping of this library.
+            Change::Updated(change) if change.field.contains(ASKED) => {}
             Change::Updated(change) => self.event(Severity::Normal, "Updated", format!("{child}: {change}")),
             Change::Reverted(change) => self.event(Severity::Normal, "Reverted", format!("{child}: {change}")),
             Change::Unchanged => {}
@@ -511,23 +591,15 @@ impl<K: Object> Context<K> {
             }
             self.state().conflicts.push((note, conflict.clone()));
         }
-        let _ = shared;
         applied(report)
     }
 
     /// Deletes a child, unless another has its name by now.
     pub(super) async fn remove(&self, shared: &Shared<K>, store: &Store, key: &ObjectKey) -> Result<bool, Error> {
-        let Some(live) = store
-            .get(key)
-            .filter(|live| live.pointer("/metadata/deletionTimestamp").is_none())
-        else {
+        let Some(child) = store.cache.get(key).filter(|child| !child.deleting) else {
             return Ok(false);
         };
-        let uid = live
-            .pointer("/metadata/uid")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned();
+        let uid = child.uid.clone();
         let params = DeleteParams::background().preconditions(Preconditions {
             uid: Some(uid.clone()),
             resource_version: None,

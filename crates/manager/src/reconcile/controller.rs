@@ -1,5 +1,9 @@
 //! The declaration of a controller.
-use std::{any::TypeId, sync::Arc, time::Duration};
+use std::{
+    any::{Any, TypeId},
+    sync::Arc,
+    time::Duration,
+};
 
 use k8s_openapi::api::{core::v1::Secret, events::v1::Event};
 use kube::runtime::watcher;
@@ -7,6 +11,7 @@ use kube_grants::{Grant, Scope};
 
 use super::{
     Object, Reconciler,
+    observe::{Entry, Observed},
     store::{MANAGED_BY, Store},
 };
 use crate::{
@@ -40,6 +45,7 @@ pub struct Controller<R: Reconciler> {
     reconciler: R,
     owned: Vec<Owned>,
     watched: Vec<Watched>,
+    observed: Vec<Observing>,
     secrets: Option<References<R::Object>>,
     finalizer: Option<&'static str>,
     rollouts: Option<RolloutBudget>,
@@ -54,6 +60,8 @@ pub struct Controller<R: Reconciler> {
 /// Starts the watch of an owned kind.
 type Owned = Box<dyn FnOnce(&mut Manager, &Starting) -> (TypeId, Arc<Store>) + Send>;
 type Watched = Box<dyn FnOnce(&mut Manager, &Arc<WorkQueue<ObjectKey>>) + Send>;
+type Observing =
+    Box<dyn FnOnce(&mut Manager, &Arc<WorkQueue<ObjectKey>>) -> (TypeId, Arc<dyn Any + Send + Sync>) + Send>;
 type References<K> = Arc<dyn Fn(&K) -> Vec<String> + Send + Sync>;
 type Relevant<K> = Arc<dyn Fn(&Change<K>) -> bool + Send + Sync>;
 
@@ -72,6 +80,7 @@ pub struct Parts<R: Reconciler> {
     pub reconciler: R,
     pub owned: Vec<Owned>,
     pub watched: Vec<Watched>,
+    pub observed: Vec<Observing>,
     pub secrets: Option<References<R::Object>>,
     pub finalizer: Option<&'static str>,
     pub rollouts: Option<RolloutBudget>,
@@ -100,6 +109,7 @@ impl<R: Reconciler> Controller<R> {
             reconciler,
             owned: Vec::new(),
             watched: Vec::new(),
+            observed: Vec::new(),
             secrets: None,
             finalizer: None,
             rollouts: None,
@@ -156,6 +166,60 @@ impl<R: Reconciler> Controller<R> {
         self.grants.push(Grant::of::<C>(scope::<C>(), ["list", "watch"], why));
         self.watched.push(Box::new(move |manager, queue| {
             manager.watch_related(config, queue, map)
+        }));
+        self
+    }
+
+    /// Keeps what `project` makes of each object of kind `C` that `config` selects: the key of the object that it belongs to, and a
+    /// projection, which [`Context::observed`](super::Context::observed) returns. A change of the projection reconciles the object.
+    /// The API server evaluates `config`.
+    ///
+    /// It is for objects that are not children but tell about them, such as the pods of a Deployment.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
+    /// # use kube::ResourceExt as _;
+    /// # use kube_manager::{ObjectKey, reconcile::{Context, Controller, Error, Outcome, Reconciler}};
+    /// struct PodName(String);
+    /// # impl PartialEq for PodName { fn eq(&self, other: &Self) -> bool { self.0 == other.0 } }
+    /// # struct Web;
+    /// # impl Reconciler for Web {
+    /// #     type Object = Deployment;
+    /// #     async fn reconcile(&self, _: &Deployment, context: &Context<Deployment>) -> Result<Outcome, Error> {
+    /// let names: Vec<String> = context.observed::<PodName>().iter().map(|pod| pod.0.clone()).collect();
+    /// #         Ok(Outcome::ready().status(serde_json::json!({ "pods": names })))
+    /// #     }
+    /// # }
+    ///
+    /// let controller = Controller::new("web", Web).observes(Default::default(), "lists the pods", |pod: &Pod| {
+    ///     let web = ObjectKey::new(pod.namespace()?, pod.labels().get("web")?.clone());
+    ///     Some((web, PodName(pod.name_any())))
+    /// });
+    /// ```
+    pub fn observes<C: Object, T: PartialEq + Send + Sync + 'static>(
+        mut self,
+        config: watcher::Config,
+        why: &'static str,
+        project: impl Fn(&C) -> Option<(ObjectKey, T)> + Clone + Send + Sync + 'static,
+    ) -> Self {
+        self.grants.push(Grant::of::<C>(scope::<C>(), ["list", "watch"], why));
+        self.observed.push(Box::new(move |manager, queue| {
+            let observed = Arc::new(Observed::<T>::new());
+            let queue = Arc::clone(queue);
+            let project = move |object: C| project(&object).map(|(key, projection)| (key, Arc::new(projection)));
+            let changed = move |_: &ObjectKey, change: Change<Entry<T>>| {
+                if change.before == change.after {
+                    return;
+                }
+                let sides = [&change.before, &change.after].into_iter().flatten();
+                let mut objects: Vec<ObjectKey> = sides.map(|entry| entry.0.clone()).collect();
+                objects.dedup();
+                for object in objects {
+                    crate::manager::add_owner(&queue, object, change.listed);
+                }
+            };
+            manager.watch::<C, _, _, _>(&observed.cache, config, project, changed);
+            (TypeId::of::<T>(), observed)
         }));
         self
     }
@@ -281,6 +345,7 @@ impl<R: Reconciler> Controller<R> {
             reconciler: self.reconciler,
             owned: self.owned,
             watched: self.watched,
+            observed: self.observed,
             secrets: self.secrets,
             finalizer: self.finalizer,
             rollouts: self.rollouts,

@@ -49,8 +49,8 @@
 //! 2. [`reconcile`](Reconciler::reconcile) runs. [`Context::apply`] adds owner reference, namespace and label, and sends a
 //!    request only if a field differs. A child that belongs to another owner is an error.
 //! 3. After success, children that the reconcile has not applied are deleted.
-//! 4. The conditions `Available`, `Progressing` and `Degraded` and `observedGeneration` are written if they differ, provided the kind's
-//!    status has these fields.
+//! 4. The conditions `Ready`, `Available`, `Progressing` and `Degraded` and `observedGeneration` are written if they differ,
+//!    provided the kind's status has these fields. While other objects wait, the status of one that was written comes last.
 //!
 //! Events report children that are created, updated, reverted and deleted, conflicts, failures and recovery.
 //!
@@ -58,11 +58,13 @@
 mod context;
 mod controller;
 mod object;
+mod observe;
 mod outcome;
 mod recording;
 mod run;
 mod status;
 mod store;
+mod unreadable;
 
 use std::{fmt::Debug, future::Future};
 
@@ -70,14 +72,16 @@ use kube::Resource;
 use serde::{Serialize, de::DeserializeOwned};
 
 pub use crate::apply::{Change, Conflict, Error, ErrorKind, FieldChange};
+pub use crate::conditions::State;
 pub use context::{Applied, Context};
 pub use controller::Controller;
 pub(crate) use controller::Starting;
 pub use kube_grants::{Grant, Scope};
 pub use object::object;
 pub use outcome::Outcome;
-pub(crate) use run::{Shared, reconcile};
+pub(crate) use run::{Shared, Written, reconcile};
 pub(crate) use store::Secrets;
+pub(crate) use unreadable::{Unreadable, leave_alone};
 
 /// A kind that can be reconciled, applied or watched. It is implemented for each kind whose Rust type is known.
 pub trait Object:
@@ -126,5 +130,19 @@ pub trait Reconciler: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Outcome, Error>> + Send {
         let _ = (object, context);
         async { Ok(Outcome::ready()) }
+    }
+
+    /// Completes the status after each reconcile, with its result. The outcome is written in the place of that of the reconcile.
+    /// After an error its readiness does not count, but its status fields, further conditions and [`Outcome::available`] do.
+    ///
+    /// It is for operators whose status must be true after an error too.
+    fn report(
+        &self,
+        object: &Self::Object,
+        context: &Context<Self::Object>,
+        result: &Result<Outcome, Error>,
+    ) -> Option<Outcome> {
+        let _ = (object, context, result);
+        None
     }
 }

@@ -4,9 +4,12 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::health::{Health, Ready};
+use crate::{
+    conditions::State,
+    health::{Health, Ready},
+};
 
-/// The result of a successful reconcile. It becomes the conditions `Available`, `Progressing` and `Degraded`.
+/// The result of a successful reconcile. It becomes the conditions `Ready`, `Available`, `Progressing` and `Degraded`.
 ///
 /// ```
 /// use k8s_openapi::api::apps::v1::Deployment;
@@ -22,7 +25,7 @@ pub struct Outcome {
     pub(crate) available: Option<(bool, String)>,
     pub(crate) requeue_after: Option<Duration>,
     pub(crate) status: Option<Result<Value, String>>,
-    pub(crate) conditions: Vec<(&'static str, bool, String, String)>,
+    pub(crate) conditions: Vec<(&'static str, State, String, String)>,
     pub(crate) paused: bool,
 }
 
@@ -43,6 +46,11 @@ impl Outcome {
             paused: true,
             ..Self::new(Ready::waiting("Paused", message))
         }
+    }
+
+    /// Something failed that does not heal by itself. `reason` is in CamelCase.
+    pub fn failed(reason: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new(Ready::failed(reason, message))
     }
 
     fn new(ready: Ready) -> Self {
@@ -83,7 +91,8 @@ impl Outcome {
         }
     }
 
-    /// Returns true if the object does its work, where that is not the same as being ready: during a rollout, for example.
+    /// Sets the condition `Available`: `yes` if the object does its work. It may do so although it is not ready, as during a
+    /// rollout.
     #[must_use]
     pub fn available(self, yes: bool, message: impl Into<String>) -> Self {
         Self {
@@ -112,16 +121,16 @@ impl Outcome {
         }
     }
 
-    /// A further condition.
+    /// A further condition, or another one in the place of `Ready`, `Available`, `Progressing` or `Degraded`.
     #[must_use]
     pub fn condition(
         mut self,
         kind: &'static str,
-        holds: bool,
+        state: impl Into<State>,
         reason: impl Into<String>,
         message: impl Into<String>,
     ) -> Self {
-        self.conditions.push((kind, holds, reason.into(), message.into()));
+        self.conditions.push((kind, state.into(), reason.into(), message.into()));
         self
     }
 }

@@ -1,7 +1,8 @@
 //! A context without an API server.
 use std::{
+    any::Any,
     collections::{BTreeMap, HashMap},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use serde_json::Value;
@@ -21,6 +22,7 @@ struct Records {
     existing: HashMap<String, BTreeMap<ObjectKey, Value>>,
     applied: Vec<(String, ObjectKey, Value)>,
     env: HashMap<&'static str, String>,
+    observed: Vec<Arc<dyn Any + Send + Sync>>,
 }
 
 fn kind<C: Object>() -> String {
@@ -42,6 +44,15 @@ impl Recording {
                 .or_default()
                 .insert(ObjectKey::of(object), value);
         }
+    }
+
+    pub fn observe<T: Send + Sync + 'static>(&self, projection: T) {
+        self.lock().observed.push(Arc::new(projection));
+    }
+
+    pub fn observed<T: Send + Sync + 'static>(&self) -> Vec<Arc<T>> {
+        let observed = self.lock().observed.clone();
+        observed.into_iter().filter_map(|entry| entry.downcast().ok()).collect()
     }
 
     pub fn set_env(&self, variable: &'static str, value: String) {

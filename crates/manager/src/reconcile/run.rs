@@ -1,5 +1,10 @@
 //! One reconcile from its beginning to its status.
-use std::{any::TypeId, collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    any::{Any, TypeId},
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use kube::{
     Api, Client, Resource as _,
@@ -11,15 +16,17 @@ use super::{
     Context, Error, ErrorKind, Object, Outcome, Reconciler,
     status::{self, AVAILABLE, DEGRADED, Found},
     store::{Secrets, Store},
+    unreadable::Unreadable,
 };
+#[cfg(feature = "olm")]
+use crate::health::Ready;
 use crate::{
     ObjectKey,
-    apply::{Applier, StatusChange, set},
+    apply::{Applier, Conflict, StatusChange, set},
     cache::Cache,
     conditions,
     events::{Event, Publisher, Severity},
     finalizer,
-    health::Ready,
     manager::Scope as _,
     queue::WorkQueue,
     rollout::Slots,
@@ -32,8 +39,8 @@ const PATIENCE: u32 = 2;
 /// An object that waits for a slot of the rollout budget is reconciled after this time, if nothing wakes it before.
 const QUEUED: Duration = Duration::from_secs(10);
 
-/// So many objects that wait are reconciled when a slot is free. The first ones may be in a namespace without one.
-const WOKEN: usize = 32;
+/// A report in the middle of a reconcile must not delay it longer.
+const REPORT: Duration = Duration::from_secs(2);
 
 /// State that all reconciles of a controller share.
 pub struct Shared<K: Object> {
@@ -43,10 +50,39 @@ pub struct Shared<K: Object> {
     pub objects: Cache<K>,
     pub queue: Arc<WorkQueue<ObjectKey>>,
     pub stores: HashMap<TypeId, Arc<Store>>,
+    pub observed: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
     pub secrets: Option<Arc<Secrets>>,
     pub finalizer: Option<&'static str>,
-    pub slots: Option<Slots>,
+    pub slots: Option<Arc<Slots>>,
     pub resource: ApiResource,
+    /// Versions of the objects that this process wrote.
+    pub written: Written,
+    pub unreadable: Unreadable,
+    #[cfg(feature = "olm")]
+    pub rollouts: crate::olm::Rollouts,
+}
+
+/// Versions of objects that this process wrote, until their events arrive.
+#[derive(Default)]
+pub struct Written(Mutex<HashSet<String>>);
+
+impl Written {
+    /// So many events may be on their way.
+    const MOST: usize = 4096;
+
+    fn note(&self, version: Option<String>) {
+        let mut versions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if versions.len() >= Self::MOST {
+            versions.clear();
+        }
+        versions.extend(version);
+    }
+
+    /// Returns true once for each version.
+    pub fn is_own(&self, version: Option<&String>) -> bool {
+        let mut versions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        version.is_some_and(|version| versions.remove(version))
+    }
 }
 
 impl<K: Object> Shared<K> {
@@ -54,18 +90,34 @@ impl<K: Object> Shared<K> {
         self.stores.get(&TypeId::of::<C>()).map(Arc::as_ref)
     }
 
-    /// The object needs its slot of the rollout budget no longer: those that wait are reconciled.
+    /// The object needs its slot of the rollout budget no longer.
     pub fn release(&self, key: &ObjectKey) {
         if let Some(slots) = &self.slots {
-            slots
-                .release(key)
-                .into_iter()
-                .take(WOKEN)
-                .for_each(|next| self.queue.add(next));
+            self.wake(slots.release(key));
         }
     }
 
-    fn api(&self, key: &ObjectKey) -> Api<DynamicObject> {
+    /// Reconciles objects that may begin their rollout.
+    pub fn wake(&self, keys: Vec<ObjectKey>) {
+        keys.into_iter().for_each(|key| self.queue.add(key));
+    }
+
+    /// Forgets an object that is gone or being deleted.
+    pub fn forget(&self, key: &ObjectKey) {
+        self.release(key);
+        #[cfg(feature = "olm")]
+        self.rollouts.note(key, false);
+    }
+
+    /// Tells OLM whether a rollout that a user asked for is in progress.
+    #[cfg(feature = "olm")]
+    fn note_rollout(&self, key: &ObjectKey, outcome: Option<&Outcome>) {
+        let waits = outcome.is_some_and(|outcome| !outcome.paused && matches!(outcome.ready, Ready::Waiting { .. }));
+        let is_by_user = self.slots.as_ref().is_some_and(|slots| slots.is_by_user(key));
+        self.rollouts.note(key, waits && is_by_user);
+    }
+
+    pub fn api(&self, key: &ObjectKey) -> Api<DynamicObject> {
         match K::Scope::NAMESPACED {
             true => Api::namespaced_with(self.client.clone(), &key.namespace, &self.resource),
             false => Api::all_with(self.client.clone(), &self.resource),
@@ -87,6 +139,7 @@ impl<K: Object> Shared<K> {
     /// The API server answered `object` to a write.
     fn wrote(&self, object: &Value) -> Option<Arc<K>> {
         let object: K = serde_json::from_value(object.clone()).ok()?;
+        self.written.note(object.meta().resource_version.clone());
         self.objects.written(&object, object.clone());
         Some(Arc::new(object))
     }
@@ -102,7 +155,7 @@ pub async fn reconcile<R: Reconciler>(
     let mut finalized = 0;
     let mut object = object;
     if object.meta().deletion_timestamp.is_some() {
-        shared.release(&key);
+        shared.forget(&key);
         return clean_up(reconciler, &shared, object).await;
     }
     if let Some(finalizer) = shared.finalizer {
@@ -126,43 +179,12 @@ pub async fn reconcile<R: Reconciler>(
     if context.still_wanted().is_err() {
         return Ok(Done::wrote(context.state().writes, "deleted"));
     }
-    result = result.map(|outcome| take_turns(&shared, &key, &context, outcome));
-    let mut done = report(&shared, &key, object.as_ref(), &context, &result).await?;
+    let mut done = report(reconciler.as_ref(), &shared, &key, object.as_ref(), &context, &result).await?;
     done.writes += finalized;
-    let error = match result {
-        Err(error) if error.kind() != ErrorKind::Waiting => error,
-        _ => return Ok(done),
-    };
-    Err(error)
-}
-
-/// Takes and gives back slots of the rollout budget.
-fn take_turns<K: Object>(shared: &Shared<K>, key: &ObjectKey, context: &Context<K>, outcome: Outcome) -> Outcome {
-    let (rolls, queued) = {
-        let state = context.state();
-        (state.rolls, state.queued)
-    };
-    let Some(slots) = shared.slots.as_ref().filter(|_| rolls) else {
-        return outcome;
-    };
-    if let Some(ahead) = queued {
-        let ready = Ready::waiting(
-            "RolloutQueued",
-            format!("the rollout waits for its turn; {ahead} are ahead"),
-        );
-        let delay = outcome.requeue_after.unwrap_or(QUEUED).min(QUEUED);
-        return Outcome {
-            ready,
-            requeue_after: Some(delay),
-            ..outcome
-        };
+    match result {
+        Err(error) if error.kind() != ErrorKind::Waiting => Err(error),
+        _ => Ok(done),
     }
-    if outcome.is_ready() {
-        shared.release(key);
-    } else {
-        slots.hold(key);
-    }
-    outcome
 }
 
 /// Deletes the children that the reconcile has not applied.
@@ -226,12 +248,12 @@ async fn clean_up<R: Reconciler>(
         Ok(outcome) => {
             let delay = outcome.requeue_after.unwrap_or(Duration::from_secs(10));
             let result = Ok(outcome);
-            let done = report(shared, &key, object.as_ref(), &context, &result).await?;
+            let done = report(reconciler.as_ref(), shared, &key, object.as_ref(), &context, &result).await?;
             Ok(done.requeue_after(delay))
         }
         Err(error) => {
             let result = Err(error.clone());
-            let done = report(shared, &key, object.as_ref(), &context, &result).await?;
+            let done = report(reconciler.as_ref(), shared, &key, object.as_ref(), &context, &result).await?;
             if error.kind() == ErrorKind::Waiting {
                 Ok(done.requeue_after(Duration::from_secs(10)))
             } else {
@@ -242,74 +264,143 @@ async fn clean_up<R: Reconciler>(
 }
 
 /// Writes the status if it differs, and publishes events about changes of conditions.
-async fn report<K: Object>(
+async fn report<R: Reconciler>(
+    reconciler: &R,
+    shared: &Arc<Shared<R::Object>>,
+    key: &ObjectKey,
+    object: &R::Object,
+    context: &Context<R::Object>,
+    result: &Result<Outcome, Error>,
+) -> Result<Done, Error> {
+    let (conflicts, queued, mut writes) = {
+        let state = context.state();
+        (state.conflicts.clone(), state.queued, state.writes)
+    };
+    let described = reconciler.report(object, context, result);
+    let outcome = described.as_ref().or(result.as_ref().ok());
+    let error = result.as_ref().err();
+    let text = match (error, outcome) {
+        (Some(error), _) => error.to_string(),
+        (None, outcome) => outcome.and_then(Outcome::message).unwrap_or("settled").to_owned(),
+    };
+    #[cfg(feature = "olm")]
+    shared.note_rollout(key, outcome.filter(|_| error.is_none()));
+    let mut requeue = Requeue::default();
+    if error.is_none() {
+        requeue.after(outcome.and_then(|outcome| outcome.requeue_after));
+    }
+    conflicts.iter().for_each(|(_, conflict)| requeue.after(Some(conflict.retry_after)));
+    requeue.after(queued.filter(|queued| queued.first).map(|_| QUEUED));
+    // While other objects wait, their changes go before the status of this one, which will change soon.
+    let is_deleting = object.meta().deletion_timestamp.is_some();
+    if error.is_none() && conflicts.is_empty() && !is_deleting && writes > 0 && shared.queue.has_others(key) {
+        shared.queue.add_last(key.clone());
+        return Ok(requeue.done(writes, text));
+    }
+    let is_passing = error.is_some_and(|error| error.kind() == ErrorKind::Transient);
+    if !is_passing || shared.queue.failures(key) >= PATIENCE {
+        let found = Found {
+            outcome,
+            error,
+            queued: queued.is_some(),
+            conflict: conflicts.first().map(|(note, _)| note.as_str()),
+            generation: object.meta().generation,
+        };
+        match write_status(shared, key, object, found).await {
+            Ok((written, conflict)) => {
+                writes += written;
+                requeue.after(conflict.map(|conflict| conflict.retry_after));
+            }
+            // The result of the reconcile matters more.
+            Err(failed) if error.is_some() => tracing::warn!(error = %failed.text(), "cannot write the status"),
+            Err(failed) => return Err(failed),
+        }
+    }
+    Ok(requeue.done(writes, text))
+}
+
+/// Writes `outcome` into the status in the middle of a reconcile.
+pub async fn report_now<K: Object>(shared: &Arc<Shared<K>>, context: &Context<K>, outcome: Outcome) {
+    let object = context.object();
+    let key = ObjectKey::of(object);
+    let found = Found {
+        outcome: Some(&outcome),
+        error: None,
+        queued: false,
+        conflict: None,
+        generation: object.meta().generation,
+    };
+    match tokio::time::timeout(REPORT, write_status(shared, &key, object, found)).await {
+        Ok(Ok((written, _))) => context.state().writes += written,
+        Ok(Err(error)) => tracing::warn!(error = %error.text(), "cannot write the status"),
+        Err(_) => tracing::warn!("cannot write the status within {REPORT:?}"),
+    }
+}
+
+/// Writes the status if it differs. Returns the number of writes, and a conflict with another client.
+async fn write_status<K: Object>(
     shared: &Arc<Shared<K>>,
     key: &ObjectKey,
     object: &K,
-    context: &Context<K>,
-    result: &Result<Outcome, Error>,
-) -> Result<Done, Error> {
-    let conflicts = context.state().conflicts.clone();
-    let mut requeue = result.as_ref().ok().and_then(|outcome| outcome.requeue_after);
-    for (_, conflict) in &conflicts {
-        requeue = Some(requeue.map_or(conflict.retry_after, |known| known.min(conflict.retry_after)));
+    found: Found<'_>,
+) -> Result<(u32, Option<Conflict>), Error> {
+    let fields = shared.applier.status_fields(&shared.resource).await?;
+    if !fields.exists {
+        return Ok((0, None));
     }
-    let outcome = match result {
-        Ok(outcome) => outcome.message().unwrap_or("settled").to_owned(),
-        Err(error) => error.to_string(),
-    };
-    let mut writes = context.state().writes;
-    let is_passing = result.as_ref().is_err_and(|error| error.kind() == ErrorKind::Transient);
-    if !is_passing || shared.queue.failures(key) >= PATIENCE {
-        // The newest one: an own write may be newer than the reconcile's.
-        let newest = shared
-            .objects
-            .get(key)
-            .filter(|newest| newest.meta().uid == object.meta().uid);
-        let newest = serde_json::to_value(newest.as_deref().unwrap_or(object));
-        let mut newest = newest.map_err(|error| Error::bug(error.to_string()))?;
-        set(&mut newest, &["apiVersion"], shared.resource.api_version.clone());
-        set(&mut newest, &["kind"], shared.resource.kind.clone());
-        let fields = shared.applier.status_fields(&shared.resource).await?;
-        if fields.exists {
-            let current = newest.get("status");
-            let found = Found {
-                result,
-                conflict: conflicts.first().map(|(note, _)| note.as_str()),
-                own: shared.applier.own_status(&newest),
-                generation: object.meta().generation,
-            };
-            let target = status::target(current, found, &fields)?;
-            match shared
-                .applier
-                .apply_status(&shared.resource, &newest, target.clone())
-                .await
-            {
-                Ok(StatusChange::Unchanged) => {}
-                Ok(StatusChange::Written(answer)) => {
-                    writes += 1;
-                    shared.wrote(&answer);
-                    announce(shared, object, current, &Value::Object(target));
-                }
-                Ok(StatusChange::Conflict(conflict)) => {
-                    let note = format!("{} is also set by {}", conflict.field, conflict.manager);
-                    if conflict.new {
-                        tracing::warn!(field = %conflict.field, manager = %conflict.manager, "conflict over the status");
-                        shared.event(object, Severity::Warning, "Conflict", note);
-                    }
-                    requeue = Some(requeue.map_or(conflict.retry_after, |known| known.min(conflict.retry_after)));
-                }
-                // The result of the reconcile matters more.
-                Err(error) if result.is_err() => tracing::warn!(error = %error.text(), "cannot write the status"),
-                Err(error) => return Err(error),
+    // The newest one: an own write may be newer than the reconcile's.
+    let newest = shared
+        .objects
+        .get(key)
+        .filter(|newest| newest.meta().uid == object.meta().uid);
+    let newest = serde_json::to_value(newest.as_deref().unwrap_or(object));
+    let mut newest = newest.map_err(|error| Error::bug(error.to_string()))?;
+    set(&mut newest, &["apiVersion"], shared.resource.api_version.clone());
+    set(&mut newest, &["kind"], shared.resource.kind.clone());
+    let current = newest.get("status");
+    let own = shared.applier.own_status(&newest);
+    let target = status::target(current, own, found, &fields)?;
+    match shared
+        .applier
+        .apply_status(&shared.resource, &newest, target.clone())
+        .await?
+    {
+        StatusChange::Unchanged => Ok((0, None)),
+        StatusChange::Written(answer) => {
+            shared.wrote(&answer);
+            announce(shared, object, current, &Value::Object(target));
+            Ok((1, None))
+        }
+        StatusChange::Conflict(conflict) => {
+            if conflict.new {
+                tracing::warn!(field = %conflict.field, manager = %conflict.manager, "conflict over the status");
+                let note = format!("{} is also set by {}", conflict.field, conflict.manager);
+                shared.event(object, Severity::Warning, "Conflict", note);
             }
+            Ok((0, Some(conflict)))
         }
     }
-    let done = Done::wrote(writes, outcome);
-    Ok(match requeue {
-        Some(delay) => done.requeue_after(delay),
-        None => done,
-    })
+}
+
+/// The time of the next reconcile.
+#[derive(Default)]
+struct Requeue(Option<Duration>);
+
+impl Requeue {
+    /// At the latest after `delay`.
+    fn after(&mut self, delay: Option<Duration>) {
+        self.0 = match (self.0, delay) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+    }
+
+    fn done(self, writes: u32, text: String) -> Done {
+        Done {
+            requeue_after: self.0,
+            ..Done::wrote(writes, text)
+        }
+    }
 }
 
 /// Events about the conditions that have changed.

@@ -6,17 +6,20 @@ use super::{Error, ErrorKind, Outcome};
 use crate::{apply::StatusFields, conditions, health::Ready};
 
 /// Names of the conditions.
+pub const READY: &str = "Ready";
 pub const AVAILABLE: &str = "Available";
 pub const PROGRESSING: &str = "Progressing";
 pub const DEGRADED: &str = "Degraded";
 
 /// The result of a reconcile.
 pub struct Found<'a> {
-    pub result: &'a Result<Outcome, Error>,
+    /// Without an error there is an outcome. With one, its readiness does not count.
+    pub outcome: Option<&'a Outcome>,
+    pub error: Option<&'a Error>,
+    /// A rollout waits for its turn.
+    pub queued: bool,
     /// The first conflict, for users.
     pub conflict: Option<&'a str>,
-    /// The fields of the status that this operator has written.
-    pub own: Map<String, Value>,
     pub generation: Option<i64>,
 }
 
@@ -29,16 +32,14 @@ pub fn read(status: Option<&Value>) -> Vec<Condition> {
     serde_json::from_value(list).unwrap_or_default()
 }
 
-/// The status to write. `current` is that of the object now.
-pub fn target(current: Option<&Value>, found: Found<'_>, fields: &StatusFields) -> Result<Map<String, Value>, Error> {
-    let Found {
-        result,
-        conflict,
-        own,
-        generation,
-    } = found;
-    let given = result.as_ref().ok().and_then(|outcome| outcome.status.clone());
-    let mut status = match given {
+/// The status to write. `current` is that of the object now, and `own` has the fields that this operator wrote.
+pub fn target(
+    current: Option<&Value>,
+    own: Map<String, Value>,
+    found: Found<'_>,
+    fields: &StatusFields,
+) -> Result<Map<String, Value>, Error> {
+    let mut status = match found.outcome.and_then(|outcome| outcome.status.clone()) {
         Some(Ok(Value::Object(status))) => status,
         Some(Ok(_)) => return Err(Error::bug("the status given to Outcome::status is no object")),
         Some(Err(error)) => return Err(Error::bug(format!("the status cannot be serialized: {error}"))),
@@ -46,82 +47,90 @@ pub fn target(current: Option<&Value>, found: Found<'_>, fields: &StatusFields) 
     };
     status.retain(|name, value| !value.is_null() && name != "conditions" && name != "observedGeneration");
     if fields.has("observedGeneration")
-        && let Some(generation) = generation
+        && let Some(generation) = found.generation
     {
         status.insert("observedGeneration".to_owned(), generation.into());
     }
     if fields.has("conditions") {
-        let before = read(current);
-        let mut all = before.clone();
-        set(&mut all, result, conflict);
-        let extra = result
-            .as_ref()
-            .map(|outcome| outcome.conditions.as_slice())
-            .unwrap_or_default();
+        let mut all = read(current);
+        set(&mut all, &found);
+        let extra = found.outcome.map(|outcome| outcome.conditions.as_slice()).unwrap_or_default();
         let is_own = |condition: &Condition| {
             let kind = condition.type_.as_str();
-            [AVAILABLE, PROGRESSING, DEGRADED].contains(&kind) || extra.iter().any(|(name, ..)| *name == kind)
+            [READY, AVAILABLE, PROGRESSING, DEGRADED].contains(&kind) || extra.iter().any(|(name, ..)| *name == kind)
         };
-        let failed = result.is_err();
+        let failed = found.error.is_some();
         // Conditions of other clients are repeated only in a list that is one value. After an error the operator's own
         // further conditions stay.
         all.retain(|condition| is_own(condition) || failed || !fields.keyed_conditions);
         for condition in all.iter_mut().filter(|condition| is_own(condition)) {
-            condition.observed_generation = generation;
+            condition.observed_generation = found.generation;
         }
         status.insert("conditions".to_owned(), json!(all));
     }
     Ok(status)
 }
 
-fn set(all: &mut Vec<Condition>, result: &Result<Outcome, Error>, conflict: Option<&str>) {
-    match result {
-        Ok(outcome) => {
-            match (&outcome.available, &outcome.ready) {
-                (Some((holds, message)), _) => {
-                    conditions::set(
-                        all,
-                        AVAILABLE,
-                        *holds,
-                        if *holds { "Available" } else { "Unavailable" },
-                        message,
-                    );
-                }
-                // A paused object does what it did.
-                (None, _) if outcome.paused && conditions::get(all, AVAILABLE).is_some() => {}
-                (None, Ready::Yes) => conditions::set(all, AVAILABLE, true, "Ready", "everything is ready"),
-                (None, Ready::Waiting { reason, message } | Ready::Failed { reason, message }) => {
-                    conditions::set(all, AVAILABLE, false, reason, message);
-                }
-            }
-            match &outcome.ready {
-                Ready::Yes => conditions::set(all, PROGRESSING, false, "Settled", "everything is as desired"),
-                Ready::Waiting { reason, message } => {
-                    conditions::set(all, PROGRESSING, !outcome.paused, reason, message);
-                }
-                Ready::Failed { reason, message } => conditions::set(all, PROGRESSING, false, reason, message),
-            }
-            match (conflict, &outcome.ready) {
-                (Some(conflict), _) => conditions::set(all, DEGRADED, true, "Conflict", conflict),
-                (None, Ready::Failed { reason, message }) => conditions::set(all, DEGRADED, true, reason, message),
-                (None, _) => conditions::set(all, DEGRADED, false, "AsExpected", "nothing failed"),
-            }
-            for (kind, holds, reason, message) in &outcome.conditions {
-                conditions::set(all, kind, *holds, reason, message);
-            }
+fn set(all: &mut Vec<Condition>, found: &Found<'_>) {
+    let available = found.outcome.and_then(|outcome| outcome.available.as_ref());
+    if let Some((holds, message)) = available {
+        let reason = if *holds { "Available" } else { "Unavailable" };
+        conditions::set(all, AVAILABLE, *holds, reason, message);
+    }
+    match (found.error, found.outcome) {
+        (Some(error), _) => set_error(all, error, available.is_some()),
+        (None, Some(outcome)) => set_outcome(all, outcome, found),
+        (None, None) => {}
+    }
+    for (kind, state, reason, message) in found.outcome.iter().flat_map(|outcome| &outcome.conditions) {
+        conditions::set(all, kind, *state, reason, message);
+    }
+}
+
+fn set_outcome(all: &mut Vec<Condition>, outcome: &Outcome, found: &Found<'_>) {
+    let known = |kind: &str, all: &[Condition]| conditions::get(all, kind).cloned();
+    let (reason, message) = match &outcome.ready {
+        Ready::Yes => ("Ready", "everything is ready"),
+        Ready::Waiting { reason, message } | Ready::Failed { reason, message } => (reason.as_str(), message.as_str()),
+    };
+    match (&outcome.available, &outcome.ready, found.conflict) {
+        // A paused object is as ready and available as it was, unless its spec has changed since.
+        _ if outcome.paused && known(READY, all).is_some_and(|ready| ready.observed_generation == found.generation) => {}
+        (Some((_, text)), Ready::Yes, None) => conditions::set(all, READY, true, reason, text),
+        (_, ready, None) => conditions::set(all, READY, *ready == Ready::Yes, reason, message),
+        (_, _, Some(conflict)) => conditions::set(all, READY, false, "Conflict", conflict),
+    }
+    let is_unset = !outcome.paused || known(AVAILABLE, all).is_none();
+    if outcome.available.is_none() && is_unset {
+        conditions::set(all, AVAILABLE, outcome.is_ready(), reason, message);
+    }
+    match &outcome.ready {
+        _ if found.queued => {
+            let message = "other objects of this operator change their pods first";
+            conditions::set(all, PROGRESSING, false, "RolloutQueued", message);
         }
-        Err(error) => {
-            let (reason, message) = (error.reason(), error.to_string());
-            if conditions::get(all, AVAILABLE).is_none() {
-                conditions::set(all, AVAILABLE, false, reason, &message);
-            }
-            let waits = error.kind() == ErrorKind::Waiting;
-            conditions::set(all, PROGRESSING, waits, reason, &message);
-            match waits {
-                true => conditions::set(all, DEGRADED, false, "AsExpected", "nothing failed"),
-                false => conditions::set(all, DEGRADED, true, reason, &message),
-            }
-        }
+        Ready::Yes => conditions::set(all, PROGRESSING, false, "Settled", "everything is as desired"),
+        Ready::Waiting { .. } => conditions::set(all, PROGRESSING, !outcome.paused, reason, message),
+        Ready::Failed { .. } => conditions::set(all, PROGRESSING, false, reason, message),
+    }
+    match (found.conflict, &outcome.ready) {
+        (Some(conflict), _) => conditions::set(all, DEGRADED, true, "Conflict", conflict),
+        (None, Ready::Failed { .. }) => conditions::set(all, DEGRADED, true, reason, message),
+        (None, _) => conditions::set(all, DEGRADED, false, "AsExpected", "nothing failed"),
+    }
+}
+
+fn set_error(all: &mut Vec<Condition>, error: &Error, has_available: bool) {
+    let (reason, message) = (error.reason(), error.to_string());
+    conditions::set(all, READY, false, reason, &message);
+    if !has_available && conditions::get(all, AVAILABLE).is_none() {
+        conditions::set(all, AVAILABLE, false, reason, &message);
+    }
+    let waits = error.kind() == ErrorKind::Waiting;
+    conditions::set(all, PROGRESSING, waits, reason, &message);
+    match waits {
+        true => conditions::set(all, DEGRADED, false, "AsExpected", "nothing failed"),
+        false => conditions::set(all, DEGRADED, true, reason, &message),
     }
 }
 
@@ -140,12 +149,13 @@ mod tests {
     fn target_of(current: Option<&Value>, result: &Result<Outcome, Error>, conflict: Option<&str>) -> Value {
         let own = current.and_then(Value::as_object).cloned().unwrap_or_default();
         let found = Found {
-            result,
+            outcome: result.as_ref().ok(),
+            error: result.as_ref().err(),
+            queued: false,
             conflict,
-            own,
             generation: Some(3),
         };
-        Value::Object(target(current, found, &fields()).unwrap())
+        Value::Object(target(current, own, found, &fields()).unwrap())
     }
 
     fn condition<'c>(status: &'c Value, kind: &str) -> (&'c str, &'c str) {

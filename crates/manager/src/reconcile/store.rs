@@ -32,10 +32,16 @@ pub const OWNER: &str = "kube-manager/owner";
 /// The compression finds no more than this.
 const MAX_DICTIONARY: usize = 64 << 10;
 
+/// A larger child is read when it is needed. Any user can create objects with the operator's label, and make them large.
+const MAX_CHILD: usize = 64 << 10;
+
 /// A child. Its JSON is compressed against the first child of its kind, which it resembles.
 pub struct Child {
     pub owner: Option<(String, ObjectKey)>,
+    pub uid: String,
     pub version: String,
+    pub deleting: bool,
+    /// Empty for an object that is too large, or that no object of the controller owns.
     bytes: Box<[u8]>,
 }
 
@@ -70,18 +76,24 @@ impl Store {
     pub fn project<K: Object>(&self, mut object: Value) -> Child {
         let owner = owner::<K>(&object);
         self.slim(&mut object);
-        let text = object.to_string();
-        let dictionary = self
-            .dictionary
-            .get_or_init(|| text.bytes().take(MAX_DICTIONARY).collect());
-        let version = object
-            .pointer("/metadata/resourceVersion")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (uid, version) = (text("/metadata/uid"), text("/metadata/resourceVersion"));
+        let deleting = object.pointer("/metadata/deletionTimestamp").is_some();
+        let text = if owner.is_some() { object.to_string() } else { String::new() };
+        let bytes = if text.is_empty() || text.len() > MAX_CHILD {
+            Vec::new()
+        } else {
+            let dictionary = self
+                .dictionary
+                .get_or_init(|| text.bytes().take(MAX_DICTIONARY).collect());
+            block::compress_prepend_size_with_dict(text.as_bytes(), dictionary)
+        };
         Child {
             owner,
-            version: version.to_owned(),
-            bytes: block::compress_prepend_size_with_dict(text.as_bytes(), dictionary).into_boxed_slice(),
+            uid,
+            version,
+            deleting,
+            bytes: bytes.into_boxed_slice(),
         }
     }
 
@@ -97,8 +109,9 @@ impl Store {
         }
     }
 
+    /// The child as it was seen last, if its content is cached.
     pub fn get(&self, key: &ObjectKey) -> Option<Value> {
-        let child = self.cache.get(key)?;
+        let child = self.cache.get(key).filter(|child| !child.bytes.is_empty())?;
         let dictionary = self.dictionary.get()?;
         let text = block::decompress_size_prepended_with_dict(&child.bytes, dictionary).ok()?;
         serde_json::from_slice(&text).ok()

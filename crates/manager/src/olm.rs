@@ -1,12 +1,12 @@
-//! Blocks upgrades of the operator by OLM during rollouts.
+//! Blocks upgrades of the operator by the Operator Lifecycle Manager during rollouts.
 //!
-//! OLM creates an OperatorCondition for each installed version, passes its name to the operator and grants access to that
-//! one object. While its condition Upgradeable is False, OLM does not upgrade the operator. Without OLM, and with OLM v1,
-//! which has no such objects, nothing is reported.
+//! OLM creates an OperatorCondition for each installed version, passes its name to the operator in `OPERATOR_CONDITION_NAME`, and
+//! grants access to that object. While its condition `Upgradeable` is False, OLM does not upgrade the operator. The manager reports
+//! the condition if it has the name. Without OLM, and with OLM v1, which has no such objects, nothing is reported.
 //!
-//! An upgrade during a rollout is safe, and one that is never possible is not: it may bring the repair. So only what users
-//! have replaced or made blocks, not what autoscalers resize or the operator itself rolls out; and it does so for ten
-//! minutes at most, until all is quiet once. A new process first takes back what one that crashed left behind.
+//! An upgrade during a rollout is safe, and the upgrade may contain a repair. So only rollouts that users ask for block it, for ten
+//! minutes at most, until no rollout is in progress: those of objects with a
+//! [rollout budget](crate::reconcile::Controller::rollouts). A new process first takes back the value of one that crashed.
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use k8s_openapi::{
@@ -17,18 +17,19 @@ use kube::{
     Api, Client, ResourceExt,
     api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams},
 };
-use kube_manager::{ObjectKey, explain};
 use serde_json::json;
 use tokio::{
     sync::watch,
     time::{Instant, sleep, timeout},
 };
 
+use crate::{ObjectKey, explain};
+
 /// The type of the condition that OLM reads.
 pub const UPGRADEABLE: &str = "Upgradeable";
 
 /// Time without a change before Upgradeable becomes True: one rollout often follows another, and after a start it takes a
-/// moment to reconcile every Memcached.
+/// moment to reconcile every object.
 const SETTLE_TIME: Duration = Duration::from_secs(3);
 
 /// Rollouts block for this time at most.
@@ -37,15 +38,15 @@ const BLOCK_LIMIT: Duration = Duration::from_mins(10);
 /// Delay after a failed write: OLM may not have created the object or granted access to it yet.
 const RETRY_DELAY: Duration = Duration::from_secs(10);
 
-/// Maximum number of Memcacheds listed in the message.
+/// Maximum number of objects listed in the message.
 const MAX_NAMES: usize = 5;
 
-/// The Memcacheds with a rollout in progress.
+/// The objects with a rollout in progress.
 #[derive(Clone, Debug, Default)]
-pub struct Rollouts(Arc<watch::Sender<BTreeSet<ObjectKey>>>);
+pub(crate) struct Rollouts(Arc<watch::Sender<BTreeSet<ObjectKey>>>);
 
 impl Rollouts {
-    /// Records whether the Memcached `key` has a rollout in progress.
+    /// Records whether the object `key` has a rollout in progress.
     pub fn note(&self, key: &ObjectKey, underway: bool) {
         self.0.send_if_modified(|known| {
             if underway {
@@ -58,7 +59,7 @@ impl Rollouts {
 }
 
 /// Keeps the condition Upgradeable of the OperatorCondition `name` in line with `rollouts`. Never returns.
-pub async fn report(client: Client, namespace: &str, name: &str, rollouts: &Rollouts) {
+pub(crate) async fn report(client: Client, namespace: &str, name: &str, rollouts: &Rollouts) {
     let kind = GroupVersionKind::gvk("operators.coreos.com", "v2", "OperatorCondition");
     let resource = ApiResource::from_gvk_with_plural(&kind, "operatorconditions");
     let conditions: Api<DynamicObject> = Api::namespaced_with(client, namespace, &resource);
