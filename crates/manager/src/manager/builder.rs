@@ -155,7 +155,7 @@ impl Builder {
             publishing: tokio::spawn(publishing),
             published,
             lease,
-            requirements: needed(self.requirements, options.leader_elect),
+            requirements: needed(with_election(self.requirements), options.leader_elect),
             check_first: false,
             limits: Limits {
                 concurrency: usize::from(options.max_concurrent_reconciles),
@@ -260,6 +260,16 @@ impl Builder {
     }
 }
 
+/// Adds the permissions for leader election, unless the operator lists them itself.
+fn with_election(mut all: Vec<Requirement>) -> Vec<Requirement> {
+    let own: Vec<Requirement> = Manager::grants().iter().flat_map(Requirement::from_grant).collect();
+    let is_listed = |known: &Requirement| own.iter().any(|own| own.need == known.need && own.scope == known.scope);
+    if !all.iter().any(is_listed) {
+        all.extend(own);
+    }
+    all
+}
+
 /// Without an election nobody touches a Lease.
 fn needed(mut all: Vec<Requirement>, elected: bool) -> Vec<Requirement> {
     let of_election = |known: &Requirement| {
@@ -296,6 +306,13 @@ mod tests {
 
     use super::*;
     use crate::access::Grant;
+
+    #[test]
+    fn the_election_is_checked_once() {
+        assert_eq!(with_election(Vec::new()).len(), 3);
+        let listed = Grant::of::<Lease>(Where::Own, &["create", "get", "update"], "mine").requirements().collect();
+        assert_eq!(with_election(listed).len(), 3);
+    }
 
     #[test]
     fn leases_are_needed_for_an_election_only() {

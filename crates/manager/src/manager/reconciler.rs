@@ -88,6 +88,7 @@ impl Manager {
             stores,
             secrets,
             finalizer: parts.finalizer,
+            writes_status: parts.writes_status,
             slots,
             resource: ApiResource::erase::<R::Object>(&()),
         });

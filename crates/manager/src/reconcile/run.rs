@@ -45,6 +45,7 @@ pub struct Shared<K: Object> {
     pub stores: HashMap<TypeId, Arc<Store>>,
     pub secrets: Option<Arc<Secrets>>,
     pub finalizer: Option<&'static str>,
+    pub writes_status: bool,
     pub slots: Option<Slots>,
     pub resource: ApiResource,
 }
@@ -260,7 +261,7 @@ async fn report<K: Object>(
     };
     let mut writes = context.state().writes;
     let is_passing = result.as_ref().is_err_and(|error| error.kind() == ErrorKind::Transient);
-    if !is_passing || shared.queue.failures(key) >= PATIENCE {
+    if shared.writes_status && (!is_passing || shared.queue.failures(key) >= PATIENCE) {
         // The newest one: an own write may be newer than the reconcile's.
         let newest = shared
             .objects
