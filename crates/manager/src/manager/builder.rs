@@ -149,7 +149,7 @@ impl Builder {
         #[allow(unused_mut)]
         let mut beside: Vec<Work> = Vec::new();
         #[cfg(feature = "olm")]
-        if let Some(name) = options.operator_condition_name.filter(|name| !name.is_empty()) {
+        if let Some(name) = options.operator_condition_name.clone().filter(|name| !name.is_empty()) {
             let (client, namespace, rollouts) = (client.clone(), namespace.clone(), rollouts.clone());
             beside.push(Box::pin(async move {
                 crate::olm::report(client, &namespace, &name, &rollouts).await;
@@ -166,7 +166,7 @@ impl Builder {
             publishing: tokio::spawn(publishing),
             published,
             lease,
-            requirements: needed(self.requirements, options.leader_elect),
+            requirements: needed(with_election(self.requirements), &options),
             check_first: false,
             limits: Limits {
                 concurrency: usize::from(options.max_concurrent_reconciles),
@@ -273,12 +273,28 @@ impl Builder {
     }
 }
 
-/// Without an election nobody touches a Lease.
-fn needed(mut all: Vec<Requirement>, elected: bool) -> Vec<Requirement> {
-    let of_election = |known: &Requirement| {
-        known.scope == Where::Own && known.need.group == "coordination.k8s.io" && known.need.resource == "leases"
-    };
-    all.retain(|known| elected || !of_election(known));
+/// Adds the permissions for leader election, unless the operator lists them itself.
+fn with_election(mut all: Vec<Requirement>) -> Vec<Requirement> {
+    let own: Vec<Requirement> = Manager::grants().iter().flat_map(Requirement::from_grant).collect();
+    let is_listed = |known: &Requirement| own.iter().any(|own| own.need == known.need && own.scope == known.scope);
+    if !all.iter().any(is_listed) {
+        all.extend(own);
+    }
+    all
+}
+
+/// Drops the permissions that `options` make needless: for Leases without an election, and for reviews of metrics clients without
+/// the check of them.
+fn needed(mut all: Vec<Requirement>, options: &Options) -> Vec<Requirement> {
+    let reviews = options.metrics_secure && options.metrics_bind_address.is_some();
+    all.retain(
+        |known| match (known.scope, known.need.group.as_str(), known.need.resource.as_str()) {
+            (Where::Own, "coordination.k8s.io", "leases") => options.leader_elect,
+            (Where::Cluster, "authentication.k8s.io", "tokenreviews")
+            | (Where::Cluster, "authorization.k8s.io", "subjectaccessreviews") => reviews,
+            _ => true,
+        },
+    );
     all
 }
 
@@ -311,6 +327,13 @@ mod tests {
     use crate::access::Grant;
 
     #[test]
+    fn the_election_is_checked_once() {
+        assert_eq!(with_election(Vec::new()).len(), 3);
+        let listed = Grant::of::<Lease>(Where::Own, &["create", "get", "update"], "mine").requirements().collect();
+        assert_eq!(with_election(listed).len(), 3);
+    }
+
+    #[test]
     fn leases_are_needed_for_an_election_only() {
         let table = [
             Grant::of::<Lease>(Where::Own, &["get", "update"], "election"),
@@ -318,8 +341,12 @@ mod tests {
             Grant::of::<Secret>(Where::Own, &["get"], "a key"),
         ];
         let all: Vec<Requirement> = table.iter().flat_map(Grant::requirements).collect();
-        assert_eq!(needed(all.clone(), true).len(), 4);
-        let left: Vec<String> = needed(all, false).into_iter().map(|known| known.why).collect();
+        let with = |leader_elect| Options {
+            leader_elect,
+            ..Options::default()
+        };
+        assert_eq!(needed(all.clone(), &with(true)).len(), 4);
+        let left: Vec<String> = needed(all, &with(false)).into_iter().map(|known| known.why).collect();
         assert_eq!(left, ["what the operator is about", "a key"]);
     }
 }

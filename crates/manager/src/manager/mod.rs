@@ -50,7 +50,9 @@ use std::{
     collections::BTreeMap, convert::Infallible, fmt::Debug, future::Future, pin::Pin, sync::Arc, time::Duration,
 };
 
+use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Client, Resource, runtime::watcher};
+use kube_grants::{Grant, Scope as GrantScope};
 use serde::de::DeserializeOwned;
 use tokio::{
     task::{JoinHandle, JoinSet},
@@ -178,6 +180,12 @@ impl Manager {
     /// A manager for the operator `name`, which is its name in events and, unless a flag sets another, of its Lease.
     pub fn builder(name: impl Into<String>) -> Builder {
         Builder::new(name.into())
+    }
+
+    /// Permissions that a manager itself needs, beside those of its controllers: leader election.
+    pub fn grants() -> Vec<Grant> {
+        let why = "one of several replicas leads";
+        vec![Grant::of::<Lease>(GrantScope::Own, ["create", "get", "update"], why)]
     }
 
     /// The connection to the API server, with time limits on everything.

@@ -91,6 +91,7 @@ impl Manager {
             observed,
             secrets,
             finalizer: parts.finalizer,
+            writes_status: parts.writes_status,
             slots,
             resource: ApiResource::erase::<R::Object>(&()),
             written: Written::default(),

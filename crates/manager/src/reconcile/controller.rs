@@ -48,6 +48,7 @@ pub struct Controller<R: Reconciler> {
     observed: Vec<Observing>,
     secrets: Option<References<R::Object>>,
     finalizer: Option<&'static str>,
+    writes_status: bool,
     rollouts: Option<RolloutBudget>,
     grants: Vec<Grant>,
     field_manager: Option<String>,
@@ -83,6 +84,7 @@ pub struct Parts<R: Reconciler> {
     pub observed: Vec<Observing>,
     pub secrets: Option<References<R::Object>>,
     pub finalizer: Option<&'static str>,
+    pub writes_status: bool,
     pub rollouts: Option<RolloutBudget>,
     pub grants: Vec<Grant>,
     pub field_manager: Option<String>,
@@ -112,6 +114,7 @@ impl<R: Reconciler> Controller<R> {
             observed: Vec::new(),
             secrets: None,
             finalizer: None,
+            writes_status: true,
             rollouts: None,
             grants: Vec::new(),
             field_manager: None,
@@ -270,6 +273,12 @@ impl<R: Reconciler> Controller<R> {
         self
     }
 
+    /// The status of the objects belongs to another operator, as that of Kubernetes' own kinds does: it is not written.
+    pub fn without_status(mut self) -> Self {
+        self.writes_status = false;
+        self
+    }
+
     /// Limits how many objects change their pods at the same time: those that [`Context::apply_in_turn`](super::Context::apply_in_turn)
     /// applies. Objects that wait have the reason `RolloutQueued`, and the metric `rollout_queue_length` counts them.
     pub fn rollouts(mut self, budget: RolloutBudget) -> Self {
@@ -320,9 +329,12 @@ impl<R: Reconciler> Controller<R> {
         let scope = scope::<R::Object>();
         let mut grants = vec![
             Grant::of::<R::Object>(scope, ["list", "watch"], "the objects that are reconciled"),
-            Grant::of::<R::Object>(scope, ["patch"], "conditions and other status fields").on("status"),
-            Grant::of::<Event>(Scope::Watched, ["create", "patch"], "events about the objects"),
+            // Events about objects without a namespace are in the namespace default.
+            Grant::of::<Event>(scope, ["create", "patch"], "events about the objects"),
         ];
+        if self.writes_status {
+            grants.push(Grant::of::<R::Object>(scope, ["patch"], "conditions and other status fields").on("status"));
+        }
         if self.finalizer.is_some() {
             grants.push(Grant::of::<R::Object>(
                 scope,
@@ -348,6 +360,7 @@ impl<R: Reconciler> Controller<R> {
             observed: self.observed,
             secrets: self.secrets,
             finalizer: self.finalizer,
+            writes_status: self.writes_status,
             rollouts: self.rollouts,
             grants,
             field_manager: self.field_manager,
@@ -359,6 +372,45 @@ impl<R: Reconciler> Controller<R> {
     }
 }
 
+/// Takes controllers: a [`Manager`], which runs them, or a list, which collects their permissions.
+///
+/// ```
+/// use kube_manager::{Manager, reconcile::{AddController, Grant}};
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// # use kube_manager::reconcile::{Context, Controller, Error, Outcome, Reconciler};
+/// # struct Files;
+/// # impl Reconciler for Files {
+/// #     type Object = ConfigMap;
+/// #     async fn reconcile(&self, _: &ConfigMap, _: &Context<ConfigMap>) -> Result<Outcome, Error> { Ok(Outcome::ready()) }
+/// # }
+/// # fn files() -> Controller<Files> { Controller::new("files", Files).without_status() }
+///
+/// fn add_all(to: &mut impl AddController) {
+///     to.add(files());
+/// }
+///
+/// let mut grants: Vec<Grant> = Manager::grants();
+/// add_all(&mut grants);
+/// assert!(grants.iter().any(|grant| grant.resource == "leases"));
+/// assert!(grants.iter().any(|grant| grant.resource == "configmaps"));
+/// ```
+pub trait AddController {
+    /// Adds a controller.
+    fn add<R: Reconciler>(&mut self, controller: Controller<R>);
+}
+
+impl AddController for Manager {
+    fn add<R: Reconciler>(&mut self, controller: Controller<R>) {
+        Self::add(self, controller);
+    }
+}
+
+impl AddController for Vec<Grant> {
+    fn add<R: Reconciler>(&mut self, controller: Controller<R>) {
+        self.extend(controller.grants());
+    }
+}
+
 impl<R: Reconciler> Parts<R> {
     /// The limits, where the declaration sets some.
     pub fn limits(&self, default: Limits) -> Limits {
@@ -367,5 +419,41 @@ impl<R: Reconciler> Parts<R> {
             time: self.time.unwrap_or(default.time),
             ..default
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::{Namespace, Pod};
+
+    use super::*;
+    use crate::reconcile::{Context, Error, Outcome};
+
+    struct Nothing<K>(std::marker::PhantomData<fn() -> K>);
+
+    impl<K: Object> Reconciler for Nothing<K> {
+        type Object = K;
+
+        async fn reconcile(&self, _: &K, _: &Context<K>) -> Result<Outcome, Error> {
+            Ok(Outcome::ready())
+        }
+    }
+
+    fn grants<K: Object>(change: impl FnOnce(Controller<Nothing<K>>) -> Controller<Nothing<K>>) -> Vec<Grant> {
+        change(Controller::new("test", Nothing(std::marker::PhantomData))).grants()
+    }
+
+    #[test]
+    fn events_about_objects_without_namespace_need_the_cluster() {
+        let scope = |grants: Vec<Grant>| grants.iter().find(|grant| grant.resource == "events").map(|grant| grant.scope);
+        assert_eq!(scope(grants::<Pod>(|it| it)), Some(Scope::Watched));
+        assert_eq!(scope(grants::<Namespace>(|it| it)), Some(Scope::Cluster));
+    }
+
+    #[test]
+    fn the_status_of_others_needs_no_permission() {
+        let status = |grants: Vec<Grant>| grants.iter().any(|grant| grant.resource == "pods/status");
+        assert!(status(grants::<Pod>(|it| it)));
+        assert!(!status(grants::<Pod>(Controller::without_status)));
     }
 }

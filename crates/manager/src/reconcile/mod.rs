@@ -74,7 +74,7 @@ use serde::{Serialize, de::DeserializeOwned};
 pub use crate::apply::{Change, Conflict, Error, ErrorKind, FieldChange};
 pub use crate::conditions::State;
 pub use context::{Applied, Context};
-pub use controller::Controller;
+pub use controller::{AddController, Controller};
 pub(crate) use controller::Starting;
 pub use kube_grants::{Grant, Scope};
 pub use object::object;

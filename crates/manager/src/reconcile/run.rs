@@ -53,6 +53,7 @@ pub struct Shared<K: Object> {
     pub observed: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
     pub secrets: Option<Arc<Secrets>>,
     pub finalizer: Option<&'static str>,
+    pub writes_status: bool,
     pub slots: Option<Arc<Slots>>,
     pub resource: ApiResource,
     /// Versions of the objects that this process wrote.
@@ -344,6 +345,9 @@ async fn write_status<K: Object>(
     object: &K,
     found: Found<'_>,
 ) -> Result<(u32, Option<Conflict>), Error> {
+    if !shared.writes_status {
+        return Ok((0, None));
+    }
     let fields = shared.applier.status_fields(&shared.resource).await?;
     if !fields.exists {
         return Ok((0, None));
