@@ -4,18 +4,15 @@
 //! a headless Service and, for more than one server, a PodDisruptionBudget, and reports the state of the servers in the
 //! object's status.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | [`api`] | the custom resource, from which the CRD is generated |
 //! | [`operand`] | the managed objects of a Memcached: pure functions |
-//! | [`controller`] | watches and reconciles |
-//! | [`options`], [`settings`] | flags and environment variables |
-//! | [`run`] | starts watches, leader election, workers and servers |
-//! | [`permissions`] | the RBAC table |
+//! | [`controller`] | the reconciler and its permissions |
+//! | [`status`] | the status of a Memcached: a pure function |
+//! | [`options`] | flags |
 pub mod api;
 pub mod controller;
 pub mod operand;
 pub mod options;
-pub mod permissions;
-pub mod run;
-pub mod settings;
+pub mod status;

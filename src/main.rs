@@ -1,8 +1,8 @@
 //! Runs memcached on Kubernetes.
 use std::{fmt::Display, io::Write as _, process::ExitCode};
 
-use kube_manager::log;
-use memcached_operator::{options::Options, run, settings::Settings};
+use kube_manager::{Manager, access::Requirement, log, manager::Error};
+use memcached_operator::{controller, options::Options};
 
 /// One thread is enough: the operator waits for the network nearly all the time, and each thread costs memory.
 #[tokio::main(flavor = "current_thread")]
@@ -15,13 +15,7 @@ async fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let settings = Settings::read(|name| std::env::var(name));
-    tracing::info!(
-        version = env!("CARGO_PKG_VERSION"),
-        image = settings.image.as_deref().unwrap_or("not set"),
-        "memcached-operator"
-    );
-    match run::run(options, settings, level).await {
+    match run(options, level).await {
         Ok(()) => {
             tracing::info!("stopped");
             ExitCode::SUCCESS
@@ -32,6 +26,22 @@ async fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+async fn run(options: Options, level: log::Level) -> Result<(), Error> {
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        image = controller::default_image().as_deref().unwrap_or("not set"),
+        "memcached-operator"
+    );
+    let mut manager = Manager::builder(controller::NAME)
+        .options(options.manager)
+        .log_level(level)
+        .requires(controller::manager_grants().iter().flat_map(Requirement::from_grant))
+        .start()
+        .await?;
+    manager.add(controller::controller(usize::from(options.max_rolling)));
+    manager.run().await
 }
 
 /// Prints why the operator ends. `eprintln!` would panic where standard error cannot be written, as on a full device.

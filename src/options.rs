@@ -1,8 +1,8 @@
-//! Flags and environment variables of the operator: those of the manager, and its own.
+//! Flags and environment variables of the operator: those of the manager, and the limit of rollouts.
 use clap::{Command, CommandFactory as _, FromArgMatches as _, Parser};
 use kube_manager::options::Options as ManagerOptions;
 
-use crate::permissions::LEASE;
+use crate::controller::LEASE;
 
 /// Runs memcached on Kubernetes: manages a Deployment, a Service and a PodDisruptionBudget for each Memcached object.
 ///
@@ -18,14 +18,10 @@ pub struct Options {
     /// changes.
     #[arg(long, default_value_t = 1, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
     pub max_rolling: u16,
-
-    /// Name of the OperatorCondition that OLM created for this version of the operator.
-    #[arg(long, env = "OPERATOR_CONDITION_NAME", value_name = "NAME", hide = true)]
-    pub operator_condition_name: Option<String>,
 }
 
 impl Options {
-    /// The options of the command line; prints help or what is wrong, and ends the process, if there are none.
+    /// The options of the command line. Prints help or an error and ends the process if there are none.
     pub fn read() -> Self {
         let matches = command_line().get_matches();
         Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())

@@ -6,14 +6,9 @@ use anyhow::Context as _;
 use clap::Parser;
 use kube::Resource as _;
 use memcached_operator::api::v1alpha1::Memcached;
-use memcached_operator::permissions::{self, grants};
-use memcached_operator::settings;
+use memcached_operator::controller::{NAME, RELATED_IMAGE, grants};
 use olmkit::project::{Api, Manager, Package, Project};
-use olmkit::rbac::{Grant, Scope};
 use serde_json::{Value, json};
-
-/// Name of the operator.
-const NAME: &str = "memcached-operator";
 
 /// Port of the metrics.
 const METRICS: u16 = 8443;
@@ -50,11 +45,11 @@ fn main() -> anyhow::Result<()> {
         .env("OPERATOR_NAME", "memcached-operator")
         .env_from_field("POD_NAME", "metadata.name")
         .env_from_field("POD_NAMESPACE", "metadata.namespace")
-        .env(settings::RELATED_IMAGE, &args.operand_image)
+        .env(RELATED_IMAGE, &args.operand_image)
         .env("WATCH_NAMESPACE", "");
     let files = Project::new(NAME, &args.version, &image, package)
         .api(Api::of::<Memcached>()?.sample(&sample())?)
-        .grants(grants().into_iter().map(grant))
+        .grants(grants())
         .manager(manager)
         .objects("metrics/service.yaml", vec![metrics_service()])
         .objects("metrics/reader_role.yaml", vec![metrics_reader()])
@@ -108,20 +103,4 @@ fn sample() -> Value {
         "metadata": {"name": "memcached-sample"},
         "spec": {"size": 2, "containerPort": 11211},
     })
-}
-
-fn grant(own: permissions::Grant) -> Grant {
-    let resource = own.resource_path().into_owned().into();
-    Grant {
-        group: own.group,
-        resource,
-        verbs: own.verbs.iter().map(|verb| verb.as_str().into()).collect(),
-        resource_names: own.names.iter().map(ToString::to_string).collect(),
-        scope: match own.scope {
-            permissions::Scope::Watched => Scope::Watched,
-            permissions::Scope::Own => Scope::Own,
-            permissions::Scope::Cluster => Scope::Cluster,
-        },
-        why: own.why.into(),
-    }
 }

@@ -7,10 +7,9 @@ use k8s_openapi::{
 use super::{metadata, selector};
 use crate::api::v1alpha1::Memcached;
 
-/// The budget, which lets voluntary disruptions remove one server at a time. `None` for fewer than two servers, where it
-/// would have no effect.
-pub fn budget(memcached: &Memcached) -> Option<PodDisruptionBudget> {
-    (memcached.spec.size > 1).then(|| PodDisruptionBudget {
+/// The budget, which lets voluntary disruptions remove one server at a time. It has no effect on fewer than two servers.
+pub fn budget(memcached: &Memcached) -> PodDisruptionBudget {
+    PodDisruptionBudget {
         metadata: metadata(memcached),
         spec: Some(PodDisruptionBudgetSpec {
             max_unavailable: Some(IntOrString::Int(1)),
@@ -23,7 +22,7 @@ pub fn budget(memcached: &Memcached) -> Option<PodDisruptionBudget> {
             ..PodDisruptionBudgetSpec::default()
         }),
         ..PodDisruptionBudget::default()
-    })
+    }
 }
 
 #[cfg(test)]
@@ -34,12 +33,7 @@ mod tests {
     use crate::operand::fixtures::memcached;
 
     #[test]
-    fn only_for_more_than_one_server() {
-        assert!(budget(&memcached(&json!({ "size": 0 }))).is_none());
-        assert!(budget(&memcached(&json!({ "size": 1 }))).is_none());
-        let budget = budget(&memcached(&json!({ "size": 2 })));
-        let spec = budget.as_ref().and_then(|budget| budget.spec.as_ref()).unwrap();
-        assert_eq!(spec.unhealthy_pod_eviction_policy.as_deref(), Some("AlwaysAllow"));
-        insta::assert_json_snapshot!(budget);
+    fn one_server_at_a_time() {
+        insta::assert_json_snapshot!(budget(&memcached(&json!({ "size": 2 }))));
     }
 }

@@ -1,16 +1,15 @@
-//! The managed objects of a Memcached: pure functions from the Memcached to its Deployment, Service and
-//! PodDisruptionBudget. They contain only the fields that the operator manages; other clients may set all others.
+//! The managed objects of a Memcached: pure functions from the Memcached to its Deployment, Service and PodDisruptionBudget.
+//! They contain only the fields that the operator manages. Other clients may set all others.
 mod budget;
 mod deployment;
-mod labels;
 mod service;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use kube::{Resource, ResourceExt};
+use std::collections::BTreeMap;
+
+use kube::{ResourceExt, api::ObjectMeta};
 
 pub use budget::budget;
 pub use deployment::deployment;
-pub use labels::{INSTANCE, MANAGED_BY_SELECTOR, OWNER, is_label, labels, selector, selector_text};
 pub use service::service;
 
 use crate::api::v1alpha1::Memcached;
@@ -18,23 +17,52 @@ use crate::api::v1alpha1::Memcached;
 /// Name of the container and of its port.
 pub(crate) const MEMCACHED: &str = "memcached";
 
-/// The metadata that all objects of `memcached` have: its name and namespace, the labels, and the owner reference by
-/// which Kubernetes deletes them with it.
+/// The label with the Memcached's name that the tutorials use.
+pub const OWNER: &str = "memcached_cr";
+
+/// The label selector of the pods of all Memcacheds.
+pub const SERVERS: &str = "app.kubernetes.io/managed-by=memcached-operator";
+
+/// The labels by which the Deployment, the Service and the budget select pods.
+///
+/// They hold the object's name, so that two Memcacheds in a namespace never share a pod, and no version, because a Deployment's
+/// selector cannot change.
+pub fn selector(memcached: &Memcached) -> BTreeMap<String, String> {
+    let name = memcached.name_any();
+    let labels = [
+        ("app.kubernetes.io/name", MEMCACHED),
+        ("app.kubernetes.io/instance", &name),
+        (OWNER, &name),
+    ];
+    labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
+}
+
+/// The selector in the text form of `status.selector`.
+pub fn selector_text(memcached: &Memcached) -> String {
+    let pairs = selector(memcached)
+        .into_iter()
+        .map(|(key, value)| format!("{key}={value}"));
+    pairs.collect::<Vec<_>>().join(",")
+}
+
+/// The labels of all objects and pods of a Memcached.
+pub fn labels(memcached: &Memcached) -> BTreeMap<String, String> {
+    let mut labels = selector(memcached);
+    for (key, value) in [
+        ("app.kubernetes.io/component", "cache"),
+        ("app.kubernetes.io/managed-by", "memcached-operator"),
+        ("app.kubernetes.io/part-of", "memcached-operator"),
+    ] {
+        labels.insert(key.to_owned(), value.to_owned());
+    }
+    labels
+}
+
 fn metadata(memcached: &Memcached) -> ObjectMeta {
     ObjectMeta {
         name: Some(memcached.name_any()),
-        namespace: memcached.namespace(),
         labels: Some(labels(memcached)),
-        owner_references: Some(memcached.controller_owner_ref(&()).map(blocking).into_iter().collect()),
         ..ObjectMeta::default()
-    }
-}
-
-/// A foreground deletion of the owner waits for this object.
-fn blocking(owner: OwnerReference) -> OwnerReference {
-    OwnerReference {
-        block_owner_deletion: Some(true),
-        ..owner
     }
 }
 
@@ -53,5 +81,32 @@ pub(crate) mod fixtures {
             "spec": spec,
         }))
         .unwrap()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{fixtures::memcached, *};
+
+    #[test]
+    fn the_watch_selector_is_one_of_the_labels() {
+        let (key, value) = SERVERS.split_once('=').unwrap();
+        assert_eq!(labels(&memcached(&json!({})))[key], value);
+    }
+
+    #[test]
+    fn the_selector_is_part_of_the_labels_and_holds_no_version() {
+        let object = memcached(&json!({ "image": "memcached:1.6.39" }));
+        let labels = labels(&object);
+        for (key, value) in selector(&object) {
+            assert_eq!(labels[&key], value);
+        }
+        assert!(!selector_text(&object).contains("1.6"));
+        assert_eq!(
+            selector_text(&object),
+            "app.kubernetes.io/instance=sample,app.kubernetes.io/name=memcached,memcached_cr=sample"
+        );
     }
 }

@@ -1,11 +1,218 @@
-//! `cache.example.com/v1alpha1`.
-mod memcached;
+//! `cache.example.com/v1alpha1`: the kind `Memcached`.
 mod resources;
 mod status;
 
-pub use memcached::{
-    DEFAULT_CONTAINER_PORT, DEFAULT_MAX_CONNECTIONS, DEFAULT_MEMORY_LIMIT_MEGABYTES, DEFAULT_SIZE, FINALIZER,
-    Memcached, MemcachedSpec,
-};
+use kube::{CustomResource, KubeSchema};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
 pub use resources::Resources;
-pub use status::{AVAILABLE, DEGRADED, MemcachedStatus, PROGRESSING, Phase, READY};
+pub use status::{MemcachedStatus, Phase};
+
+use crate::api::{ADVANCED, NUMBER, POD_COUNT, RESOURCE_REQUIREMENTS, TEXT, descriptor};
+
+/// The finalizer: the operator reports the deletion before the object is removed.
+pub const FINALIZER: &str = "cache.example.com/finalizer";
+
+/// `spec.size` when it is not given.
+pub const DEFAULT_SIZE: i32 = 1;
+/// `spec.containerPort` when it is not given: the port registered for memcached.
+pub const DEFAULT_CONTAINER_PORT: i32 = 11211;
+/// `spec.memoryLimitMegabytes` when it is not given: memcached's own default.
+pub const DEFAULT_MEMORY_LIMIT_MEGABYTES: i32 = 64;
+/// `spec.maxConnections` when it is not given: memcached's own default.
+pub const DEFAULT_MAX_CONNECTIONS: i32 = 1024;
+
+/// The memcached servers to run.
+#[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "cache.example.com",
+    version = "v1alpha1",
+    kind = "Memcached",
+    plural = "memcacheds",
+    singular = "memcached",
+    shortname = "mc",
+    namespaced,
+    status = "MemcachedStatus",
+    derive = "PartialEq",
+    doc = "A set of memcached servers behind one headless Service.",
+    scale(
+        spec_replicas_path = ".spec.size",
+        status_replicas_path = ".status.replicas",
+        label_selector_path = ".status.selector"
+    ),
+    printcolumn(
+        name = "Size",
+        type_ = "integer",
+        json_path = ".spec.size",
+        description = "Servers asked for"
+    ),
+    printcolumn(
+        name = "Ready",
+        type_ = "integer",
+        json_path = ".status.readyReplicas",
+        description = "Servers that answer"
+    ),
+    printcolumn(
+        name = "Phase",
+        type_ = "string",
+        json_path = ".status.phase",
+        description = "The state in one word"
+    ),
+    printcolumn(
+        name = "Image",
+        type_ = "string",
+        json_path = ".status.image",
+        priority = 1,
+        description = "The image that the servers run"
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    // The name becomes the Service's name and the value of a label, which are narrower than an object's name.
+    validation = Rule::new("self.metadata.name.matches('^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$')")
+        .message("metadata.name must be a DNS label that starts with a letter, at most 63 characters: the Service takes the same name")
+)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-olm-owned" = owned()))]
+#[x_kube(
+    // A container that may use less memory than memcached gives to items is killed as soon as the cache fills.
+    // The comparison is one of numbers, because the API server cannot bound the cost of putting a text together.
+    validation = Rule::new(
+        "!has(self.resources) || !has(self.resources.limits) || !('memory' in self.resources.limits) || \
+         quantity(string(self.resources.limits['memory'])).asApproximateFloat() > double(self.memoryLimitMegabytes) * 1048576.0"
+    )
+    .message("resources.limits.memory must be above memoryLimitMegabytes (in Mi): memcached needs memory besides its items")
+    .field_path(".resources")
+)]
+pub struct MemcachedSpec {
+    /// Number of memcached servers. 0 stops all of them and keeps the object.
+    #[serde(default = "default_size")]
+    #[schemars(range(min = 0), extend("x-olm-descriptor" = descriptor("Size", &[POD_COUNT])))]
+    pub size: i32,
+
+    /// TCP port on which each server listens.
+    #[serde(default = "default_container_port")]
+    #[schemars(range(min = 1, max = 65535), extend("x-olm-descriptor" = descriptor("Container Port", &[NUMBER])))]
+    pub container_port: i32,
+
+    /// Image of memcached, with or without a tag or digest. The operator's default is taken when it is not set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        length(min = 1, max = 512),
+        regex(pattern = r"^\S+$"),
+        extend("x-olm-descriptor" = descriptor("Image", &[TEXT, ADVANCED]))
+    )]
+    pub image: Option<String>,
+
+    /// Memory for cached items on each server, in MiB (memcached's option -m). The container gets more: room for
+    /// connections, hash table and memcached itself is added.
+    #[serde(default = "default_memory_limit_megabytes")]
+    #[schemars(range(min = 1), extend("x-olm-descriptor" = descriptor("Memory Limit (MiB)", &[NUMBER])))]
+    pub memory_limit_megabytes: i32,
+
+    /// Number of clients that may be connected to each server at the same time (memcached's option -c).
+    #[serde(default = "default_max_connections")]
+    #[schemars(range(min = 1), extend("x-olm-descriptor" = descriptor("Maximum Connections", &[NUMBER, ADVANCED])))]
+    pub max_connections: i32,
+
+    /// Requests and limits of each server's container. What it says about memory replaces what follows from
+    /// memoryLimitMegabytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-olm-descriptor" = descriptor("Resources", &[RESOURCE_REQUIREMENTS, ADVANCED])))]
+    pub resources: Option<Resources>,
+}
+
+impl Default for MemcachedSpec {
+    fn default() -> Self {
+        Self {
+            size: DEFAULT_SIZE,
+            container_port: DEFAULT_CONTAINER_PORT,
+            image: None,
+            memory_limit_megabytes: DEFAULT_MEMORY_LIMIT_MEGABYTES,
+            max_connections: DEFAULT_MAX_CONNECTIONS,
+            resources: None,
+        }
+    }
+}
+
+fn default_size() -> i32 {
+    DEFAULT_SIZE
+}
+
+fn default_container_port() -> i32 {
+    DEFAULT_CONTAINER_PORT
+}
+
+fn default_memory_limit_megabytes() -> i32 {
+    DEFAULT_MEMORY_LIMIT_MEGABYTES
+}
+
+fn default_max_connections() -> i32 {
+    DEFAULT_MAX_CONNECTIONS
+}
+
+/// How the ClusterServiceVersion presents the kind, and which kinds of objects a Memcached consists of.
+fn owned() -> Value {
+    json!({
+        "displayName": "Memcached",
+        "description": "A set of memcached servers behind one headless Service.",
+        "resources": [
+            { "kind": "Deployment", "name": "", "version": "v1" },
+            { "kind": "Pod", "name": "", "version": "v1" },
+            { "kind": "PodDisruptionBudget", "name": "", "version": "v1" },
+            { "kind": "ReplicaSet", "name": "", "version": "v1" },
+            { "kind": "Service", "name": "", "version": "v1" },
+        ],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api;
+
+    #[test]
+    fn an_empty_spec_takes_the_defaults() {
+        let spec: MemcachedSpec = serde_json::from_value(json!({})).unwrap();
+        assert_eq!(spec, MemcachedSpec::default());
+    }
+
+    /// Users and other controllers write quantities as numbers too: `cpu: 1`.
+    #[test]
+    fn quantities_may_be_numbers() {
+        let spec: MemcachedSpec = serde_json::from_value(json!({ "resources": { "limits": { "cpu": 1 } } })).unwrap();
+        let limits = spec.resources.unwrap().limits.unwrap();
+        assert_eq!(limits["cpu"].0, "1");
+    }
+
+    /// The derive panics on schemas it cannot make structural and on rules it cannot parse.
+    #[test]
+    fn the_definition_renders() {
+        use kube::CustomResourceExt;
+        let definition = Memcached::crd();
+        assert_eq!(
+            definition.metadata.name.as_deref(),
+            Some("memcacheds.cache.example.com")
+        );
+    }
+
+    #[test]
+    fn every_field_carries_a_descriptor() {
+        let schema = api::schema::<Memcached>().to_value();
+        for part in ["spec", "status"] {
+            let fields = schema["properties"][part]["properties"].as_object().unwrap();
+            assert!(!fields.is_empty());
+            for (name, field) in fields {
+                let descriptor = &field[api::DESCRIPTOR];
+                assert!(
+                    descriptor["displayName"].is_string(),
+                    "{part}.{name} has no display name: {field}"
+                );
+                assert!(
+                    field["description"].is_string(),
+                    "{part}.{name} has no description: {field}"
+                );
+            }
+        }
+        assert_eq!(schema["properties"]["spec"][api::OWNED]["displayName"], "Memcached");
+    }
+}

@@ -7,15 +7,6 @@ use serde_json::Value;
 
 use crate::api::{CONDITIONS, NUMBER, PHASE, POD_COUNT, TEXT, descriptor};
 
-/// Condition type: all servers run as the spec says and answer; what kstatus, Flux and Argo CD wait for.
-pub const READY: &str = "Ready";
-/// Condition type: at least one server answers and the operator could do its work.
-pub const AVAILABLE: &str = "Available";
-/// Condition type: the servers are on their way to what the spec asks for.
-pub const PROGRESSING: &str = "Progressing";
-/// Condition type: something keeps the operator or the servers from doing their work.
-pub const DEGRADED: &str = "Degraded";
-
 /// What runs, as last seen by the operator. No field is required: an empty status is a valid one.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

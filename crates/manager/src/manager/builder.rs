@@ -144,6 +144,7 @@ impl Builder {
             self.metrics.events_dropped(),
         );
         let drain = Duration::from_secs(options.graceful_shutdown_timeout);
+        let requirements = needed(with_election(self.requirements), &options);
         #[cfg(feature = "olm")]
         let rollouts = crate::olm::Rollouts::default();
         #[allow(unused_mut)]
@@ -166,7 +167,7 @@ impl Builder {
             publishing: tokio::spawn(publishing),
             published,
             lease,
-            requirements: needed(with_election(self.requirements), &options),
+            requirements,
             check_first: false,
             limits: Limits {
                 concurrency: usize::from(options.max_concurrent_reconciles),
@@ -287,6 +288,14 @@ fn with_election(mut all: Vec<Requirement>) -> Vec<Requirement> {
 /// the check of them.
 fn needed(mut all: Vec<Requirement>, options: &Options) -> Vec<Requirement> {
     let reviews = options.metrics_secure && options.metrics_bind_address.is_some();
+    if let Some(lease) = &options.leader_election_id {
+        let leases = all
+            .iter_mut()
+            .filter(|known| known.need.resource == "leases" && known.scope == Where::Own);
+        leases
+            .filter(|known| !known.need.name.is_empty())
+            .for_each(|known| known.need.name = lease.clone());
+    }
     all.retain(
         |known| match (known.scope, known.need.group.as_str(), known.need.resource.as_str()) {
             (Where::Own, "coordination.k8s.io", "leases") => options.leader_elect,
@@ -329,7 +338,9 @@ mod tests {
     #[test]
     fn the_election_is_checked_once() {
         assert_eq!(with_election(Vec::new()).len(), 3);
-        let listed = Grant::of::<Lease>(Where::Own, &["create", "get", "update"], "mine").requirements().collect();
+        let listed = Grant::of::<Lease>(Where::Own, &["create", "get", "update"], "mine")
+            .requirements()
+            .collect();
         assert_eq!(with_election(listed).len(), 3);
     }
 

@@ -106,7 +106,10 @@ impl Manager {
                 gone.applier.forget_status(&gone.resource, key);
                 gone.forget(key);
             }
-            let version = change.after.as_deref().and_then(|after| after.meta().resource_version.as_ref());
+            let version = change
+                .after
+                .as_deref()
+                .and_then(|after| after.meta().resource_version.as_ref());
             let is_own = gone.written.is_own(version);
             if relevant(&change) || !is_own && lost_status(&change, gone.applier.manager()) {
                 add(&keys, key.clone(), change.listed);

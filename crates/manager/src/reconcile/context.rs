@@ -212,7 +212,9 @@ impl<K: Object> Context<K> {
         };
         let owner = ObjectKey::of(self.object.as_ref());
         let pods = health::pods(&live);
-        let recorded = live.pointer("/metadata/annotations").and_then(|all| all.get(ASKED)?.as_str());
+        let recorded = live
+            .pointer("/metadata/annotations")
+            .and_then(|all| all.get(ASKED)?.as_str());
         let by_user = recorded.is_some_and(|recorded| recorded != asked);
         if !shared.applier.changes(&store.resource, value, live, TEMPLATE).await? {
             match pods {
@@ -232,7 +234,10 @@ impl<K: Object> Context<K> {
             Slot::Granted => {
                 let applied = self.apply(desired).await;
                 // After a request without an answer it is not known whether the rollout has begun: the object keeps its slot.
-                if applied.as_ref().is_err_and(|error| error.kind() != ErrorKind::Transient) {
+                if applied
+                    .as_ref()
+                    .is_err_and(|error| error.kind() != ErrorKind::Transient)
+                {
                     shared.wake(slots.give_up(&owner));
                 }
                 applied
@@ -350,7 +355,9 @@ impl<K: Object> Context<K> {
             Backend::Cluster(shared) => {
                 let found = shared.observed.get(&TypeId::of::<T>());
                 let found = found.and_then(|found| found.downcast_ref::<Observed<T>>());
-                found.map(|found| found.of(&ObjectKey::of(self.object.as_ref()))).unwrap_or_default()
+                found
+                    .map(|found| found.of(&ObjectKey::of(self.object.as_ref())))
+                    .unwrap_or_default()
             }
         }
     }
@@ -564,12 +571,7 @@ impl<K: Object> Context<K> {
         Err(Error::waiting("Deleted", "the object was deleted"))
     }
 
-    fn applied_to<C: Object>(
-        &self,
-        store: &Store,
-        key: &ObjectKey,
-        report: Report,
-    ) -> Result<Applied<C>, Error> {
+    fn applied_to<C: Object>(&self, store: &Store, key: &ObjectKey, report: Report) -> Result<Applied<C>, Error> {
         if report.writes > 0 || store.cache.get(key).is_none() {
             store.wrote::<K>(&report.object);
         }

@@ -69,6 +69,11 @@ impl Outcome {
         self.ready == Ready::Yes
     }
 
+    /// Returns true if something failed that does not heal by itself.
+    pub fn is_failed(&self) -> bool {
+        matches!(self.ready, Ready::Failed { .. })
+    }
+
     /// The message of an outcome that is not ready.
     pub fn message(&self) -> Option<&str> {
         match &self.ready {
@@ -130,7 +135,8 @@ impl Outcome {
         reason: impl Into<String>,
         message: impl Into<String>,
     ) -> Self {
-        self.conditions.push((kind, state.into(), reason.into(), message.into()));
+        self.conditions
+            .push((kind, state.into(), reason.into(), message.into()));
         self
     }
 }

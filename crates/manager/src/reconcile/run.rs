@@ -290,7 +290,9 @@ async fn report<R: Reconciler>(
     if error.is_none() {
         requeue.after(outcome.and_then(|outcome| outcome.requeue_after));
     }
-    conflicts.iter().for_each(|(_, conflict)| requeue.after(Some(conflict.retry_after)));
+    conflicts
+        .iter()
+        .for_each(|(_, conflict)| requeue.after(Some(conflict.retry_after)));
     requeue.after(queued.filter(|queued| queued.first).map(|_| QUEUED));
     // While other objects wait, their changes go before the status of this one, which will change soon.
     let is_deleting = object.meta().deletion_timestamp.is_some();

@@ -54,7 +54,10 @@ pub fn target(
     if fields.has("conditions") {
         let mut all = read(current);
         set(&mut all, &found);
-        let extra = found.outcome.map(|outcome| outcome.conditions.as_slice()).unwrap_or_default();
+        let extra = found
+            .outcome
+            .map(|outcome| outcome.conditions.as_slice())
+            .unwrap_or_default();
         let is_own = |condition: &Condition| {
             let kind = condition.type_.as_str();
             [READY, AVAILABLE, PROGRESSING, DEGRADED].contains(&kind) || extra.iter().any(|(name, ..)| *name == kind)
@@ -95,7 +98,8 @@ fn set_outcome(all: &mut Vec<Condition>, outcome: &Outcome, found: &Found<'_>) {
     };
     match (&outcome.available, &outcome.ready, found.conflict) {
         // A paused object is as ready and available as it was, unless its spec has changed since.
-        _ if outcome.paused && known(READY, all).is_some_and(|ready| ready.observed_generation == found.generation) => {}
+        _ if outcome.paused && known(READY, all).is_some_and(|ready| ready.observed_generation == found.generation) => {
+        }
         (Some((_, text)), Ready::Yes, None) => conditions::set(all, READY, true, reason, text),
         (_, ready, None) => conditions::set(all, READY, *ready == Ready::Yes, reason, message),
         (_, _, Some(conflict)) => conditions::set(all, READY, false, "Conflict", conflict),

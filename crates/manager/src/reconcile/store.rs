@@ -76,10 +76,20 @@ impl Store {
     pub fn project<K: Object>(&self, mut object: Value) -> Child {
         let owner = owner::<K>(&object);
         self.slim(&mut object);
-        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text = |pointer: &str| {
+            object
+                .pointer(pointer)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
         let (uid, version) = (text("/metadata/uid"), text("/metadata/resourceVersion"));
         let deleting = object.pointer("/metadata/deletionTimestamp").is_some();
-        let text = if owner.is_some() { object.to_string() } else { String::new() };
+        let text = if owner.is_some() {
+            object.to_string()
+        } else {
+            String::new()
+        };
         let bytes = if text.is_empty() || text.len() > MAX_CHILD {
             Vec::new()
         } else {

@@ -59,12 +59,17 @@ impl Unreadable {
 pub async fn leave_alone<K: Object>(shared: &Shared<K>, key: &ObjectKey, found: Found) -> Result<Done, Error> {
     let Found { metadata, error } = found;
     let finalizers = metadata.finalizers.unwrap_or_default();
-    if let Some(own) = shared.finalizer.filter(|own| finalizers.iter().any(|known| known == own))
+    if let Some(own) = shared
+        .finalizer
+        .filter(|own| finalizers.iter().any(|known| known == own))
         && metadata.deletion_timestamp.is_some()
     {
         let rest: Vec<&String> = finalizers.iter().filter(|known| *known != own).collect();
         let patch = Patch::Merge(json!({ "metadata": { "uid": metadata.uid, "finalizers": rest } }));
-        let removed = shared.api(key).patch_metadata(&key.name, &PatchParams::default(), &patch).await;
+        let removed = shared
+            .api(key)
+            .patch_metadata(&key.name, &PatchParams::default(), &patch)
+            .await;
         removed.map_err(|error| Error::request(format!("remove the finalizer of {} {key}", K::kind(&())), error))?;
         return Ok(Done::wrote(1, "unreadable: removed the finalizer"));
     }

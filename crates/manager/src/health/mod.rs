@@ -1,10 +1,14 @@
 //! Readiness of workloads, by the rules of [kstatus](https://github.com/kubernetes-sigs/cli-utils/tree/master/pkg/kstatus).
+mod pods;
+
 use k8s_openapi::api::{
     apps::v1::{DaemonSet, Deployment, StatefulSet},
     batch::v1::Job,
     core::v1::PersistentVolumeClaim,
 };
 use serde_json::Value;
+
+pub use pods::{PodFailure, pod_failure};
 
 /// True if an object is as its spec asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,0 +1,131 @@
+//! Why a pod is not ready.
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+
+/// The cause that keeps a pod from becoming ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodFailure {
+    /// In CamelCase, such as `ImagePullBackOff`.
+    pub reason: String,
+    /// For users, such as `pod web-x: ImagePullBackOff (image web:nope)`.
+    pub message: String,
+}
+
+/// The cause that keeps `pod` from becoming ready: its image cannot be pulled, its program ends, or no node has room for it. `None`
+/// for a pod that is ready, starts without problems or is being deleted.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::Pod;
+/// use kube_manager::health::pod_failure;
+///
+/// assert_eq!(pod_failure(&Pod::default()), None);
+/// ```
+pub fn pod_failure(pod: &Pod) -> Option<PodFailure> {
+    let name = pod.metadata.name.as_deref().unwrap_or_default();
+    let status = pod.status.as_ref()?;
+    let condition = |kind: &str, value: &str| {
+        let mut conditions = status.conditions.iter().flatten();
+        conditions.find(|found| found.type_ == kind && found.status == value)
+    };
+    if pod.metadata.deletion_timestamp.is_some() || condition("Ready", "True").is_some() {
+        return None;
+    }
+    let init = status.init_container_statuses.iter().flatten();
+    let mut containers = init.chain(status.container_statuses.iter().flatten());
+    if let Some((reason, detail)) = containers.find_map(container_failure) {
+        let message = format!("pod {name}: {reason} ({detail})");
+        return Some(PodFailure { reason, message });
+    }
+    let unscheduled = condition("PodScheduled", "False")?;
+    let why = unscheduled.message.as_deref().unwrap_or("no message");
+    Some(PodFailure {
+        reason: unscheduled.reason.clone().unwrap_or_else(|| "Unschedulable".to_owned()),
+        message: format!("pod {name}: not scheduled: {why}"),
+    })
+}
+
+/// Reason and detail of a container that does not run.
+fn container_failure(container: &ContainerStatus) -> Option<(String, String)> {
+    let state = container.state.as_ref();
+    let waiting = state.and_then(|state| state.waiting.as_ref()?.reason.as_deref());
+    let ended = |state: Option<&k8s_openapi::api::core::v1::ContainerState>| {
+        let ended = state?.terminated.as_ref().filter(|ended| ended.exit_code != 0)?;
+        Some((
+            ended.reason.clone().unwrap_or_else(|| "Error".to_owned()),
+            ended.exit_code,
+        ))
+    };
+    let last = || ended(state).or_else(|| ended(container.last_state.as_ref()));
+    match waiting {
+        Some("ContainerCreating" | "PodInitializing") | None => {
+            let (reason, code) = last()?;
+            Some((
+                reason,
+                format!("container {} ended with exit code {code}", container.name),
+            ))
+        }
+        Some("CrashLoopBackOff") => {
+            let detail = match last() {
+                Some((reason, code)) => format!("container {}: {reason}, exit code {code}", container.name),
+                None => format!("container {}", container.name),
+            };
+            Some(("CrashLoopBackOff".to_owned(), detail))
+        }
+        // The two alternate with each pull.
+        Some("ErrImagePull" | "ImagePullBackOff") => {
+            Some(("ImagePullBackOff".to_owned(), format!("image {}", container.image)))
+        }
+        Some(reason) => Some((reason.to_owned(), format!("image {}", container.image))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn failure(status: Value) -> Option<(String, String)> {
+        let pod = serde_json::from_value(json!({ "metadata": { "name": "a" }, "status": status })).unwrap();
+        pod_failure(&pod).map(|failure| (failure.reason, failure.message))
+    }
+
+    fn container(state: Value, last: Value) -> Value {
+        json!({ "containerStatuses": [{ "name": "web", "image": "web:1", "imageID": "", "ready": false, "restartCount": 1,
+            "state": state, "lastState": last }] })
+    }
+
+    fn waiting(reason: &str) -> Value {
+        container(json!({ "waiting": { "reason": reason } }), json!({}))
+    }
+
+    #[test]
+    fn the_cause_is_the_containers() {
+        let pull = (
+            "ImagePullBackOff".to_owned(),
+            "pod a: ImagePullBackOff (image web:1)".to_owned(),
+        );
+        assert_eq!(failure(waiting("ErrImagePull")), Some(pull.clone()));
+        assert_eq!(failure(waiting("ImagePullBackOff")), Some(pull));
+        assert_eq!(failure(waiting("ContainerCreating")), None);
+        let killed = json!({ "terminated": { "exitCode": 137, "reason": "OOMKilled" } });
+        let looping = json!({ "waiting": { "reason": "CrashLoopBackOff" } });
+        assert_eq!(
+            failure(container(looping, killed.clone())).unwrap().1,
+            "pod a: CrashLoopBackOff (container web: OOMKilled, exit code 137)"
+        );
+        let running = json!({ "running": {} });
+        assert_eq!(failure(container(running.clone(), killed)).unwrap().0, "OOMKilled");
+        assert_eq!(failure(container(running, json!({}))), None);
+    }
+
+    #[test]
+    fn ready_pods_have_none_and_unscheduled_ones_the_schedulers() {
+        let condition =
+            |kind: &str, status: &str| json!({ "type": kind, "status": status, "message": "0/1 nodes are available" });
+        let mut ready = waiting("ImagePullBackOff");
+        ready["conditions"] = json!([condition("Ready", "True")]);
+        assert_eq!(failure(ready), None);
+        let unscheduled = failure(json!({ "conditions": [condition("PodScheduled", "False")] })).unwrap();
+        assert_eq!(unscheduled.1, "pod a: not scheduled: 0/1 nodes are available");
+    }
+}

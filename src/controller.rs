@@ -1,0 +1,156 @@
+//! Reconciles `Memcached` objects.
+use k8s_openapi::api::{
+    apps::v1::Deployment, authentication::v1::TokenReview, authorization::v1::SubjectAccessReview,
+    coordination::v1::Lease, core::v1::Service, policy::v1::PodDisruptionBudget,
+};
+use kube::{ResourceExt as _, runtime::watcher};
+use kube_manager::{
+    events::Severity,
+    reconcile::{Context, Controller, Error, Grant, Outcome, Reconciler, Scope, State},
+    rollout::RolloutBudget,
+};
+use serde_json::Value;
+
+use crate::{
+    api::v1alpha1::{FINALIZER, Memcached, MemcachedSpec},
+    operand,
+    status::{self, Seen, Server},
+};
+
+/// Name of the operator.
+pub const NAME: &str = "memcached-operator";
+
+/// Name of the Lease, unless a flag sets another one. Then the Role must name that one.
+pub const LEASE: &str = "memcached-operator.cache.example.com";
+
+/// The variable that OLM and image mirroring tools know: the bundle's `relatedImages` are made from it.
+pub const RELATED_IMAGE: &str = "RELATED_IMAGE_MEMCACHED";
+
+/// The variable of the tutorials.
+pub const IMAGE: &str = "MEMCACHED_IMAGE";
+
+/// The annotation with which users pause the reconciles of a Memcached. Its value is `true`.
+pub const PAUSED: &str = "cache.example.com/paused";
+
+/// The reconciler.
+pub struct MemcachedReconciler;
+
+/// Declares the controller. At most `max_rolling` objects replace their servers at the same time because of the operator.
+pub fn controller(max_rolling: usize) -> Controller<MemcachedReconciler> {
+    let servers = watcher::Config::default().labels(operand::SERVERS);
+    Controller::new("memcached", MemcachedReconciler)
+        .owns::<Deployment>("runs the servers")
+        .owns::<Service>("gives the servers their addresses")
+        .owns::<PodDisruptionBudget>("keeps all but one of several servers running")
+        .observes(
+            servers,
+            "status.nodes names the pods, the conditions their failures",
+            Server::of,
+        )
+        .rollouts(RolloutBudget::new(max_rolling))
+        .finalizer(FINALIZER)
+}
+
+/// The permissions of the manager: leader election, and the check of clients that read the metrics.
+pub fn manager_grants() -> Vec<Grant> {
+    let why = "one of several replicas of the operator leads";
+    vec![
+        Grant::of::<Lease>(Scope::Own, ["create"], why),
+        Grant::of::<Lease>(Scope::Own, ["get", "update"], why).named([LEASE]),
+        Grant::of::<TokenReview>(
+            Scope::Cluster,
+            ["create"],
+            "authenticates clients that read the metrics",
+        ),
+        Grant::of::<SubjectAccessReview>(Scope::Cluster, ["create"], "checks that they may read the metrics"),
+    ]
+}
+
+/// All permissions of the operator.
+pub fn grants() -> Vec<Grant> {
+    [controller(1).grants(), manager_grants()].concat()
+}
+
+impl Reconciler for MemcachedReconciler {
+    type Object = Memcached;
+
+    async fn reconcile(&self, memcached: &Memcached, context: &Context<Memcached>) -> Result<Outcome, Error> {
+        if memcached
+            .annotations()
+            .get(PAUSED)
+            .is_some_and(|paused| paused == "true")
+        {
+            return Ok(Outcome::paused(format!("the annotation {PAUSED} is true")));
+        }
+        let deployment = operand::deployment(memcached, &image(memcached, context)?);
+        context.apply_in_turn(deployment, &asked(&memcached.spec)).await?;
+        context.apply(operand::service(memcached)).await?;
+        context
+            .apply_if(memcached.spec.size > 1, || operand::budget(memcached))
+            .await?;
+        Ok(Outcome::ready())
+    }
+
+    /// Reports the deletion, as in the tutorials. Kubernetes deletes the managed objects by their owner references.
+    async fn cleanup(&self, memcached: &Memcached, context: &Context<Memcached>) -> Result<Outcome, Error> {
+        let (name, namespace) = (memcached.name_any(), memcached.namespace().unwrap_or_default());
+        let report = |state, text: String| context.report(status::deleting(memcached, state, text));
+        report(
+            State::Unknown,
+            format!("Performing finalizer operations for the custom resource: {name} "),
+        )
+        .await;
+        let note = format!("Custom Resource {name} is being deleted from the namespace {namespace}");
+        context.event(Severity::Warning, "Deleting", note);
+        let done = format!("Finalizer operations for custom resource {name} name were successfully accomplished");
+        report(State::True, done).await;
+        Ok(Outcome::ready())
+    }
+
+    fn report(
+        &self,
+        memcached: &Memcached,
+        context: &Context<Memcached>,
+        result: &Result<Outcome, Error>,
+    ) -> Option<Outcome> {
+        let seen = Seen {
+            deployment: context.get::<Deployment>(&memcached.name_any()),
+            servers: context.observed::<Server>(),
+            now: k8s_openapi::jiff::Timestamp::now(),
+        };
+        Some(status::report(memcached, &seen, result))
+    }
+}
+
+/// The operator's default image of the servers.
+pub fn default_image() -> Option<String> {
+    let variables = [RELATED_IMAGE, IMAGE].into_iter();
+    variables
+        .filter_map(|name| std::env::var(name).ok())
+        .map(|image| image.trim().to_owned())
+        .find(|image| !image.is_empty())
+}
+
+fn image(memcached: &Memcached, context: &Context<Memcached>) -> Result<String, Error> {
+    let given = memcached.spec.image.clone().map(Ok);
+    let image = given.unwrap_or_else(|| context.env(RELATED_IMAGE).or_else(|_| context.env(IMAGE)));
+    let missing = || {
+        let message = format!(
+            "Unable to find {IMAGE} environment variable with the image, nor {RELATED_IMAGE}: set spec.image, or one of the \
+             variables on the operator"
+        );
+        Error::new("ImageNotSet", message)
+    };
+    image.map_err(|_| missing())
+}
+
+/// The part of the spec that each server follows from. A value at its default counts as not given, so a field that a later version
+/// of the operator adds is no change of the user's.
+fn asked(spec: &MemcachedSpec) -> Value {
+    let default = serde_json::to_value(MemcachedSpec::default()).unwrap_or_default();
+    let mut asked = serde_json::to_value(spec).unwrap_or_default();
+    if let Some(fields) = asked.as_object_mut() {
+        fields.retain(|name, value| name != "size" && default.get(name) != Some(value));
+    }
+    asked
+}
