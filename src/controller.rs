@@ -154,3 +154,67 @@ fn asked(spec: &MemcachedSpec) -> Value {
     }
     asked
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::operand::fixtures::memcached;
+
+    /// The images, and the numbers of Services and budgets, that a reconcile applies.
+    async fn applied(spec: Value, variables: &[(&'static str, &str)]) -> Result<(Vec<String>, usize, usize), Error> {
+        let object = memcached(&spec);
+        let mut context = Context::recording(&object);
+        for (name, text) in variables {
+            context = context.with_env(name, *text);
+        }
+        MemcachedReconciler.reconcile(&object, &context).await?;
+        let deployments = context.applied::<Deployment>().into_iter();
+        let pods = deployments.filter_map(|deployment| deployment.spec?.template.spec);
+        let images = pods
+            .filter_map(|pod| pod.containers.into_iter().next()?.image)
+            .collect();
+        let (services, budgets) = (context.applied::<Service>(), context.applied::<PodDisruptionBudget>());
+        Ok((images, services.len(), budgets.len()))
+    }
+
+    #[tokio::test]
+    async fn a_memcached_gets_its_objects() {
+        let (images, services, budgets) = applied(json!({ "size": 2, "image": "m:1" }), &[]).await.unwrap();
+        assert_eq!((images, services, budgets), (vec!["m:1".to_owned()], 1, 1));
+        let one = applied(json!({ "size": 1, "image": "m:1" }), &[]).await.unwrap();
+        assert_eq!(one.2, 0, "a budget has no effect on one server");
+    }
+
+    #[tokio::test]
+    async fn the_related_image_comes_first() {
+        let image = async |variables: &[(&'static str, &str)]| applied(json!({}), variables).await.map(|found| found.0);
+        assert_eq!(image(&[(IMAGE, "a"), (RELATED_IMAGE, "b")]).await.unwrap(), ["b"]);
+        assert_eq!(image(&[(IMAGE, "a"), (RELATED_IMAGE, "")]).await.unwrap(), ["a"]);
+        let error = image(&[]).await.unwrap_err();
+        assert_eq!(error.reason(), "ImageNotSet");
+        assert!(error.to_string().contains("RELATED_IMAGE_MEMCACHED"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_paused_memcached_is_left_alone() {
+        let mut object = memcached(&json!({ "image": "m:1" }));
+        object.metadata.annotations = Some([(PAUSED.to_owned(), "true".to_owned())].into());
+        let context = Context::recording(&object);
+        let outcome = MemcachedReconciler.reconcile(&object, &context).await.unwrap();
+        assert!(!outcome.is_ready() && context.applied::<Deployment>().is_empty());
+    }
+
+    #[test]
+    fn the_size_and_defaults_are_no_change_of_the_servers() {
+        assert_eq!(
+            asked(&memcached(&json!({ "size": 7, "maxConnections": 1024 })).spec),
+            json!({})
+        );
+        assert_eq!(
+            asked(&memcached(&json!({ "image": "m:1" })).spec),
+            json!({ "image": "m:1" })
+        );
+    }
+}

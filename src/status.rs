@@ -8,7 +8,8 @@ use k8s_openapi::{
 };
 use kube::ResourceExt as _;
 use kube_manager::{
-    ObjectKey, conditions,
+    ObjectKey,
+    conditions::{self, AVAILABLE, DEGRADED, READY},
     health::{PodFailure, pod_failure},
     reconcile::{Error, ErrorKind, Outcome, State},
 };
@@ -151,7 +152,7 @@ pub fn report(memcached: &Memcached, seen: &Seen, result: &Result<Outcome, Error
         (Some(_), _) if size == 0 => outcome.available(true, "spec.size is 0"),
         // One server may be missing, as during rollouts and node maintenance.
         (Some(counts), _) => outcome.available(counts.ready >= (size - 1).max(1), ready_of(memcached, Some(counts))),
-        (None, Err(error)) => outcome.condition("Available", false, error.reason().to_owned(), error.to_string()),
+        (None, Err(error)) => outcome.condition(AVAILABLE, false, error.reason().to_owned(), error.to_string()),
         (None, Ok(_)) => outcome,
     }
 }
@@ -164,7 +165,7 @@ pub fn deleting(memcached: &Memcached, state: State, message: String) -> Outcome
     };
     Outcome::waiting("Finalizing", "the object is being deleted")
         .status(status)
-        .condition("Degraded", state, "Finalizing", message)
+        .condition(DEGRADED, state, "Finalizing", message)
 }
 
 fn readiness(memcached: &Memcached, seen: &Seen, counts: Option<&Counts>, progress: Progress) -> Outcome {
@@ -232,7 +233,7 @@ fn unready_for(memcached: &Memcached, now: Timestamp) -> SignedDuration {
         .as_ref()
         .map(|status| status.conditions.as_slice())
         .unwrap_or_default();
-    match conditions::get(known, "Ready") {
+    match conditions::get(known, READY) {
         Some(ready) if ready.status == "False" => now.duration_since(ready.last_transition_time.0.min(now)),
         // About to be reported.
         _ => SignedDuration::ZERO,
@@ -254,4 +255,174 @@ fn running_image(deployment: &Deployment) -> Option<String> {
         .iter()
         .find(|container| container.name == operand::MEMCACHED)?;
     container.image.clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::operand::fixtures::memcached;
+
+    const NOW: &str = "2026-01-01T12:00:00Z";
+
+    /// A Memcached of three servers with the status that was reported `seconds` ago.
+    fn sample(phase: Option<&str>, ready: &str, seconds: i64) -> Memcached {
+        let mut sample = memcached(&json!({ "size": 3 }));
+        let since = now() - SignedDuration::from_secs(seconds);
+        let status = json!({ "phase": phase, "observedGeneration": 1, "conditions": [{ "type": "Ready", "status": ready,
+            "reason": "A", "message": "", "lastTransitionTime": since.to_string() }] });
+        sample.status = phase.map(|_| serde_json::from_value(status).unwrap());
+        sample
+    }
+
+    fn now() -> Timestamp {
+        NOW.parse().unwrap()
+    }
+
+    /// A Deployment that wants three pods, with these numbers of all, updated and ready ones.
+    fn seen(all: i32, updated: i32, ready: i32, condition: Value) -> Seen {
+        let deployment = json!({ "metadata": { "name": "sample", "generation": 1 },
+            "spec": { "replicas": 3, "selector": {}, "template": { "spec": { "containers": [{ "name": "memcached", "image": "m:1" }] } } },
+            "status": { "observedGeneration": 1, "replicas": all, "updatedReplicas": updated, "readyReplicas": ready,
+                "conditions": [condition] } });
+        Seen {
+            deployment: Some(serde_json::from_value(deployment).unwrap()),
+            now: now(),
+            ..Seen::default()
+        }
+    }
+
+    fn rolled_out() -> Value {
+        json!({ "type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable" })
+    }
+
+    /// Readiness, message and phase.
+    fn told(memcached: &Memcached, seen: &Seen) -> (&'static str, String, String) {
+        let outcome = report(memcached, seen, &Ok(Outcome::ready()));
+        let state = match () {
+            () if outcome.is_ready() => "ready",
+            () if outcome.is_failed() => "failed",
+            () => "waiting",
+        };
+        let phase = outcome.fields().unwrap()["phase"].as_str().unwrap().to_owned();
+        (state, outcome.message().unwrap_or_default().to_owned(), phase)
+    }
+
+    fn expect(state: &'static str, message: &str, phase: &str) -> (&'static str, String, String) {
+        (state, message.to_owned(), phase.to_owned())
+    }
+
+    #[test]
+    fn a_new_object_is_pending_until_all_servers_are_ready() {
+        let sample = sample(None, "False", 0);
+        assert_eq!(
+            told(&sample, &Seen::default()),
+            expect("waiting", "0 of 3 servers are ready", "Pending")
+        );
+        assert_eq!(
+            told(
+                &sample,
+                &seen(3, 3, 1, json!({ "type": "Available", "status": "False" }))
+            ),
+            expect("waiting", "1 of 3 servers are ready", "Pending")
+        );
+        assert_eq!(
+            told(&sample, &seen(3, 3, 3, rolled_out())),
+            expect("ready", "", "Running")
+        );
+    }
+
+    #[test]
+    fn a_rollout_is_resizing() {
+        let sample = sample(Some("Running"), "True", 100);
+        let underway = seen(
+            3,
+            1,
+            2,
+            json!({ "type": "Progressing", "status": "True", "reason": "ReplicaSetUpdated" }),
+        );
+        assert_eq!(
+            told(&sample, &underway),
+            expect("waiting", "2 of 3 servers are ready", "Resizing")
+        );
+    }
+
+    #[test]
+    fn lost_servers_get_a_minute() {
+        let lost = seen(3, 3, 2, rolled_out());
+        let waiting = expect("waiting", "2 of 3 servers are ready", "Running");
+        assert_eq!(told(&sample(Some("Running"), "True", 1000), &lost), waiting);
+        assert_eq!(told(&sample(Some("Running"), "False", 59), &lost), waiting);
+        assert_eq!(
+            told(&sample(Some("Running"), "False", 60), &lost),
+            expect(
+                "failed",
+                "2 of 3 servers are ready; the others do not become ready",
+                "Degraded"
+            )
+        );
+        // The clock of the replica that wrote the status was ahead.
+        assert_eq!(told(&sample(Some("Running"), "False", -1000), &lost), waiting);
+    }
+
+    #[test]
+    fn causes_are_reported_at_once() {
+        let sample = sample(Some("Running"), "False", 1);
+        let mut lost = seen(3, 3, 2, rolled_out());
+        let server = |name: &str, failure: Option<PodFailure>| {
+            Arc::new(Server {
+                name: name.to_owned(),
+                failure,
+            })
+        };
+        let failure = PodFailure {
+            reason: "ImagePullBackOff".to_owned(),
+            message: "pod b: ImagePullBackOff".to_owned(),
+        };
+        lost.servers = vec![server("a", None), server("b", Some(failure))];
+        assert_eq!(
+            told(&sample, &lost),
+            expect(
+                "failed",
+                "2 of 3 servers are ready; pod b: ImagePullBackOff",
+                "Degraded"
+            )
+        );
+        let refused = json!({ "type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "exceeded quota" });
+        assert_eq!(
+            told(&sample, &seen(2, 2, 2, refused)),
+            expect("failed", "2 of 3 servers are ready; exceeded quota", "Degraded")
+        );
+    }
+
+    #[test]
+    fn after_an_error_the_numbers_are_true() {
+        let error = Err(Error::new("NameTaken", "Service cache/sample belongs to another"));
+        let outcome = report(
+            &sample(Some("Running"), "True", 9),
+            &seen(3, 3, 3, rolled_out()),
+            &error,
+        );
+        let fields = outcome.fields().unwrap();
+        assert_eq!(
+            (&fields["phase"], &fields["readyReplicas"]),
+            (&json!("Degraded"), &json!(3))
+        );
+    }
+
+    #[test]
+    fn a_server_is_controlled_by_a_replica_set_of_the_deployment() {
+        let of = |kind: &str, name: &str| {
+            let owner =
+                json!([{ "apiVersion": "apps/v1", "kind": kind, "name": name, "uid": "1", "controller": true }]);
+            let pod = json!({ "metadata": { "name": "p", "namespace": "cache", "ownerReferences": owner,
+                "labels": { "memcached_cr": "sample", "pod-template-hash": "abc" } } });
+            Server::of(&serde_json::from_value(pod).unwrap()).map(|(owner, server)| (owner, server.name))
+        };
+        let sample = ObjectKey::new("cache", "sample");
+        assert_eq!(of("ReplicaSet", "sample-abc"), Some((sample, "p".to_owned())));
+        assert_eq!(of("ReplicaSet", "other-abc"), None);
+        assert_eq!(of("StatefulSet", "sample-abc"), None);
+    }
 }

@@ -23,13 +23,7 @@ const OLMKIT: &[&[&str]] = &[
 ];
 
 /// Modules of the operator from the ground up.
-const OPERATOR: &[&[&str]] = &[
-    &["api", "settings"],
-    &["operand", "permissions"],
-    &["options"],
-    &["controller"],
-    &["run"],
-];
+const OPERATOR: &[&[&str]] = &[&["api"], &["operand"], &["status"], &["controller"], &["options"]];
 
 /// Modules of the manager from the ground up.
 const MANAGER: &[&[&str]] = &[

@@ -6,22 +6,29 @@
 //! minutes counts as one of 21. `ALERTS_EVERY=60` drills in real time.
 mod series;
 
-use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 use futures::future::join_all;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::{
+    api::{apps::v1::Deployment, core::v1::Service},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
 use kube::{
-    Api,
+    Api, ResourceExt as _,
     api::{Patch, PatchParams, PostParams},
     core::PartialObjectMeta,
 };
-use kube_manager::{Manager, metrics::Metrics, options::Options, shutdown::CancellationToken};
+use kube_manager::{
+    Manager,
+    metrics::Metrics,
+    options::Options,
+    reconcile::{Context, Controller, Error, Outcome, Reconciler},
+    shutdown::CancellationToken,
+};
 use kube_testbed::faults::{DeadWebhook, Death, Fault, FaultProxy, Rule, Verb};
 use memcached_operator::{
     api::v1alpha1::Memcached,
-    controller::{Caches, Context, reconcile, slots::Slots, watches},
-    permissions::LEASE,
-    settings::Settings,
+    controller::{LEASE, MemcachedReconciler, NAME},
 };
 use serde_json::{Value, json};
 use series::{Expected, Scrapes, minutes, promtool_test, rules};
@@ -176,7 +183,29 @@ async fn lab_at_work(lab: &Lab, alert: &str) {
     lab.running("sample").await;
 }
 
-/// The operator's own reconcile, watches and queue, except that the object `panics` makes it panic.
+/// The operator's reconciler, except that the object `panics` makes it panic.
+struct Panicking;
+
+impl Reconciler for Panicking {
+    type Object = Memcached;
+
+    async fn reconcile(&self, memcached: &Memcached, context: &Context<Memcached>) -> Result<Outcome, Error> {
+        assert_ne!(memcached.name_any(), "panics", "part of the drill");
+        let mut memcached = memcached.clone();
+        memcached.spec.image.get_or_insert(IMAGE.to_owned());
+        MemcachedReconciler.reconcile(&memcached, context).await
+    }
+
+    fn report(
+        &self,
+        memcached: &Memcached,
+        context: &Context<Memcached>,
+        result: &Result<Outcome, Error>,
+    ) -> Option<Outcome> {
+        MemcachedReconciler.report(memcached, context, result)
+    }
+}
+
 async fn here(lab: &Lab) -> Subject {
     let options = Options {
         leader_elect: true,
@@ -188,30 +217,14 @@ async fn here(lab: &Lab) -> Subject {
         ..Options::default()
     };
     let stop = CancellationToken::new();
-    let manager = Manager::builder("memcached-operator").client(lab.client.clone());
+    let manager = Manager::builder(NAME).client(lab.client.clone());
     let mut manager = manager.options(options).stop(stop.clone()).start().await.unwrap();
-    let (queue, caches) = (manager.queue("memcached"), Caches::default());
-    watches::start(&mut manager, &caches, &queue);
-    let context = Arc::new(Context {
-        client: manager.client(),
-        settings: Settings {
-            image: Some(IMAGE.to_owned()),
-        },
-        caches,
-        queue: Arc::clone(&queue),
-        readiness: manager.readiness().clone(),
-        contests: Default::default(),
-        slots: Slots::new(1),
-        events: manager.events(),
-        rollouts: Default::default(),
-    });
-    manager.work("memcached", queue, move |key| {
-        let context = Arc::clone(&context);
-        async move {
-            assert_ne!(key.name, "panics", "part of the drill");
-            reconcile(context, key).await
-        }
-    });
+    let why = "part of the drill";
+    manager.add(
+        Controller::new("memcached", Panicking)
+            .owns::<Deployment>(why)
+            .owns::<Service>(why),
+    );
     let metrics = manager.metrics().clone();
     tokio::spawn(manager.run());
     Subject::Here(Box::new(metrics), stop)

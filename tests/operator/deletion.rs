@@ -10,9 +10,10 @@ use kube::{
     Api,
     api::{DeleteParams, WatchEvent, WatchParams},
 };
+use kube_manager::conditions::DEGRADED;
 use memcached_operator::{
-    api::v1alpha1::{DEGRADED, FINALIZER, Memcached, Phase},
-    permissions::grants,
+    api::v1alpha1::{FINALIZER, Memcached, Phase},
+    controller::grants,
 };
 use serde_json::json;
 
@@ -57,7 +58,7 @@ async fn a_deleted_memcached_says_so_and_takes_its_objects_with_it() {
     assert_eq!(
         said,
         [
-            step(Phase::Running, "False", "AsExpected", "Nothing is wrong"),
+            step(Phase::Running, "False", "AsExpected", "nothing failed"),
             step(
                 Phase::Deleting,
                 "Unknown",

@@ -24,11 +24,12 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
     runtime::wait,
 };
+use kube_manager::reconcile::{Grant, Scope};
 use kube_testbed::{AuditEvent, ControlPlane, Options, faults::FaultProxy};
 use memcached_operator::{
     api::v1alpha1::{Memcached, Phase},
+    controller::grants,
     operand,
-    permissions::{Grant, Scope, grants},
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -459,8 +460,8 @@ pub fn in_namespaces(grants: &[Grant]) -> Vec<Grant> {
 /// The rules of a role with these grants.
 fn rules(grants: &[Grant]) -> Value {
     let rule = |grant: &Grant| {
-        json!({ "apiGroups": [grant.group], "resources": [grant.resource_path()], "resourceNames": grant.names,
-            "verbs": grant.verbs.iter().map(|verb| verb.as_str()).collect::<Vec<_>>() })
+        json!({ "apiGroups": [grant.group], "resources": [grant.resource], "resourceNames": grant.resource_names,
+            "verbs": grant.verbs })
     };
     grants.iter().map(rule).collect()
 }

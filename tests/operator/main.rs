@@ -21,7 +21,6 @@ mod obstacles;
 mod quiet;
 mod rights;
 mod rollouts;
-mod samples;
 mod scenario;
 mod storms;
 mod unwritable;

@@ -12,10 +12,8 @@ use kube::{
     Api, ResourceExt,
     api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams},
 };
-use memcached_operator::{
-    api::v1alpha1::{Memcached, PROGRESSING, Phase},
-    controller::upgradeable::UPGRADEABLE,
-};
+use kube_manager::{conditions::PROGRESSING, olm::UPGRADEABLE};
+use memcached_operator::api::v1alpha1::{Memcached, Phase};
 use serde_json::{Value, json};
 
 use crate::lab::{ACCOUNT, Lab, UNAVAILABLE, create, eventually, image};

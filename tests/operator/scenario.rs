@@ -12,9 +12,9 @@ pub fn describe(verb: &str, group: &str, resource: &str, subresource: &str) -> S
     format!("{verb} {group}/{resource}{slash}{subresource}")
 }
 
-/// What a request did, in the same form.
-pub fn asked(event: &AuditEvent) -> String {
-    event.right().unwrap().to_string()
+/// The permission that a request needed, in the same form. `None` for a document of the API, which every user may read.
+pub fn asked(event: &AuditEvent) -> Option<String> {
+    event.right().map(|right| right.to_string())
 }
 
 /// Every action of the operator in one run: create, resize both ways, correct, repeat an event, delete.
@@ -34,7 +34,7 @@ pub async fn live(lab: &Lab) {
         .await;
     }
     eventually("the repeated event is counted", async || {
-        lab.event("sample", "Restored")
+        lab.event("sample", "Reverted")
             .await
             .series
             .filter(|series| series.count == 2)

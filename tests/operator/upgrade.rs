@@ -14,7 +14,7 @@ use k8s_openapi::api::{
     rbac::v1::RoleBinding,
 };
 use kube::{Resource, ResourceExt};
-use memcached_operator::{api::v1alpha1::FINALIZER, controller::FIELD_MANAGER};
+use memcached_operator::{api::v1alpha1::FINALIZER, controller::NAME};
 use serde_json::json;
 
 use crate::lab::{IMAGE, Lab, create, eventually};
@@ -107,9 +107,9 @@ async fn what_0_1_0_left_is_taken_over() {
     lab.change("sample", json!({ "size": 3 })).await;
     let after = lab.running("sample").await;
     assert_eq!(after.finalizers(), [FINALIZER]);
-    let status_only = [(FIELD_MANAGER.to_owned(), true)];
+    let status_only = [(NAME.to_owned(), true)];
     assert_eq!(appliers(&after), status_only);
-    let ours = [(FIELD_MANAGER.to_owned(), false)];
+    let ours = [(NAME.to_owned(), false)];
     let live = lab.api::<Deployment>().get("sample").await.unwrap();
     assert_eq!(live.uid(), deployment.uid(), "not made anew");
     assert_eq!(appliers(&live), ours, "one owner of the applied fields");

@@ -4,6 +4,15 @@ use k8s_openapi::{
     jiff::Timestamp,
 };
 
+/// The object is as its spec asks for. kstatus, Flux and Argo CD wait for it.
+pub const READY: &str = "Ready";
+/// The object does its work. It may do so while it is not ready, as during a rollout.
+pub const AVAILABLE: &str = "Available";
+/// The operator or Kubernetes brings the object to what its spec asks for.
+pub const PROGRESSING: &str = "Progressing";
+/// Something is wrong that does not heal by itself.
+pub const DEGRADED: &str = "Degraded";
+
 /// The status of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {

@@ -171,6 +171,14 @@ impl Slots {
         self.leave(&mut state, key)
     }
 
+    /// The object does not wait any more, as when a user pauses it. Returns those that may begin.
+    pub fn leave_queue(&self, key: &ObjectKey) -> Vec<ObjectKey> {
+        let mut state = self.lock();
+        let queued = state.dequeue(key);
+        self.note(&state);
+        if queued { state.first() } else { Vec::new() }
+    }
+
     fn leave(&self, state: &mut State, key: &ObjectKey) -> Vec<ObjectKey> {
         let held = state.holders.remove(key).is_some();
         let queued = state.dequeue(key);

@@ -311,6 +311,7 @@ impl Manager {
         E: Failure + Send + 'static,
     {
         let (metrics, stop) = (self.metrics.workers(controller), self.stop.clone());
+        metrics.limit.set(i64::try_from(limits.concurrency).unwrap_or(i64::MAX));
         let work = worker::run(queue, limits, metrics, stop, reconcile);
         self.workers.push(Box::pin(work));
     }

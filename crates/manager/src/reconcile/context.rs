@@ -55,6 +55,8 @@ pub struct State {
     pub kept: HashSet<(TypeId, ObjectKey)>,
     pub writes: u32,
     pub conflicts: Vec<(String, Conflict)>,
+    /// The reconcile came to a rollout, whatever the answer was.
+    pub asked_for_turn: bool,
     /// The object waits for its turn.
     pub queued: Option<Queued>,
 }
@@ -201,6 +203,7 @@ impl<K: Object> Context<K> {
         let Some(slots) = &shared.slots else {
             return self.apply(desired).await;
         };
+        self.state().asked_for_turn = true;
         let asked = serde_json::to_value(asked).map_err(|error| Error::bug(error.to_string()))?;
         let asked = fingerprint(&asked);
         let annotations = desired.meta_mut().annotations.get_or_insert_default();

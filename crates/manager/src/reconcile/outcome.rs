@@ -106,6 +106,11 @@ impl Outcome {
         }
     }
 
+    /// The fields that [`status`](Self::status) set, for unit tests.
+    pub fn fields(&self) -> Option<&Value> {
+        self.status.as_ref()?.as_ref().ok()
+    }
+
     /// Reconciles again after `delay` at the latest.
     #[must_use]
     pub fn requeue_after(self, delay: Duration) -> Self {

@@ -8,13 +8,13 @@ use std::{
 
 use kube::{
     Api, Client, Resource as _,
-    api::{ApiResource, DynamicObject},
+    api::{ApiResource, DynamicObject, Patch, PatchParams},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     Context, Error, ErrorKind, Object, Outcome, Reconciler,
-    status::{self, AVAILABLE, DEGRADED, Found},
+    status::{self, Found},
     store::{Secrets, Store},
     unreadable::Unreadable,
 };
@@ -24,7 +24,7 @@ use crate::{
     ObjectKey,
     apply::{Applier, Conflict, StatusChange, set},
     cache::Cache,
-    conditions,
+    conditions::{self, AVAILABLE, DEGRADED},
     events::{Event, Publisher, Severity},
     finalizer,
     manager::Scope as _,
@@ -180,6 +180,14 @@ pub async fn reconcile<R: Reconciler>(
     if context.still_wanted().is_err() {
         return Ok(Done::wrote(context.state().writes, "deleted"));
     }
+    if let Some(slots) = shared.slots.as_ref().filter(|_| !context.state().asked_for_turn) {
+        let is_paused = result.as_ref().is_ok_and(|outcome| outcome.paused);
+        shared.wake(if is_paused {
+            slots.release(&key)
+        } else {
+            slots.leave_queue(&key)
+        });
+    }
     let mut done = report(reconciler.as_ref(), &shared, &key, object.as_ref(), &context, &result).await?;
     done.writes += finalized;
     match result {
@@ -232,16 +240,36 @@ async fn clean_up<R: Reconciler>(
     }
     match result {
         Ok(outcome) if outcome.is_ready() => {
-            let dynamic = metadata_only(object.as_ref());
-            let removed = finalizer::remove(&shared.api(&key), &dynamic, finalizer).await;
-            let gone = matches!(&removed, Err(kube::Error::Api(status)) if status.code == 404);
-            if !gone {
-                removed.map_err(|error| {
-                    Error::request(
-                        format!("remove the finalizer of {}", describe::<R::Object>(&key)),
-                        error,
-                    )
-                })?;
+            // The reconcile may have written the object since. The patch needs no resource version: the API server rejects it if
+            // another finalizer was removed.
+            let newest = shared
+                .objects
+                .get(&key)
+                .filter(|newest| newest.meta().uid == object.meta().uid);
+            let finalizers = newest.as_deref().unwrap_or(object.as_ref()).meta().finalizers.clone();
+            let rest = finalizers
+                .unwrap_or_default()
+                .into_iter()
+                .filter(|known| known != finalizer);
+            let patch = json!({ "metadata": { "uid": object.meta().uid, "finalizers": rest.collect::<Vec<_>>() } });
+            let api = shared.api(&key);
+            match api
+                .patch(&key.name, &PatchParams::default(), &Patch::Merge(patch))
+                .await
+            {
+                Ok(answer) if answer.metadata.finalizers.as_ref().is_none_or(Vec::is_empty) => {
+                    let uid = answer.metadata.uid.unwrap_or_default();
+                    shared.objects.deleted(&key, &uid);
+                }
+                Ok(answer) => {
+                    let answer = serde_json::to_value(answer).map_err(|error| Error::bug(error.to_string()))?;
+                    shared.wrote(&answer);
+                }
+                Err(kube::Error::Api(status)) if status.code == 404 => {}
+                Err(error) => {
+                    let attempt = format!("remove the finalizer of {}", describe::<R::Object>(&key));
+                    return Err(Error::request(attempt, error));
+                }
             }
             shared.applier.forget_status(&shared.resource, &key);
             Ok(Done::wrote(context.state().writes + 1, "cleaned up"))
@@ -374,7 +402,9 @@ async fn write_status<K: Object>(
         StatusChange::Unchanged => Ok((0, None)),
         StatusChange::Written(answer) => {
             shared.wrote(&answer);
-            announce(shared, object, current, &Value::Object(target));
+            if object.meta().deletion_timestamp.is_none() {
+                announce(shared, object, current, &Value::Object(target));
+            }
             Ok((1, None))
         }
         StatusChange::Conflict(conflict) => {

@@ -3,13 +3,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Map, Value, json};
 
 use super::{Error, ErrorKind, Outcome};
-use crate::{apply::StatusFields, conditions, health::Ready};
-
-/// Names of the conditions.
-pub const READY: &str = "Ready";
-pub const AVAILABLE: &str = "Available";
-pub const PROGRESSING: &str = "Progressing";
-pub const DEGRADED: &str = "Degraded";
+use crate::{
+    apply::StatusFields,
+    conditions::{self, AVAILABLE, DEGRADED, PROGRESSING, READY},
+    health::Ready,
+};
 
 /// The result of a reconcile.
 pub struct Found<'a> {
