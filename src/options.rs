@@ -16,7 +16,7 @@ pub struct Options {
 
     /// Maximum number of Memcacheds whose servers are replaced at the same time when the operator or its default image
     /// changes.
-    #[arg(long, default_value_t = 1, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, env = "MAX_ROLLING", default_value_t = 10, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
     pub max_rolling: u16,
 }
 

@@ -325,7 +325,9 @@ async fn a_new_default_image_rolls_out_one_by_one() {
     let paused = Patch::Merge(json!({ "metadata": { "annotations": { "cache.example.com/paused": "true" } } }));
     lab.memcached("d", json!({})).await;
     let memcacheds = lab.api::<Memcached>();
-    let _operator = lab.operator_with(&[], &[("MEMCACHED_IMAGE", NEW)]).await;
+    let _operator = lab
+        .operator_with(&["--max-rolling=1"], &[("MEMCACHED_IMAGE", NEW)])
+        .await;
     lab.running("d").await;
     memcacheds.patch("a", &PatchParams::default(), &paused).await.unwrap();
     let mut order = Vec::new();

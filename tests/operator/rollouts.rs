@@ -155,7 +155,9 @@ async fn a_broken_image_reaches_one_object_however_often_the_operator_restarts()
     };
     let mut first = None;
     for _ in 0..3 {
-        let operator = lab.operator_with(&[], &[("MEMCACHED_IMAGE", UNAVAILABLE)]).await;
+        let operator = lab
+            .operator_with(&["--max-rolling=1"], &[("MEMCACHED_IMAGE", UNAVAILABLE)])
+            .await;
         let reached = eventually("one has the image", async || {
             let broken = broken().await;
             (!broken.is_empty()).then_some(broken)
