@@ -310,7 +310,9 @@ mod tests {
     #[test]
     fn the_election_is_checked_once() {
         assert_eq!(with_election(Vec::new()).len(), 3);
-        let listed = Grant::of::<Lease>(Where::Own, &["create", "get", "update"], "mine").requirements().collect();
+        let listed = Grant::of::<Lease>(Where::Own, &["create", "get", "update"], "mine")
+            .requirements()
+            .collect();
         assert_eq!(with_election(listed).len(), 3);
     }
 

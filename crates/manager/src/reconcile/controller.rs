@@ -380,7 +380,12 @@ mod tests {
 
     #[test]
     fn events_about_objects_without_namespace_need_the_cluster() {
-        let scope = |grants: Vec<Grant>| grants.iter().find(|grant| grant.resource == "events").map(|grant| grant.scope);
+        let scope = |grants: Vec<Grant>| {
+            grants
+                .iter()
+                .find(|grant| grant.resource == "events")
+                .map(|grant| grant.scope)
+        };
         assert_eq!(scope(grants::<Pod>(|it| it)), Some(Scope::Watched));
         assert_eq!(scope(grants::<Namespace>(|it| it)), Some(Scope::Cluster));
     }

@@ -71,8 +71,8 @@ use serde::{Serialize, de::DeserializeOwned};
 
 pub use crate::apply::{Change, Conflict, Error, ErrorKind, FieldChange};
 pub use context::{Applied, Context};
-pub use controller::{AddController, Controller};
 pub(crate) use controller::Starting;
+pub use controller::{AddController, Controller};
 pub use kube_grants::{Grant, Scope};
 pub use object::object;
 pub use outcome::Outcome;
