@@ -48,6 +48,11 @@ pub fn print(root: &Path, olmkit: &Path) -> anyhow::Result<()> {
             "",
         ),
         (
+            "complete operator with Deployment and Service, `crates/manager/examples/tomcat.rs`",
+            &root.join("crates/manager/examples/tomcat.rs"),
+            "100 lines without imports",
+        ),
+        (
             "Valkey operator",
             &root.join("examples/valkey-operator/src"),
             "260 lines",
