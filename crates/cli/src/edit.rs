@@ -23,19 +23,13 @@ pub struct Args {
     /// Watch only the namespace that the operator runs in
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     namespaced: Option<bool>,
-    /// Version in which the API server stores a kind and which the controller uses
+    /// Make this version the storage version of the kind
     #[arg(long, value_name = "VERSION", requires = "kind", conflicts_with_all = ["multigroup", "namespaced"])]
     storage_version: Option<String>,
-    /// API group of the kind, without the domain
-    #[arg(
-        long,
-        value_name = "GROUP",
-        default_value = "",
-        hide_default_value = true,
-        requires = "storage_version"
-    )]
+    /// API group, without the project's domain
+    #[arg(long, value_name = "GROUP", default_value = "", requires = "storage_version")]
     group: String,
-    /// Kind to store in another version
+    /// Kind, in CamelCase
     #[arg(long, value_name = "KIND", requires = "storage_version")]
     kind: Option<String>,
     /// Project directory
