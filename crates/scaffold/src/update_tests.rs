@@ -271,8 +271,8 @@ fn an_update_removes_the_layout() {
     edit(
         &folder,
         "PROJECT",
-        "domain: example.com\n",
-        "domain: example.com\nlayout:\n- rust.olmkit/v1\n",
+        "\nplugins:\n",
+        "\nlayout:\n- rust.olmkit/v1\nplugins:\n",
     );
     let updated = update(folder.path(), false).unwrap();
     assert_eq!(updated.report.changed, [PathBuf::from("PROJECT")]);

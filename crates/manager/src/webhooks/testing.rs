@@ -290,7 +290,7 @@ mod tests {
         let hub = |forget: bool| {
             move || {
                 let mut hub = Hub::default();
-                hub.spoke(|new| up(new, forget), down);
+                hub.spoke(move |new| up(new, forget), down);
                 hub
             }
         };

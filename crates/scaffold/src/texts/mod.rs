@@ -15,7 +15,7 @@ fn broken(indent: usize, first: &str, second: &str) -> String {
     }
 }
 
-/// The widest arguments of a call, and the widest chain of calls, that rustfmt leaves on one line.
+/// The widest arguments of a call that rustfmt leaves on one line.
 const CALL: usize = WIDTH * 60 / 100;
 
 /// The head of a function up to its brace.
@@ -31,7 +31,7 @@ fn function(indent: usize, name: &str, arguments: &[&str], result: &str) -> Stri
     format!("{:indent$}{name}(\n{each}{:indent$}) -> {result} {{", "", "")
 }
 
-/// The body of a function that is a chain of calls.
+/// The body of a function that is a chain of calls. Two calls are too wide for rustfmt to leave them on one line.
 fn chain(name: &str, arguments: &[&str], calls: &[&str]) -> String {
     let joined = arguments.join(", ");
     let short = joined.len() <= CALL;
@@ -39,10 +39,11 @@ fn chain(name: &str, arguments: &[&str], calls: &[&str]) -> String {
         true => format!("    {name}({joined})"),
         false => format!("    {name}(\n        {},\n    )", arguments.join(",\n        ")),
     };
-    let line = format!("{first}{}", calls.concat());
-    let room = if calls.len() == 1 { WIDTH } else { CALL + 4 };
-    if short && line.len() <= room {
-        return line;
+    if short && let [call] = calls {
+        let line = format!("{first}{call}");
+        if line.len() <= WIDTH {
+            return line;
+        }
     }
     let indent = if short { "        " } else { "    " };
     let calls: String = calls.iter().map(|call| format!("\n{indent}{call}")).collect();
