@@ -236,10 +236,8 @@ impl<'a> RustFile<'a> {
     pub fn replace_statements(&mut self, function: &str, pairs: &[(String, String)]) -> Result<(), Error> {
         for (old, new) in pairs {
             let found = self.function(function, std::slice::from_ref(new))?;
-            let ranges = found.block.stmts.iter().map(|statement| statement.span().byte_range());
-            let range = ranges
-                .into_iter()
-                .find(|range| self.text.get(range.clone()) == Some(old));
+            let mut ranges = found.block.stmts.iter().map(|statement| statement.span().byte_range());
+            let range = ranges.find(|range| self.text.get(range.clone()) == Some(old));
             let range = range.ok_or_else(|| Error::Place {
                 path: self.path.to_owned(),
                 place: format!("statement `{old}` in the function `{function}`"),
