@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, ensure};
 
-/// The size of some Rust sources. Blank lines, comments and tests do not count.
+/// The size of some Rust sources. Empty lines, comments and tests do not count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Size {
     lines: usize,
@@ -88,7 +88,7 @@ fn create(olmkit: &Path, folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The size of a file, or of all files in a folder.
+/// The size of a file, or of all files in a directory.
 fn of(path: &Path) -> anyhow::Result<Size> {
     if !path.is_dir() {
         let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;

@@ -238,7 +238,7 @@ impl ControlPlane {
     }
 
     /// Makes the API server call the webhooks of a process on this machine. `objects` are webhook configurations and custom
-    /// resource definitions with a conversion webhook, as they are installed in a cluster. Their references to Services are
+    /// resource definitions with a conversion webhook, in the form for a cluster. Their references to Services are
     /// replaced by [an address](LocalWebhooks::address) with [a certificate](LocalWebhooks::certificates) for the process.
     ///
     /// # Errors

@@ -34,14 +34,14 @@ impl LocalWebhooks {
         self.address
     }
 
-    /// The folder with the files `tls.crt` and `tls.key` for the process.
+    /// The directory with the files `tls.crt` and `tls.key` for the process.
     pub fn certificates(&self) -> &Path {
         self.certificates.path()
     }
 }
 
 pub(crate) async fn install(client: &Client, objects: Vec<Value>) -> Result<LocalWebhooks, Error> {
-    let certificates = tempfile::tempdir().map_err(Error::io("create a folder", &std::env::temp_dir()))?;
+    let certificates = tempfile::tempdir().map_err(Error::io("create a directory", &std::env::temp_dir()))?;
     let address = TcpListener::bind("127.0.0.1:0")
         .and_then(|listener| listener.local_addr())
         .map_err(Error::io("find a port", Path::new("127.0.0.1:0")))?;

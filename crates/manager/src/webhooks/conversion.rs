@@ -86,7 +86,7 @@ impl<'de, F: FnMut(Value) -> bool> Visitor<'de> for Each<F> {
     }
 }
 
-/// Converts one object. What the API server lets no webhook change stays as it is.
+/// Converts one object. Fields that the API server lets no webhook change keep their values.
 pub(super) fn one(
     object: Value,
     wanted: &str,

@@ -127,7 +127,7 @@ fn value(schema: &Value, bytes: &mut impl Iterator<Item = u8>, depth: usize) -> 
             json!(least + (most - least) * part)
         }
         Some("string") => text(schema, bytes).into(),
-        // A Quantity or an IntOrString: their schemas are equal, and only texts are both.
+        // A Quantity or an IntOrString: their schemas are equal, and only a string can be either.
         _ if schema.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) => {
             let unit = ["", "m", "k", "Mi"].get(draw(bytes, 4) as usize).unwrap_or(&"");
             format!("{}{unit}", 1 + draw(bytes, 200)).into()
