@@ -3,6 +3,7 @@
 mod cargo;
 mod hold;
 mod job;
+mod lines;
 mod plan;
 mod prose;
 mod report;
@@ -53,6 +54,8 @@ enum Task {
         #[arg(long)]
         update: bool,
     },
+    /// Print the code lines of the operators in this repository and of a scaffolded one
+    Lines,
     /// Run a command and wait for the processes that it leaves behind
     #[command(hide = true)]
     Hold {
@@ -124,6 +127,7 @@ impl Checks {
         match task {
             Task::Hold { .. } => anyhow::bail!("not a check"),
             Task::Prose { update } => prose::check(root, update).map(|()| true),
+            Task::Lines => lines::print(root, &olmkit).map(|()| true),
             Task::Verify => self.execute([programs, build, verify].concat(), &|_| Vec::new()),
             Task::Test { names } => {
                 let selected = |job: &Job| names.is_empty() || names.iter().any(|name| job.name.contains(name));

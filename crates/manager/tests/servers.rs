@@ -175,6 +175,58 @@ async fn eventually<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) ->
     panic!("not within 30 seconds: {what}");
 }
 
+/// Configurations as a cluster has them, with references to a Service.
+fn in_a_cluster(mut object: Value) -> Value {
+    let service = |path: &str| json!({ "service": { "name": "hooks", "namespace": "system", "path": path } });
+    if let Some(config) = object.pointer_mut("/spec/conversion/webhook/clientConfig") {
+        *config = service("/convert");
+    }
+    if let Some(config) = object.pointer_mut("/webhooks/0/clientConfig") {
+        *config = service("/validate");
+    }
+    object
+}
+
+#[tokio::test]
+async fn webhooks_of_this_process_are_called_although_they_are_configured_for_a_cluster() {
+    let plane = ControlPlane::start(Options::default().without_controllers())
+        .await
+        .unwrap();
+    let nowhere = "127.0.0.1:1".parse().unwrap();
+    let validating = admission("ValidatingWebhookConfiguration", "/validate", &["CREATE"], nowhere, "");
+    let objects = [definition(nowhere, ""), validating].map(in_a_cluster);
+    let local = plane.install_webhooks(objects).await.unwrap();
+    let folder = local.certificates();
+    let certificates = Certificates::from_files(folder.join("tls.crt"), folder.join("tls.key")).unwrap();
+    let server = Webhooks::new(&Metrics::new())
+        .validating("/validate", valid)
+        .converting("/convert", converted)
+        .bind(local.address(), &certificates)
+        .await
+        .unwrap();
+    tokio::spawn(server.serve());
+    let client = plane.client().await.unwrap();
+    let (first, second) = (caches(&client, "v1"), caches(&client, "v2"));
+    let denied = eventually("a wrong size is denied", async || {
+        match create(&first, "even", json!({"size": 2})).await {
+            Err(Error::Api(status)) if status.code == 422 => Some(status.message),
+            _ => {
+                first.delete("even", &DeleteParams::default()).await.ok();
+                None
+            }
+        }
+    })
+    .await;
+    assert!(denied.ends_with("must be odd"), "{denied}");
+    create(&first, "odd", json!({"size": 3})).await.unwrap();
+    assert_eq!(second.get("odd").await.unwrap().data["spec"]["replicas"], 3);
+    let error = plane
+        .install_webhooks([json!({ "kind": "Service" })])
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("\"Service\" is none of"), "{error}");
+}
+
 #[tokio::test]
 async fn the_api_server_asks_webhooks_and_they_answer() {
     let plane = ControlPlane::start(Options::default()).await.unwrap();

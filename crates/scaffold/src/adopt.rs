@@ -87,7 +87,7 @@ fn kubebuilder(tree: &mut Tree, text: &[u8]) -> Result<(Kind, String), Error> {
     add(
         tree,
         MAKEFILE,
-        templates::current("adopt/kustomize.mk", context! { name, image_base })?,
+        templates::render("adopt/kustomize.mk", context! { name, image_base })?,
     )?;
     let manifests = "config/manifests/kustomization.yaml";
     if !tree.has(manifests)? {
@@ -117,7 +117,7 @@ fn settings(name: &str, domain: &str) -> Result<String, Error> {
     let display_name = names::display(name);
     let namespaced = false;
     let variables = context! { name, domain, display_name, provider => domain, namespaced };
-    let text = templates::current("project/package.yaml", variables)?;
+    let text = templates::render("project/package.yaml", variables)?;
     Ok(text
         .lines()
         .filter(|line| !line.starts_with("icon:"))
@@ -176,7 +176,7 @@ fn rust(tree: &mut Tree, domain: &str, source: &Source) -> Result<(Kind, String)
         ("olm/Cargo.toml", "adopt/Cargo.toml"),
         ("olm/src/main.rs", "adopt/main.rs"),
     ] {
-        add(tree, path, templates::current(template, variables.clone())?)?;
+        add(tree, path, templates::render(template, variables.clone())?)?;
     }
     add(tree, "olm/.gitignore", "/target\n")?;
     add(tree, "olm/config/package.yaml", settings(name, domain)?)?;

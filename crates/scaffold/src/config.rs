@@ -28,7 +28,6 @@ pub fn image_base(file: &ProjectFile) -> String {
 /// # Errors
 /// When a setting in `package.yaml` is wrong.
 pub fn render(file: &ProjectFile, version: &str, package: Package) -> Result<Files, Error> {
-    let watched = if file.namespaced() { Scope::Own } else { Scope::Watched };
     let manager = Manager::default()
         .arg("--leader-elect")
         .arg("--health-probe-bind-address=:8081")
@@ -48,13 +47,11 @@ pub fn render(file: &ProjectFile, version: &str, package: Package) -> Result<Fil
     };
     let image = format!("{}:v{version}", image_base(file));
     let mut project = Project::new(file.name(), version, &image, package)
-        .grants([
-            Grant::of::<Lease>(Scope::Own, ["create", "get", "update"], ""),
-            Grant::of::<Event>(watched, ["create", "patch"], ""),
-        ])
+        .namespaced(file.namespaced())
+        .grants([Grant::of::<Lease>(Scope::Own, ["create", "get", "update"], "")])
         .scorecard();
     for resource in resources.iter().filter(|resource| resource.controller) {
-        project = project.grants(grants(resource, watched));
+        project = project.grants(grants(resource));
     }
     for (at, first) in resources.iter().enumerate().filter(|(_, resource)| resource.api) {
         let earlier = resources.get(..at).unwrap_or_default();
@@ -95,8 +92,13 @@ pub fn render(file: &ProjectFile, version: &str, package: Package) -> Result<Fil
     Ok(project.manager(manager).render()?)
 }
 
-fn grants(resource: &Resource, watched: Scope) -> Vec<Grant> {
-    let scope = if resource.namespaced { watched } else { Scope::Cluster };
+/// The permissions that a controller declares.
+fn grants(resource: &Resource) -> Vec<Grant> {
+    let scope = if resource.namespaced {
+        Scope::Watched
+    } else {
+        Scope::Cluster
+    };
     let grant = |plural: String, verbs: &[&'static str]| Grant {
         group: resource.group.clone().into(),
         resource: plural.into(),
@@ -106,20 +108,23 @@ fn grants(resource: &Resource, watched: Scope) -> Vec<Grant> {
         why: "".into(),
     };
     let plural = &resource.plural;
+    let events = Grant::of::<Event>(scope, ["create", "patch"], "");
     if resource.foreign.is_some() {
-        return vec![grant(plural.clone(), &["list", "watch"])];
+        return vec![grant(plural.clone(), &["list", "watch"]), events];
     }
     let mut grants = vec![
         grant(plural.clone(), &["list", "patch", "watch"]),
         grant(format!("{plural}/status"), &["patch"]),
-        grant(format!("{plural}/finalizers"), &["update"]),
+        events,
     ];
-    const CHILD: [&str; 4] = ["create", "list", "patch", "watch"];
-    grants.push(match resource.namespaced {
-        true if resource.image.is_some() => Grant::of::<Deployment>(watched, CHILD, ""),
-        true => Grant::of::<ConfigMap>(watched, CHILD, ""),
-        false => Grant::of::<Event>(Scope::Cluster, ["create", "patch"], ""),
-    });
+    if resource.namespaced {
+        const CHILD: [&str; 6] = ["create", "delete", "get", "list", "patch", "watch"];
+        grants.push(grant(format!("{plural}/finalizers"), &["update"]));
+        grants.push(match resource.image {
+            Some(_) => Grant::of::<Deployment>(scope, CHILD, ""),
+            None => Grant::of::<ConfigMap>(scope, CHILD, ""),
+        });
+    }
     grants
 }
 

@@ -184,7 +184,7 @@ pub(crate) fn check_image(image: &Image) -> Result<(), Error> {
 
 fn types(tree: &mut Tree, file: &ProjectFile, resource: &Resource, force: bool) -> Result<(), Error> {
     let path = PathBuf::from(&resource.path);
-    tree.create(path.clone(), texts::api::types(file, resource), force)?;
+    tree.create(path.clone(), texts::api::types(resource), force)?;
     modules::declare(tree, &path)?;
     let function = Places::of(file, resource).function;
     let type_path = type_path(resource);
@@ -216,7 +216,6 @@ fn controller(tree: &mut Tree, file: &ProjectFile, resource: &Resource, force: b
         })?;
     }
     modules::edit(tree, "src/controller/mod.rs", |source| {
-        source.add_statements("start", &[texts::api::start_statement(file, &call)])?;
-        source.add_statements("grants", &[format!("all.extend({call}::grants());")])
+        source.add_statements("add_all", &[texts::api::add_statement(&call)])
     })
 }

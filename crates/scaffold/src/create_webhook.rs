@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::layout::{self, CONVERSION};
 use crate::project_file::{ProjectFile, Resource};
-use crate::texts::webhook::{LIST, add_spokes, listing, written};
+use crate::texts::webhook::{add_spokes, listing, written};
 use crate::{Error, Report, Tree, manifest, modules, names, record, settings};
 
 /// Webhooks to create.
@@ -52,7 +52,7 @@ fn add(tree: &mut Tree, webhook: &Webhook) -> Result<bool, Error> {
 /// Puts the sources of the webhooks into a tree. Returns what PROJECT says then.
 pub(crate) fn sources(tree: &mut Tree, before: &ProjectFile, webhook: &Webhook) -> Result<ProjectFile, Error> {
     let known = find(before, &webhook.group, &webhook.version, &webhook.kind)?;
-    check(tree, before, &known, webhook)?;
+    check(before, &known, webhook)?;
     let mut now = before.clone();
     let mut resource = known.clone();
     resource.webhooks.defaulting |= webhook.defaulting;
@@ -99,18 +99,13 @@ pub(crate) fn find(file: &ProjectFile, group: &str, version: &str, kind: &str) -
     })
 }
 
-fn check(tree: &Tree, file: &ProjectFile, known: &Resource, webhook: &Webhook) -> Result<(), Error> {
+fn check(file: &ProjectFile, known: &Resource, webhook: &Webhook) -> Result<(), Error> {
     let usage = |message: String| Err(Error::Usage(message));
     if !webhook.defaulting && !webhook.validation && !webhook.conversion {
         return usage("give --defaulting, --programmatic-validation or --conversion".to_owned());
     }
     if !webhook.spokes.is_empty() && !webhook.conversion {
         return usage("--spoke goes with --conversion".to_owned());
-    }
-    if !tree.has(LIST)? {
-        return usage(format!(
-            "the project has no {LIST}: an earlier olmkit started it; olmkit update brings it up to date"
-        ));
     }
     if ["Arc", "Denied", "Hub", "Review", "Webhooks"].contains(&known.kind.as_str()) {
         return usage(format!(

@@ -33,7 +33,7 @@ pub fn delete_api(folder: &Path, api: &DeleteApi) -> Result<Report, Error> {
     let places = Places::of(&before, &resource);
     let mut files = Vec::new();
     if resource.api {
-        files.push((PathBuf::from(&resource.path), texts::api::types(&before, &resource)));
+        files.push((PathBuf::from(&resource.path), texts::api::types(&resource)));
         packaging(&mut tree, &now, &resource, &places)?;
     }
     if resource.controller {
@@ -41,8 +41,7 @@ pub fn delete_api(folder: &Path, api: &DeleteApi) -> Result<Report, Error> {
         files.push((PathBuf::from(&places.controller), text));
         let call = &places.call;
         modules::edit(&mut tree, "src/controller/mod.rs", |source| {
-            source.remove_statements("start", &[texts::api::start_statement(&before, call)])?;
-            source.remove_statements("grants", &[format!("all.extend({call}::grants());")])
+            source.remove_statements("add_all", &[texts::api::add_statement(call)])
         })?;
         if let Some(image) = texts::api::image_statement(&resource) {
             modules::edit(&mut tree, "src/packaging.rs", |source| {
@@ -87,8 +86,9 @@ fn find(file: &ProjectFile, api: &DeleteApi) -> Result<Resource, Error> {
     let first = versions.first().is_some_and(|first| first.is_version_of(&wanted));
     if first && versions.len() > 1 {
         return Err(Error::Usage(format!(
-            "{} is the stored version of {}; delete the other versions first",
-            wanted.version, wanted.kind
+            "{} is the storage version of {}; olmkit edit --storage-version VERSION --group={} --kind={} makes another version \
+             the storage version",
+            wanted.version, wanted.kind, api.group, wanted.kind
         )));
     }
     let converted = versions

@@ -229,6 +229,25 @@ impl<'a> RustFile<'a> {
         Ok(())
     }
 
+    /// Replaces statements of a function, each given as old and new text.
+    ///
+    /// # Errors
+    /// When the file has no such function, or the function lacks one of the statements.
+    pub fn replace_statements(&mut self, function: &str, pairs: &[(String, String)]) -> Result<(), Error> {
+        for (old, new) in pairs {
+            let found = self.function(function, std::slice::from_ref(new))?;
+            let mut ranges = found.block.stmts.iter().map(|statement| statement.span().byte_range());
+            let range = ranges.find(|range| self.text.get(range.clone()) == Some(old));
+            let range = range.ok_or_else(|| Error::Place {
+                path: self.path.to_owned(),
+                place: format!("statement `{old}` in the function `{function}`"),
+                text: new.clone(),
+            })?;
+            self.text.replace_range(range, new);
+        }
+        Ok(())
+    }
+
     /// Removes a function with its documentation, if it is there.
     ///
     /// # Errors

@@ -1,13 +1,12 @@
 //! A new project.
 
 use std::fs;
-use std::ops::RangeInclusive;
 use std::path::Path;
 
 use minijinja::context;
 
 use crate::project_file::{self, ProjectFile};
-use crate::{Error, Report, Source, Tree, config, names, record, templates, twin};
+use crate::{Error, Report, Source, Tree, config, names, record, templates};
 
 /// What a new project is made from.
 #[derive(Debug, Clone)]
@@ -36,7 +35,7 @@ pub enum License {
     None,
 }
 
-/// Files of a project in each version of the templates: where, and from which template.
+/// Files of a project: where, and from which template.
 const FILES: &[(&str, &str)] = &[
     (".cargo/config.toml", "project/cargo-config.toml"),
     (".dockerignore", "project/dockerignore"),
@@ -55,16 +54,8 @@ const FILES: &[(&str, &str)] = &[
     ("src/lib.rs", "project/lib.rs"),
     ("src/main.rs", "project/main.rs"),
     ("src/packaging.rs", "project/packaging.rs"),
-    ("src/permissions.rs", "project/permissions.rs"),
+    ("src/webhook/mod.rs", "project/webhook_mod.rs"),
     ("tests/cluster.rs", "project/cluster_test.rs"),
-];
-
-/// Files that not all versions have: the first and the last version.
-const OTHERS: &[(&str, &str, RangeInclusive<u32>)] = &[
-    ("src/manager.rs", "project/manager.rs", 1..=2),
-    ("src/options.rs", "project/options.rs", 1..=2),
-    ("src/run.rs", "project/run.rs", 1..=2),
-    ("src/webhook/mod.rs", "project/webhook_mod.rs", 2..=u32::MAX),
 ];
 
 /// Writes a project into an empty directory or a fresh clone. Files that are there stay as they are.
@@ -110,16 +101,9 @@ pub(crate) fn sources(tree: &mut Tree, file: &ProjectFile, options: &Init) -> Re
             manager => options.source.dependency("crates/manager"),
         },
     };
-    let version = file.templates();
-    let others = OTHERS.iter().filter(|(.., versions)| versions.contains(&version));
-    for (path, template) in FILES
-        .iter()
-        .copied()
-        .chain(others.map(|(path, template, _)| (*path, *template)))
-    {
-        tree.write(path, templates::render(version, template, variables.clone())?);
+    for (path, template) in FILES {
+        tree.write(*path, templates::render(template, variables.clone())?);
     }
-    tree.write("src/conditions.rs", twin::CONDITIONS);
     if options.license == License::Apache2 {
         tree.write("LICENSE", include_str!("../templates/LICENSE-APACHE"));
     }

@@ -68,7 +68,7 @@ impl Places {
         };
         // The file has functions of its own.
         let function = match function.as_str() {
-            "apis" | "grant" | "image" | "images" | "manager" | "project" | "grants" | "webhooks" => {
+            "apis" | "image" | "images" | "manager" | "project" | "webhooks" => {
                 format!("{function}_")
             }
             _ => function,

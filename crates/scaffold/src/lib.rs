@@ -5,6 +5,7 @@
 //! | [`init`](mod@init) | a complete project without kinds |
 //! | [`create_api`](mod@create_api) | a kind: types, reconciler, permissions, sample |
 //! | [`settings`] | changes of a project's settings |
+//! | [`storage`] | moves the storage version of a kind |
 //! | [`delete_api`](mod@delete_api) | takes a kind out again |
 //! | [`create_webhook`](mod@create_webhook), [`delete_webhook`](mod@delete_webhook) | webhooks of a kind |
 //! | [`update`](mod@update) | the files of a project as a newer version of this crate writes them |
@@ -41,6 +42,7 @@ mod record;
 mod rust_source;
 pub mod settings;
 mod source;
+pub mod storage;
 mod templates;
 mod texts;
 pub mod tree;
@@ -58,11 +60,9 @@ pub use init::{Init, License, init};
 pub use project_file::{Foreign, Image, ProjectFile, Resource};
 pub use settings::{Edit, edit as edit_settings};
 pub use source::Source;
+pub use storage::{StorageVersion, set_storage_version};
 pub use tree::Tree;
 pub use update::{Updated, update};
-
-// The schema of conditions that scaffolded kinds refer to as `crate::conditions`.
-use twin::conditions;
 
 /// What a command did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

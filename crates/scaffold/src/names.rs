@@ -13,46 +13,32 @@ const RESERVED: &[&str] = &[
 /// Types that scaffolded files use by these names. A kind of that name would hide them.
 const TAKEN_TYPES: &[&str] = &[
     "Api",
-    "ApiEvent",
-    "Arc",
-    "Cache",
-    "Change",
-    "Client",
     "Condition",
-    "Config",
     "ConfigMap",
     "Context",
+    "Controller",
     "CustomResource",
     "Default",
     "Deployment",
     "Deserialize",
-    "Done",
     "Err",
     "Error",
-    "Event",
-    "Failed",
-    "Grant",
     "KubeSchema",
+    "ListMerge",
     "None",
-    "ObjectKey",
     "Ok",
     "Option",
     "Outcome",
-    "Patch",
-    "PatchParams",
-    "Publisher",
+    "Reconciler",
     "Resource",
     "ResourceExt",
     "Result",
     "Rule",
-    "Scope",
     "Self",
     "Serialize",
-    "Setup",
     "Severity",
     "Some",
     "String",
-    "Timestamp",
     "Vec",
 ];
 
@@ -68,8 +54,6 @@ const TAKEN_CRATES: &[&str] = &[
     "kube-manager",
     "manifests",
     "olmkit",
-    // What projects of earlier templates depend on.
-    "olmkit-manager",
     "proc-macro",
     "schemars",
     "serde",
@@ -228,23 +212,18 @@ pub fn kind(name: &str) -> Result<(), Error> {
 pub fn kind_of_others(name: &str) -> Result<(), Error> {
     camel_case(name)?;
     const TAKEN: &[&str] = &[
-        "Arc",
-        "Cache",
-        "Change",
-        "Config",
-        "Done",
+        "Context",
+        "Controller",
         "Err",
         "Error",
-        "Grant",
         "None",
-        "ObjectKey",
         "Ok",
         "Option",
+        "Outcome",
+        "Reconciler",
         "ResourceExt",
         "Result",
-        "Scope",
         "Self",
-        "Setup",
         "Some",
         "Vec",
     ];
@@ -317,6 +296,26 @@ pub fn module(name: &str) -> String {
         module.push('_');
     }
     module
+}
+
+/// The name of an object of a kind in its controller: that of the module, unless it is long or the controller uses it.
+pub fn variable(kind: &str) -> String {
+    const TAKEN: &[&str] = &[
+        "config_map",
+        "context",
+        "controller",
+        "deployment",
+        "image",
+        "labels",
+        "name",
+        "names",
+        "note",
+        "object",
+    ];
+    match module(kind) {
+        name if name.len() > 24 || TAKEN.contains(&name.as_str()) => "owner".to_owned(),
+        name => name,
+    }
 }
 
 /// The environment variable with the image that objects of a kind run.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::{Error, Tree, create_api, external, names, templates};
+use crate::{Error, Tree, create_api, external, names};
 
 /// Name of the file.
 pub const NAME: &str = "PROJECT";
@@ -141,7 +141,7 @@ impl ProjectFile {
         let value = json!({
             "cliVersion": env!("CARGO_PKG_VERSION"),
             "domain": domain,
-            "plugins": {LAYOUT: {"templates": templates::NEWEST}},
+            "plugins": {LAYOUT: {}},
             "projectName": name,
             "version": "3",
         });
@@ -247,13 +247,10 @@ impl ProjectFile {
         };
     }
 
-    /// Sets the version of the templates, and that of this program.
-    pub(crate) fn set_templates(&mut self, version: u32) {
+    /// Sets the version of the program that last wrote all files to that of this one.
+    pub(crate) fn set_program(&mut self) {
         self.value
             .insert("cliVersion".to_owned(), env!("CARGO_PKG_VERSION").into());
-        if let Some(plugin) = self.plugin() {
-            plugin.insert("templates".to_owned(), version.into());
-        }
     }
 
     /// The version of the program that last wrote all files.
@@ -288,13 +285,11 @@ impl ProjectFile {
         }
     }
 
-    /// The version of the templates that the files of the project are from.
-    pub(crate) fn templates(&self) -> u32 {
+    /// The files that were generated.
+    pub(crate) fn generated(&self) -> impl Iterator<Item = &str> {
         let plugin = self.value.get("plugins").and_then(|plugins| plugins.get(LAYOUT));
-        let version = plugin
-            .and_then(|plugin| plugin.get("templates"))
-            .and_then(Value::as_u64);
-        version.and_then(|version| u32::try_from(version).ok()).unwrap_or(1)
+        let files = plugin.and_then(|plugin| plugin.get("files")).and_then(Value::as_object);
+        files.into_iter().flat_map(|files| files.keys().map(String::as_str))
     }
 
     /// The common end of the groups.
@@ -426,6 +421,27 @@ impl ProjectFile {
         if let Some(image) = &resource.image {
             self.set_image(resource, image);
         }
+    }
+
+    /// Puts a version before the first one, and makes it the one with the controller.
+    pub(crate) fn store_as(&mut self, next: &Resource, first: &Resource) {
+        let resources = self.resources();
+        let at = |wanted: &Resource| resources.iter().position(|known| known.is_version_of(wanted));
+        let (Some(from), Some(to)) = (at(next), at(first)) else {
+            return;
+        };
+        let Some(list) = self.value.get_mut("resources").and_then(Value::as_array_mut) else {
+            return;
+        };
+        let controller = list
+            .get_mut(to)
+            .and_then(Value::as_object_mut)
+            .and_then(|first| first.remove("controller"));
+        let mut moved = list.remove(from);
+        if let (Some(controller), Some(fields)) = (controller, moved.as_object_mut()) {
+            fields.insert("controller".to_owned(), controller);
+        }
+        list.insert(to, moved);
     }
 
     /// Forgets a version of a kind.

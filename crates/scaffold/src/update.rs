@@ -1,8 +1,11 @@
 //! The files of a project as a newer version of this crate writes them.
 //!
-//! PROJECT says from which version of the templates a project is, and what was created in it. From that, the files are made
-//! twice in memory: as they were written then, and as they are written now. A file that nobody has touched is replaced. In one
-//! that somebody has touched, the changes from then to now are merged. Neither needs the network or an older program.
+//! PROJECT says which release wrote a project, and what was created in it. From that, the files are made twice in memory: as they
+//! were written then, and as they are written now. A file that nobody has touched is replaced. In one that somebody has touched, the
+//! changes from then to now are merged. Neither needs the network or an older program.
+//!
+//! Before the first release there is one state of the templates, so then and now differ only in files that nobody has touched. From
+//! the first release on, each release keeps one whole snapshot of `templates` and `twin` under its name, which [`replay`] reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,7 +15,7 @@ use crate::create_webhook::{self, Webhook};
 use crate::init::{self, Init, License};
 use crate::project_file::{self, ProjectFile};
 use crate::record::{self, hash};
-use crate::{Error, Report, Source, Tree, config, manifest, templates};
+use crate::{Error, Report, Source, Tree, config, manifest};
 
 /// What an update did, or would do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,25 +42,20 @@ type Files = BTreeMap<PathBuf, Vec<u8>>;
 pub fn update(folder: &Path, dry_run: bool) -> Result<Updated, Error> {
     let mut tree = Tree::at(folder);
     let before = ProjectFile::of(&tree)?;
-    let from = before.templates();
-    if !(1..=templates::NEWEST).contains(&from) {
+    let (from, own) = (before.program(), env!("CARGO_PKG_VERSION"));
+    if from != own {
         return Err(Error::Usage(format!(
-            "PROJECT: the project is from version {from} of the templates, and this program knows 1 to {}; install a newer \
-             olmkit",
-            templates::NEWEST
+            "PROJECT: olmkit {from} has written the project, and this is olmkit {own}, which has only its own templates; install \
+             a newer olmkit"
         )));
     }
     let mut now = before.clone();
-    now.set_templates(templates::NEWEST);
+    now.set_program();
     let facts = Facts::of(&tree, &before)?;
     let old = replay(&before, &facts.init(&before, facts.old.clone()))?;
     let new = replay(&now, &facts.init(&now, facts.new.clone()))?;
     let mut updated = Updated::default();
-    for path in old.keys().chain(new.keys()).collect::<BTreeSet<_>>() {
-        one(&mut tree, &before, path, (old.get(path), new.get(path)), &mut updated)?;
-        let name = path.to_str().unwrap_or_default();
-        now.set_hash(name, new.get(path).map(|content| hash(content)));
-    }
+    merge(&mut tree, &mut now, &old, &new, &mut updated)?;
     let render = config::update(&mut tree, Some(&before), &now)?;
     tree.write(project_file::NAME, now.text()?);
     updated.diff = diff(&tree)?;
@@ -67,6 +65,25 @@ pub fn update(folder: &Path, dry_run: bool) -> Result<Updated, Error> {
     };
     updated.report = Report { render, ..report };
     Ok(updated)
+}
+
+/// Updates all files, and their hashes in PROJECT.
+fn merge(
+    tree: &mut Tree,
+    project: &mut ProjectFile,
+    old: &Files,
+    new: &Files,
+    updated: &mut Updated,
+) -> Result<(), Error> {
+    let before = project.clone();
+    let generated = before.generated().map(PathBuf::from);
+    let paths: BTreeSet<PathBuf> = old.keys().chain(new.keys()).cloned().chain(generated).collect();
+    for path in &paths {
+        one(tree, &before, path, (old.get(path), new.get(path)), updated)?;
+        let name = path.to_str().unwrap_or_default();
+        project.set_hash(name, new.get(path).map(|content| hash(content)));
+    }
+    Ok(())
 }
 
 /// Updates one file, from what it was as generated to what it is now.
@@ -90,7 +107,7 @@ fn one(
     match new {
         None if untouched => tree.remove(path),
         // What the author has made of it stays.
-        None if old.is_some() => updated.left.push(path.to_owned()),
+        None if old.is_some() || stored.is_some() => updated.left.push(path.to_owned()),
         None => {}
         Some(new) if untouched => tree.write(path, new.clone()),
         Some(new) if Some(new) == old || *new == known => {}
@@ -139,9 +156,7 @@ impl Facts {
             Some("Apache-2.0") => License::Apache2,
             _ => License::None,
         };
-        // Until version 3 the crate had another name; who could not wait for the update has changed it.
-        let manager = |key: &str| ["kube-manager", "olmkit-manager"].map(|name| at(&["dependencies", name, key]));
-        let dependency = |key: &str| manager(key).into_iter().flatten().next();
+        let dependency = |key: &str| at(&["dependencies", "kube-manager", key]);
         let program = project.program();
         let (old, new) = match (dependency("path"), dependency("git"), dependency("tag")) {
             (Some(path), ..) => {
@@ -181,7 +196,7 @@ impl Facts {
     }
 }
 
-/// The sources of a project as the templates of its version make them.
+/// The sources of a project as the templates make them.
 fn replay(project: &ProjectFile, options: &Init) -> Result<Files, Error> {
     let nowhere = tempfile::tempdir().map_err(|source| Error::Io {
         action: "create a folder in",

@@ -1,16 +1,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
 use super::*;
-
-fn project(templates: u32) -> ProjectFile {
-    let mut file = ProjectFile::new("example.com", "memcached-operator", false, false);
-    file.set_templates(templates);
-    file
-}
 
 fn options() -> Init {
     Init {
@@ -23,45 +16,56 @@ fn options() -> Init {
     }
 }
 
-fn resource(version: &str, controller: bool) -> crate::Resource {
-    crate::Resource {
-        group: "cache.example.com".into(),
-        version: version.into(),
-        kind: "Memcached".into(),
-        plural: "memcacheds".into(),
-        namespaced: true,
-        api: true,
-        controller,
-        path: format!("src/api/{version}/memcached.rs"),
-        ..crate::Resource::default()
-    }
-}
-
-/// A project of the first version of the templates, as the program of that time wrote it: PROJECT has no hashes.
+/// A project with two versions of a kind.
 fn first() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let mut file = project(1);
-    file.set_resource(&resource("v1alpha1", true));
-    file.set_resource(&resource("v1", false));
-    let mut tree = Tree::at(folder.path());
-    for (path, content) in replay(&file, &options()).unwrap() {
-        tree.write(path, content);
+    crate::init(folder.path(), &options()).unwrap();
+    for version in ["v1alpha1", "v1"] {
+        let api = crate::Api {
+            group: "cache".into(),
+            version: version.into(),
+            kind: "Memcached".into(),
+            plural: None,
+            namespaced: true,
+            resource: true,
+            controller: None,
+            image: None,
+            external: crate::External::default(),
+            force: false,
+        };
+        crate::create_api(folder.path(), &api).unwrap();
     }
-    tree.write("config/package.yaml", package());
-    tree.write("config/icon.svg", include_str!("../templates/project/icon.svg.j2"));
-    config::update(&mut tree, None, &file).unwrap();
-    let text = file.text().unwrap();
-    let text = text.replace("  rust.olmkit/v1:\n    templates: 1\n", "  rust.olmkit/v1: {}\n");
-    assert!(text.contains("{}"), "{text}");
-    tree.write(project_file::NAME, text);
-    tree.commit().unwrap();
     folder
 }
 
-fn package() -> String {
-    let folder = tempfile::tempdir().unwrap();
-    crate::init(folder.path(), &options()).unwrap();
-    fs::read_to_string(folder.path().join("config/package.yaml")).unwrap()
+/// Its files as an earlier release wrote them: `changes` are those of the templates since then, as path, then and now.
+fn earlier(changes: &[(&str, &str, &str)]) -> (TempDir, Files) {
+    let folder = first();
+    let mut tree = Tree::at(folder.path());
+    let mut file = ProjectFile::of(&tree).unwrap();
+    let mut old = replay(&file, &options()).unwrap();
+    for (path, then, now) in changes {
+        let content = old.get_mut(Path::new(path)).unwrap();
+        let text = String::from_utf8(content.clone()).unwrap();
+        assert_eq!(text.matches(now).count(), 1, "{path}: {now}");
+        *content = text.replace(now, then).into_bytes();
+        tree.write(*path, content.clone());
+        file.set_hash(path, Some(hash(content)));
+    }
+    tree.write(project_file::NAME, file.text().unwrap());
+    tree.commit().unwrap();
+    (folder, old)
+}
+
+/// Updates a project of that earlier release.
+fn update_from(folder: &TempDir, old: &Files) -> Updated {
+    let mut tree = Tree::at(folder.path());
+    let mut file = ProjectFile::of(&tree).unwrap();
+    let (new, mut updated) = (replay(&file, &options()).unwrap(), Updated::default());
+    merge(&mut tree, &mut file, old, &new, &mut updated).unwrap();
+    tree.write(project_file::NAME, file.text().unwrap());
+    updated.report = tree.commit().unwrap();
+    updated
 }
 
 fn read(folder: &TempDir, path: &str) -> String {
@@ -89,150 +93,48 @@ fn files(folder: &TempDir) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// The first version was never released with hashes, so what it wrote must be known exactly: the digest is that of a project
-/// which the program of that time wrote.
-#[test]
-fn the_first_version_is_written_as_it_was() {
-    let mut file = project(1);
-    file.set_resource(&resource("v1alpha1", true));
-    file.set_resource(&resource("v1", false));
-    assert_eq!(digest(replay(&file, &options()).unwrap()), "7c62ed3d6d904a95");
-}
-
-/// A project of the second version with everything that was possible then.
-fn second() -> (ProjectFile, Files) {
-    let mut file = project(2);
-    let image = crate::Image {
-        image: "docker.io/library/nginx:1.29".into(),
-        container_port: "80".into(),
-        ..crate::Image::default()
-    };
-    let webhooks = |defaulting: bool, validation: bool, spokes: &[&str]| crate::project_file::Webhooks {
-        defaulting,
-        validation,
-        conversion: !spokes.is_empty(),
-        spokes: spokes.iter().map(|spoke| (*spoke).to_owned()).collect(),
-    };
-    let kind = |kind: &str, plural: &str, namespaced: bool| crate::Resource {
-        kind: kind.into(),
-        plural: plural.into(),
-        namespaced,
-        path: format!("src/api/v1/{plural}.rs").replace("s.rs", ".rs"),
-        ..resource("v1", true)
-    };
-    let mut first = resource("v1alpha1", true);
-    first.webhooks = webhooks(true, true, &["v1"]);
-    file.set_resource(&first);
-    file.set_resource(&resource("v1", false));
-    file.set_resource(&crate::Resource {
-        image: Some(image),
-        ..kind("Web", "webs", true)
-    });
-    file.set_resource(&kind("Zone", "zones", false));
-    file.set_resource(&crate::Resource {
-        group: "apps".into(),
-        api: false,
-        path: "k8s_openapi::api::apps::v1".into(),
-        foreign: Some(crate::Foreign {
-            core: true,
-            module: String::new(),
-        }),
-        ..kind("Deployment", "deployments", true)
-    });
-    let files = replay(&file, &options()).unwrap();
-    (file, files)
-}
-
-fn digest(files: Files) -> String {
-    let mut digest = Sha256::new();
-    for (path, content) in files {
-        digest.update(format!("{} {}\n", path.display(), hash(&content)));
-    }
-    let bytes = digest.finalize();
-    bytes.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// As for the first version.
-#[test]
-fn the_second_version_is_written_as_it_was() {
-    assert_eq!(digest(second().1), "1be02679d1a40462");
-}
-
-#[test]
-fn a_project_of_the_second_version_becomes_a_new_one() {
-    let (file, files) = second();
-    let folder = tempfile::tempdir().unwrap();
-    let mut tree = Tree::at(folder.path());
-    for (path, content) in files {
-        tree.write(path, content);
-    }
-    tree.write("config/package.yaml", package());
-    tree.write("config/icon.svg", include_str!("../templates/project/icon.svg.j2"));
-    config::update(&mut tree, None, &file).unwrap();
-    tree.write(project_file::NAME, file.text().unwrap());
-    tree.commit().unwrap();
-    let updated = update(folder.path(), false).unwrap();
-    assert_eq!((updated.conflicts, updated.left), (Vec::new(), Vec::new()));
-    assert!(!updated.report.render, "config/ is what it was");
-    let mut now = file.clone();
-    now.set_templates(templates::NEWEST);
-    for (path, content) in replay(&now, &options()).unwrap() {
-        let wanted = String::from_utf8(content).unwrap();
-        assert_eq!(read(&folder, path.to_str().unwrap()), wanted, "{}", path.display());
-    }
-    assert!(!folder.path().join("src/run.rs").exists());
-}
-
 #[test]
 fn an_untouched_project_becomes_a_new_one() {
-    let folder = first();
-    let updated = update(folder.path(), false).unwrap();
-    let none = Vec::<PathBuf>::new();
-    assert_eq!((&updated.conflicts, &updated.left), (&none, &none));
-    let report = &updated.report;
-    assert!(report.changed.len() > 5 && !report.render, "{report:?}");
-    let removed = ["src/manager.rs", "src/options.rs", "src/run.rs"].map(PathBuf::from);
-    assert_eq!(report.removed, removed);
-    let fresh = tempfile::tempdir().unwrap();
-    crate::init(fresh.path(), &options()).unwrap();
-    for version in ["v1alpha1", "v1"] {
-        let api = crate::Api {
-            group: "cache".into(),
-            version: version.into(),
-            kind: "Memcached".into(),
-            plural: None,
-            namespaced: true,
-            resource: true,
-            controller: None,
-            image: None,
-            external: crate::External::default(),
-            force: false,
-        };
-        crate::create_api(fresh.path(), &api).unwrap();
-    }
-    let relative = |folder: &TempDir| -> BTreeMap<PathBuf, String> {
+    let fresh = first();
+    let (folder, old) = earlier(&[
+        ("src/main.rs", "//! Begins.", "//! Starts the operator."),
+        ("Makefile", "## What exists", "## Show this list"),
+    ]);
+    let updated = update_from(&folder, &old);
+    assert_eq!(
+        updated.report.changed,
+        ["Makefile", "PROJECT", "src/main.rs"].map(PathBuf::from)
+    );
+    let relative = |folder: &TempDir| -> BTreeMap<PathBuf, Vec<u8>> {
+        let strip = |path: PathBuf| path.strip_prefix(folder.path()).unwrap().to_owned();
         files(folder)
             .into_iter()
-            .map(|(path, content)| {
-                let path = path.strip_prefix(folder.path()).unwrap().to_owned();
-                (path, String::from_utf8(content).unwrap())
-            })
+            .map(|(path, content)| (strip(path), content))
             .collect()
     };
-    let (now, wanted) = (relative(&folder), relative(&fresh));
-    assert_eq!(now.keys().collect::<Vec<_>>(), wanted.keys().collect::<Vec<_>>());
-    for (path, text) in &wanted {
-        assert_eq!(&now[path], text, "{}", path.display());
-    }
-    let again = update(folder.path(), false).unwrap();
-    assert_eq!(again, Updated::default());
+    assert!(relative(&folder) == relative(&fresh));
+    assert_eq!(update(folder.path(), false).unwrap(), Updated::default());
 }
 
-/// Ten edits of the author: seven where the templates did not change, in files that did and files that did not, one in a file that
-/// is no longer written, and two on lines that the templates changed too.
+/// Edits where the templates did not change, in files that did and files that did not, one in a file that is no longer written, and
+/// two on lines that the templates changed too.
 #[test]
-fn ten_edits_survive() {
-    let folder = first();
+fn edits_survive() {
+    let (folder, mut old) = earlier(&[
+        ("Cargo.toml", "anyhow = \"0\"", "anyhow = \"1\""),
+        (
+            "src/packaging.rs",
+            "/// How it is started.",
+            "/// How the operator is started.",
+        ),
+        ("src/main.rs", "//! Begins.", "//! Starts the operator."),
+        ("Makefile", "## What exists", "## Show this list"),
+        ("README.md", "what is written", "what olmkit has written"),
+    ]);
+    for path in ["src/run.rs", "src/options.rs"] {
+        old.insert(PathBuf::from(path), b"// Old.\n".to_vec());
+        fs::write(folder.path().join(path), "// Old.\n").unwrap();
+    }
     let edits = [
         ("Cargo.toml", "version = \"0.0.1\"", "version = \"0.3.0\""),
         ("Cargo.toml", "schemars = \"1\"", "schemars = \"1\"\nurl = \"2\""),
@@ -243,58 +145,37 @@ fn ten_edits_survive() {
         ),
         (
             "src/controller/memcached.rs",
-            "fn clean_up",
-            "/// Mine.\n    fn clean_up",
+            "/// The ConfigMap of",
+            "/// Mine: the ConfigMap of",
         ),
-        (
-            "src/controller/memcached.rs",
-            "(\"message\".to_owned(), object",
-            "(\"greeting\".to_owned(), object",
-        ),
-        ("src/main.rs", "//! Starts the operator.", "//! Starts my operator."),
         (
             "README.md",
             "A Kubernetes operator in Rust, made with olmkit.",
             "My operator.",
         ),
-        ("src/run.rs", "Duration::from_secs(6)", "Duration::from_secs(7)"),
+        ("src/run.rs", "// Old.", "// Mine."),
         // These two meet changes of the templates.
-        ("src/main.rs", "default_retry = false", "default_retry = true"),
-        ("Makefile", "Run the operator image IMG in the cluster", "Deploy IMG"),
+        ("src/main.rs", "//! Begins.", "//! Starts mine."),
+        ("Makefile", "## What exists", "## Mine"),
     ];
     for (path, from, to) in edits {
         edit(&folder, path, from, to);
     }
-    let before = files(&folder);
-    let planned = update(folder.path(), true).unwrap();
-    assert!(files(&folder) == before, "a dry run writes nothing");
-    for expected in [
-        "--- a/Cargo.toml\n+++ b/Cargo.toml\n",
-        "--- /dev/null\n+++ b/src/webhook/mod.rs\n",
-        "--- a/src/options.rs\n+++ /dev/null\n",
-    ] {
-        assert!(planned.diff.contains(expected), "{expected} in {}", planned.diff);
-    }
-
-    let updated = update(folder.path(), false).unwrap();
-    assert_eq!(updated, planned);
+    let updated = update_from(&folder, &old);
     let paths = |names: &[&str]| -> Vec<PathBuf> { names.iter().map(PathBuf::from).collect() };
     assert_eq!(updated.conflicts, paths(&["Makefile", "src/main.rs"]));
     assert_eq!(updated.left, paths(&["src/run.rs"]));
-    assert_eq!(updated.report.removed, paths(&["src/manager.rs", "src/options.rs"]));
+    assert_eq!(updated.report.removed, paths(&["src/options.rs"]));
     for (path, _, to) in edits {
         let text = read(&folder, path);
         assert!(text.contains(to), "{path} lost {to}: {text}");
     }
     for (path, text) in [
-        ("Cargo.toml", "features = [\"flags\", \"log\", \"webhooks\"]"),
-        ("src/lib.rs", "pub mod webhook;"),
-        ("src/packaging.rs", "fn webhooks(all: &mut Vec<Webhook>)"),
-        ("src/main.rs", "Manager::builder(NAME)"),
-        ("src/controller/memcached.rs", ".owns::<ConfigMap>("),
-        ("src/webhook/mod.rs", "pub fn all"),
-        ("README.md", "`src/webhook/`"),
-        ("Makefile", "webhooks need cert-manager there"),
+        ("Cargo.toml", "anyhow = \"1\""),
+        ("src/packaging.rs", "/// How the operator is started."),
+        ("src/main.rs", "//! Starts the operator."),
+        ("Makefile", "## Show this list"),
+        ("README.md", "what olmkit has written"),
     ] {
         assert!(read(&folder, path).contains(text), "{path} lacks {text}");
     }
@@ -306,7 +187,6 @@ fn ten_edits_survive() {
     for path in ["Cargo.toml", "src/packaging.rs", "README.md"] {
         assert!(!read(&folder, path).contains("<<<<<<<"), "{path}");
     }
-    syn::parse_file(&read(&folder, "src/controller/memcached.rs")).unwrap();
     syn::parse_file(&read(&folder, "src/packaging.rs")).unwrap();
     // What is not resolved does not stop a second update, which has nothing to do.
     let again = update(folder.path(), false).unwrap();
@@ -314,12 +194,35 @@ fn ten_edits_survive() {
 }
 
 #[test]
+fn a_dry_run_shows_what_an_update_writes() {
+    let (folder, _) = earlier(&[("src/main.rs", "//! Begins.", "//! Starts the operator.")]);
+    let before = files(&folder);
+    let planned = update(folder.path(), true).unwrap();
+    assert!(files(&folder) == before, "a dry run writes nothing");
+    assert!(
+        planned.diff.contains("--- a/src/main.rs\n+++ b/src/main.rs\n"),
+        "{}",
+        planned.diff
+    );
+    assert!(
+        planned.diff.contains("-//! Begins.\n+//! Starts the operator.\n"),
+        "{}",
+        planned.diff
+    );
+    assert_eq!(update(folder.path(), false).unwrap(), planned);
+}
+
+#[test]
 fn what_the_author_deleted_stays_deleted() {
-    let folder = first();
-    for path in ["Makefile", "Dockerfile", "src/run.rs"] {
+    let (folder, mut old) = earlier(&[
+        ("Makefile", "## What exists", "## Show this list"),
+        ("Dockerfile", "AS builder", "AS build"),
+    ]);
+    old.insert(PathBuf::from("src/run.rs"), b"// Old.\n".to_vec());
+    for path in ["Makefile", "Dockerfile"] {
         fs::remove_file(folder.path().join(path)).unwrap();
     }
-    let updated = update(folder.path(), false).unwrap();
+    let updated = update_from(&folder, &old);
     assert_eq!(
         updated.deleted,
         [PathBuf::from("Dockerfile"), PathBuf::from("Makefile")]
@@ -331,39 +234,98 @@ fn what_the_author_deleted_stays_deleted() {
 
 #[test]
 fn a_file_of_the_author_in_a_new_place_is_kept_beside_the_new_one() {
-    let folder = first();
-    fs::create_dir(folder.path().join("src/webhook")).unwrap();
+    let (folder, mut old) = earlier(&[]);
+    old.remove(Path::new("src/webhook/mod.rs"));
+    let mut file = ProjectFile::of(&Tree::at(folder.path())).unwrap();
+    file.set_hash("src/webhook/mod.rs", None);
+    fs::write(folder.path().join(project_file::NAME), file.text().unwrap()).unwrap();
     fs::write(folder.path().join("src/webhook/mod.rs"), "// Mine.\n").unwrap();
-    let updated = update(folder.path(), false).unwrap();
+    let updated = update_from(&folder, &old);
     assert_eq!(updated.conflicts, [PathBuf::from("src/webhook/mod.rs")]);
     let text = read(&folder, "src/webhook/mod.rs");
     assert!(text.contains("// Mine.\n") && text.contains("pub fn all"), "{text}");
 }
 
+/// A build between two releases has written other files, of which PROJECT has the hashes alone.
+#[test]
+fn files_that_are_no_longer_generated_go_unless_they_were_changed() {
+    let folder = first();
+    let mut tree = Tree::at(folder.path());
+    let mut file = ProjectFile::of(&tree).unwrap();
+    for path in ["src/conditions.rs", "src/permissions.rs"] {
+        tree.write(path, "// Generated.\n");
+        file.set_hash(path, Some(hash(b"// Generated.\n")));
+    }
+    tree.write(project_file::NAME, file.text().unwrap());
+    tree.commit().unwrap();
+    edit(&folder, "src/permissions.rs", "Generated", "Mine");
+    let updated = update(folder.path(), false).unwrap();
+    assert_eq!(updated.report.removed, [PathBuf::from("src/conditions.rs")]);
+    assert_eq!(updated.left, [PathBuf::from("src/permissions.rs")]);
+}
+
+/// operator-sdk fails in a project with a layout that it does not know. Early projects had one.
+#[test]
+fn an_update_removes_the_layout() {
+    let folder = first();
+    edit(
+        &folder,
+        "PROJECT",
+        "\nplugins:\n",
+        "\nlayout:\n- rust.olmkit/v1\nplugins:\n",
+    );
+    let updated = update(folder.path(), false).unwrap();
+    assert_eq!(updated.report.changed, [PathBuf::from("PROJECT")]);
+    let project = read(&folder, "PROJECT");
+    assert!(
+        !project.contains("layout") && project.contains("plugins:\n  rust.olmkit/v1:\n"),
+        "{project}"
+    );
+}
+
 #[test]
 fn what_cannot_be_updated_is_refused_and_stays_as_it_is() {
-    let folder = first();
-    edit(&folder, "src/main.rs", "//! Starts", "<<<<<<< HEAD\n//! Starts");
+    let (folder, _) = earlier(&[("src/main.rs", "//! Begins.", "//! Starts the operator.")]);
+    let program = env!("CARGO_PKG_VERSION");
     let refused = |expected: &str| {
         let before = files(&folder);
         let error = update(folder.path(), false).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
         assert!(files(&folder) == before, "something changed");
     };
-    refused("src/main.rs:1: here begins a conflict of an earlier merge");
-    edit(&folder, "src/main.rs", "<<<<<<< HEAD\n", "");
     edit(
         &folder,
         "PROJECT",
-        "  rust.olmkit/v1: {}\n",
-        "  rust.olmkit/v1: {templates: 99}\n",
+        &format!("cliVersion: {program}"),
+        "cliVersion: 99.0.0",
     );
-    refused("version 99 of the templates");
-    edit(&folder, "PROJECT", "{templates: 99}", "{}");
+    refused("olmkit 99.0.0 has written the project");
+    edit(
+        &folder,
+        "PROJECT",
+        "cliVersion: 99.0.0",
+        &format!("cliVersion: {program}"),
+    );
     edit(&folder, "Cargo.toml", "[package]", "[package");
     refused("Cargo.toml: ");
     fs::remove_file(folder.path().join("PROJECT")).unwrap();
     refused("holds no file PROJECT");
+}
+
+#[test]
+fn marks_of_an_earlier_conflict_stop_an_update() {
+    let (folder, old) = earlier(&[("src/main.rs", "//! Begins.", "//! Starts the operator.")]);
+    edit(&folder, "src/main.rs", "//! Begins.", "<<<<<<< HEAD\n//! Begins.");
+    let mut tree = Tree::at(folder.path());
+    let mut file = ProjectFile::of(&tree).unwrap();
+    let new = replay(&file, &options()).unwrap();
+    let error = merge(&mut tree, &mut file, &old, &new, &mut Updated::default()).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("src/main.rs:1: here begins a conflict of an earlier merge"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -398,19 +360,19 @@ fn libraries_stay_where_they_are_from() {
                 tag: "mine".into(),
             },
         ),
-    ]
-    .into_iter()
-    .flat_map(|case| [(case.clone(), "olmkit-manager"), (case, "kube-manager")])
-    {
-        let ((dependency, old, new), name) = case;
+    ] {
+        let (dependency, old, new) = case;
         let mut tree = Tree::at("nowhere");
-        tree.write("Cargo.toml", format!("[dependencies]\n{name} = {{ {dependency} }}\n"));
-        let text = project(1)
+        tree.write(
+            "Cargo.toml",
+            format!("[dependencies]\nkube-manager = {{ {dependency} }}\n"),
+        );
+        let text = ProjectFile::new("example.com", "memcached-operator", false, false)
             .text()
             .unwrap()
             .replace(&format!("cliVersion: {program}"), "cliVersion: 0.0.8");
         let file = ProjectFile::parse(text.as_bytes()).unwrap();
         let facts = Facts::of(&tree, &file).unwrap();
-        assert_eq!((facts.old, facts.new), (old, new), "{name}: {dependency}");
+        assert_eq!((facts.old, facts.new), (old, new), "{dependency}");
     }
 }

@@ -88,6 +88,12 @@ pub enum Error {
     #[cfg(feature = "download")]
     #[error(transparent)]
     Download(#[from] crate::download::DownloadError),
+    /// An object has no webhook.
+    #[error(
+        "cannot install a webhook: kind {0:?} is none of CustomResourceDefinition, MutatingWebhookConfiguration and \
+         ValidatingWebhookConfiguration"
+    )]
+    NoWebhook(String),
     /// The audit log is disabled.
     #[error("audit log is disabled; enable it with Options::with_audit()")]
     NoAudit,

@@ -40,6 +40,7 @@ mod pki;
 mod pods;
 mod process;
 pub mod tools;
+mod webhooks;
 
 use std::path::{Path, PathBuf};
 
@@ -47,6 +48,7 @@ pub use audit::{AuditEvent, AuditObject, AuditStatus, AuditUser, Right};
 pub use crash::Server;
 pub use error::Error;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+pub use webhooks::LocalWebhooks;
 
 use process::{Janitor, Process};
 
@@ -233,6 +235,19 @@ impl ControlPlane {
     /// A definition that the API server rejects, or does not serve within half a minute (with what its status says).
     pub async fn install(&self, definitions: impl IntoIterator<Item = CustomResourceDefinition>) -> Result<(), Error> {
         definitions::install(&self.client().await?, definitions).await
+    }
+
+    /// Makes the API server call the webhooks of a process on this machine. `objects` are webhook configurations and custom
+    /// resource definitions with a conversion webhook, in the form for a cluster. Their references to Services are
+    /// replaced by [an address](LocalWebhooks::address) with [a certificate](LocalWebhooks::certificates) for the process.
+    ///
+    /// # Errors
+    /// An object of another kind, or one that the API server rejects.
+    pub async fn install_webhooks(
+        &self,
+        objects: impl IntoIterator<Item = serde_json::Value>,
+    ) -> Result<LocalWebhooks, Error> {
+        webhooks::install(&self.client().await?, objects.into_iter().collect()).await
     }
 
     /// The administrator's client configuration.

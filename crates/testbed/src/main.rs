@@ -1,12 +1,15 @@
 //! `kube-testbed`: starts a control plane for as long as a command runs, or until it is interrupted.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
 use kube_testbed::download::{Download, NEWEST};
 use kube_testbed::{ControlPlane, Options};
+use serde::Deserialize as _;
+use serde_json::Value;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -41,6 +44,10 @@ struct Run {
     /// Leave pods Pending instead of marking them running and ready
     #[arg(long)]
     no_pods: bool,
+    /// Make the API server call the webhooks configured in the directory's crd/bases and webhook, and set WEBHOOK_BIND_ADDRESS and
+    /// WEBHOOK_CERT_PATH for the command
+    #[arg(long, value_name = "DIRECTORY", requires = "command")]
+    webhooks: Option<PathBuf>,
     /// Command to run with KUBECONFIG set; its status is the exit status. Without one, wait for an interrupt
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -117,6 +124,10 @@ async fn run(arguments: Run) -> anyhow::Result<ExitCode> {
     if let Some(log) = control_plane.audit_log() {
         eprintln!("audit log: {}", log.display());
     }
+    let webhooks = match &arguments.webhooks {
+        Some(folder) => Some(control_plane.install_webhooks(configurations(folder)?).await?),
+        None => None,
+    };
     let Some((program, rest)) = arguments.command.split_first() else {
         println!("export KUBECONFIG={}", control_plane.kubeconfig().display());
         eprintln!("running; press Ctrl-C to stop");
@@ -129,8 +140,43 @@ async fn run(arguments: Run) -> anyhow::Result<ExitCode> {
     };
     let mut command = Command::new(program);
     command.args(rest).env("KUBECONFIG", control_plane.kubeconfig());
+    if let Some(webhooks) = &webhooks {
+        command.env("WEBHOOK_BIND_ADDRESS", webhooks.address().to_string());
+        command.env("WEBHOOK_CERT_PATH", webhooks.certificates());
+    }
     let status = tokio::task::spawn_blocking(move || command.status())
         .await?
         .with_context(|| format!("cannot run {program}"))?;
     Ok(u8::try_from(status.code().unwrap_or(1)).map_or(ExitCode::FAILURE, ExitCode::from))
+}
+
+/// The webhook configurations and custom resource definitions of a project.
+fn configurations(folder: &Path) -> anyhow::Result<Vec<Value>> {
+    let mut found = Vec::new();
+    for part in ["crd/bases", "webhook"] {
+        let part = folder.join(part);
+        if !part.exists() {
+            continue;
+        }
+        for entry in fs::read_dir(&part).with_context(|| part.display().to_string())? {
+            let path = entry?.path();
+            if path.extension().is_none_or(|extension| extension != "yaml") {
+                continue;
+            }
+            let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+            for document in serde_yaml::Deserializer::from_str(&text) {
+                let object = Value::deserialize(document).with_context(|| path.display().to_string())?;
+                let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+                if kind == "CustomResourceDefinition" || kind.ends_with("WebhookConfiguration") {
+                    found.push(object);
+                }
+            }
+        }
+    }
+    anyhow::ensure!(
+        !found.is_empty(),
+        "{} has neither crd/bases nor webhook",
+        folder.display()
+    );
+    Ok(found)
 }

@@ -46,7 +46,7 @@ fn a_project_is_started_extended_and_changed() {
     );
     let (code, written, _) = olmkit(&folder, &["edit", "--namespaced"]);
     assert_eq!(code, 0);
-    assert!(written.contains("removed config/rbac/role.yaml\n"), "{written}");
+    assert!(written.contains("changed config/rbac/role.yaml\n"), "{written}");
     let (code, _, errors) = olmkit(&folder, &["edit"]);
     assert_eq!(code, 2, "{errors}");
     let (code, _, errors) = olmkit(&folder, &["init"]);
@@ -184,12 +184,13 @@ fn an_update_is_shown_before_it_is_made() {
     assert_eq!(code, 0);
     assert_eq!(fs::read_to_string(folder.path().join("PROJECT")).unwrap(), project);
     fs::write(&path, main).unwrap();
-    let old = project.replace("    templates: 3\n", "    templates: 2\n");
+    // Early projects had a layout, with which operator-sdk fails.
+    let old = project.replace("plugins:\n", "layout:\n- rust.olmkit/v1\nplugins:\n");
     assert_ne!(old, project);
     fs::write(folder.path().join("PROJECT"), old).unwrap();
     let (code, diff, errors) = olmkit(folder.path(), &["update", "--dry-run"]);
     assert_eq!(code, 0, "{errors}");
-    assert!(diff.contains("+    templates: 3\n"), "{diff}");
+    assert!(diff.contains("-layout:\n-- rust.olmkit/v1\n"), "{diff}");
 }
 
 #[test]

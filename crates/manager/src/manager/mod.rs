@@ -182,7 +182,7 @@ impl Manager {
         Builder::new(name.into())
     }
 
-    /// Permissions that a manager itself needs, beside those of its controllers: leader election.
+    /// Permissions for leader election, which a manager needs in addition to those of its controllers.
     pub fn grants() -> Vec<Grant> {
         let why = "one of several replicas leads";
         vec![Grant::of::<Lease>(GrantScope::Own, ["create", "get", "update"], why)]

@@ -86,7 +86,12 @@ impl<'de, F: FnMut(Value) -> bool> Visitor<'de> for Each<F> {
     }
 }
 
-fn one(object: Value, wanted: &str, convert: &impl Fn(Value, &str) -> Result<Value, String>) -> Result<Value, String> {
+/// Converts one object. Fields that the API server lets no webhook change keep their values.
+pub(super) fn one(
+    object: Value,
+    wanted: &str,
+    convert: &impl Fn(Value, &str) -> Result<Value, String>,
+) -> Result<Value, String> {
     if object.get("apiVersion").is_some_and(|version| version == wanted) {
         return Ok(object);
     }

@@ -3,7 +3,7 @@ use std::{collections::BTreeMap, fmt};
 
 use kube::Resource;
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 type Read<K> = Box<dyn Fn(Value) -> Result<K, String> + Send + Sync>;
 type Write<K> = Box<dyn Fn(K) -> Result<Value, String> + Send + Sync>;
@@ -90,7 +90,8 @@ where
         self.spokes.insert(S::api_version(&()).into_owned(), spoke);
     }
 
-    /// Converts an object into the version `wanted`, for [`Webhooks::converting`](super::Webhooks::converting).
+    /// Converts an object into the version `wanted`, for [`Webhooks::converting`](super::Webhooks::converting). Labels and
+    /// annotations that the conversion does not set, `None` included, are removed.
     ///
     /// # Errors
     /// When one of the versions is unknown, the object is not of its type, or a conversion fails.
@@ -108,10 +109,22 @@ where
                 (spoke.read)(object)?
             }
         };
-        match wanted == hub {
-            true => write(&middle),
-            false => (known(wanted)?.write)(middle),
+        let mut made = match wanted == hub {
+            true => write(&middle)?,
+            false => (known(wanted)?.write)(middle)?,
+        };
+        // The object of a type says everything: without labels or annotations there are none.
+        if let Some(fields) = made.as_object_mut()
+            && let Some(metadata) = fields.entry("metadata").or_insert_with(|| json!({})).as_object_mut()
+        {
+            for part in ["labels", "annotations"] {
+                let is_absent = metadata.get(part).is_none_or(Value::is_null);
+                if is_absent {
+                    metadata.insert(part.to_owned(), json!({}));
+                }
+            }
         }
+        Ok(made)
     }
 }
 
@@ -136,7 +149,6 @@ mod tests {
     use kube::CustomResource;
     use schemars::JsonSchema;
     use serde::Deserialize;
-    use serde_json::json;
 
     use super::*;
 
@@ -204,6 +216,16 @@ mod tests {
         let second = convert(third, "v2").unwrap();
         assert_eq!(second["spec"], json!({"size": 2, "note": ""}));
         assert_eq!(convert(second, "v1").unwrap()["spec"], json!({"size": 2}));
+    }
+
+    /// Else an annotation that keeps a field for another version would bring the field back after its removal.
+    #[test]
+    fn annotations_that_a_conversion_leaves_out_are_removed() {
+        let mut old = object("v1", &json!({"size": 2}));
+        old["metadata"] = json!({"name": "a", "annotations": {"note": "x"}, "labels": {"b": "c"}});
+        let convert = |object: Value, wanted: &str| hub().convert(object, wanted);
+        let new = super::super::conversion::one(old, "shop.example.com/v2", &convert).unwrap();
+        assert_eq!(new["metadata"], json!({"name": "a", "annotations": {}, "labels": {}}));
     }
 
     #[test]

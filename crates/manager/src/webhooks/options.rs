@@ -13,12 +13,13 @@ use crate::{
 #[cfg_attr(feature = "flags", derive(clap::Args), group(skip))]
 pub struct Options {
     /// Address to serve webhooks on; 0 disables the server, for a run outside of the cluster.
-    #[cfg_attr(feature = "flags", arg(long, default_value = ":9443", value_name = "ADDRESS", value_parser = bind_address))]
+    #[cfg_attr(feature = "flags", arg(long, env = "WEBHOOK_BIND_ADDRESS", default_value = ":9443",
+        value_name = "ADDRESS", value_parser = bind_address))]
     pub webhook_bind_address: BindAddress,
 
     /// Directory of the certificate for webhooks; without one the places are searched where OLM, cert-manager and OpenShift
     /// mount it.
-    #[cfg_attr(feature = "flags", arg(long, value_name = "DIRECTORY"))]
+    #[cfg_attr(feature = "flags", arg(long, env = "WEBHOOK_CERT_PATH", value_name = "DIRECTORY"))]
     pub webhook_cert_path: Option<PathBuf>,
 
     /// File of the certificate for webhooks.

@@ -1,6 +1,47 @@
 //! For tests of conversions: objects that a definition allows, made from random bytes.
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{CustomResourceExt, Resource};
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
+
+use super::{Hub, conversion};
+
+/// Converts a random object of the version `A` to the version `B` and back, as the API server has it done. Nothing may be lost
+/// on the way, or clients of one version destroy what those of another have written. A field that `B` lacks has its place in an
+/// annotation there, which the way back removes.
+///
+/// # Errors
+/// When a conversion fails, or the object that comes back differs.
+pub fn round_trip<A, B, H>(hub: &Hub<H>, bytes: &[u8]) -> Result<(), String>
+where
+    A: CustomResourceExt + Resource<DynamicType = ()> + DeserializeOwned + Serialize,
+    B: Resource<DynamicType = ()>,
+    H: Resource<DynamicType = ()> + DeserializeOwned + Serialize,
+{
+    let text =
+        |error: serde_json::Error| format!("an object that the definition allows is not one of the type: {error}");
+    // As the type writes it.
+    let typed: A = serde_json::from_value(object(&A::crd(), bytes)).map_err(text)?;
+    let before = serde_json::to_value(typed).map_err(text)?;
+    let convert = |object: Value, wanted: &str| hub.convert(object, wanted);
+    let there = conversion::one(before.clone(), &B::api_version(&()), &convert)?;
+    let mut back = conversion::one(there.clone(), &A::api_version(&()), &convert)?;
+    for part in ["labels", "annotations"] {
+        let is_empty = |part: &mut Value| part.as_object().is_some_and(Map::is_empty);
+        if let Some(metadata) = back.get_mut("metadata").and_then(Value::as_object_mut)
+            && metadata.get_mut(part).is_some_and(is_empty)
+        {
+            metadata.remove(part);
+        }
+    }
+    if back == before {
+        return Ok(());
+    }
+    Err(format!(
+        "before: {before}\nas {}: {there}\nafter: {back}",
+        B::api_version(&())
+    ))
+}
 
 /// An object of the first version of a definition, as `crd()` of a derived type returns it. The bytes decide what it
 /// holds, so a test that draws them at random also finds a small example when it fails. Texts keep their bounds, `enum` and
@@ -86,6 +127,11 @@ fn value(schema: &Value, bytes: &mut impl Iterator<Item = u8>, depth: usize) -> 
             json!(least + (most - least) * part)
         }
         Some("string") => text(schema, bytes).into(),
+        // A Quantity or an IntOrString: their schemas are equal, and only a string can be either.
+        _ if schema.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) => {
+            let unit = ["", "m", "k", "Mi"].get(draw(bytes, 4) as usize).unwrap_or(&"");
+            format!("{}{unit}", 1 + draw(bytes, 200)).into()
+        }
         _ => Value::Null,
     }
 }
@@ -99,13 +145,26 @@ fn object_value(schema: &Value, bytes: &mut impl Iterator<Item = u8>, depth: usi
         .flatten()
         .filter_map(Value::as_str)
         .collect();
+    // Fields of which exactly one is set, as for an enum with data.
+    let alternatives: Vec<&str> = schema
+        .get("oneOf")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(|one| one.pointer("/required/0")?.as_str())
+        .collect();
+    let chosen = alternatives.get(draw(bytes, alternatives.len() as u64) as usize);
     for (name, field) in schema
         .get("properties")
         .and_then(Value::as_object)
         .into_iter()
         .flatten()
     {
-        if required.contains(&name.as_str()) || draw(bytes, 2) == 1 {
+        if alternatives.contains(&name.as_str()) {
+            if chosen == Some(&name.as_str()) {
+                made.insert(name.clone(), value(field, bytes, depth + 1));
+            }
+        } else if required.contains(&name.as_str()) || draw(bytes, 2) == 1 {
             made.insert(name.clone(), value(field, bytes, depth + 1));
         }
     }
@@ -139,7 +198,11 @@ fn text(schema: &Value, bytes: &mut impl Iterator<Item = u8>) -> String {
 mod tests {
     use std::collections::BTreeMap;
 
-    use kube::{CustomResource, CustomResourceExt as _};
+    use k8s_openapi::{
+        api::core::v1::ResourceRequirements,
+        apimachinery::pkg::{api::resource::Quantity, util::intstr::IntOrString},
+    };
+    use kube::CustomResource;
     use schemars::JsonSchema;
     use serde::{Deserialize, Serialize};
 
@@ -162,15 +225,85 @@ mod tests {
         mode: Mode,
         on: Option<bool>,
         list: Vec<BTreeMap<String, u8>>,
+        storage: Quantity,
+        port: IntOrString,
+        resources: ResourceRequirements,
+        place: Place,
+    }
+
+    /// Fields of which one is set.
+    #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "camelCase")]
+    enum Place {
+        Bucket { url: String },
+        Volume { claim: String },
+    }
+
+    mod v2 {
+        use super::*;
+
+        /// It lacks most fields, and an annotation keeps them.
+        #[derive(CustomResource, Clone, Debug, Serialize, Deserialize, JsonSchema)]
+        #[kube(group = "shop.example.com", version = "v2", kind = "Cache")]
+        pub struct CacheSpec {
+            pub size: i32,
+        }
+    }
+
+    const KEPT: &str = "shop.example.com/kept";
+
+    fn down(object: Cache) -> Result<v2::Cache, String> {
+        let mut new = v2::Cache::new("", v2::CacheSpec { size: object.spec.size });
+        new.metadata = object.metadata;
+        let kept = serde_json::to_string(&object.spec).map_err(|error| error.to_string())?;
+        new.metadata
+            .annotations
+            .get_or_insert_default()
+            .insert(KEPT.to_owned(), kept);
+        Ok(new)
+    }
+
+    /// `forget` removes the annotation, and the list with it if it is empty.
+    fn up(object: v2::Cache, forget: bool) -> Result<Cache, String> {
+        let mut metadata = object.metadata;
+        let kept = metadata.annotations.as_ref().and_then(|all| all.get(KEPT)).cloned();
+        let spec = kept.ok_or("nothing was kept")?;
+        if forget && let Some(all) = &mut metadata.annotations {
+            all.remove(KEPT);
+            metadata.annotations = metadata.annotations.filter(|all| !all.is_empty());
+        }
+        let spec = serde_json::from_str(&spec).map_err(|error| error.to_string())?;
+        Ok(Cache { metadata, spec })
+    }
+
+    fn round_trips(hub: impl Fn() -> Hub<v2::Cache>) -> Result<(), String> {
+        (0..200).try_for_each(|seed| round_trip::<Cache, v2::Cache, _>(&hub(), &bytes(seed)))
+    }
+
+    fn bytes(seed: u64) -> Vec<u8> {
+        let mut random = fastrand::Rng::with_seed(seed);
+        (0..random.usize(0..60)).map(|_| random.u8(..)).collect()
+    }
+
+    #[test]
+    fn what_comes_back_is_what_went() {
+        let hub = |forget: bool| {
+            move || {
+                let mut hub = Hub::default();
+                hub.spoke(move |new| up(new, forget), down);
+                hub
+            }
+        };
+        assert_eq!(round_trips(hub(true)), Ok(()));
+        let left = round_trips(hub(false)).unwrap_err();
+        assert!(left.contains("after: ") && left.contains(KEPT), "{left}");
     }
 
     #[test]
     fn objects_are_of_the_type_and_within_its_bounds() {
         let mut sizes = std::collections::BTreeSet::new();
         for seed in 0..200u64 {
-            let mut random = fastrand::Rng::with_seed(seed);
-            let bytes: Vec<u8> = (0..random.usize(0..40)).map(|_| random.u8(..)).collect();
-            let made: Cache = serde_json::from_value(object(&Cache::crd(), &bytes)).unwrap();
+            let made: Cache = serde_json::from_value(object(&Cache::crd(), &bytes(seed))).unwrap();
             assert!((3..=5).contains(&made.spec.size), "{}", made.spec.size);
             assert!((2..=4).contains(&made.spec.name.len()), "{}", made.spec.name);
             sizes.insert(made.spec.size);

@@ -103,6 +103,7 @@ pub enum Error {
 pub struct Project {
     pub(crate) name: String,
     pub(crate) namespace: String,
+    pub(crate) namespaced: bool,
     pub(crate) version: String,
     pub(crate) image: String,
     pub(crate) package: Package,
@@ -122,6 +123,7 @@ impl Project {
         Self {
             name: name.to_owned(),
             namespace: format!("{name}-system"),
+            namespaced: false,
             version: version.to_owned(),
             image: image.to_owned(),
             package,
@@ -138,6 +140,13 @@ impl Project {
     #[must_use]
     pub fn namespace(mut self, namespace: &str) -> Self {
         namespace.clone_into(&mut self.namespace);
+        self
+    }
+
+    /// Sets if the operator watches only the namespace that it runs in. Permissions on watched namespaces then become a Role.
+    #[must_use]
+    pub fn namespaced(mut self, namespaced: bool) -> Self {
+        self.namespaced = namespaced;
         self
     }
 

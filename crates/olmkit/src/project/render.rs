@@ -169,13 +169,22 @@ fn permissions(project: &Project, files: &mut Files) -> Result<(), Error> {
     )?;
     let watched = rules(Scope::Watched);
     if !watched.is_empty() {
-        let role = format!("{name}-manager-role");
-        add("role.yaml".into(), rbac::cluster_role(&role, &labels, &watched))?;
-        let mut binding = rbac::cluster_binding(&format!("{name}-manager-rolebinding"), &labels, &role, account);
-        binding.set_at(
-            &["metadata", "annotations"],
-            json!({PERMISSIONS_ANNOTATION: "namespaced"}),
-        );
+        let (role, binding) = (format!("{name}-manager-role"), format!("{name}-manager-rolebinding"));
+        let (role, binding) = if project.namespaced {
+            let namespace = &project.namespace;
+            (
+                rbac::role(&role, namespace, &labels, &watched),
+                rbac::binding(&binding, namespace, &labels, &role, account),
+            )
+        } else {
+            let mut binding = rbac::cluster_binding(&binding, &labels, &role, account);
+            binding.set_at(
+                &["metadata", "annotations"],
+                json!({PERMISSIONS_ANNOTATION: "namespaced"}),
+            );
+            (rbac::cluster_role(&role, &labels, &watched), binding)
+        };
+        add("role.yaml".into(), role)?;
         add("role_binding.yaml".into(), binding)?;
     }
     let cluster = rules(Scope::Cluster);

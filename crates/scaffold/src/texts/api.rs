@@ -1,15 +1,15 @@
-//! The types of a kind, its reconciler, and the statements that name them.
+//! The types of a kind, its controller, and the statements that name them.
 
 use minijinja::context;
 
-use super::broken;
+use super::{broken, chain, function};
 use crate::layout::{Places, module_path, type_path};
 use crate::project_file::{ProjectFile, Resource};
 use crate::{Error, names, templates, twin};
 
 /// The file of a version of a kind.
-pub(crate) fn types(file: &ProjectFile, resource: &Resource) -> String {
-    twin::text(file.templates(), resource)
+pub(crate) fn types(resource: &Resource) -> String {
+    twin::text(resource)
 }
 
 /// What joins a version with the first one, in the function that describes the kind.
@@ -29,44 +29,67 @@ pub(crate) fn image_statement(resource: &Resource) -> Option<String> {
     Some(format!("all.push((\"{variable}\", {:?}));", image.image))
 }
 
-/// What starts a reconciler.
-pub(crate) fn start_statement(file: &ProjectFile, call: &str) -> String {
-    let argument = if file.templates() < 3 { "setup" } else { "manager" };
-    format!("{call}::start({argument});")
+/// What adds a controller.
+pub(crate) fn add_statement(call: &str) -> String {
+    format!("to.add({call}::controller());")
 }
 
-/// The file of a reconciler.
+/// The file of a controller.
 pub(crate) fn controller(file: &ProjectFile, resource: &Resource) -> Result<String, Error> {
+    let (kind, name) = (&resource.kind, Places::of(file, resource).name);
+    let variable = names::variable(kind);
+    let (object, context) = (format!("{variable}: &{kind}"), format!("context: &Context<{kind}>"));
+    let method = |name: &str, context: &str| {
+        let name = format!("async fn {name}");
+        function(4, &name, &["&self", &object, context], "Result<Outcome, Error>")
+    };
+    let declaration = |calls: &[&str]| {
+        let (name, reconciler) = (format!("{name:?}"), format!("{kind}Reconciler"));
+        chain("Controller::new", &[&name, &reconciler], calls)
+    };
+    let without_context = format!("_: &Context<{kind}>");
     if resource.foreign.is_some() {
         let variables = context! {
-            kind => &resource.kind,
+            kind,
+            variable,
+            plural => &resource.plural,
             type_path => type_path(resource),
-            namespaced => resource.namespaced,
-            scope => if resource.namespaced { "Watched" } else { "Cluster" },
-            controller_name => Places::of(file, resource).name,
+            declaration => declaration(&[".without_status()"]),
+            reconcile => method("reconcile", &without_context),
         };
-        return templates::render(file.templates(), "api/foreign.rs", variables);
+        return templates::render("api/foreign.rs", variables);
     }
     let image = resource.image.clone().unwrap_or_default();
     let words = image.container_command.split(',').filter(|word| !word.is_empty());
+    let finalizer = format!(".finalizer(\"{}/finalizer\")", resource.group);
+    let (child, owns, arguments) = match (resource.image.is_some(), resource.namespaced) {
+        (true, _) => (
+            "Deployment",
+            ".owns::<Deployment>(\"runs the pods\")",
+            vec![&*object, "image: &str"],
+        ),
+        (false, true) => ("ConfigMap", ".owns::<ConfigMap>(\"holds the message\")", vec![&*object]),
+        (false, false) => ("", "", Vec::new()),
+    };
+    let calls: Vec<&str> = [owns, &finalizer].into_iter().filter(|call| !call.is_empty()).collect();
+    let child_function = format!("fn {}", names::module(child));
     let variables = context! {
-        kind => &resource.kind,
+        kind,
+        variable,
         image => resource.image.is_some(),
-        image_variable => names::image_variable(&resource.kind),
+        image_variable => names::image_variable(kind),
         command => words.map(|word| format!("{word:?}")).collect::<Vec<_>>(),
         port => &image.container_port,
         user => &image.run_as_user,
-        child => match (resource.image.is_some(), resource.namespaced) {
-            (true, _) => "Deployment",
-            (false, true) => "ConfigMap",
-            (false, false) => "",
-        },
-        module => names::module(&resource.kind),
-        group => &resource.group,
+        child,
+        child_function => function(0, &child_function, &arguments, &format!("Result<{child}, Error>")),
+        module => names::module(kind),
         namespaced => resource.namespaced,
-        scope => if resource.namespaced { "Watched" } else { "Cluster" },
         api_path => module_path(&resource.path),
-        controller_name => Places::of(file, resource).name,
+        controller_name => &name,
+        declaration => declaration(&calls),
+        reconcile => method("reconcile", if child.is_empty() { &without_context } else { &context }),
+        cleanup => method("cleanup", &context),
     };
-    templates::render(file.templates(), "api/controller.rs", variables)
+    templates::render("api/controller.rs", variables)
 }

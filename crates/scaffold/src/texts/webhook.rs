@@ -18,7 +18,7 @@ fn text(file: &ProjectFile, resource: &Resource, part: &str) -> Result<String, E
         api_path => module_path(&resource.path),
         path => layout::webhook(file, resource, part).path,
     };
-    templates::render(file.templates(), &format!("api/{part}.rs"), variables)
+    templates::render(&format!("api/{part}.rs"), variables)
 }
 
 /// The file of a webhook as `create webhook` writes it.
@@ -44,9 +44,8 @@ pub(crate) fn listing(file: &ProjectFile, resource: &Resource, part: &str) -> [L
         CONVERSION => converted(file, resource, &call),
         _ => ("webhooks".to_owned(), admitted(resource, part, &call)),
     };
-    let list = if file.templates() < 3 { "all" } else { "list" };
     [
-        (LIST, list.to_owned(), format!("all.push({call}::add);")),
+        (LIST, "list".to_owned(), format!("all.push({call}::add);")),
         ("src/packaging.rs", function, statement),
     ]
 }
@@ -106,8 +105,8 @@ pub(crate) fn add_spokes(
             source.add_statements(
                 "round_trips",
                 &[
-                    format!("tests::loses_nothing::<{alias}, {kind}>(bytes)?;"),
-                    format!("tests::loses_nothing::<{kind}, {alias}>(bytes)?;"),
+                    format!("testing::round_trip::<{alias}, {kind}, _>(&hub(), bytes)?;"),
+                    format!("testing::round_trip::<{kind}, {alias}, _>(&hub(), bytes)?;"),
                 ],
             )?;
             source.add_function_before(&format!("{spoke}_from_hub"), &text, "round_trips")

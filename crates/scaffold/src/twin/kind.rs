@@ -34,9 +34,9 @@ pub struct XkindxSpec {
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct XkindxStatus {
-    /// Available and Degraded, each with the reason.
+    /// Available, Progressing and Degraded, each with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "crate::conditions::schema")]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["type".to_owned()]))]
     #[schemars(extend("x-olm-descriptor" = {
         "displayName": "Conditions",
         "x-descriptors": ["urn:alm:descriptor:io.kubernetes.conditions"],

@@ -2,9 +2,6 @@
 //!
 //! The texts are the files themselves, so the two cannot differ.
 
-#[path = "conditions.rs"]
-#[allow(dead_code)] // Projects use all of it.
-pub mod conditions;
 #[path = "kind.rs"]
 #[rustfmt::skip] // The width of lines is that of scaffolded projects.
 mod kind;
@@ -19,30 +16,14 @@ use serde_json::{Value, json};
 
 use crate::project_file::Resource;
 
-/// The text of `src/conditions.rs`.
-pub const CONDITIONS: &str = include_str!("conditions.rs");
 /// The text of a kind's file, with other names.
 const KIND: &str = include_str!("kind.rs");
 /// The same of a kind that runs an image.
 const DEPLOY: &str = include_str!("deploy.rs");
 
-/// The end of [`KIND`], and what version 1 of the templates had there: too long a line for kinds of long names.
-const SAMPLE: [&str; 2] = [
-    "        let spec = XkindxSpec {\n            message: \"Hello\".to_owned(),\n        };\n        \
-     Self::new(\"xsingularx-sample\", spec)\n",
-    "        let message = \"Hello\".to_owned();\n        Self::new(\"xsingularx-sample\", XkindxSpec { message })\n",
-];
-
-/// The file of a kind, as a version of the templates has it.
-pub fn text(version: u32, resource: &Resource) -> String {
-    let text = match resource.image {
-        Some(_) => DEPLOY.to_owned(),
-        None if version < 2 => {
-            let [new, old] = SAMPLE;
-            KIND.replace(new, old)
-        }
-        None => KIND.to_owned(),
-    };
+/// The file of a kind.
+pub fn text(resource: &Resource) -> String {
+    let text = if resource.image.is_some() { DEPLOY } else { KIND };
     let mut text = text
         .replace("xgroupx.example.com", &resource.group)
         .replace("v0xversionx", &resource.version)
@@ -52,11 +33,10 @@ pub fn text(version: u32, resource: &Resource) -> String {
     if let Some(image) = &resource.image {
         text = match image.container_port.as_str() {
             // As rustfmt has it.
-            "" if version >= 2 => without_port(&text).replace(
+            "" => without_port(&text).replace(
                 "Spec {\n            size: default_size(),\n        };",
                 "Spec { size: default_size() };",
             ),
-            "" => without_port(&text),
             port => text.replace("11211", port),
         };
     }

@@ -28,7 +28,7 @@ fn kinds_of_kubernetes_are_known() {
         deployment.contains("use k8s_openapi::api::apps::v1::Deployment;"),
         "{deployment}"
     );
-    assert!(read(&folder, "src/controller/node.rs").contains(".controller::<Node>(CONTROLLER)"));
+    assert!(read(&folder, "src/controller/node.rs").contains("impl Reconciler for NodeReconciler"));
     assert!(read(&folder, "config/rbac/cluster_role.yaml").contains("  - nodes\n"));
     assert!(read(&folder, "config/rbac/role.yaml").contains("  - rbac.authorization.k8s.io\n"));
     let project = read(&folder, "PROJECT");
@@ -132,7 +132,7 @@ fn what_is_no_kind_of_others_is_refused() {
         ),
         (
             Api {
-                kind: "Cache".into(),
+                kind: "Reconciler".into(),
                 ..with("a::b", "")
             },
             "uses a type of this name",

@@ -11,7 +11,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use olmkit_scaffold::{
-    Api, DeleteApi, Edit, Error, External, Image, Init, License, Source, create_api, delete_api, edit_settings, init,
+    Api, DeleteApi, Edit, Error, External, Image, Init, License, Source, StorageVersion, create_api, delete_api,
+    edit_settings, init, set_storage_version,
 };
 use tempfile::TempDir;
 
@@ -93,7 +94,7 @@ fn refused(folder: &TempDir, api: &Api) -> String {
 fn a_project_has_its_rendered_configuration_at_once() {
     let folder = started(&options());
     assert!(read(&folder, "config/manager/manager.yaml").contains("image: example.com/memcached-operator:v0.0.1"));
-    assert!(read(&folder, "config/rbac/role.yaml").contains("events.k8s.io"));
+    assert!(read(&folder, "config/rbac/leader_election_role.yaml").contains("  - leases\n"));
     assert!(read(&folder, "Cargo.toml").contains("kube-manager = { version ="));
     assert!(!folder.path().join("config/crd").exists());
     assert_eq!(
@@ -125,7 +126,7 @@ fn a_kind_is_wired_in_everywhere() {
     assert!(read(&folder, "src/api/v1alpha1/mod.rs").contains("pub mod memcached;"));
     let controllers = read(&folder, "src/controller/mod.rs");
     assert!(
-        controllers.contains("    memcached::start(manager);\n}"),
+        controllers.contains("    to.add(memcached::controller());\n}"),
         "{controllers}"
     );
     assert!(!controllers.contains("let _"), "{controllers}");
@@ -155,12 +156,13 @@ fn hand_edited_sources_keep_their_edits() {
     let path = folder.path().join("src/controller/mod.rs");
     let text = fs::read_to_string(&path)
         .unwrap()
-        .replace("    memcached::start", &format!("{mine}    memcached::start"));
+        .replace("    to.add(memcached", &format!("{mine}    to.add(memcached"));
     fs::write(&path, text).unwrap();
     create_api(folder.path(), &api("cache", "v1alpha1", "Cluster")).unwrap();
     let text = read(&folder, "src/controller/mod.rs");
     assert!(
-        text.contains(mine) && text.contains("    memcached::start(manager);\n    cluster::start(manager);\n"),
+        text.contains(mine)
+            && text.contains("    to.add(memcached::controller());\n    to.add(cluster::controller());\n"),
         "{text}"
     );
     assert!(text.contains("pub mod cluster;\npub mod memcached;\n"), "{text}");
@@ -209,7 +211,7 @@ fn groups_have_folders_in_a_multigroup_project() {
     });
     create_api(folder.path(), &api("cache", "v1", "Server")).unwrap();
     create_api(folder.path(), &api("web-site", "v1", "Server")).unwrap();
-    assert!(read(&folder, "src/controller/mod.rs").contains("web_site::server::start(manager);"));
+    assert!(read(&folder, "src/controller/mod.rs").contains("to.add(web_site::server::controller());"));
     assert!(read(&folder, "src/api/web_site/v1/mod.rs").contains("pub mod server;"));
     assert!(read(&folder, "src/packaging.rs").contains("fn web_site_server() -> Result<Api, Error>"));
 }
@@ -248,10 +250,10 @@ fn a_source_that_does_not_parse_is_named_with_its_line() {
         error.starts_with(&format!("src/controller/mod.rs:{line}:1: ")),
         "{error}"
     );
-    fs::write(&path, text.replace("pub fn start", "pub fn begin")).unwrap();
+    fs::write(&path, text.replace("pub fn add_all", "pub fn add_some")).unwrap();
     let error = refused(&folder, &api("cache", "v1", "Memcached"));
     assert!(
-        error.contains("found no function `start`") && error.contains("memcached::start(manager);"),
+        error.contains("found no function `add_all`") && error.contains("to.add(memcached::controller());"),
         "{error}"
     );
 }
@@ -268,7 +270,7 @@ fn a_file_in_the_way_is_kept_without_force() {
     create_api(folder.path(), &forced).unwrap();
     assert_eq!(
         read(&folder, "src/controller/mod.rs")
-            .matches("memcached::start")
+            .matches("memcached::controller")
             .count(),
         1
     );
@@ -294,7 +296,12 @@ fn settings_change_sources_and_configuration() {
     assert!(!edit_settings(folder.path(), on).unwrap().render);
     assert!(read(&folder, "src/packaging.rs").contains("NAMESPACED: bool = true;"));
     assert!(read(&folder, "config/package.yaml").ends_with("installModes: [OwnNamespace]\n"));
-    assert!(!folder.path().join("config/rbac/role.yaml").exists());
+    let role = read(&folder, "config/rbac/role.yaml");
+    assert!(
+        role.contains("\nkind: Role\n") && role.contains("  - memcacheds\n"),
+        "{role}"
+    );
+    assert!(read(&folder, "config/rbac/role_binding.yaml").contains("\nkind: RoleBinding\n"));
     let csv = "config/manifests/bases/memcached-operator.clusterserviceversion.yaml";
     assert!(
         read(&folder, csv).contains("- supported: false\n    type: AllNamespaces"),
@@ -403,7 +410,7 @@ fn deleting_a_kind_undoes_what_creating_it_did() {
         let path = folder.path().join("src/controller/mod.rs");
         let mine = fs::read_to_string(&path)
             .unwrap()
-            .replace("pub fn start", "// Mine.\npub fn start");
+            .replace("pub fn add_all", "// Mine.\npub fn add_all");
         fs::write(&path, mine).unwrap();
         let one = files(folder.path());
         create_api(folder.path(), &api("cache", "v2", "Memcached")).unwrap();
@@ -415,7 +422,9 @@ fn deleting_a_kind_undoes_what_creating_it_did() {
         create_api(folder.path(), &web).unwrap();
         let stored = delete_api(folder.path(), &deletion("v1", "Memcached", false)).unwrap_err();
         assert!(
-            stored.to_string().contains("delete the other versions first"),
+            stored
+                .to_string()
+                .contains("olmkit edit --storage-version VERSION --group=cache --kind=Memcached"),
             "{stored}"
         );
         delete_api(folder.path(), &deletion("v1", "Web", false)).unwrap();
@@ -451,5 +460,65 @@ fn deleting_a_kind_undoes_what_creating_it_did() {
         }
         same(&left, &empty);
         assert!(delete_api(folder.path(), &deletion("v1", "Memcached", false)).is_err());
+    }
+}
+
+/// A stored version is deleted in two steps: another version becomes the stored one, then it goes.
+#[test]
+fn the_storage_version_moves_and_the_old_one_is_deleted() {
+    let wanted = |version: &str| StorageVersion {
+        group: "cache".into(),
+        version: version.into(),
+        kind: "Memcached".into(),
+    };
+    for multigroup in [false, true] {
+        let folder = started(&Init {
+            multigroup,
+            ..options()
+        });
+        // Another kind has the same versions, and so equal statements.
+        for (version, kind) in [
+            ("v1alpha1", "Widget"),
+            ("v1alpha1", "Memcached"),
+            ("v1", "Widget"),
+            ("v1", "Memcached"),
+            ("v2", "Memcached"),
+        ] {
+            create_api(folder.path(), &api("cache", version, kind)).unwrap();
+        }
+        let before = files(folder.path());
+        let report = set_storage_version(folder.path(), &wanted("v1")).unwrap();
+        assert!(!report.render);
+        let again = set_storage_version(folder.path(), &wanted("v1")).unwrap_err();
+        assert_eq!(again.to_string(), "v1 is the storage version of Memcached already");
+        let crd = read(&folder, "config/crd/bases/cache.example.com_memcacheds.yaml");
+        let stored = crd
+            .split("storage: true")
+            .next()
+            .unwrap()
+            .rfind("\n    name: ")
+            .unwrap();
+        assert!(crd[stored..].starts_with("\n    name: v1\n"), "{crd}");
+        let packaging = read(&folder, "src/packaging.rs");
+        for expected in [
+            "let api = api.version(v1alpha1, \"v1\")?;",
+            "let api = api.version(v2, \"v1\")?;",
+            "let api = api.version(v1, \"v1alpha1\")?;",
+        ] {
+            assert_eq!(packaging.matches(expected).count(), 1, "{expected} in {packaging}");
+        }
+        let controller = match multigroup {
+            true => "src/controller/cache/memcached.rs",
+            false => "src/controller/memcached.rs",
+        };
+        assert!(read(&folder, controller).contains("::v1::memcached::Memcached;"));
+        set_storage_version(folder.path(), &wanted("v1alpha1")).unwrap();
+        set_storage_version(folder.path(), &wanted("v1")).unwrap();
+        delete_api(folder.path(), &deletion("v1alpha1", "Memcached", false)).unwrap();
+        assert!(!read(&folder, "config/crd/bases/cache.example.com_memcacheds.yaml").contains("v1alpha1"));
+        delete_api(folder.path(), &deletion("v2", "Memcached", false)).unwrap();
+        // The controller is that of v1: unchanged, so it is deleted without --force.
+        delete_api(folder.path(), &deletion("v1", "Memcached", false)).unwrap();
+        assert!(before.len() > files(folder.path()).len());
     }
 }
