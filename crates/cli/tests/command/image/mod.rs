@@ -1,6 +1,7 @@
 //! `olmkit image` as a user types it, without a registry: build, look, save, load, copy, compare.
 
 mod buildah;
+mod cases;
 mod environment;
 
 use std::fs;
