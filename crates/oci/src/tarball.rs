@@ -529,9 +529,9 @@ mod tests {
 
     fn block(kind: u8, name: &[u8], size: u64, change: impl FnOnce(&mut [u8; BLOCK])) -> Vec<u8> {
         let mut header = tar::Header::new_gnu();
-        header.set_entry_type(tar::EntryType::new(kind));
         header.set_size(size);
         let bytes = header.as_mut_bytes();
+        bytes[156] = kind;
         bytes[..name.len()].copy_from_slice(name);
         change(bytes);
         header.set_cksum();
