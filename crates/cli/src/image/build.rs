@@ -65,7 +65,7 @@ enum Kind {
         /// Omit certificate authorities
         #[arg(long, conflicts_with = "authorities")]
         no_authorities: bool,
-        /// Base image: any source that `olmkit image copy` accepts [default: none]
+        /// Base image: any source that `olmkit image copy` accepts
         #[arg(long, value_name = "IMAGE")]
         base: Option<Location>,
         #[command(flatten)]
